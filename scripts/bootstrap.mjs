@@ -1,0 +1,106 @@
+#!/usr/bin/env node
+// Runs before anything is installed, on whatever Node the system has (20 or later): only node: imports.
+// Brings npm packages, the pinned Node and the system packages, then runs a program with that Node:
+//   node scripts/bootstrap.mjs [--for=start|test|check|bench] --exec FILE [arguments]
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const options = process.argv.slice(2);
+const execAt = options.indexOf("--exec");
+const purpose = options.find((o) => o.startsWith("--for="))?.slice(6) ?? "start";
+const program = execAt < 0 ? [] : options.slice(execAt + 1);
+
+const say = (text) => process.stderr.write(`${text}\n`);
+
+function stop(text) {
+  say(text);
+  process.exit(1);
+}
+
+function npm(args, cwd) {
+  const [command, ...first] = process.env.npm_execpath ? [process.execPath, process.env.npm_execpath] : ["npm"];
+  const quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
+  const { status } = spawnSync(command, [...first, ...args, ...quiet], { cwd, stdio: ["ignore", 2, 2] });
+  if (status !== 0) stop(`npm ${args.join(" ")} failed; see above.`);
+}
+
+/** Installs the packages of `folder` when its manifest is not the one they were installed from. */
+function installPackages(folder, manifest, args) {
+  const cwd = join(root, folder);
+  const stamp = join(cwd, "node_modules/.installed-from");
+  const want = createHash("sha256")
+    .update(readFileSync(join(cwd, manifest)))
+    .digest("hex");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === want) return;
+  say(`Installing npm packages of ${folder === "." ? "hangar" : folder} (first run, or they changed) …`);
+  npm(args, cwd);
+  writeFileSync(stamp, want);
+}
+
+/** Debian packages that are named in system-packages.json and not there yet. */
+function missingSystemPackages() {
+  const wanted = JSON.parse(readFileSync(join(root, "scripts/system-packages.json"), "utf8"));
+  const groups = { start: ["runtime"], check: [], test: ["runtime", "test"], bench: ["runtime", "test", "bench"] };
+  const names = (groups[purpose] ?? []).flatMap((group) => Object.keys(wanted[group]));
+  const have = new Set();
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own placeholders.
+  const query = spawnSync("dpkg-query", ["-W", "-f", "${Package} ${db:Status-Status}\n", ...names], {
+    encoding: "utf8",
+  });
+  for (const line of (query.stdout ?? "").split("\n")) {
+    const [name, status] = line.split(" ");
+    if (status === "installed") have.add(name);
+  }
+  return names
+    .filter((name) => !have.has(name))
+    .map((name) => [name, Object.values(wanted).find((g) => g[name])[name]]);
+}
+
+function installSystemPackages() {
+  if (process.env.HANGAR_SKIP_SYSTEM === "1" || process.platform !== "linux") return;
+  const canApt = existsSync("/usr/bin/apt-get") && process.getuid?.() === 0;
+  const told = join(root, "node_modules/.system-packages-told");
+  const missing = missingSystemPackages();
+  if (missing.length === 0) return;
+  const names = missing.map(([name]) => name);
+  const costs = missing.map(([name, why]) => `  ${name}: without it, ${why}`).join("\n");
+  if (!canApt) {
+    // Said once per set: a person who cannot install them need not read it at every start.
+    if (existsSync(told) && readFileSync(told, "utf8") === names.join()) return;
+    say(`These system packages are not here (with root: apt-get install ${names.join(" ")}):\n${costs}`);
+    writeFileSync(told, names.join());
+    return;
+  }
+  say(`Installing system packages (once; HANGAR_SKIP_SYSTEM=1 skips this): ${names.join(" ")}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  const apt = (...args) => spawnSync("apt-get", ["-qq", ...args], { env, stdio: ["ignore", "ignore", 2] }).status === 0;
+  const install = ["install", "-y", "--no-install-recommends", ...names];
+  // The package lists may be old or empty: fetch them only when the first try fails.
+  if (!apt(...install) && !(apt("update") && apt(...install))) {
+    say(`They could not be installed; going on without them:\n${costs}`);
+  }
+}
+
+if (Number(process.versions.node.split(".")[0]) < 20)
+  stop(`Node 20 or later is needed to start; this is ${process.version}.`);
+installPackages(".", "package-lock.json", ["ci"]);
+if (purpose === "check") {
+  mkdirSync(join(root, "tools/node_modules"), { recursive: true });
+  installPackages("tools", "package.json", ["install", "--no-save", "--no-package-lock"]);
+}
+installSystemPackages();
+
+if (program.length > 0) {
+  const pinned = join(root, `node_modules/node-${process.platform}-${process.arch}/bin/node`);
+  const node = existsSync(pinned) ? pinned : process.execPath;
+  if (node === process.execPath && Number(process.versions.node.split(".")[0]) < 24) {
+    stop(`There is no pinned Node for ${process.platform}-${process.arch}; run this with Node 24 or later.`);
+  }
+  const child = spawn(node, [join(root, program[0]), ...program.slice(1)], { cwd: root, stdio: "inherit" });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGINT" ? 130 : 143)));
+}

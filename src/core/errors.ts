@@ -1,0 +1,146 @@
+/**
+ * The one list of what can go wrong for a caller. A code is stable: clients branch on it (`status` in the
+ * answer), the HTTP status only groups codes. docs/errors.md is generated from this table.
+ */
+export const CATALOGUE = {
+  invalid_request: {
+    http: 400,
+    retryable: false,
+    meaning: "The request is not valid; `details` lists every problem with its place.",
+  },
+  malformed_json: {
+    http: 400,
+    retryable: false,
+    meaning: "The body is not JSON, names a key twice, or is nested too deeply.",
+  },
+  malformed_http: {
+    http: 400,
+    retryable: false,
+    meaning: "The request's framing or target is ambiguous, so it was not read further.",
+  },
+  unauthorized: {
+    http: 401,
+    retryable: false,
+    meaning: "No token, an unknown, expired or revoked one, or the wrong scheme for its kind.",
+  },
+  forbidden: {
+    http: 403,
+    retryable: false,
+    meaning: "The token is good but does not allow this; the text names what refused.",
+  },
+  not_found: { http: 404, retryable: false, meaning: "There is no such thing, or none that this token may see." },
+  method_not_allowed: {
+    http: 405,
+    retryable: false,
+    meaning: "The path exists, but not with this method; `Allow` lists the ones it has.",
+  },
+  request_timeout: { http: 408, retryable: true, meaning: "The request did not arrive completely in time." },
+  conflict: {
+    http: 409,
+    retryable: true,
+    meaning: "Someone else changed the same thing at the same moment; read it again.",
+  },
+  app_not_empty: {
+    http: 409,
+    retryable: false,
+    meaning: "The app still has machines; stop and destroy them first, or delete with force.",
+  },
+  org_not_empty: { http: 409, retryable: false, meaning: "The organization still has apps; delete them first." },
+  idempotency_in_progress: {
+    http: 409,
+    retryable: true,
+    meaning: "The first request with this Idempotency-Key is still being worked on elsewhere.",
+  },
+  payload_too_large: { http: 413, retryable: false, meaning: "The body is larger than this endpoint accepts." },
+  uri_too_long: { http: 414, retryable: false, meaning: "The request target is longer than the limit." },
+  unsupported_media_type: {
+    http: 415,
+    retryable: false,
+    meaning: "The body is of a kind this endpoint does not read; send application/json.",
+  },
+  name_taken: { http: 422, retryable: false, meaning: "Another resource has this name." },
+  invalid_name: { http: 422, retryable: false, meaning: "The name does not follow the rule for names." },
+  limit_reached: { http: 422, retryable: false, meaning: "A named limit does not allow one more." },
+  idempotency_mismatch: {
+    http: 422,
+    retryable: false,
+    meaning: "This Idempotency-Key was used before with another request.",
+  },
+  rate_limited: { http: 429, retryable: true, meaning: "Too many requests; `Retry-After` says when to come back." },
+  headers_too_large: { http: 431, retryable: false, meaning: "The request's headers are larger than the limit." },
+  internal: {
+    http: 500,
+    retryable: false,
+    meaning: "A mistake of ours. The log has the details under the request id.",
+  },
+  storage_full: { http: 503, retryable: true, meaning: "The disk is full. Nothing was changed; reads still work." },
+  storage_failed: {
+    http: 503,
+    retryable: true,
+    meaning: "The store cannot be reached or failed; the outcome is not known to have happened.",
+  },
+  overloaded: { http: 503, retryable: true, meaning: "A queue with a named limit is full; nothing was changed." },
+  shutting_down: { http: 503, retryable: true, meaning: "The platform is stopping; ask again in a moment." },
+} as const satisfies Record<string, { http: number; retryable: boolean; meaning: string }>;
+
+export type ErrorCode = keyof typeof CATALOGUE;
+
+/** One thing wrong with a request: where, what, and what would be right. */
+export interface Problem {
+  /** Path of the field, for example `body.config.guest.memory_mb` or `query.timeout`. */
+  path: string;
+  problem: string;
+  allowed?: string;
+}
+
+export interface ErrorExtras {
+  details?: Problem[];
+  /** What to do next: a command, a field, a setting. */
+  hint?: string;
+  retry_after_s?: number;
+  headers?: Record<string, string>;
+  cause?: unknown;
+}
+
+/** A mistake of the caller's or the world's, told in words. Anything else that is thrown is a bug of ours. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly code: ErrorCode;
+  readonly extras: ErrorExtras;
+
+  constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
+    super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
+    this.code = code;
+    this.extras = extras;
+  }
+
+  get http(): number {
+    return CATALOGUE[this.code].http;
+  }
+}
+
+/** The error as it goes over the wire. */
+export interface ErrorBody {
+  error: string;
+  status: ErrorCode;
+  retryable: boolean;
+  request_id: string;
+  hint?: string;
+  details?: Problem[];
+}
+
+export function errorBody(error: ApiError, request_id: string): ErrorBody {
+  const { hint, details } = error.extras;
+  return {
+    error: error.message,
+    status: error.code,
+    retryable: CATALOGUE[error.code].retryable,
+    request_id,
+    ...(hint === undefined ? {} : { hint }),
+    ...(details === undefined ? {} : { details }),
+  };
+}
+
+export function fail(code: ErrorCode, message: string, extras?: ErrorExtras): never {
+  throw new ApiError(code, message, extras);
+}

@@ -1,0 +1,69 @@
+import { createHmac, randomBytes } from "node:crypto";
+import type { Clock } from "./clock.ts";
+
+const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const LOWER = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+/**
+ * Where identifiers come from. A request with an Idempotency-Key gets a source that repeats itself, so that
+ * a second run of the same request, after a crash in the middle of the first, makes the same ids and finds
+ * what the first run made.
+ */
+export class Ids {
+  readonly #bytes: (count: number) => Uint8Array;
+  readonly #now: () => number;
+
+  constructor(bytes: (count: number) => Uint8Array, now: () => number) {
+    this.#bytes = bytes;
+    this.#now = now;
+  }
+
+  /** Time-ordered, 26 characters: instance ids, event ids, request ids, token ids. */
+  ulid(): string {
+    let time = this.#now();
+    let text = "";
+    for (let i = 0; i < 10; i++) {
+      text = CROCKFORD.charAt(time % 32) + text;
+      time = Math.floor(time / 32);
+    }
+    for (const byte of this.#bytes(16)) text += CROCKFORD.charAt(byte % 32);
+    return text;
+  }
+
+  /** 16 lower-case alphanumerics: orgs and apps. */
+  short(): string {
+    let text = "";
+    // 252 is the largest multiple of 36 below 256: what is above is thrown away, so every letter is equally likely.
+    while (text.length < 16) {
+      for (const byte of this.#bytes(24)) if (byte < 252 && text.length < 16) text += LOWER.charAt(byte % 36);
+    }
+    return text;
+  }
+
+  /** A positive 31-bit number, for clients that want one. */
+  numeric(): number {
+    const [a = 0, b = 0, c = 0, d = 0] = this.#bytes(4);
+    return ((a & 0x7f) << 24) | (b << 16) | (c << 8) | d || 1;
+  }
+
+  bytes(count: number): Uint8Array {
+    return this.#bytes(count);
+  }
+}
+
+export function randomIds(clock: Clock): Ids {
+  return new Ids(randomBytes, () => clock.now());
+}
+
+/** The same ids for the same seed and time, in the same order. */
+export function repeatableIds(seed: Uint8Array, at_ms: number): Ids {
+  let calls = 0;
+  const bytes = (count: number): Uint8Array => {
+    const blocks: Buffer[] = [];
+    for (let made = 0; made < count; made += 32) {
+      blocks.push(createHmac("sha256", seed).update(`${++calls}`).digest());
+    }
+    return Buffer.concat(blocks).subarray(0, count);
+  };
+  return new Ids(bytes, () => at_ms);
+}

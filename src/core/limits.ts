@@ -1,0 +1,73 @@
+/**
+ * Every bound of the program, by name. What happens at the bound is written beside it; an error that comes
+ * from one says the name.
+ */
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const SECOND = 1000;
+const HOUR = 3600 * SECOND;
+
+export const LIMITS = {
+  // The HTTP edge.
+  /** Largest JSON body. Past it: 413, the rest is not read. */
+  body_bytes: MIB,
+  /** How deep arrays and objects may nest in a body. Past it: 400. */
+  json_depth: 64,
+  /** All header lines together. Past it: 431. */
+  header_bytes: 16 * KIB,
+  /** The request target. Past it: 414. */
+  target_bytes: 8 * KIB,
+  /** One path parameter. Past it: 404, nothing can have that name. */
+  path_parameter_chars: 256,
+  /** Until the header block is complete. Past it: 408 and the connection is closed. */
+  headers_timeout_ms: 5 * SECOND,
+  /** Until the whole request is there. Past it: 408 and the connection is closed. */
+  request_timeout_ms: 30 * SECOND,
+  /** An idle kept-alive connection is closed after this. */
+  keep_alive_ms: 72 * SECOND,
+  /** Open connections. One more is closed at once. */
+  connections: 8192,
+  /** How long a stopping platform waits for requests in flight. Past it they are cut. */
+  shutdown_ms: 10 * SECOND,
+  /** Problems listed in one answer. More exist, these come first. */
+  problems_listed: 64,
+
+  // Idempotency-Key.
+  idempotency_key_chars: 255,
+  /** A repeated request is recognised for this long. */
+  idempotency_kept_ms: 24 * HOUR,
+  /** A request that takes longer than this is taken for dead and may be run again. */
+  idempotency_running_ms: 10 * 60 * SECOND,
+
+  // Tokens.
+  token_bytes: 8 * KIB,
+  token_caveats: 32,
+  /** `any` inside `any`. */
+  token_nesting: 4,
+  tokens_per_org: 10_000,
+  token_name_chars: 64,
+  /** The longest life one can ask for: 20 years. */
+  token_expiry_ms: 20 * 365.25 * 24 * HOUR,
+
+  // Orgs, apps, secrets.
+  orgs: 1000,
+  org_name_chars: 100,
+  slug_chars: 63,
+  app_name_chars: 63,
+  apps_per_org: 10_000,
+  secrets_per_app: 500,
+  secret_name_chars: 128,
+  secret_value_bytes: 64 * KIB,
+
+  // The store.
+  /** Write batches waiting for the writer. One more: 503 `overloaded`. */
+  write_queue: 4096,
+  /** Batches that share one fsync. */
+  group_commit: 512,
+  postgres_connections: 10,
+  /** A batch that lost a deadlock or serialization race is run again this often. */
+  write_retries: 5,
+
+  // Logs of the platform itself.
+  log_file_bytes: 16 * MIB,
+} as const;

@@ -1,0 +1,32 @@
+/** What tests share: a temp folder that goes away, a seed that is printed, a child that is always reaped. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+
+/** A folder of the test's own, removed when it ends. */
+export function tempDir(t: Pick<TestContext, "after">, label = "hangar-test"): string {
+  const dir = mkdtempSync(join(tmpdir(), `${label}-`));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** The seed of this run: `SEED=n npm test` repeats it. Printed, so that a failure can be repeated. */
+export function seed(t: Pick<TestContext, "diagnostic">): number {
+  const given = process.env["SEED"];
+  const value = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+  t.diagnostic(`SEED=${value}`);
+  return value;
+}
+
+/** A small generator with a seed (mulberry32), for tests that need many cheap choices. */
+export function random(start: number): () => number {
+  let state = start >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

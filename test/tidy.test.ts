@@ -1,0 +1,138 @@
+/**
+ * The rules of the house that no compiler knows: which room may import which, no import cycles, no file that
+ * has grown too long, nothing left behind. The table is the one in ARCHITECTURE.md.
+ */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { suite, test } from "node:test";
+
+const root = join(import.meta.dirname, "..");
+const LINES = 400;
+const GENERATED = new Set(["src/client/api.ts"]);
+
+const RESOURCES = ["core", "http", "auth"];
+const ALLOWED: Record<string, readonly string[]> = {
+  core: [],
+  auth: ["core"],
+  http: ["core", "auth"],
+  apps: RESOURCES,
+  hosts: RESOURCES,
+  volumes: [...RESOURCES, "apps", "hosts"],
+  connectors: [...RESOURCES, "apps", "hosts"],
+  metrics: [...RESOURCES, "apps", "hosts"],
+  machines: [...RESOURCES, "apps", "hosts", "volumes"],
+  identity: [...RESOURCES, "apps", "machines"],
+  network: [...RESOURCES, "apps", "machines"],
+  replication: ["core", "http"],
+  proxy: ["core", "machines", "metrics", "apps"],
+  // What touches the host and what keeps things may see the rooms whose ports they implement.
+  drivers: ["core", "machines", "volumes", "hosts", "network"],
+  stores: ["core", "http", "auth", "apps", "hosts", "machines", "volumes", "connectors", "identity", "replication"],
+  client: ["core"],
+  cli: ["core", "client"],
+};
+/** Files that wire rooms together; nothing imports them. */
+const WIRING = new Set(["src/main.ts", "src/platform.ts"]);
+
+function walk(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts") && !entry.parentPath.includes("node_modules"))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .sort();
+}
+
+const isTest = (file: string): boolean => /\.(test|suite)\.ts$|fixtures\.ts$/.test(file);
+const roomOf = (file: string): string => file.split("/")[1] ?? "";
+
+interface Import {
+  to: string;
+  typeOnly: boolean;
+  text: string;
+}
+
+function importsOf(file: string): Import[] {
+  const source = readFileSync(join(root, file), "utf8");
+  const found: Import[] = [];
+  for (const match of source.matchAll(/^(?:import|export)\s+(type\s)?[^;]*?from\s+"([^"]+)"|\bimport\("([^"]+)"\)/gm)) {
+    const text = match[2] ?? match[3] ?? "";
+    const to = text.startsWith("#") ? `src/${text.slice(1)}` : join(dirname(file), text);
+    if (text.startsWith("#") || text.startsWith(".")) found.push({ to, typeOnly: match[1] !== undefined, text });
+  }
+  return found;
+}
+
+/** What `file` imports and may not, in words. */
+function wrongImports(file: string): string[] {
+  if (WIRING.has(file) || isTest(file)) return [];
+  const room = roomOf(file);
+  const allowed = ALLOWED[room];
+  if (!allowed) return [`${file}: room ${room} is not in the table`];
+  return importsOf(file).flatMap(({ to, text }) => {
+    const inside = roomOf(to) === room;
+    if (inside === text.startsWith("#")) return [`${file}: write "${text}" as ${inside ? "./…" : "#room/…"}`];
+    return inside || allowed.includes(roomOf(to)) ? [] : [`${file} imports ${to}`];
+  });
+}
+
+const sources = walk("src");
+
+suite("the house", () => {
+  test("rooms import only the rooms the table allows, through #room/file.ts", () => {
+    assert.deepEqual(sources.flatMap(wrongImports), []);
+  });
+
+  test("no file imports itself through others", () => {
+    const graph = new Map(
+      sources.map((file) => [
+        file,
+        importsOf(file)
+          .filter((i) => !i.typeOnly)
+          .map((i) => i.to),
+      ]),
+    );
+    const state = new Map<string, "open" | "done">();
+    const cycles: string[] = [];
+    const visit = (file: string, trail: string[]): void => {
+      if (state.get(file) === "done") return;
+      if (state.get(file) === "open") {
+        cycles.push([...trail.slice(trail.indexOf(file)), file].join(" → "));
+        return;
+      }
+      state.set(file, "open");
+      for (const next of graph.get(file) ?? []) visit(next, [...trail, file]);
+      state.set(file, "done");
+    };
+    for (const file of graph.keys()) visit(file, []);
+    assert.deepEqual(cycles, []);
+  });
+
+  test(`no file is longer than ${LINES} lines`, () => {
+    const all = [...sources, ...walk("test"), ...walk("bench"), ...walk("scripts")];
+    const long = all
+      .filter((file) => !GENERATED.has(file))
+      .map((file) => ({ file, lines: readFileSync(join(root, file), "utf8").split("\n").length }))
+      .filter(({ lines }) => lines > LINES);
+    assert.deepEqual(long, []);
+  });
+
+  test("nothing is left behind: no notes to self, no test that runs alone", () => {
+    const left = [...sources, ...walk("test"), ...walk("bench")].filter((file) => {
+      const source = readFileSync(join(root, file), "utf8");
+      return file !== "test/tidy.test.ts" && /\b(FIXME|TODO|XXX)\b|\b(test|suite)\.only\(/.test(source);
+    });
+    assert.deepEqual(left, []);
+  });
+
+  test("only the clock reads the clock", () => {
+    const readers = sources.filter((file) => {
+      const source = readFileSync(join(root, file), "utf8");
+      return !isTest(file) && file !== "src/core/clock.ts" && /\bDate\.now\(\)|\bnew Date\(\)/.test(source);
+    });
+    assert.deepEqual(readers, []);
+  });
+
+  test("the lock file names no download address", () => {
+    assert.doesNotMatch(readFileSync(join(root, "package-lock.json"), "utf8"), /"resolved"/);
+  });
+});
