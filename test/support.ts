@@ -30,3 +30,8 @@ export function random(start: number): () => number {
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
 }
+
+/** How often a random test repeats: `n` at every push, ten times that under `npm run prove`. */
+export function runs(n: number): number {
+  return process.env["HANGAR_PROVE"] ? n * 10 : n;
+}

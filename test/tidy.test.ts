@@ -14,8 +14,8 @@ const GENERATED = new Set(["src/client/api.ts"]);
 const RESOURCES = ["core", "http", "auth"];
 const ALLOWED: Record<string, readonly string[]> = {
   core: [],
-  auth: ["core"],
-  http: ["core", "auth"],
+  http: ["core"],
+  auth: ["core", "http"],
   apps: RESOURCES,
   hosts: RESOURCES,
   volumes: [...RESOURCES, "apps", "hosts"],
@@ -33,7 +33,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   cli: ["core", "client"],
 };
 /** Files that wire rooms together; nothing imports them. */
-const WIRING = new Set(["src/main.ts", "src/platform.ts"]);
+const WIRING = new Set(["src/main.ts", "src/platform.ts", "src/maintenance.ts"]);
 
 function walk(folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })

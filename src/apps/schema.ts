@@ -1,0 +1,62 @@
+import Type from "typebox";
+import { LIMITS } from "#core/limits.ts";
+
+export const CreateApp = Type.Object({
+  app_name: Type.Optional(
+    Type.String({ description: "1 to 63 lower-case letters, digits and dashes; one namespace for all organizations." }),
+  ),
+  name: Type.Optional(Type.String({ description: "The same as app_name, for clients that call it so." })),
+  org_slug: Type.Optional(Type.String({ description: "The token's own organization, or `personal`, when left out." })),
+  network: Type.Optional(
+    Type.String({
+      maxLength: LIMITS.slug_chars,
+      description: "Machines of one organization and network reach each other; `default` when left out.",
+    }),
+  ),
+});
+
+export const AppAnswer = Type.Object({
+  id: Type.String(),
+  internal_numeric_id: Type.Integer(),
+  name: Type.String(),
+  status: Type.String({ description: "`pending` until the first machine, then `deployed`." }),
+  network: Type.String(),
+  machine_count: Type.Integer(),
+  volume_count: Type.Integer(),
+  organization: Type.Object({ name: Type.String(), slug: Type.String(), internal_numeric_id: Type.Integer() }),
+  created_at: Type.Integer({ description: "Epoch milliseconds." }),
+});
+
+export const AppList = Type.Object({ total_apps: Type.Integer(), apps: Type.Array(AppAnswer) });
+
+export const OrgQuery = Type.Object({ org_slug: Type.Optional(Type.String()) });
+
+export const DeleteQuery = Type.Object({
+  force: Type.Optional(Type.Boolean({ description: "Destroy the app's machines too." })),
+});
+
+const Value = Type.String();
+
+export const ChangeSecrets = Type.Object({
+  values: Type.Record(Type.String(), Type.Union([Value, Type.Null()]), { description: "Name to value; null removes." }),
+});
+
+export const SetSecret = Type.Object({ value: Value });
+
+export const SecretAnswer = Type.Object({
+  name: Type.String(),
+  digest: Type.String({ description: "Changes when the value changes; says nothing else about it." }),
+  created_at: Type.String(),
+  updated_at: Type.String(),
+});
+
+export const SecretList = Type.Object({ secrets: Type.Array(SecretAnswer) });
+export const SecretChange = Type.Object({ secrets: Type.Array(SecretAnswer), version: Type.Integer() });
+export const SecretSet = Type.Object({
+  name: Type.String(),
+  digest: Type.String(),
+  created_at: Type.String(),
+  updated_at: Type.String(),
+  version: Type.Integer(),
+});
+export const SecretGone = Type.Object({ version: Type.Integer() });

@@ -1,0 +1,71 @@
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import { LIMITS } from "#core/limits.ts";
+import { checkSlug } from "#core/names.ts";
+import type { AppStore } from "./store.ts";
+import type { App } from "./types.ts";
+
+/** What an app holds; the rooms that make machines and volumes answer it. */
+export interface Occupancy {
+  machines: number;
+  volumes: number;
+}
+
+interface AppParts {
+  store: AppStore;
+  clock: Clock;
+  occupancy(app_id: string): Promise<Occupancy>;
+}
+
+/** The rules about apps. */
+export class AppService {
+  readonly #parts: AppParts;
+
+  constructor(parts: AppParts) {
+    this.#parts = parts;
+  }
+
+  async list(org_id: string): Promise<App[]> {
+    return await this.#parts.store.apps(org_id);
+  }
+
+  async get(name: string): Promise<App> {
+    return (await this.#parts.store.findApp(name)) ?? fail("not_found", `Could not find App ${JSON.stringify(name)}`);
+  }
+
+  occupancy(app_id: string): Promise<Occupancy> {
+    return this.#parts.occupancy(app_id);
+  }
+
+  async create(org_id: string, wanted: { name: string; network: string }, ids: Ids): Promise<App> {
+    checkSlug(wanted.name, "body.app_name");
+    checkSlug(wanted.network, "body.network");
+    const app: App = {
+      id: ids.short(),
+      name: wanted.name,
+      org_id,
+      numeric_id: ids.numeric(),
+      network: wanted.network,
+      secrets_version: 0,
+      created_at: this.#parts.clock.now(),
+    };
+    const result = await this.#parts.store.insertApp(app, LIMITS.apps_per_org);
+    if (result === "name_taken") fail("name_taken", `Validation failed: Name has already been taken: ${wanted.name}`);
+    if (result === "limit")
+      fail("limit_reached", `an organization has at most ${LIMITS.apps_per_org} apps (limit apps_per_org)`);
+    if (result === "no_org") fail("not_found", "the organization was deleted meanwhile");
+    return await this.get(wanted.name);
+  }
+
+  async delete(name: string, force: boolean): Promise<void> {
+    const app = await this.get(name);
+    const { machines } = await this.#parts.occupancy(app.id);
+    if (machines > 0 && !force) {
+      fail("app_not_empty", `app ${name} still has ${machines} machines`, {
+        hint: `hangar apps delete ${name} --force`,
+      });
+    }
+    await this.#parts.store.deleteApp(app.id);
+  }
+}

@@ -1,0 +1,26 @@
+import type { App, Secret } from "./types.ts";
+
+/** Keeps and finds apps and their secrets; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
+export interface AppStore {
+  findApp(name: string): Promise<App | undefined>;
+  /** By name. */
+  apps(org_id: string): Promise<App[]>;
+  /** Nothing is written unless it is "inserted". The same id and name a second time is "inserted". */
+  insertApp(app: App, limit: number): Promise<"inserted" | "name_taken" | "limit" | "no_org">;
+  /** Its secrets go with it. False when there is no such app. */
+  deleteApp(id: string): Promise<boolean>;
+
+  /** By name. */
+  secrets(app_id: string): Promise<Secret[]>;
+  findSecret(app_id: string, name: string): Promise<Secret | undefined>;
+  /**
+   * Puts and removes together, and answers the new version. An existing secret keeps its `created_at`.
+   * Undefined, and nothing written, when the app is gone or would have more than `limit` secrets.
+   */
+  changeSecrets(
+    app_id: string,
+    put: readonly Secret[],
+    remove: readonly string[],
+    limit: number,
+  ): Promise<number | undefined>;
+}

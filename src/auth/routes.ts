@@ -1,0 +1,189 @@
+import { assert } from "#core/assert.ts";
+import type { Action } from "#core/caveats.ts";
+import { type Clock, isoTime } from "#core/clock.ts";
+import { parseDuration } from "#core/durations.ts";
+import { fail } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
+import { type Row, route } from "#http/route.ts";
+import { principalOf } from "./guard.ts";
+import type { OrgService } from "./orgs.ts";
+import * as schema from "./schema.ts";
+import type { AuthStore } from "./store.ts";
+import type { TokenService } from "./tokens.ts";
+import type { Org, Token } from "./types.ts";
+
+interface Parts {
+  orgs: OrgService;
+  tokens: TokenService;
+  store: AuthStore;
+  clock: Clock;
+}
+
+export function authRoutes(parts: Parts): Row[] {
+  return [...orgRoutes(parts), ...tokenRoutes(parts), ...ownTokenRoutes(parts)];
+}
+
+function orgRoutes({ orgs }: Parts): Row[] {
+  return [
+    route("GET /v1/orgs", {
+      summary: "List the organizations this token can see",
+      part: "orgs",
+      access: "any",
+      answer: { status: 200, schema: schema.OrgList },
+      handle: async ({ caller }) => ({ organizations: (await orgs.visibleTo(principalOf(caller))).map(orgAnswer) }),
+    }),
+    route("POST /v1/orgs", {
+      summary: "Create an organization",
+      part: "orgs",
+      access: "create account",
+      body: schema.CreateOrg,
+      answer: { status: 201, schema: schema.OrgAnswer },
+      errors: ["name_taken", "invalid_name", "limit_reached"],
+      handle: async ({ body, ids }) => orgAnswer(await orgs.create(body, ids)),
+    }),
+    route("GET /v1/orgs/:org_slug", {
+      summary: "Get an organization",
+      part: "orgs",
+      access: "read org",
+      answer: { status: 200, schema: schema.OrgAnswer },
+      handle: async ({ params }) => orgAnswer(await orgs.get(params.org_slug)),
+    }),
+    route("DELETE /v1/orgs/:org_slug", {
+      summary: "Delete an organization that has no apps; its tokens stop working",
+      part: "orgs",
+      access: "delete account",
+      answer: { status: 204 },
+      errors: ["org_not_empty"],
+      handle: async ({ params }) => await orgs.delete(params.org_slug),
+    }),
+  ];
+}
+
+function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
+  return [
+    route("POST /v1/orgs/:org_slug/tokens", {
+      summary: "Create a token for one organization",
+      description: "The answer is the only time the token is shown. Its holder can narrow it offline.",
+      part: "orgs",
+      access: "create account",
+      body: schema.CreateToken,
+      answer: { status: 201, schema: schema.CreatedToken },
+      errors: ["limit_reached"],
+      async handle({ params, body, ids }) {
+        const org = await orgs.get(params.org_slug);
+        const expiry_ms = expiryOf(body.expiry);
+        const { text, token } = await tokens.create({ org, kind: body.kind, name: body.name ?? "", expiry_ms }, ids);
+        return { token: text, ...tokenAnswer(token) };
+      },
+    }),
+    route("GET /v1/orgs/:org_slug/tokens", {
+      summary: "List an organization's tokens, revoked ones too",
+      part: "orgs",
+      access: "read org",
+      answer: { status: 200, schema: schema.TokenList },
+      handle: async ({ org }) => ({ tokens: (await store.tokens(org?.id ?? "")).map(tokenAnswer) }),
+    }),
+    route("DELETE /v1/orgs/:org_slug/tokens/:token_id", {
+      summary: "Revoke a token, with everything that was made from it",
+      part: "orgs",
+      access: "delete account",
+      answer: { status: 200, schema: schema.TokenAnswer },
+      async handle({ params, org }) {
+        const token = await tokens.revoke(org?.id ?? "", params.token_id);
+        return tokenAnswer(
+          token ?? fail("not_found", `organization ${params.org_slug} has no token ${JSON.stringify(params.token_id)}`),
+        );
+      },
+    }),
+    route("POST /v1/apps/:app_name/deploy_token", {
+      summary: "Create a token for one app",
+      part: "apps",
+      access: "create account",
+      body: schema.CreateDeployToken,
+      answer: { status: 200, schema: schema.CreatedToken },
+      errors: ["limit_reached"],
+      async handle({ params, body, ids, org }) {
+        assert(org, "an app has an organization");
+        const expiry_ms = expiryOf(body.expiry);
+        const name = body.name ?? `deploy ${params.app_name}`.slice(0, LIMITS.token_name_chars);
+        const wanted = {
+          org: await orgs.get(org.slug),
+          kind: "deploy" as const,
+          name,
+          expiry_ms,
+          app: params.app_name,
+        };
+        const { text, token } = await tokens.create(wanted, ids);
+        return { token: text, ...tokenAnswer(token) };
+      },
+    }),
+  ];
+}
+
+function ownTokenRoutes({ tokens, clock }: Parts): Row[] {
+  return [
+    route("GET /v1/tokens/current", {
+      summary: "Who is calling, and what may they do",
+      part: "platform",
+      access: "any",
+      answer: { status: 200, schema: schema.CurrentTokens },
+      async handle({ caller }) {
+        const principal = principalOf(caller);
+        const { token_id, kind, name, org } = principal;
+        const of = { org_slug: org?.slug ?? null, organization: org?.name ?? null };
+        return { tokens: [{ token_id, kind, name, ...of, rights: principal.words() }] };
+      },
+    }),
+    route("POST /v1/tokens/authorize", {
+      summary: "May this token do that?",
+      part: "platform",
+      access: "any",
+      body: schema.Authorize,
+      answer: { status: 200, schema: schema.Authorized },
+      async handle({ caller, body }) {
+        const principal = body.token === undefined ? principalOf(caller) : await tokens.verify(body.token);
+        const reason = principal.refuses({
+          action: body.action as Action,
+          now_ms: clock.now(),
+          ...(body.org_slug === undefined ? {} : { org: body.org_slug }),
+          ...(body.app_name === undefined ? {} : { app: body.app_name }),
+          ...(body.machine_id === undefined ? {} : { machine: body.machine_id }),
+        });
+        return reason === undefined ? { allowed: true } : { allowed: false, reason };
+      },
+    }),
+  ];
+}
+
+function expiryOf(expiry: string | number | undefined): number {
+  if (expiry === undefined) return LIMITS.token_expiry_ms;
+  const ms = typeof expiry === "number" ? expiry * 1000 : parseDuration(expiry);
+  if (ms === undefined || ms <= 0 || ms > LIMITS.token_expiry_ms) {
+    fail("invalid_request", `body.expiry is not a duration of at most 20 years`, {
+      details: [
+        {
+          path: "body.expiry",
+          problem: "is not a usable duration",
+          allowed: "seconds, or for example 30d, 12h, 1h30m; at most 20 years",
+        },
+      ],
+    });
+  }
+  return ms;
+}
+
+function orgAnswer({ id, name, slug, numeric_id, created_at }: Org) {
+  return { id, name, slug, internal_numeric_id: numeric_id, created_at };
+}
+
+function tokenAnswer({ id, kind, name, created_at, expires_at, revoked_at }: Token) {
+  const time = (at: number | null): string | null => (at === null ? null : isoTime(at));
+  return {
+    id,
+    kind,
+    name,
+    created_at: isoTime(created_at),
+    expires_at: time(expires_at),
+    revoked_at: time(revoked_at),
+  };
+}

@@ -1,0 +1,86 @@
+import Type from "typebox";
+import { LIMITS } from "#core/limits.ts";
+
+export const OrgAnswer = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  slug: Type.String(),
+  internal_numeric_id: Type.Integer(),
+  created_at: Type.Integer({ description: "Epoch milliseconds." }),
+});
+
+export const OrgList = Type.Object({ organizations: Type.Array(OrgAnswer) });
+
+export const CreateOrg = Type.Object({
+  name: Type.String({ minLength: 1, maxLength: LIMITS.org_name_chars }),
+  slug: Type.Optional(Type.String({ description: "Made from the name when left out." })),
+});
+
+const Expiry = Type.Union([Type.String({ maxLength: 64 }), Type.Integer({ minimum: 1 })], {
+  description: "How long it lives: seconds, or a duration such as `30d`, `12h` or `1h30m`. 20 years when left out.",
+});
+
+export const CreateToken = Type.Object({
+  kind: Type.Union([Type.Literal("org"), Type.Literal("readonly")]),
+  name: Type.Optional(Type.String({ maxLength: LIMITS.token_name_chars })),
+  expiry: Type.Optional(Expiry),
+});
+
+export const CreateDeployToken = Type.Object({
+  name: Type.Optional(Type.String({ maxLength: LIMITS.token_name_chars })),
+  expiry: Type.Optional(Expiry),
+});
+
+const Nullable = Type.Union([Type.String(), Type.Null()]);
+
+export const TokenAnswer = Type.Object({
+  id: Type.String(),
+  kind: Type.String(),
+  name: Type.String(),
+  created_at: Type.String(),
+  expires_at: Nullable,
+  revoked_at: Nullable,
+});
+
+export const TokenList = Type.Object({ tokens: Type.Array(TokenAnswer) });
+
+export const CreatedToken = Type.Object({
+  token: Type.String({ description: "The token itself. It is shown this once." }),
+  id: Type.String(),
+  kind: Type.String(),
+  name: Type.String(),
+  created_at: Type.String(),
+  expires_at: Nullable,
+  revoked_at: Nullable,
+});
+
+export const CurrentTokens = Type.Object({
+  tokens: Type.Array(
+    Type.Object({
+      token_id: Type.String(),
+      kind: Type.String(),
+      name: Type.String(),
+      org_slug: Nullable,
+      organization: Nullable,
+      rights: Type.Array(Type.String(), { description: "What it may do, in words; all lines hold together." }),
+    }),
+  ),
+});
+
+export const Authorize = Type.Object({
+  action: Type.Union(["read", "write", "create", "delete", "control"].map((action) => Type.Literal(action))),
+  token: Type.Optional(
+    Type.String({
+      maxLength: LIMITS.token_bytes,
+      description: "The token in question; the caller's own when left out.",
+    }),
+  ),
+  org_slug: Type.Optional(Type.String()),
+  app_name: Type.Optional(Type.String()),
+  machine_id: Type.Optional(Type.String()),
+});
+
+export const Authorized = Type.Object({
+  allowed: Type.Boolean(),
+  reason: Type.Optional(Type.String({ description: "Which caveat refuses." })),
+});

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { anOrg, aToken } from "./fixtures.ts";
+import type { AuthStore } from "./store.ts";
+
+/** What every AuthStore must do. `open` gives an empty one. */
+export function authStoreSuite(
+  name: string,
+  open: () => Promise<{ store: AuthStore; close(): Promise<void> }>,
+  skip?: string,
+): void {
+  suite(`auth store: ${name}`, { skip }, () => {
+    async function withStore(work: (store: AuthStore) => Promise<void>): Promise<void> {
+      const { store, close } = await open();
+      try {
+        await work(store);
+      } finally {
+        await close();
+      }
+    }
+
+    test("organizations are found by slug and id, and listed by slug", () =>
+      withStore(async (store) => {
+        assert.equal(await store.insertOrg(anOrg({ id: "o2", slug: "zoo" }), 10), "inserted");
+        assert.equal(await store.insertOrg(anOrg({ id: "o1", slug: "acme" }), 10), "inserted");
+        assert.equal((await store.findOrg("acme"))?.id, "o1");
+        assert.equal((await store.findOrgById("o2"))?.slug, "zoo");
+        assert.deepEqual(
+          (await store.orgs()).map((org) => org.slug),
+          ["acme", "zoo"],
+        );
+        assert.equal(await store.findOrg("nowhere"), undefined);
+      }));
+
+    test("a slug has one owner, a repeated insert is the same insert, and the limit holds", () =>
+      withStore(async (store) => {
+        const org = anOrg({ id: "o1", slug: "acme" });
+        assert.equal(await store.insertOrg(org, 1), "inserted");
+        assert.equal(await store.insertOrg(org, 1), "inserted");
+        assert.equal(await store.insertOrg({ ...org, id: "o2" }, 5), "slug_taken");
+        assert.equal(await store.insertOrg(anOrg({ id: "o3", slug: "other" }), 1), "limit");
+        assert.equal((await store.orgs()).length, 1);
+      }));
+
+    test("tokens go with their organization; full-access ones belong to none", () =>
+      withStore(async (store) => {
+        await store.insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
+        await store.insertToken(aToken({ id: "t1", org_id: "o1" }));
+        await store.insertToken(aToken({ id: "t2", org_id: "o1" }));
+        await store.insertToken(aToken({ id: "t3", org_id: null, kind: "full" }));
+        assert.deepEqual(
+          (await store.tokens("o1")).map((token) => token.id),
+          ["t2", "t1"],
+        );
+        assert.deepEqual(
+          (await store.tokens(null)).map((token) => token.id),
+          ["t3"],
+        );
+        assert.equal(await store.countTokens("o1"), 2);
+        assert.ok(await store.deleteOrg("o1"));
+        assert.equal(await store.findToken("t1"), undefined);
+        assert.equal(await store.deleteOrg("o1"), false);
+      }));
+
+    test("a token keeps its secret to the byte, and the moment of its first revocation", () =>
+      withStore(async (store) => {
+        const token = aToken({ id: "t1", org_id: null, secret: Uint8Array.of(0, 255, 1) });
+        await store.insertToken(token);
+        assert.deepEqual(Buffer.from((await store.findToken("t1"))?.secret ?? []), Buffer.of(0, 255, 1));
+        assert.ok(await store.revokeToken("t1", 1000));
+        assert.ok(await store.revokeToken("t1", 2000));
+        assert.equal((await store.findToken("t1"))?.revoked_at, 1000);
+        assert.equal(await store.revokeToken("nobody", 1), false);
+      }));
+  });
+}

@@ -1,0 +1,22 @@
+import type { Org, Token } from "./types.ts";
+
+/** Keeps and finds organizations and tokens; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
+export interface AuthStore {
+  /** By slug. */
+  orgs(): Promise<Org[]>;
+  findOrg(slug: string): Promise<Org | undefined>;
+  findOrgById(id: string): Promise<Org | undefined>;
+  /** False, and nothing written, when the slug is taken by another id or the limit is reached. */
+  insertOrg(org: Org, limit: number): Promise<"inserted" | "slug_taken" | "limit">;
+  /** Its tokens go with it. False when it still has apps, or is not there. */
+  deleteOrg(id: string): Promise<boolean>;
+
+  findToken(id: string): Promise<Token | undefined>;
+  /** Newest first; the full-access ones for null. */
+  tokens(org_id: string | null): Promise<Token[]>;
+  /** The same id a second time changes nothing and is fine. */
+  insertToken(token: Token): Promise<void>;
+  countTokens(org_id: string): Promise<number>;
+  /** Keeps the moment of the first revocation. False when there is no such token. */
+  revokeToken(id: string, at_ms: number): Promise<boolean>;
+}

@@ -1,0 +1,147 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { assert } from "#core/assert.ts";
+import type { Box } from "#core/box.ts";
+import { ACTIONS, ALL_ACTIONS, type Caveat, refusal } from "#core/caveats.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import { LIMITS } from "#core/limits.ts";
+import { isGenuine, MACAROON_PREFIX, type Macaroon, MacaroonError, mint, parse, serialize } from "#core/macaroon.ts";
+import { Principal } from "./principal.ts";
+import type { AuthStore } from "./store.ts";
+import type { Org, Token, TokenKind } from "./types.ts";
+
+/** `hf1_` + id (26 characters) + secret (43 characters of base64url). */
+export const FULL_PREFIX = "hf1_";
+const FULL = /^hf1_([0-9A-Z]{26})([\w-]{43})$/;
+
+export interface NewToken {
+  org: Org;
+  kind: Exclude<TokenKind, "full">;
+  name: string;
+  expiry_ms: number;
+  /** For `deploy`: the one app. */
+  app?: string;
+}
+
+/** Makes, checks and revokes tokens. */
+export class TokenService {
+  readonly #parts: { store: AuthStore; box: Box; clock: Clock };
+
+  constructor(parts: { store: AuthStore; box: Box; clock: Clock }) {
+    this.#parts = parts;
+  }
+
+  /** A token for everything. Only its hash is kept. */
+  async createFull(name: string, ids: Ids): Promise<string> {
+    const id = ids.ulid();
+    const secret = Buffer.from(ids.bytes(32)).toString("base64url");
+    await this.#parts.store.insertToken({
+      id,
+      org_id: null,
+      kind: "full",
+      name,
+      secret: sha256(secret),
+      created_at: this.#parts.clock.now(),
+      expires_at: null,
+      revoked_at: null,
+    });
+    return `${FULL_PREFIX}${id}${secret}`;
+  }
+
+  async create(wanted: NewToken, ids: Ids): Promise<{ text: string; token: Token }> {
+    const { store, box, clock } = this.#parts;
+    if ((await store.countTokens(wanted.org.id)) >= LIMITS.tokens_per_org) {
+      fail("limit_reached", `an organization has at most ${LIMITS.tokens_per_org} tokens (limit tokens_per_org)`);
+    }
+    const id = ids.ulid();
+    const rootKey = ids.bytes(32);
+    const now = clock.now();
+    const expires_at = now + wanted.expiry_ms;
+    const token: Token = {
+      id,
+      org_id: wanted.org.id,
+      kind: wanted.kind,
+      name: wanted.name,
+      secret: box.seal(`token:${id}`, rootKey),
+      created_at: now,
+      expires_at,
+      revoked_at: null,
+    };
+    await store.insertToken(token);
+    return { text: serialize(mint(rootKey, id, firstCaveats(wanted, now, expires_at))), token };
+  }
+
+  /** The caller behind a token's text. Fails with `unauthorized`, saying why. */
+  async verify(text: string): Promise<Principal> {
+    if (text.startsWith(FULL_PREFIX)) return await this.#verifyFull(text);
+    if (text.startsWith(MACAROON_PREFIX)) return await this.#verifyMacaroon(text);
+    return unauthorized(`this is not a token of this platform (they start with ${FULL_PREFIX} or ${MACAROON_PREFIX})`);
+  }
+
+  /** True when it is revoked now, false when the organization has no such token. */
+  async revoke(org_id: string | null, id: string): Promise<Token | undefined> {
+    const { store, clock } = this.#parts;
+    const token = await store.findToken(id);
+    if (token?.org_id !== org_id) return undefined;
+    await store.revokeToken(id, clock.now());
+    return await store.findToken(id);
+  }
+
+  async #verifyFull(text: string): Promise<Principal> {
+    const [, id = "", secret = ""] = FULL.exec(text) ?? [];
+    const token = await this.#parts.store.findToken(id);
+    // The same work whether the id exists or not.
+    const right = timingSafeEqual(sha256(secret), token?.kind === "full" ? token.secret : Buffer.alloc(32));
+    if (!token || !right) return unauthorized("the token is not known here");
+    refuseRevoked(token);
+    return new Principal(token, undefined, []);
+  }
+
+  async #verifyMacaroon(text: string): Promise<Principal> {
+    const { store, box, clock } = this.#parts;
+    const macaroon = readMacaroon(text);
+    const token = await store.findToken(macaroon.id);
+    if (!token?.org_id) return unauthorized("the token is not known here");
+    if (!isGenuine(box.open(`token:${token.id}`, token.secret), macaroon))
+      return unauthorized("the token was changed or is incomplete");
+    refuseRevoked(token);
+    const validity = macaroon.caveats.filter((caveat) => caveat.type === "validity");
+    const expired = refusal(validity, { action: "read", now_ms: clock.now() });
+    if (expired) return unauthorized(expired);
+    const org = await store.findOrgById(token.org_id);
+    assert(org, "a token's organization exists");
+    return new Principal(token, org, macaroon.caveats);
+  }
+}
+
+function firstCaveats({ org, kind, app }: NewToken, now: number, expires_at: number): Caveat[] {
+  const caveats: Caveat[] = [
+    { type: "org", org: org.slug, actions: kind === "readonly" ? ACTIONS.read : ALL_ACTIONS },
+    { type: "validity", not_before_s: Math.floor(now / 1000), not_after_s: Math.ceil(expires_at / 1000) },
+  ];
+  if (app !== undefined) caveats.push({ type: "apps", apps: { [app]: ALL_ACTIONS } });
+  return caveats;
+}
+
+function readMacaroon(text: string): Macaroon {
+  try {
+    return parse(text);
+  } catch (thrown) {
+    if (thrown instanceof MacaroonError) return unauthorized(thrown.message);
+    throw thrown;
+  }
+}
+
+function refuseRevoked(token: Token): void {
+  if (token.revoked_at !== null) unauthorized(`the token was revoked ${new Date(token.revoked_at).toISOString()}`);
+}
+
+export function unauthorized(text: string): never {
+  fail("unauthorized", text, {
+    hint: "send `Authorization: Bearer <token>`; `hangar auth token` prints a full-access one",
+    headers: { "www-authenticate": "Bearer" },
+  });
+}
+
+const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();

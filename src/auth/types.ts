@@ -1,0 +1,27 @@
+/** The nouns of the room, as they are stored. */
+export interface Org {
+  id: string;
+  slug: string;
+  name: string;
+  numeric_id: number;
+  created_at: number;
+}
+
+/**
+ * `full` opens everything of the account. `org` and `readonly` are macaroons of one organization; `deploy`
+ * is one for a single app.
+ */
+export type TokenKind = "full" | "org" | "readonly" | "deploy";
+
+export interface Token {
+  id: string;
+  /** Null for a full-access token. */
+  org_id: string | null;
+  kind: TokenKind;
+  name: string;
+  /** Full-access: SHA-256 of the secret. Macaroons: the root key, sealed. */
+  secret: Uint8Array;
+  created_at: number;
+  expires_at: number | null;
+  revoked_at: number | null;
+}

@@ -1,0 +1,164 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { parse as parseToml } from "smol-toml";
+import { messageOf } from "./assert.ts";
+import { closest } from "./words.ts";
+
+/**
+ * All settings, one row each: the environment variable, the flag and the key in the config file follow from
+ * the name (`data_dir`: HANGAR_DATA_DIR, --data-dir, data_dir). A flag wins over the environment, the
+ * environment over the file. docs/settings.md is generated from this table.
+ */
+export const SETTINGS = {
+  config: { default: "", words: "A TOML file with the settings below; a missing file is an error." },
+  data_dir: { default: "./.hangar", words: "Where everything is kept: the database, the keys, the token, logs." },
+  listen: { default: "127.0.0.1:4280", words: "Address of the API, the documentation and the dashboard." },
+  base_url: { default: "", words: "The public origin, when it is not http:// + listen." },
+  driver: { default: "auto", words: "What runs machines: `runc`, `sim`, or `auto` (runc where the box can)." },
+  database_url: { default: "", words: "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise." },
+  master_key: {
+    default: "",
+    words: "Base64 of 32 bytes that seal all secrets; otherwise `master.key` in the data dir.",
+  },
+  log_level: { default: "info", words: "`debug`, `info`, `warn` or `error`, for the log file in the data dir." },
+  rate_limit: {
+    default: "0",
+    words: "Requests a second that one token may make (a second's worth at once); 0 is no limit.",
+  },
+} as const satisfies Record<string, { default: string; words: string }>;
+
+type Name = keyof typeof SETTINGS;
+const NAMES = Object.keys(SETTINGS) as Name[];
+
+export const envName = (name: string): string => `HANGAR_${name.toUpperCase()}`;
+export const flagName = (name: string): string => `--${name.replaceAll("_", "-")}`;
+
+export interface Settings {
+  data_dir: string;
+  listen: { host: string; port: number };
+  base_url: string;
+  driver: "auto" | "runc" | "sim";
+  database_url: string | undefined;
+  master_key: Buffer | undefined;
+  log_level: LogLevel;
+  rate_limit: number;
+  /** What was odd but not wrong, told once at start. */
+  warnings: string[];
+}
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** A setting that cannot be used. The text says which, where it came from and what is allowed. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+}
+
+interface Given {
+  value: string;
+  from: string;
+}
+
+export function readSettings(args: readonly string[], env: Record<string, string | undefined>): Settings {
+  const flags = readFlags(args);
+  const file =
+    flags.get("config") ?? (env["HANGAR_CONFIG"] ? { value: env["HANGAR_CONFIG"], from: "HANGAR_CONFIG" } : undefined);
+  const { values: fromFile, warnings } = file ? readFile(file.value) : { values: new Map<Name, Given>(), warnings: [] };
+
+  const given = (name: Name): Given => {
+    const fromEnv = env[envName(name)];
+    if (flags.has(name)) return flags.get(name) as Given;
+    if (fromEnv !== undefined && fromEnv !== "") return { value: fromEnv, from: envName(name) };
+    return fromFile.get(name) ?? { value: SETTINGS[name].default, from: "default" };
+  };
+
+  const listen = address(given("listen"));
+  const key = given("master_key");
+  const url = given("database_url");
+  return {
+    data_dir: resolve(given("data_dir").value),
+    listen,
+    base_url: origin(given("base_url")),
+    driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
+    database_url: url.value === "" ? undefined : databaseUrl(url),
+    master_key: key.value === "" ? undefined : masterKey(key),
+    log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
+    rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
+    warnings,
+  };
+}
+
+function readFlags(args: readonly string[]): Map<Name, Given> {
+  const options = Object.fromEntries(NAMES.map((name) => [name.replaceAll("_", "-"), { type: "string" as const }]));
+  try {
+    const { values } = parseArgs({ args: [...args], options, strict: true, allowPositionals: false });
+    return new Map(
+      Object.entries(values).map(([flag, value]) => {
+        const name = flag.replaceAll("-", "_") as Name;
+        return [name, { value: String(value), from: flagName(name) }];
+      }),
+    );
+  } catch (thrown) {
+    throw new SettingsError(`${messageOf(thrown)} (known: ${NAMES.map(flagName).join(" ")})`, { cause: thrown });
+  }
+}
+
+function readFile(path: string): { values: Map<Name, Given>; warnings: string[] } {
+  let table: Record<string, unknown>;
+  try {
+    table = parseToml(readFileSync(path, "utf8"));
+  } catch (thrown) {
+    throw new SettingsError(`config file ${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  const values = new Map<Name, Given>();
+  const warnings: string[] = [];
+  for (const [key, value] of Object.entries(table)) {
+    if (!NAMES.includes(key as Name)) {
+      const near = closest(key, NAMES);
+      warnings.push(`config file ${path}: ${key} is not a setting${near ? `; did you mean ${near}?` : ""}`);
+    } else if (typeof value === "object") {
+      throw new SettingsError(`config file ${path}: ${key} must be a single value`);
+    } else {
+      values.set(key as Name, { value: String(value as string | number | boolean), from: `${key} in ${path}` });
+    }
+  }
+  return { values, warnings };
+}
+
+function address({ value, from }: Given): { host: string; port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(value);
+  const port = Number(match?.[3]);
+  if (!match || port > 65535) throw new SettingsError(`${from}: "${value}" is not host:port`);
+  return { host: match[1] ?? match[2] ?? "", port };
+}
+
+function origin({ value, from }: Given): string {
+  if (value === "") return "";
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/") {
+    throw new SettingsError(`${from}: "${value}" is not an origin such as https://machines.example`);
+  }
+  return url.origin;
+}
+
+function databaseUrl({ value, from }: Given): string {
+  if (!/^postgres(ql)?:\/\//.test(value)) throw new SettingsError(`${from}: only postgres://… is a database address`);
+  return value;
+}
+
+function masterKey({ value, from }: Given): Buffer {
+  const key = Buffer.from(value, "base64");
+  if (key.length !== 32) throw new SettingsError(`${from}: a master key is the base64 of 32 bytes`);
+  return key;
+}
+
+function oneOf<const T extends string>({ value, from }: Given, name: Name, allowed: readonly T[]): T {
+  const found = allowed.find((one) => one === value);
+  if (!found) throw new SettingsError(`${from}: ${name} is one of ${allowed.join(", ")}, not "${value}"`);
+  return found;
+}
+
+function wholeNumber({ value, from }: Given, name: Name): number {
+  if (!/^\d{1,9}$/.test(value)) throw new SettingsError(`${from}: ${name} is a whole number, not "${value}"`);
+  return Number(value);
+}

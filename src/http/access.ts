@@ -1,0 +1,43 @@
+import type { Action } from "#core/caveats.ts";
+
+/**
+ * Who may use a route: written in its row, and leaving it out does not compile.
+ *
+ * - `open`: anyone, without a token.
+ * - `any`: any good token.
+ * - `<action> <scope>`: the action on that kind of thing. `account` is what only a full-access token reaches.
+ *   The organization comes from `org_slug` (path, query or body; else the token's own, else `personal`), the
+ *   app from `:app_name`, the machine from `:machine_id`.
+ */
+export type Access = "open" | "any" | `${Action} ${Scope}`;
+export type Scope = "account" | "org" | "app" | "machine";
+
+/** Which schemes a token may come with. `metrics`: `Bearer` for full-access tokens, `SvcV1` for created ones. */
+export type SchemeRule = "any" | "metrics";
+
+/** Who is calling, once the token was found good. */
+export interface Caller {
+  token_id: string;
+  /** Who that is, in words, for logs, leases and events. */
+  name: string;
+}
+
+export interface Target {
+  org_slug?: string | undefined;
+  app_name?: string | undefined;
+  machine_id?: string | undefined;
+}
+
+/** What the request is about, looked up and allowed. */
+export interface Admitted {
+  org?: { id: string; slug: string };
+  app?: { id: string; name: string };
+}
+
+/** Decides; implemented by the auth room. */
+export interface Guard {
+  /** Fails with `unauthorized` unless the header carries a good token in the right scheme. */
+  identify(authorization: string | undefined, rule: SchemeRule): Promise<Caller>;
+  /** Fails with `forbidden` when the token does not allow it, `not_found` when the caller may not even see it. */
+  admit(caller: Caller, access: Exclude<Access, "open">, target: Target): Promise<Admitted>;
+}

@@ -1,0 +1,28 @@
+import type { IncomingMessage } from "node:http";
+import { LIMITS } from "#core/limits.ts";
+
+/**
+ * What Node's parser lets through and another program on the way might read differently. A request that two
+ * programs can disagree about is refused, not interpreted. (The parser itself refuses the rest: both
+ * Content-Length and Transfer-Encoding, two lengths, bare line feeds, folded headers and the like.)
+ */
+export function ambiguity(request: IncomingMessage): string | undefined {
+  const { method, url = "", httpVersion } = request;
+  const encodings = values(request, "transfer-encoding");
+  if (values(request, "host").length > 1) return "there is more than one Host header";
+  if (encodings.length > 1) return "there is more than one Transfer-Encoding header";
+  if (encodings.some((value) => value !== "chunked")) return "Transfer-Encoding may only be exactly `chunked`";
+  if (encodings.length > 0 && httpVersion === "1.0") return "Transfer-Encoding does not belong in HTTP/1.0";
+  if (!url.startsWith("/")) return "the request target must be a path";
+  if (/[\\#]/.test(url)) return "the request target may not hold a backslash or a #";
+  const hasBody = encodings.length > 0 || Number(request.headers["content-length"] ?? 0) > 0;
+  if (hasBody && (method === "GET" || method === "HEAD")) return `a ${method} request has no body`;
+  return undefined;
+}
+
+/** As they came, each one: the joined headers of Node hide doubles. */
+function values({ rawHeaders }: IncomingMessage, name: string): string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
+}
+
+export const tooLong = (request: IncomingMessage): boolean => (request.url?.length ?? 0) > LIMITS.target_bytes;

@@ -1,0 +1,118 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { fail, type Problem } from "#core/errors.ts";
+import { type Ids, randomIds } from "#core/ids.ts";
+import type { Admitted, Caller, Target } from "./access.ts";
+import type { Recorded } from "./idempotency.ts";
+import { PAGE_HEADERS } from "./pages.ts";
+import type { AnyCall, Row } from "./route.ts";
+import type { ServerParts } from "./server.ts";
+import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
+
+type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+
+const NOBODY: Caller = { token_id: "", name: "nobody" };
+
+/**
+ * One request through one row: who is it, what does it say, may it, then the row's own work. In this order, so
+ * that a stranger learns nothing about the API's insides, and a caller all that is wrong at once.
+ */
+export function handler(row: Row, parts: ServerParts): Handler {
+  const random = randomIds(parts.clock);
+  return async (request, reply) => {
+    const open = row.access === "open";
+    const caller = open ? NOBODY : await parts.guard.identify(request.headers.authorization, row.scheme ?? "any");
+    if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
+    const input = readInput(row, request, reply);
+    const admitted = row.access === "open" ? {} : await parts.guard.admit(caller, row.access, targetOf(input));
+    const work = (ids: Ids): Promise<Recorded> => run(row, callOf(request, reply, input, { ...admitted, caller, ids }));
+
+    const key = request.headers["idempotency-key"];
+    if (row.method !== "POST" || typeof key !== "string" || open) return send(row, reply, await work(random));
+    const { method, url, hangar } = request;
+    const repeatable = { caller: caller.token_id, method, path: url, key, body: hangar.rawBody };
+    const { repeated, ...recorded } = await parts.idempotency.once(repeatable, work);
+    if (repeated) reply.header("idempotent-replayed", "true");
+    return send(row, reply, recorded);
+  };
+}
+
+interface Input {
+  params: Record<string, string>;
+  query: Record<string, unknown>;
+  body: unknown;
+}
+
+function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Input {
+  const params = request.params as Record<string, string>;
+  const rawQuery = request.query as Record<string, unknown>;
+  const query = row.query ? coerceQuery(row.query, rawQuery) : rawQuery;
+  const body = row.body ? dropNulls(row.body, orEmpty(row.body, request.body)) : undefined;
+  const found: Problem[] = [
+    ...(row.query ? problems(row.query, query, "query") : []),
+    ...(row.body ? problems(row.body, body, "body") : []),
+  ];
+  const [first, ...others] = found;
+  if (first) {
+    const more = others.length > 0 ? ` (and ${others.length} more, see details)` : "";
+    fail("invalid_request", `${first.path} ${first.problem}${more}`, { details: found });
+  }
+  const unknown = row.body ? unknownFields(row.body, body) : [];
+  if (unknown.length > 0) reply.header("svc-warning", unknown.join("; "));
+  return { params, query, body };
+}
+
+/** No body, or the empty array some languages send for an empty object, is an empty object where one is expected. */
+function orEmpty(schema: JsonSchema, body: unknown): unknown {
+  const empty = body === undefined || (Array.isArray(body) && body.length === 0);
+  return empty && schema.type === "object" ? {} : body;
+}
+
+function targetOf({ params, query, body }: Input): Target {
+  const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+  const inBody = body !== null && typeof body === "object" ? (body as Record<string, unknown>)["org_slug"] : undefined;
+  return {
+    org_slug: params["org_slug"] ?? text(query["org_slug"]) ?? text(inBody),
+    app_name: params["app_name"],
+    machine_id: params["machine_id"],
+  };
+}
+
+function callOf(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  input: Input,
+  rest: Admitted & { caller: Caller; ids: Ids },
+): AnyCall {
+  let gone: AbortController | undefined;
+  return {
+    ...input,
+    ...rest,
+    request_id: request.hangar.request_id,
+    header(name) {
+      const value = request.headers[name];
+      return Array.isArray(value) ? value[0] : value;
+    },
+    // Made on first use: most handlers are done before anyone could leave.
+    get signal() {
+      if (!gone) {
+        gone = new AbortController();
+        reply.raw.once("close", () => gone?.abort());
+      }
+      return gone.signal;
+    },
+  };
+}
+
+async function run(row: Row, call: AnyCall): Promise<Recorded> {
+  const value = await row.handle(call);
+  if (value === undefined) return { status: row.answer.status, body: undefined };
+  return { status: row.answer.status, body: row.answer.type ? (value as string) : JSON.stringify(value) };
+}
+
+function send(row: Row, reply: FastifyReply, { status, body }: Recorded): FastifyReply {
+  reply.code(status);
+  if (body === undefined) return reply.send();
+  const type = row.answer.type ?? "application/json";
+  if (type === "text/html") reply.headers(PAGE_HEADERS);
+  return reply.header("content-type", `${type}; charset=utf-8`).send(body);
+}

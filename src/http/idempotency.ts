@@ -1,0 +1,134 @@
+import { createHash, createHmac } from "node:crypto";
+import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import { type Ids, repeatableIds } from "#core/ids.ts";
+import { LIMITS } from "#core/limits.ts";
+
+/**
+ * Keeps what was answered to a request with an Idempotency-Key. Implemented in stores/, examined by
+ * `idempotency.suite.ts`.
+ */
+export interface IdempotencyStore {
+  /**
+   * Takes the key for `entry.runner`, or answers with what is there. A key whose runner is someone else and
+   * which was begun before `stale_before_ms` without an answer is taken over: its runner died.
+   */
+  begin(entry: IdempotencyEntry, stale_before_ms: number): Promise<IdempotencyEntry>;
+  finish(key: string, answer: Uint8Array): Promise<void>;
+  /** Forgets the key, so that the next try runs again. */
+  forget(key: string): Promise<void>;
+  /** Forgets what began before. */
+  expire(before_ms: number): Promise<number>;
+}
+
+export interface IdempotencyEntry {
+  key: string;
+  fingerprint: string;
+  /** What the ids of this request are made from: the same at every run. */
+  seed: Uint8Array;
+  /** The process that works on it. */
+  runner: string;
+  started_at: number;
+  /** Sealed; null while it is worked on. */
+  answer: Uint8Array | null;
+}
+
+export interface Recorded {
+  status: number;
+  body: string | undefined;
+}
+
+/** What identifies a request beyond its key: who, what, and the body to the byte. */
+export interface Repeatable {
+  caller: string;
+  method: string;
+  path: string;
+  key: string;
+  body: string;
+}
+
+/**
+ * Runs a request once per key. A repeat gets the first answer; a repeat while the first is running waits for
+ * it; a repeat after a crash in the middle runs again with the same ids, and so finds what the first run
+ * already made instead of making a second one.
+ */
+export class Idempotency {
+  readonly #parts: { store: IdempotencyStore; box: Box; clock: Clock; runner: string };
+  readonly #running = new Map<string, Promise<Recorded>>();
+
+  constructor(parts: { store: IdempotencyStore; box: Box; clock: Clock; runner: string }) {
+    this.#parts = parts;
+  }
+
+  async once(request: Repeatable, run: (ids: Ids) => Promise<Recorded>): Promise<Recorded & { repeated: boolean }> {
+    if (!/^[\x21-\x7e]+$/.test(request.key) || request.key.length > LIMITS.idempotency_key_chars) {
+      fail("invalid_request", `an Idempotency-Key is 1 to ${LIMITS.idempotency_key_chars} visible ASCII characters`);
+    }
+    // The key is scoped to the caller: nobody can read another's answer by guessing a key.
+    const key = hash(request.caller, request.method, request.path, request.key);
+    const fingerprint = hash(request.body);
+    const before = this.#running.get(key);
+    if (before) {
+      await before.catch(() => {});
+      return await this.once(request, run);
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Recorded>();
+    promise.catch(() => {}); // Heard by repeats, if any come.
+    this.#running.set(key, promise);
+    try {
+      const result = await this.#begin(key, fingerprint, run);
+      resolve(result);
+      return result;
+    } catch (thrown) {
+      reject(thrown);
+      throw thrown;
+    } finally {
+      this.#running.delete(key);
+    }
+  }
+
+  async expire(): Promise<number> {
+    return await this.#parts.store.expire(this.#parts.clock.now() - LIMITS.idempotency_kept_ms);
+  }
+
+  async #begin(
+    key: string,
+    fingerprint: string,
+    run: (ids: Ids) => Promise<Recorded>,
+  ): Promise<Recorded & { repeated: boolean }> {
+    const { store, box, clock, runner } = this.#parts;
+    const now = clock.now();
+    const seed = createHmac("sha256", box.derive("idempotency")).update(`${key}:${now}`).digest();
+    const mine: IdempotencyEntry = { key, fingerprint, seed, runner, started_at: now, answer: null };
+    const entry = await store.begin(mine, now - LIMITS.idempotency_running_ms);
+    if (entry.fingerprint !== fingerprint) {
+      fail(
+        "idempotency_mismatch",
+        "this Idempotency-Key was used before with another body; use a new key for a new request",
+      );
+    }
+    if (entry.answer) {
+      return { ...(JSON.parse(box.open(`idempotency:${key}`, entry.answer).toString()) as Recorded), repeated: true };
+    }
+    if (entry.runner !== runner) {
+      fail("idempotency_in_progress", "the first request with this Idempotency-Key is still running", {
+        retry_after_s: 1,
+      });
+    }
+    try {
+      const recorded = await run(repeatableIds(entry.seed, entry.started_at));
+      await store.finish(key, box.seal(`idempotency:${key}`, JSON.stringify(recorded)));
+      return { ...recorded, repeated: false };
+    } catch (thrown) {
+      // A refusal changed nothing, so the next try may go differently. What is not a refusal stays taken.
+      if (isRefusal(thrown)) await store.forget(key);
+      throw thrown;
+    }
+  }
+}
+
+const isRefusal = (thrown: unknown): boolean =>
+  (thrown as { http?: number } | null)?.http !== undefined && (thrown as { http: number }).http < 500;
+
+const hash = (...parts: string[]): string => createHash("sha256").update(JSON.stringify(parts)).digest("hex");

@@ -1,0 +1,40 @@
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+
+/** Buckets that are kept; the oldest goes when one more is needed, which only ever favours its owner. */
+const BUCKETS = 10_000;
+
+/** So many requests a second for each token, a second's worth at once. */
+export class RateLimiter {
+  readonly #per_second: number;
+  readonly #clock: Clock;
+  readonly #buckets = new Map<string, { left: number; at: number }>();
+
+  constructor(per_second: number, clock: Clock) {
+    this.#per_second = per_second;
+    this.#clock = clock;
+  }
+
+  /** Takes one request of `owner`; fails with `rate_limited` when there is none left. Answers the headers to send. */
+  take(owner: string): Record<string, string> {
+    const at = this.#clock.monotonic();
+    const before = this.#buckets.get(owner) ?? { left: this.#per_second, at };
+    const left = Math.min(this.#per_second, before.left + ((at - before.at) / 1000) * this.#per_second);
+    this.#buckets.delete(owner);
+    this.#buckets.set(owner, { left: left < 1 ? left : left - 1, at });
+    if (this.#buckets.size > BUCKETS) {
+      const [oldest] = this.#buckets.keys();
+      if (oldest !== undefined) this.#buckets.delete(oldest);
+    }
+    const headers = {
+      "x-ratelimit-limit": String(this.#per_second),
+      "x-ratelimit-remaining": String(Math.max(0, Math.floor(left - 1))),
+    };
+    if (left >= 1) return headers;
+    const wait_s = Math.ceil((1 - left) / this.#per_second);
+    fail("rate_limited", `this token may make ${this.#per_second} requests a second (setting rate_limit)`, {
+      retry_after_s: wait_s,
+      headers,
+    });
+  }
+}

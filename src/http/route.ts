@@ -1,0 +1,94 @@
+import type { Static, TObject, TSchema } from "typebox";
+import type { ErrorCode } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import type { Access, Admitted, Caller, SchemeRule } from "./access.ts";
+
+/**
+ * A route is a row: the server, the OpenAPI document, the documentation page, the client and the auth matrix
+ * test are made from the list of rows. A handler is three lines, or it is a service method.
+ */
+export interface Row {
+  method: Method;
+  path: `/${string}`;
+  summary: string;
+  description?: string;
+  /** The part of the API it belongs to. */
+  part: Part;
+  access: Access;
+  scheme?: SchemeRule;
+  query?: TObject;
+  body?: TSchema;
+  /** Largest body in bytes, when it is not the usual one. */
+  body_limit?: number;
+  /** The success answer: its status, and its schema, or the media type of one that is not JSON. */
+  answer: Answer;
+  /** Codes beyond the ones every route may answer. */
+  errors?: readonly ErrorCode[];
+  handle(call: AnyCall): Promise<unknown>;
+}
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** Parts of the API, in the order they are documented. */
+export const PARTS = {
+  platform: "The platform itself: health, who am I, this document.",
+  orgs: "Organizations and their tokens.",
+  apps: "Apps and their secrets.",
+  connectors: "Connectors and the gateway.",
+  metrics: "Metrics queries, Prometheus-compatible.",
+} as const;
+export type Part = keyof typeof PARTS;
+
+export type Answer =
+  | { status: 200 | 201 | 202; schema: TSchema; type?: never }
+  | { status: 200; type: "text/html" | "text/plain" | "application/json"; schema?: never }
+  | { status: 202 | 204; schema?: never; type?: never };
+
+export interface Call<Params, Query, Body> extends Admitted {
+  params: Params;
+  query: Query;
+  body: Body;
+  header(name: string): string | undefined;
+  /** Absent on open routes. */
+  caller: Caller;
+  /** Makes ids; the same ones again when the same Idempotency-Key comes again. */
+  ids: Ids;
+  request_id: string;
+  /** Aborted when the client has gone. */
+  signal: AbortSignal;
+}
+
+export type AnyCall = Call<Record<string, string>, Record<string, unknown>, unknown>;
+
+type Parameters<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? { [K in Name]: string } & Parameters<Rest>
+  : Path extends `${string}:${infer Name}`
+    ? { [K in Name]: string }
+    : unknown;
+
+type StaticOf<Schema> = Schema extends TSchema ? Static<Schema> : undefined;
+type Returns<A> = A extends { schema: infer Schema extends TSchema }
+  ? Static<Schema>
+  : A extends { type: string }
+    ? string
+    : // biome-ignore lint/suspicious/noConfusingVoidType: what a handler without an answer returns.
+      void;
+
+interface RowOf<Path extends string, Query, Body, A extends Answer>
+  extends Omit<Row, "method" | "path" | "query" | "body" | "answer" | "handle"> {
+  query?: Query;
+  body?: Body;
+  answer: A;
+  handle(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): Promise<Returns<A>>;
+}
+
+/** Makes a row; parameters, query, body and answer are typed from it. */
+export function route<
+  const Path extends string,
+  const A extends Answer,
+  Query extends TObject | undefined = undefined,
+  Body extends TSchema | undefined = undefined,
+>(target: `${Method} ${Path}`, row: RowOf<Path, Query, Body, A>): Row {
+  const [method, path] = target.split(" ") as [Method, `/${string}`];
+  return { ...(row as unknown as Row), method, path };
+}

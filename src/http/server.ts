@@ -1,0 +1,204 @@
+import type { Socket } from "node:net";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Clock } from "#core/clock.ts";
+import { ApiError, CATALOGUE, type ErrorCode, errorBody, fail } from "#core/errors.ts";
+import { type Ids, randomIds } from "#core/ids.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Log } from "#core/log.ts";
+import type { Guard } from "./access.ts";
+import { ambiguity, tooLong } from "./framing.ts";
+import { handler } from "./handler.ts";
+import type { Idempotency } from "./idempotency.ts";
+import { parseJson } from "./json.ts";
+import type { RateLimiter } from "./rate.ts";
+import type { Row } from "./route.ts";
+
+export interface ServerParts {
+  rows: readonly Row[];
+  guard: Guard;
+  clock: Clock;
+  log: Log;
+  idempotency: Idempotency;
+  rate?: RateLimiter;
+}
+
+export interface Server {
+  /** Resolves with the address when requests can be served. */
+  listen(host: string, port: number): Promise<{ host: string; port: number }>;
+  /** Lets requests in flight finish, up to the limit, then cuts them. */
+  close(): Promise<void>;
+  /** A request without a socket, for tests. */
+  inject: FastifyInstance["inject"];
+}
+
+/** Carried from hook to hook. */
+declare module "fastify" {
+  interface FastifyRequest {
+    hangar: { request_id: string; started: number; rawBody: string };
+  }
+}
+
+/** The HTTP edge: everything that is the same for all routes. */
+export function createServer(parts: ServerParts): Server {
+  const ids = randomIds(parts.clock);
+  const app = fastify({
+    bodyLimit: LIMITS.body_bytes,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: LIMITS.path_parameter_chars },
+    http: {
+      maxHeaderSize: LIMITS.header_bytes,
+      headersTimeout: LIMITS.headers_timeout_ms,
+      requestTimeout: LIMITS.request_timeout_ms,
+      connectionsCheckingInterval: 500,
+    },
+    keepAliveTimeout: LIMITS.keep_alive_ms,
+    forceCloseConnections: "idle",
+    // Ours says it in our shape, and after the hooks, so that it has a request id.
+    return503OnClosing: false,
+    exposeHeadRoutes: true,
+    frameworkErrors: (error, _request, reply) => void answerError(parts.log, ids, error, reply),
+    clientErrorHandler: (error, socket) => refuseConnection(error, socket, ids),
+  });
+  app.server.maxConnections = LIMITS.connections;
+
+  let closing = false;
+  app.decorateRequest("hangar");
+  app.addHook("onRequest", async (request, reply) => {
+    request.hangar = { request_id: ids.ulid(), started: parts.clock.monotonic(), rawBody: "" };
+    reply.header("svc-request-id", request.hangar.request_id);
+    if (closing)
+      fail("shutting_down", "the platform is stopping", { retry_after_s: 2, headers: { connection: "close" } });
+    if (tooLong(request.raw))
+      fail("uri_too_long", `the request target has more than ${LIMITS.target_bytes} bytes (limit target_bytes)`);
+    const problem = ambiguity(request.raw);
+    if (problem) fail("malformed_http", problem, { headers: { connection: "close" } });
+  });
+  app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
+  app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
+  readJsonBodies(app);
+  addRows(app, parts);
+
+  return {
+    async listen(host, port) {
+      await app.listen({ host, port });
+      const address = app.server.address();
+      return typeof address === "object" && address ? { host: address.address, port: address.port } : { host, port };
+    },
+    async close() {
+      closing = true;
+      // An unreferenced timer: it must not hold the process when everything ends earlier.
+      const cut = setTimeout(() => app.server.closeAllConnections(), LIMITS.shutdown_ms).unref();
+      await app.close();
+      clearTimeout(cut);
+    },
+    inject: app.inject.bind(app) as FastifyInstance["inject"],
+  };
+}
+
+function addRows(app: FastifyInstance, parts: ServerParts): void {
+  const methods = new Map<string, Set<string>>();
+  for (const row of parts.rows) {
+    app.route({
+      method: row.method,
+      url: row.path,
+      bodyLimit: row.body_limit ?? LIMITS.body_bytes,
+      handler: handler(row, parts),
+    });
+    const shape = row.path.replaceAll(/:\w+/g, ":x");
+    methods.set(shape, (methods.get(shape) ?? new Set()).add(row.method));
+  }
+  const patterns = [...methods].map(([shape, names]) => ({
+    pattern: new RegExp(`^${shape.replaceAll(":x", "[^/]+").replaceAll(".", "\\.")}/?$`),
+    names,
+  }));
+  app.setNotFoundHandler((request) => {
+    const path = request.url.split("?")[0] ?? "";
+    const known = patterns.find(({ pattern }) => pattern.test(path));
+    if (!known) fail("not_found", `there is nothing at ${path}`, { hint: "GET /openapi.json lists every path" });
+    const allow = [...known.names].sort().join(", ");
+    fail("method_not_allowed", `${request.method} is not a method of ${path}; it has ${allow}`, { headers: { allow } });
+  });
+}
+
+/** The kinds of body curl and other clients send JSON in. What is neither is refused by name. */
+const JSON_TYPES = /^(application\/json|application\/x-www-form-urlencoded|text\/plain|application\/[\w.-]+\+json)\b/;
+
+function readJsonBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "string" }, (request, body, done) => {
+    const text = body as string;
+    const type = request.headers["content-type"] ?? "";
+    try {
+      if (type !== "" && !JSON_TYPES.test(type) && text !== "") {
+        fail("unsupported_media_type", `bodies of type ${type.slice(0, 100)} are not read here; send application/json`);
+      }
+      request.hangar.rawBody = text;
+      done(null, text.trim() === "" ? undefined : parseJson(text));
+    } catch (thrown) {
+      done(thrown as Error);
+    }
+  });
+}
+
+/** Faults that Fastify finds before a route does, in our words. */
+const FASTIFY_ERRORS: Record<string, [ErrorCode, string]> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: [
+    "payload_too_large",
+    `the body has more than the limit body_bytes allows (${LIMITS.body_bytes} bytes)`,
+  ],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["malformed_http", "the body is not as long as Content-Length says"],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ["unsupported_media_type", "the Content-Type cannot be read; send application/json"],
+  FST_ERR_BAD_URL: ["malformed_http", "the path holds a broken percent-encoding"],
+  FST_ERR_MAX_PARAM_LENGTH: ["not_found", `a name in the path has more than ${LIMITS.path_parameter_chars} characters`],
+  FST_ERR_VALIDATION: ["invalid_request", "the request is not valid"],
+};
+
+function toApiError(log: Log, thrown: unknown, request_id: string): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  const known = FASTIFY_ERRORS[String((thrown as { code?: unknown } | null)?.code)];
+  if (known) return new ApiError(known[0], known[1], { cause: thrown });
+  log.error({ error: thrown, request_id }, "a bug: an error that no one expected");
+  return new ApiError("internal", "something went wrong here, not with your request", {
+    hint: `the log has it under ${request_id}`,
+  });
+}
+
+function answerError(log: Log, ids: Ids, thrown: unknown, reply: FastifyReply): FastifyReply {
+  const request_id = (reply.request as Partial<FastifyRequest>).hangar?.request_id ?? ids.ulid();
+  const error = toApiError(log, thrown, request_id);
+  const { headers, retry_after_s } = error.extras;
+  if (headers) reply.headers(headers);
+  if (retry_after_s !== undefined) reply.header("retry-after", String(retry_after_s));
+  return reply
+    .header("svc-request-id", request_id)
+    .header("content-type", "application/json; charset=utf-8")
+    .code(error.http)
+    .serializer(JSON.stringify)
+    .send(errorBody(error, request_id));
+}
+
+/** What the parser refuses never becomes a request: the answer is written by hand, and the connection ends. */
+function refuseConnection(error: Error & { code?: string }, socket: Socket, ids: Ids): void {
+  if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
+  const codes: Record<string, [ErrorCode, string]> = {
+    ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "the request did not arrive completely in time"],
+    HPE_HEADER_OVERFLOW: [
+      "headers_too_large",
+      `the headers have more than ${LIMITS.header_bytes} bytes (limit header_bytes)`,
+    ],
+  };
+  const [code, text] = codes[error.code ?? ""] ?? ["malformed_http", "this is not HTTP as it should be"];
+  const request_id = ids.ulid();
+  const body = JSON.stringify(errorBody(new ApiError(code, text), request_id));
+  socket.end(
+    `HTTP/1.1 ${CATALOGUE[code].http} ${code}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `svc-request-id: ${request_id}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}
+
+function logRequest({ log, clock }: ServerParts, request: FastifyRequest, reply: FastifyReply): void {
+  const { request_id, started } = request.hangar;
+  // The path only: a query string may hold what should not be in a log.
+  const path = request.url.split("?")[0];
+  const ms = Math.round((clock.monotonic() - started) * 10) / 10;
+  log.info({ request_id, method: request.method, path, status: reply.statusCode, ms }, "request");
+}

@@ -1,0 +1,84 @@
+/**
+ * The process around the platform: settings in, a few lines out, signals, exit codes. What the platform is
+ * made of stands in platform.ts.
+ *
+ *   main.ts [settings]                      run in the foreground
+ *   main.ts backup FILE [settings]          a consistent copy, while the platform runs or not
+ *   main.ts restore FILE [settings]         fill an empty data dir or database from a copy
+ */
+import { relative } from "node:path";
+import { messageOf } from "#core/assert.ts";
+import { readSettings, type Settings, SettingsError } from "#core/settings.ts";
+import { VERSION } from "#core/version.ts";
+import { runBackup, runRestore } from "./maintenance.ts";
+import { type Platform, startPlatform } from "./platform.ts";
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+
+/** Mistakes of the person or the box: one line, no stack. */
+const PLAIN = new Set(["SettingsError", "DataDirError", "MigrationError", "BackupError", "ApiError"]);
+
+async function run(): Promise<void> {
+  const [verb, file] = process.argv.slice(2);
+  if (verb === "backup" || verb === "restore") {
+    if (!file || file.startsWith("-")) throw new SettingsError(`${verb} needs the name of a file`);
+    const settings = readSettings(process.argv.slice(4), process.env);
+    say(verb === "backup" ? await runBackup(settings, file) : await runRestore(settings, file));
+    return;
+  }
+  await serve(readSettings(process.argv.slice(2), process.env));
+}
+
+async function serve(settings: Settings): Promise<void> {
+  for (const warning of settings.warnings) say(`warning: ${warning}`);
+  const platform = await startPlatform(settings, { onBroken: stopBroken });
+  let stopping = false;
+  const stop = (signal: NodeJS.Signals): void => {
+    // The second time it is meant.
+    if (stopping) process.exit(1);
+    stopping = true;
+    say(`${signal}: stopping; requests in flight may finish`);
+    platform.close().then(
+      () => process.exit(0),
+      (thrown: unknown) => complain(thrown),
+    );
+  };
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  say(banner(platform));
+}
+
+function banner(platform: Platform): string {
+  const { base_url, token_file, driver, database } = platform;
+  const token = relative(process.cwd(), token_file);
+  const shown = token.startsWith("..") ? token_file : token;
+  return [
+    `Hangar ${VERSION} is ready (${Math.round(process.uptime() * 1000)} ms).`,
+    `  API        ${base_url}  (readable at ${base_url}/docs)`,
+    `  Dashboard  ${base_url}/`,
+    `  Token      ${shown}  (full access; \`npx hangar auth token\` prints it)`,
+    `  Driver     ${driver.name}: ${driver.reason}`,
+    `  Database   ${database}`,
+    "",
+    "Try:",
+    `  curl -H "Authorization: Bearer $(cat ${shown})" ${base_url}/v1/orgs`,
+  ].join("\n");
+}
+
+/** The disk lied once: what is in memory may not be what is kept. Starting anew reads what is really there. */
+function stopBroken(error: Error): void {
+  process.stderr.write(`The store failed (${error.message}); stopping, so that nothing is built on it.\n`);
+  // Answers that say so may still go out.
+  setTimeout(() => process.exit(1), 1000).unref();
+}
+
+function complain(thrown: unknown): never {
+  const plain = thrown instanceof Error && PLAIN.has(thrown.name);
+  const inUse = (thrown as { code?: string } | null)?.code === "EADDRINUSE";
+  const text = plain || !(thrown instanceof Error) ? messageOf(thrown) : (thrown.stack ?? thrown.message);
+  const what = inUse ? "the listen address is in use by another program; set HANGAR_LISTEN to another one" : text;
+  process.stderr.write(`hangar: ${what}\n`);
+  process.exit(1);
+}
+
+run().catch(complain);

@@ -1,0 +1,51 @@
+/** Backup and restore: the database and the two files that belong to it, without the rest of the platform. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "#core/clock.ts";
+import type { Settings } from "#core/settings.ts";
+import { count } from "#core/words.ts";
+import { BackupError, backup, restore } from "#stores/backup.ts";
+import { claimDataDir, writeFileDurably } from "#stores/data-dir.ts";
+import { migrate } from "#stores/migrations.ts";
+import { openDatabase } from "#stores/open.ts";
+
+/** What a data dir has besides the database, and cannot be made again. */
+const FILES = ["master.key", "token"];
+
+export async function runBackup(settings: Settings, file: string): Promise<string> {
+  const { data_dir } = settings;
+  if (!settings.database_url && !existsSync(join(data_dir, "hangar.db")))
+    throw new BackupError(`there is no database in ${data_dir}`);
+  if (existsSync(file)) throw new BackupError(`${file} exists already; a backup never overwrites`);
+  const database = await openDatabase(settings);
+  try {
+    await migrate(database);
+    const present = FILES.filter((name) => existsSync(join(data_dir, name)));
+    const files = Object.fromEntries(present.map((name) => [name, readFileSync(join(data_dir, name), "utf8")]));
+    const rows = await backup(database, file, files, systemClock.now());
+    const inside = present.length > 0 ? ` and ${present.join(", ")}` : "";
+    return `Backed up ${count(rows, "row")}${inside} to ${file}. It holds secrets: keep it as safe as the data dir.`;
+  } finally {
+    await database.close();
+  }
+}
+
+export async function runRestore(settings: Settings, file: string): Promise<string> {
+  if (!existsSync(file)) throw new BackupError(`there is no file ${file}`);
+  const dir = claimDataDir(settings.data_dir);
+  try {
+    const database = await openDatabase(settings);
+    try {
+      const { header, rows } = await restore(database, file);
+      for (const name of FILES) {
+        const content = header.files[name];
+        if (content !== undefined) writeFileDurably(dir.file(name), content);
+      }
+      return `Restored ${count(rows, "row")} of ${header.created_at} into ${settings.data_dir}.`;
+    } finally {
+      await database.close();
+    }
+  } finally {
+    dir.release();
+  }
+}

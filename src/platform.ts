@@ -1,0 +1,153 @@
+/**
+ * The whole program, wired by hand: read this first. Every part gets what it needs here and nowhere else.
+ *
+ *   route row → service → store            (rooms: machines/, apps/, auth/ …; stores/ implement their ports)
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { appRoutes } from "#apps/routes.ts";
+import { SecretService } from "#apps/secrets.ts";
+import { AppService } from "#apps/service.ts";
+import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
+import { OrgService } from "#auth/orgs.ts";
+import { authRoutes } from "#auth/routes.ts";
+import { TokenService } from "#auth/tokens.ts";
+import { Box } from "#core/box.ts";
+import { type Clock, systemClock } from "#core/clock.ts";
+import { randomIds } from "#core/ids.ts";
+import { type Log, openLog } from "#core/log.ts";
+import type { Settings } from "#core/settings.ts";
+import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
+import { Idempotency } from "#http/idempotency.ts";
+import { RateLimiter } from "#http/rate.ts";
+import type { Row } from "#http/route.ts";
+import { platformRoutes } from "#http/routes.ts";
+import { createServer, type Server } from "#http/server.ts";
+import { metricsRoutes } from "#metrics/routes.ts";
+import { refuseHalfRestored } from "#stores/backup.ts";
+import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import { checkKey } from "#stores/key-check.ts";
+import { migrate } from "#stores/migrations.ts";
+import { openDatabase } from "#stores/open.ts";
+import { sqlAppStore } from "#stores/sql/apps.ts";
+import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
+
+export interface Platform {
+  /** Where it can be reached. */
+  base_url: string;
+  /** The file with the full-access token. */
+  token_file: string;
+  driver: DriverChoice;
+  database: string;
+  log_file: string;
+  rows: readonly Row[];
+  inject: Server["inject"];
+  close(): Promise<void>;
+}
+
+export interface PlatformOptions {
+  clock?: Clock;
+  /** Called once when the store can no longer be trusted; the process should end. */
+  onBroken?: (error: Error) => void;
+}
+
+const SWEEP_MS = 10 * 60 * 1000;
+
+export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
+  const clock = options.clock ?? systemClock;
+  const driver = chooseDriver(settings.driver);
+  const dir = claimDataDir(settings.data_dir);
+  const log_file = dir.file("hangar.log");
+  const log = openLog(log_file, settings.log_level);
+  const stopping = new AbortController();
+  try {
+    const box = new Box(settings.master_key ?? masterKey(dir));
+    const database = await openDatabase(settings, options.onBroken);
+    await migrate(database);
+    await refuseHalfRestored(database);
+    await checkKey(database, box);
+
+    const authStore = sqlAuthStore(database);
+    const appStore = sqlAppStore(database);
+    const tokens = new TokenService({ store: authStore, box, clock });
+    const orgs = new OrgService({ store: authStore, clock });
+    // Machines and volumes do not exist yet, so no app holds any.
+    const apps = new AppService({ store: appStore, clock, occupancy: async () => ({ machines: 0, volumes: 0 }) });
+    const secrets = new SecretService({ store: appStore, box, clock });
+    const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
+    const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
+
+    const facts = {
+      base_url: settings.base_url,
+      driver: `${driver.name} (${driver.reason})`,
+      database: databaseWords(settings),
+    };
+    const rows: Row[] = [
+      ...platformRoutes(
+        () => facts,
+        () => rows,
+      ),
+      ...authRoutes({ orgs, tokens, store: authStore, clock }),
+      ...appRoutes({ apps, secrets, orgs }),
+      ...metricsRoutes(),
+    ];
+    const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
+    const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
+
+    if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
+    const token_file = dir.file("token");
+    await ensureToken(tokens, token_file, clock);
+
+    const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
+    facts.base_url ||= `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+    void sweep(idempotency, clock, log, stopping.signal);
+    log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
+
+    return {
+      base_url: facts.base_url,
+      token_file,
+      driver,
+      database: facts.database,
+      log_file,
+      rows,
+      inject: server.inject,
+      async close() {
+        stopping.abort();
+        await server.close();
+        await database.close();
+        log.info({}, "stopped");
+        log.close();
+        dir.release();
+      },
+    };
+  } catch (thrown) {
+    log.close();
+    dir.release();
+    throw thrown;
+  }
+}
+
+function databaseWords({ database_url, data_dir }: Settings): string {
+  if (!database_url) return `SQLite in ${data_dir}`;
+  const { hostname, pathname } = new URL(database_url.replace("@/", "@localhost/"));
+  return `PostgreSQL ${pathname.slice(1)} on ${hostname}`;
+}
+
+/** The full-access token of this data dir: made at first start, and again when the database does not know it. */
+async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {
+  if (existsSync(file)) {
+    const known = await tokens.verify(readFileSync(file, "utf8").trim()).catch(() => undefined);
+    if (known) return;
+  }
+  writeFileDurably(file, `${await tokens.createFull("first start", randomIds(clock))}\n`);
+}
+
+async function sweep(idempotency: Idempotency, clock: Clock, log: Log, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(SWEEP_MS, signal).catch(() => {});
+    if (signal.aborted) return;
+    await idempotency
+      .expire()
+      .catch((error: unknown) => log.warn({ error }, "old repeated requests could not be forgotten"));
+  }
+}

@@ -1,0 +1,100 @@
+import { randomBytes } from "node:crypto";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+/** The data dir cannot be used. The text says why and what to do. */
+export class DataDirError extends Error {
+  override readonly name = "DataDirError";
+}
+
+export interface DataDir {
+  path: string;
+  /** Names this installation; the same after a restart. */
+  node_id: string;
+  file(name: string): string;
+  release(): void;
+}
+
+/**
+ * Takes the data dir for this process alone. The lock is the kernel's, held through SQLite on a file of its
+ * own, so it ends with the process however that ends; the pid beside it is only for the message.
+ */
+export function claimDataDir(path: string): DataDir {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    chmodSync(path, 0o700);
+  } catch (cause) {
+    throw new DataDirError(`the data dir ${path} cannot be made: ${(cause as Error).message}`, { cause });
+  }
+  const file = (name: string): string => join(path, name);
+  const lock = new DatabaseSync(file("lock"), { timeout: 0 });
+  try {
+    lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+  } catch (cause) {
+    lock.close();
+    throw heldBy(path, cause);
+  }
+  writeFileDurably(file("pid"), `${process.pid}\n`);
+  return {
+    path,
+    node_id: readOrMake(file("node_id"), () => randomBytes(8).toString("hex")),
+    file,
+    release: () => lock.close(),
+  };
+}
+
+function heldBy(path: string, cause: unknown): DataDirError {
+  // SQLITE_BUSY; anything else is a disk that does not work.
+  if ((cause as { errcode?: number }).errcode !== 5) {
+    return new DataDirError(`the data dir ${path} cannot be locked: ${(cause as Error).message}`, { cause });
+  }
+  const pid = existsSync(join(path, "pid")) ? readFileSync(join(path, "pid"), "utf8").trim() : "unknown";
+  return new DataDirError(
+    `another hangar (pid ${pid}) is using the data dir ${path}; stop it, or set HANGAR_DATA_DIR to another place`,
+    { cause },
+  );
+}
+
+/** The key that seals all secrets: made at first start, readable by the owner only. */
+export function masterKey(dir: DataDir): Buffer {
+  const text = readOrMake(dir.file("master.key"), () => randomBytes(32).toString("base64"));
+  const key = Buffer.from(text, "base64");
+  if (key.length !== 32)
+    throw new DataDirError(`${dir.file("master.key")} is damaged: it must hold the base64 of 32 bytes`);
+  return key;
+}
+
+function readOrMake(file: string, make: () => string): string {
+  if (!existsSync(file)) writeFileDurably(file, `${make()}\n`);
+  return readFileSync(file, "utf8").trim();
+}
+
+/** All or nothing: the content is on the disk under another name before it takes this one. */
+export function writeFileDurably(file: string, content: string): void {
+  const fresh = `${file}.new`;
+  const fd = openSync(fresh, "w", 0o600);
+  try {
+    writeSync(fd, content);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(fresh, file);
+  const folder = openSync(join(file, ".."), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}

@@ -1,0 +1,79 @@
+import type { AppStore } from "#apps/store.ts";
+import type { App, Secret } from "#apps/types.ts";
+import { type Database, readOne, type Step } from "../database.ts";
+
+const APP = "id, name, org_id, numeric_id, network, secrets_version, created_at";
+const SECRET = "name, sealed, digest, created_at, updated_at";
+
+export function sqlAppStore(database: Database): AppStore {
+  return {
+    findApp: (name) => readOne<App>(database, `SELECT ${APP} FROM apps WHERE name = ?`, [name]),
+    apps: (org_id) => database.read<App>(`SELECT ${APP} FROM apps WHERE org_id = ? ORDER BY name`, [org_id]),
+
+    async insertApp(app, limit) {
+      const outcome = await database.write([
+        // Locks the organization against being deleted meanwhile, and against another insert past the limit.
+        { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [app.org_id], rows: 1 },
+        {
+          sql: `INSERT INTO apps (${APP}) SELECT ?, ?, ?, ?, ?, ?, ?
+                WHERE (SELECT count(*) FROM apps WHERE org_id = ?) < ? ON CONFLICT DO NOTHING`,
+          args: [
+            app.id,
+            app.name,
+            app.org_id,
+            app.numeric_id,
+            app.network,
+            app.secrets_version,
+            app.created_at,
+            app.org_id,
+            limit,
+          ],
+          rows: 1,
+        },
+      ]);
+      if (outcome.ok) return "inserted";
+      if (outcome.failed === 0) return "no_org";
+      const holder = await this.findApp(app.name);
+      if (!holder) return "limit";
+      return holder.id === app.id ? "inserted" : "name_taken";
+    },
+
+    async deleteApp(id) {
+      return (await database.write([{ sql: "DELETE FROM apps WHERE id = ?", args: [id], rows: 1 }])).ok;
+    },
+
+    secrets: (app_id) =>
+      database.read<Secret>(`SELECT ${SECRET} FROM app_secrets WHERE app_id = ? ORDER BY name`, [app_id]),
+    findSecret: (app_id, name) =>
+      readOne<Secret>(database, `SELECT ${SECRET} FROM app_secrets WHERE app_id = ? AND name = ?`, [app_id, name]),
+
+    async changeSecrets(app_id, put, remove, limit) {
+      const outcome = await database.write([
+        {
+          sql: "UPDATE apps SET secrets_version = secrets_version + 1 WHERE id = ? RETURNING secrets_version",
+          args: [app_id],
+          rows: 1,
+        },
+        ...remove.map(
+          (name): Step => ({ sql: "DELETE FROM app_secrets WHERE app_id = ? AND name = ?", args: [app_id, name] }),
+        ),
+        ...put.map((secret): Step => putSecret(app_id, secret)),
+        {
+          sql: "SELECT 1 AS fits WHERE (SELECT count(*) FROM app_secrets WHERE app_id = ?) <= ?",
+          args: [app_id, limit],
+          rows: 1,
+        },
+      ]);
+      return outcome.ok ? Number(outcome.returned[0]?.[0]?.["secrets_version"]) : undefined;
+    },
+  };
+}
+
+function putSecret(app_id: string, { name, sealed, digest, created_at, updated_at }: Secret): Step {
+  return {
+    sql: `INSERT INTO app_secrets (app_id, ${SECRET}) VALUES (?, ?, ?, ?, ?, ?)
+          ON CONFLICT (app_id, name) DO UPDATE
+          SET sealed = excluded.sealed, digest = excluded.digest, updated_at = excluded.updated_at`,
+    args: [app_id, name, sealed, digest, created_at, updated_at],
+  };
+}

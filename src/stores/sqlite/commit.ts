@@ -1,0 +1,90 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { type Outcome, returnsRows, type Step, type Value } from "../database.ts";
+
+/** A statement is compiled once per connection. All SQL is written in this program, so the number is bounded. */
+export class Statements {
+  readonly #db: DatabaseSync;
+  readonly #cache = new Map<string, StatementSync>();
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+  }
+
+  get(sql: string): StatementSync {
+    let statement = this.#cache.get(sql);
+    if (!statement) {
+      statement = this.#db.prepare(sql);
+      this.#cache.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+export type Verdict = { outcome: Outcome } | { error: unknown };
+
+/**
+ * Runs several writes in one transaction, so that they share one fsync, and each as if it were alone: one
+ * whose counts are wrong, or whose SQL fails, is undone by itself. Throws when the transaction as a whole
+ * failed (disk full, I/O error); then nothing of the group happened.
+ */
+export function commitGroup(db: DatabaseSync, statements: Statements, group: readonly (readonly Step[])[]): Verdict[] {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    const verdicts = group.map((steps) => runAlone(db, statements, steps));
+    // Nothing to make durable when every write was refused.
+    const kept = verdicts.some((verdict) => "outcome" in verdict && verdict.outcome.ok);
+    db.exec(kept ? "COMMIT" : "ROLLBACK");
+    return verdicts;
+  } catch (thrown) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    throw thrown;
+  }
+}
+
+function runAlone(db: DatabaseSync, statements: Statements, steps: readonly Step[]): Verdict {
+  db.exec("SAVEPOINT one");
+  const verdict = attempt(db, statements, steps);
+  if (!("outcome" in verdict && verdict.outcome.ok)) db.exec("ROLLBACK TO one");
+  db.exec("RELEASE one");
+  return verdict;
+}
+
+function attempt(db: DatabaseSync, statements: Statements, steps: readonly Step[]): Verdict {
+  const returned: Record<string, Value>[][] = [];
+  for (const [index, step] of steps.entries()) {
+    try {
+      const { rows, values } = run(statements, step);
+      if (step.rows !== undefined && rows !== step.rows) return { outcome: { ok: false, failed: index, rows } };
+      returned.push(values);
+    } catch (error) {
+      // A full disk or a broken one ends the whole transaction, and with it the group.
+      if (!db.isTransaction || isStorageError(error)) throw error;
+      return { error };
+    }
+  }
+  return { outcome: { ok: true, returned } };
+}
+
+function run(statements: Statements, step: Step): { rows: number; values: Record<string, Value>[] } {
+  const statement = statements.get(step.sql);
+  const args = step.args ?? [];
+  if (returnsRows(step.sql)) {
+    const values = statement.all(...args) as Record<string, Value>[];
+    return { rows: values.length, values };
+  }
+  return { rows: Number(statement.run(...args).changes), values: [] };
+}
+
+/** SQLite's primary result codes for a disk that is full, and for one that cannot be trusted. */
+const FULL = 13;
+const BROKEN = new Set([8, 10, 11, 14, 26]); // READONLY, IOERR, CORRUPT, CANTOPEN, NOTADB
+const IOERR_SHMSIZE = 4874; // No room to grow the wal-index: full, not broken.
+
+export function storageTrouble(thrown: unknown): "full" | "broken" | undefined {
+  const code = (thrown as { errcode?: unknown } | null)?.errcode;
+  if (typeof code !== "number") return undefined;
+  if ((code & 0xff) === FULL || code === IOERR_SHMSIZE) return "full";
+  return BROKEN.has(code & 0xff) ? "broken" : undefined;
+}
+
+const isStorageError = (thrown: unknown): boolean => storageTrouble(thrown) !== undefined;

@@ -1,0 +1,142 @@
+import type { DatabaseSync } from "node:sqlite";
+import { Worker } from "node:worker_threads";
+import { assert } from "#core/assert.ts";
+import { ApiError, fail } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Database, Outcome, Step, Value } from "../database.ts";
+import { Statements, storageTrouble } from "./commit.ts";
+import { openConnection, type Synchronous } from "./open.ts";
+import type { WriteAnswer, WriteRequest, WriterData } from "./writer.ts";
+
+interface Waiting {
+  resolve(outcome: Outcome): void;
+  reject(error: Error): void;
+}
+
+/** SQLite in WAL mode: reads on this thread, writes in groups on another. */
+export async function openSqlite(
+  file: string,
+  options: { synchronous?: Synchronous; onBroken?: (error: Error) => void } = {},
+): Promise<Database> {
+  const workerData: WriterData = { file, synchronous: options.synchronous ?? "FULL" };
+  const worker = new Worker(new URL("./writer.ts", import.meta.url), { workerData, name: "sqlite-writer" });
+  const database = new SqliteDatabase(file, worker, options.onBroken ?? (() => {}));
+  await database.ready;
+  return database;
+}
+
+class SqliteDatabase implements Database {
+  readonly ready: Promise<void>;
+  readonly #file: string;
+  readonly #worker: Worker;
+  readonly #onBroken: (error: Error) => void;
+  readonly #waiting = new Map<number, Waiting>();
+  #reader: { db: DatabaseSync; statements: Statements } | undefined;
+  #lastId = 0;
+  /** Why no write is accepted any more. */
+  #ended: Error | undefined;
+
+  constructor(file: string, worker: Worker, onBroken: (error: Error) => void) {
+    this.#file = file;
+    this.#worker = worker;
+    this.#onBroken = onBroken;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.ready = promise;
+    worker.on("message", (answers: WriteAnswer[]) => {
+      resolve();
+      for (const answer of answers) this.#settle(answer);
+    });
+    worker.on("error", (cause) => {
+      reject(cause);
+      this.#break(new ApiError("storage_failed", "the store's writer stopped", { cause }));
+    });
+  }
+
+  async read<Row>(sql: string, args: readonly Value[] = []): Promise<Row[]> {
+    if (!this.#reader) {
+      const db = openConnection(this.#file);
+      db.exec("PRAGMA query_only = ON");
+      this.#reader = { db, statements: new Statements(db) };
+    }
+    try {
+      return this.#reader.statements.get(sql).all(...args) as Row[];
+    } catch (cause) {
+      if (storageTrouble(cause)) fail("storage_failed", "the store cannot be read", { cause });
+      throw cause;
+    }
+  }
+
+  async write(steps: readonly Step[]): Promise<Outcome> {
+    if (this.#ended) throw this.#ended;
+    if (this.#waiting.size >= LIMITS.write_queue) {
+      fail("overloaded", `more than ${LIMITS.write_queue} writes are waiting (limit write_queue)`, {
+        retry_after_s: 1,
+      });
+    }
+    const request: WriteRequest = { id: ++this.#lastId, steps };
+    const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
+    this.#waiting.set(request.id, { resolve, reject });
+    this.#worker.postMessage(request);
+    return await promise;
+  }
+
+  async *snapshot(tables: readonly string[]): AsyncIterable<{ table: string; row: Record<string, Value> }> {
+    const db = openConnection(this.#file);
+    try {
+      db.exec("BEGIN"); // The first read fixes what this transaction sees.
+      for (const table of tables) {
+        for (const row of db.prepare(`SELECT * FROM ${table}`).iterate()) {
+          yield { table, row: row as Record<string, Value> };
+        }
+      }
+    } finally {
+      db.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#ended ??= new ApiError("shutting_down", "the store is closed");
+    const exited = new Promise((resolve) => this.#worker.once("exit", resolve));
+    // Messages arrive in order, so every write asked for before is finished first.
+    this.#worker.postMessage("close");
+    await exited;
+    this.#reader?.db.close();
+    this.#reader = undefined;
+  }
+
+  #settle({ id, outcome, trouble, message }: WriteAnswer): void {
+    const waiting = this.#waiting.get(id);
+    assert(waiting, `write ${id} is waited for`);
+    this.#waiting.delete(id);
+    if (outcome) {
+      waiting.resolve(outcome);
+      return;
+    }
+    const error = troubleError(trouble ?? "bug", message ?? "");
+    waiting.reject(error);
+    if (trouble === "broken") this.#break(error);
+  }
+
+  /** After an I/O error nothing is known about what is on the disk: no further write, never a retried fsync. */
+  #break(error: Error): void {
+    if (this.#ended) return;
+    this.#ended = error;
+    for (const waiting of this.#waiting.values()) waiting.reject(error);
+    this.#waiting.clear();
+    this.#onBroken(error);
+  }
+}
+
+function troubleError(trouble: NonNullable<WriteAnswer["trouble"]>, message: string): Error {
+  switch (trouble) {
+    case "bug":
+      return new Error(`the store refused a statement: ${message}`);
+    case "full":
+      return new ApiError("storage_full", "the disk that holds the data dir is full; nothing was changed", {
+        hint: "free some space; the platform goes on by itself",
+        retry_after_s: 5,
+      });
+    case "broken":
+      return new ApiError("storage_failed", `the disk failed: ${message}`);
+  }
+}

@@ -1,0 +1,67 @@
+/** Every store suite against every database there is. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { appStoreSuite } from "#apps/store.suite.ts";
+import { anOrg } from "#auth/fixtures.ts";
+import { authStoreSuite } from "#auth/store.suite.ts";
+import { postgresMissing, startPostgres } from "../../test/postgres.ts";
+import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
+import type { Database } from "./database.ts";
+import { migrate } from "./migrations.ts";
+import { openPostgres } from "./postgres/database.ts";
+import { sqlAppStore } from "./sql/apps.ts";
+import { sqlAuthStore } from "./sql/auth.ts";
+import { openSqlite } from "./sqlite/database.ts";
+import { inlineSqlite } from "./sqlite/inline.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "hangar-stores-"));
+let files = 0;
+let server: ReturnType<typeof startPostgres> | undefined;
+
+after(async () => {
+  await (await server)?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const DATABASES: { name: string; open: OpenDatabase; skip?: string | undefined }[] = [
+  { name: "sqlite", open: () => openSqlite(join(dir, `${++files}.db`)) },
+  { name: "inline", open: async () => inlineSqlite() },
+  {
+    name: "postgres",
+    skip: postgresMissing(),
+    open: async () => {
+      server ??= startPostgres();
+      return openPostgres(await (await server).database());
+    },
+  },
+];
+
+for (const { name, open, skip } of DATABASES) {
+  databaseSuite(name, open, skip);
+
+  const openMigrated = async (): Promise<Database> => {
+    const database = await open();
+    await migrate(database);
+    return database;
+  };
+  authStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      return { store: sqlAuthStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  appStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      const orgs = sqlAuthStore(database);
+      for (const id of ["o1", "o2"]) await orgs.insertOrg(anOrg({ id, slug: id }), 10);
+      return { store: sqlAppStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+}

@@ -1,0 +1,93 @@
+/** A real PostgreSQL for tests: started on first use, on a unix socket in a temp folder, gone at the end. */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+
+interface Server {
+  /** Address of a new, empty database. */
+  database(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Why there is none on this box, or undefined. */
+export function postgresMissing(): string | undefined {
+  if (process.env["HANGAR_TEST_POSTGRES_URL"]) return undefined;
+  return binaries()
+    ? undefined
+    : "no PostgreSQL server here (apt-get install postgresql, or set HANGAR_TEST_POSTGRES_URL)";
+}
+
+function binaries(): string | undefined {
+  const base = "/usr/lib/postgresql";
+  if (!existsSync(base)) return undefined;
+  const newest = readdirSync(base).sort((a, b) => Number(b) - Number(a));
+  return newest.map((version) => join(base, version, "bin")).find((dir) => existsSync(join(dir, "initdb")));
+}
+
+/** The server refuses to run as root; Debian's package brings a user for it. */
+function owner(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const id = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
+  return { uid: id("-u"), gid: id("-g") };
+}
+
+export async function startPostgres(): Promise<Server> {
+  const given = process.env["HANGAR_TEST_POSTGRES_URL"];
+  if (given) return { database: () => createDatabase(given), stop: async () => {} };
+  const bin = binaries();
+  if (!bin) throw new Error(postgresMissing());
+  const dir = mkdtempSync(join(tmpdir(), "hangar-pg-"));
+  const as = owner();
+  if (as) chownSync(dir, as.uid, as.gid);
+  const data = join(dir, "data");
+  execFileSync(join(bin, "initdb"), ["-D", data, "-U", "hangar", "-A", "trust", "--no-sync", "-E", "UTF8"], {
+    ...as,
+    cwd: dir,
+    stdio: "pipe",
+  });
+  const flags = ["-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200"];
+  const server = spawn(join(bin, "postgres"), flags, { ...as, cwd: dir, stdio: "ignore" });
+  const url = `postgres://hangar@/postgres?host=${encodeURIComponent(dir)}`;
+  await untilReady(url);
+  return {
+    database: () => createDatabase(url),
+    stop: async () => {
+      const exited = once(server, "exit");
+      server.kill("SIGINT");
+      await exited;
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function untilReady(url: string): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    const client = new pg.Client(url);
+    try {
+      await client.connect();
+      return;
+    } catch (thrown) {
+      if (tries > 200) throw thrown;
+      await delay(50);
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+}
+
+let databases = 0;
+
+async function createDatabase(server: string): Promise<string> {
+  const name = `test_${process.pid}_${++databases}`;
+  const client = new pg.Client(server);
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name}`);
+  await client.end();
+  const url = new URL(server.replace("@/", "@localhost/"));
+  url.pathname = `/${name}`;
+  return url.toString().replace("@localhost/", "@/");
+}
