@@ -99,7 +99,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     await ensureToken(tokens, token_file, clock);
 
     const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
-    facts.base_url ||= `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+    const address = reachable(host, port);
+    facts.base_url ||= address;
+    writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
     void sweep(idempotency, clock, log, stopping.signal);
     log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
 
@@ -150,4 +152,10 @@ async function sweep(idempotency: Idempotency, clock: Clock, log: Log, signal: A
       .expire()
       .catch((error: unknown) => log.warn({ error }, "old repeated requests could not be forgotten"));
   }
+}
+
+/** Listening everywhere is not an address one can call. */
+function reachable(host: string, port: number): string {
+  const name = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
+  return `http://${name}:${port}`;
 }
