@@ -1,4 +1,4 @@
-import { renameSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 import pino from "pino";
 import { LIMITS } from "./limits.ts";
 import type { LogLevel } from "./settings.ts";
@@ -19,22 +19,52 @@ export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
  * reaches its limit, so that a log never fills the disk.
  */
 export function openLog(file: string, level: LogLevel): Log & { close(): void } {
-  const destination = pino.destination({ dest: file, append: true, mkdir: true, sync: true });
-  let bytes = statSync(file).size;
-  const rotating = {
-    write(line: string): void {
-      destination.write(line);
-      bytes += line.length;
-      if (bytes < LIMITS.log_file_bytes) return;
-      bytes = 0;
-      renameSync(file, `${file}.1`);
-      destination.reopen();
-    },
-  };
+  const lines = new LogFile(file);
   const streams = pino.multistream([
-    { level, stream: rotating },
+    { level, stream: lines },
     { level: "warn", stream: process.stderr },
   ]);
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, errorKey: "error" }, streams);
-  return Object.assign(logger, { close: () => destination.flushSync() });
+  return Object.assign(logger, { close: () => lines.close() });
+}
+
+/** Written line by line, so that the last one before a crash is there. */
+class LogFile {
+  readonly #file: string;
+  #fd: number;
+  #bytes: number;
+  /** The last line did not fit, or only its beginning did. */
+  #torn = false;
+
+  constructor(file: string) {
+    this.#file = file;
+    this.#fd = openSync(file, "a", 0o600);
+    this.#bytes = fstatSync(this.#fd).size;
+  }
+
+  /** Never throws: what cannot be written, on a full disk say, is lost, and nothing else is. */
+  write(line: string): void {
+    try {
+      const data = Buffer.from(this.#torn ? `\n${line}` : line);
+      this.#torn = true;
+      const written = writeSync(this.#fd, data);
+      this.#torn = written < data.length;
+      this.#bytes += written;
+      if (this.#bytes >= LIMITS.log_file_bytes) this.#setAside();
+    } catch {
+      // The next line tries again.
+    }
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+
+  #setAside(): void {
+    this.#bytes = 0;
+    renameSync(this.#file, `${this.#file}.1`);
+    const fresh = openSync(this.#file, "a", 0o600);
+    closeSync(this.#fd);
+    this.#fd = fresh;
+  }
 }

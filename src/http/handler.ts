@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
@@ -83,24 +84,39 @@ function callOf(
   input: Input,
   rest: Admitted & { caller: Caller; ids: Ids },
 ): AnyCall {
-  let gone: AbortController | undefined;
-  return {
+  return Object.assign(new Presence(reply.raw), {
     ...input,
     ...rest,
     request_id: request.hangar.request_id,
-    header(name) {
+    header(name: string) {
       const value = request.headers[name];
       return Array.isArray(value) ? value[0] : value;
     },
-    // Made on first use: most handlers are done before anyone could leave.
-    get signal() {
-      if (!gone) {
-        gone = new AbortController();
-        reply.raw.once("close", () => gone?.abort());
-      }
-      return gone.signal;
-    },
-  };
+  });
+}
+
+/**
+ * Whether the caller still waits. The getter is the class's, not the call's own: a handler that takes "the
+ * rest" of its call copies only what is the call's own, and most are done before anyone could leave.
+ */
+class Presence {
+  readonly #response: ServerResponse;
+  #gone: AbortController | undefined;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#gone) {
+      const gone = new AbortController();
+      this.#gone = gone;
+      this.#response.once("close", () => {
+        if (!this.#response.writableFinished) gone.abort();
+      });
+    }
+    return this.#gone.signal;
+  }
 }
 
 async function run(row: Row, call: AnyCall): Promise<Recorded> {

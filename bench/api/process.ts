@@ -1,0 +1,86 @@
+/** A server that is measured: on one core of its own, with what it used so far. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const ROOT = join(import.meta.dirname, "../..");
+const SERVER_CORE = "0";
+/** The load comes from another core, where there is one. */
+const LOAD_CORE = availableParallelism() > 1 ? "1" : "0";
+
+const TICKS = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
+
+export class Measured {
+  readonly #child: ChildProcess;
+  /** The first line that matched, which says where it listens. */
+  readonly ready: string;
+  readonly start_ms: number;
+
+  private constructor(child: ChildProcess, ready: string, start_ms: number) {
+    this.#child = child;
+    this.ready = ready;
+    this.start_ms = start_ms;
+  }
+
+  /** Starts a program of ours and waits for the line that says it is ready. */
+  static async start(program: string, args: readonly string[], ready: RegExp): Promise<Measured> {
+    const started = performance.now();
+    const command = ["-c", SERVER_CORE, process.execPath, join(ROOT, program), ...args];
+    const child = spawn("taskset", command, { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"] });
+    for await (const line of createInterface({ input: child.stdout })) {
+      if (!ready.test(line)) continue;
+      child.stdout.resume();
+      return new Measured(child, line, performance.now() - started);
+    }
+    throw new Error(`${program} ended before it was ready`);
+  }
+
+  get port(): number {
+    return Number(/(\d+)\/?\s*$/.exec(this.ready.split("  (")[0] ?? "")?.[1]);
+  }
+
+  /** Processor time of all its threads so far. */
+  cpuSeconds(): number {
+    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / TICKS;
+  }
+
+  /** Resident memory in MB, as the kernel counts it. */
+  residentMb(): number {
+    const status = readFileSync(`/proc/${this.#child.pid}/status`, "utf8");
+    return (Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
+  }
+
+  async stop(): Promise<void> {
+    const exited = once(this.#child, "exit");
+    this.#child.kill("SIGTERM");
+    await exited;
+  }
+}
+
+export interface Load {
+  requests: number;
+  seconds: number;
+  p50_ms: number;
+  p99_ms: number;
+  refused: [string, number][];
+}
+
+/** Runs a load generator on the other core and reads its line of JSON. */
+export async function load(command: string, args: readonly string[]): Promise<Load> {
+  const child = spawn("taskset", ["-c", LOAD_CORE, command, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  let text = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  await once(child, "close");
+  const json = text.split("\n").find((line) => line.startsWith("{"));
+  if (!json) throw new Error(`${command} measured nothing: ${text}`);
+  const measured = JSON.parse(json) as Load;
+  if (measured.refused.length > 0) throw new Error(`requests were refused: ${JSON.stringify(measured.refused)}`);
+  return measured;
+}

@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { tempDir } from "../../test/support.ts";
+import { LIMITS } from "./limits.ts";
+import { openLog } from "./log.ts";
+
+suite("log", () => {
+  test("lines are JSON, from the level on", (t) => {
+    const file = join(tempDir(t), "log");
+    const log = openLog(file, "info");
+    log.debug({}, "too quiet");
+    log.info({ app: "a" }, "said");
+    log.close();
+    const lines = readFileSync(file, "utf8").trimEnd().split("\n");
+    const [first] = lines.map((line) => JSON.parse(line) as { app: string; msg: string });
+    assert.equal(lines.length, 1);
+    assert.deepEqual([first?.app, first?.msg], ["a", "said"]);
+  });
+
+  test("it is set aside at its limit, and nothing is lost by that", (t) => {
+    const file = join(tempDir(t), "log");
+    const log = openLog(file, "info");
+    const words = "x".repeat(1 << 20);
+    const count = Math.ceil(LIMITS.log_file_bytes / words.length) + 1;
+    for (let i = 0; i < count; i++) log.info({ words }, "long");
+    log.close();
+    const lines = [`${file}.1`, file].flatMap((name) => readFileSync(name, "utf8").trimEnd().split("\n"));
+    assert.equal(lines.length, count);
+  });
+
+  test("a full disk loses lines and throws nothing", { skip: !existsSync("/dev/full") }, () => {
+    const log = openLog("/dev/full", "info");
+    log.info({}, "lost");
+    log.info({}, "lost too");
+    log.close();
+  });
+});

@@ -1,0 +1,92 @@
+/** An acknowledged write survives kill -9, at the store and through the whole platform. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { openConnection } from "#stores/sqlite/open.ts";
+import { random, runs, seed, tempDir } from "../support.ts";
+import { startProgram } from "./child.ts";
+import { type Daemon, startDaemon } from "./daemon.ts";
+import { type Acks, examine, noteAck } from "./store/load.ts";
+
+suite("kill -9", () => {
+  test("loses no acknowledged write and tears none", async (t) => {
+    const dice = random(seed(t));
+    const file = join(tempDir(t), "hangar.db");
+    const acks: Acks = new Map();
+    let told = 0;
+    for (let kill = 0; kill < runs(100); kill++) {
+      const child = startProgram(t, "test/system/store/writer.ts", [file, "FULL", "8"]);
+      await child.until(/^\d+ \d+ \d+$/);
+      await delay(2 + 40 * dice());
+      await child.kill();
+      for (const line of child.lines) {
+        const [id = 0, n = 0] = line.split(" ").map(Number);
+        noteAck(acks, id, n);
+      }
+      told += child.lines.length;
+      const db = openConnection(file);
+      assert.deepEqual(examine(db, acks), { lost: 0, wrong: [] }, `after kill ${kill}`);
+      db.close();
+    }
+    t.diagnostic(`${told} acknowledged writes in ${runs(100)} kills, none lost`);
+    assert.ok(told > runs(100) * 8, "the writers wrote");
+  });
+
+  test("of the platform loses no created app, and a repeated request makes no second one", async (t) => {
+    const dice = random(seed(t));
+    const dir = tempDir(t);
+    const created = new Map<string, string>();
+    let unsure = 0;
+    for (let kill = 0; kill < runs(6); kill++) {
+      const daemon = await startDaemon(t, dir);
+      const clients = Array.from({ length: 8 }, (_, client) => createUntilGone(daemon, `k${kill}-c${client}`));
+      await delay(20 + 150 * dice());
+      await daemon.child.kill();
+      const results = await Promise.all(clients);
+      for (const { answered } of results) for (const [name, id] of answered) created.set(name, id);
+
+      const again = await startDaemon(t, dir);
+      // Whoever got no answer asks again with the same key, and is answered as if nothing had happened.
+      for (const { unanswered: name } of results) {
+        const { status, body } = await create(again, name);
+        assert.equal(status, 201, JSON.stringify(body));
+        created.set(name, String(body["id"]));
+        unsure++;
+      }
+      for (const [name, id] of [...created].slice(-20)) {
+        const repeated = await create(again, name);
+        assert.equal(repeated.headers.get("idempotent-replayed"), "true");
+        assert.equal(repeated.body["id"], id, "a repeat is answered with the first app");
+      }
+      const { body } = await again.call("GET", "/v1/apps");
+      const apps = body["apps"] as { name: string; id: string }[];
+      assert.deepEqual(new Map(apps.map((app) => [app.name, app.id])), created, `after kill ${kill}`);
+      assert.equal(apps.length, created.size);
+      await again.child.kill();
+    }
+    t.diagnostic(`${created.size} apps, ${unsure} of them asked for again after a kill`);
+  });
+});
+
+const create = (daemon: Daemon, name: string) =>
+  daemon.call("POST", "/v1/apps", { app_name: name }, { "idempotency-key": `key-of-${name}` });
+
+/** Creates apps one after the other until there is no answer. */
+async function createUntilGone(
+  daemon: Daemon,
+  prefix: string,
+): Promise<{ answered: [string, string][]; unanswered: string }> {
+  const answered: [string, string][] = [];
+  for (let i = 0; ; i++) {
+    const name = `${prefix}-${i}`;
+    try {
+      const { status, body } = await create(daemon, name);
+      assert.equal(status, 201, JSON.stringify(body));
+      answered.push([name, String(body["id"])]);
+    } catch (thrown) {
+      if (thrown instanceof assert.AssertionError) throw thrown;
+      return { answered, unanswered: name };
+    }
+  }
+}
