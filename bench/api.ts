@@ -83,8 +83,14 @@ async function measureGet(report: Report, subjects: readonly Subject[]): Promise
   if (spawnSync("wrk", ["-v"]).error) return report.skip("GET", "there is no wrk (apt-get install wrk)");
   await compare(report, subjects, ({ server, token }, seconds) =>
     load("wrk", [
-      ...["-t1", `-c${CONNECTIONS}`, `-d${seconds}s`, "-s", join(import.meta.dirname, "api/report.lua")],
-      ...["-H", `Authorization: Bearer ${token}`, `http://127.0.0.1:${server.port}/v1/apps/measured`],
+      "-t1",
+      `-c${CONNECTIONS}`,
+      `-d${seconds}s`,
+      "-s",
+      join(import.meta.dirname, "api/report.lua"),
+      "-H",
+      `Authorization: Bearer ${token}`,
+      `http://127.0.0.1:${server.port}/v1/apps/measured`,
     ]),
   );
 }
