@@ -68,7 +68,10 @@ export class Admission {
       this.drops.add("series_per_app", app);
       return undefined;
     }
-    return this.#table.add(labels);
+    const ref = this.#table.add(labels);
+    // It counts from now on, even if none of its samples is let in: names alone must not fill the index.
+    this.activate(ref, true);
+    return ref;
   }
 
   /** Keeps the samples that may be stored, in place. */

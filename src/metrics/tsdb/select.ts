@@ -5,7 +5,6 @@ import { settle } from "./columns.ts";
 import type { Head } from "./head.ts";
 import { matchSeries } from "./match.ts";
 import type { SeriesTable } from "./series-table.ts";
-import type { HeadWindow } from "./window.ts";
 
 /** What there is to read: the parts change, so each selection looks at them anew. */
 export interface Readable {
@@ -47,11 +46,7 @@ export class Selected implements Iterable<Series> {
     this.end_ms = end_ms;
     this.blocks = parts.blocks.filter((block) => block.overlaps(start_ms, end_ms));
     this.blocks_end_ms = this.blocks.reduce((end, block) => Math.max(end, block.end_ms), -Infinity);
-    const windows = parts.head.windows.filter((window) => window.overlaps(start_ms, end_ms));
-    this.refs = inFileOrder(
-      this.blocks,
-      matched.filter((ref) => this.#isPresent(ref, windows)),
-    );
+    this.refs = inFileOrder(this.blocks, matched.filter(presentIn(parts, start_ms, end_ms)));
   }
 
   get count(): number {
@@ -61,12 +56,13 @@ export class Selected implements Iterable<Series> {
   *[Symbol.iterator](): Iterator<Series> {
     for (const ref of this.refs) yield new SelectedSeries(this, ref);
   }
+}
 
-  #isPresent(ref: number, windows: readonly HeadWindow[]): boolean {
-    for (const window of windows) if (this.parts.head.has(ref, window)) return true;
-    for (const block of this.blocks) if (block.has(ref)) return true;
-    return false;
-  }
+/** Tells whether a series may have samples in the range: true for some that have none, never the reverse. */
+export function presentIn(parts: Readable, start_ms: number, end_ms: number): (ref: number) => boolean {
+  const windows = parts.head.windows.filter((window) => window.overlaps(start_ms, end_ms));
+  const blocks = parts.blocks.filter((block) => block.overlaps(start_ms, end_ms));
+  return (ref) => windows.some((window) => parts.head.has(ref, window)) || blocks.some((block) => block.has(ref));
 }
 
 class SelectedSeries implements Series {
