@@ -44,7 +44,7 @@ export const TSDB_LIMITS = {
   /** A window whose end lies this far behind the newest sample becomes a block. */
   window_grace_ms: 15 * MINUTE,
   /** A window nobody writes to becomes a block after this. */
-  window_idle_ms: 10 * MINUTE,
+  window_idle_ms: HOUR,
 
   // The log of what is not yet in a block.
   /** A segment is closed at this size and a new one begun. */

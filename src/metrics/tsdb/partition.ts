@@ -108,6 +108,8 @@ export class Partition {
   /** What time brings: idle windows, merges, retention. Called now and then by whoever owns the partition. */
   async maintain(): Promise<void> {
     await this.#maintenance.run();
+    // It may have been at work already, on what was due then.
+    if (this.#maintenance.due) await this.#maintenance.run();
   }
 
   async compact(): Promise<void> {
