@@ -1,0 +1,3 @@
+export interface RollupCache {
+  size: number;
+}
