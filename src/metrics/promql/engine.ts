@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "#core/clock.ts";
 import type { SampleSource } from "../source.ts";
-import type { Dialect, Expr } from "./ast.ts";
+import { children, type Dialect, type Expr, type SelectorExpr } from "./ast.ts";
 import { executionError, QueryError } from "./errors.ts";
 import { evaluate } from "./evaluate.ts";
 import { checkPoints, type Frame, type Grid, isEmpty, type Query, type Row, reframe, timesOf } from "./frame.ts";
@@ -11,7 +11,12 @@ import type { QueryData, QueryResult, ResultSeries } from "./results.ts";
 import type { RollupCache } from "./rollup/cache.ts";
 import { runStrict } from "./strict/run.ts";
 
+export { QueryError } from "./errors.ts";
+export { writeResult } from "./json.ts";
 export { parse } from "./parse.ts";
+export { print } from "./printer.ts";
+export type { QueryData, QueryResult, ResultSeries } from "./results.ts";
+export { RollupCache } from "./rollup/cache.ts";
 
 interface Asked {
   query: string;
@@ -20,7 +25,9 @@ interface Asked {
   limits?: Partial<QueryLimits>;
   clock?: Clock;
   isCancelled?: () => boolean;
+  /** Results of rollups kept between queries, for the steps that lie before `immutable_before_ms`. */
   cache?: RollupCache;
+  immutable_before_ms?: number;
 }
 
 export interface InstantQuery extends Asked {
@@ -71,6 +78,7 @@ function newQuery(asked: Asked, dialect: Dialect, limits: QueryLimits, grid: Gri
     lookback_ms: DEFAULT_STEP_MS,
     asked: grid,
     cache: asked.cache,
+    immutable_before_ms: asked.immutable_before_ms ?? Number.NEGATIVE_INFINITY,
     samples: 0,
     bytes: 0,
     warnings: new Set(),
@@ -85,7 +93,8 @@ function runMetricsql(query: Query, grid: Grid, expr: Expr, isInstant: boolean):
   refuseDuplicates(rows);
   if (sortsByName(expr)) rows.sort(byName);
   const times = timesOf(frame);
-  return { type: isInstant ? "vector" : "matrix", series: rows.map((row) => present(row, times)) };
+  const shared = new Map<string, Float64Array>();
+  return { type: isInstant ? "vector" : "matrix", series: rows.map((row) => present(row, times, shared)) };
 }
 
 function refuseDuplicates(rows: Row[]): void {
@@ -112,14 +121,21 @@ function sortsByName(expr: Expr): boolean {
   return !(expr.kind === "binary" && expr.op === "or");
 }
 
-/** The steps that have a value. */
-function present(row: Row, times: Float64Array): ResultSeries {
+/** The steps that have a value. Series with the same gaps at their ends share their list of timestamps. */
+function present(row: Row, times: Float64Array, shared: Map<string, Float64Array>): ResultSeries {
   const { values, labels } = row;
-  if (!values.some(Number.isNaN)) return { labels, timestamps: times, values };
-  const places = values.map((v) => (Number.isNaN(v) ? 0 : 1));
-  return {
-    labels,
-    timestamps: times.filter((_, i) => places[i] === 1),
-    values: values.filter((v) => !Number.isNaN(v)),
-  };
+  const first = values.findIndex((v) => !Number.isNaN(v));
+  const last = values.findLastIndex((v) => !Number.isNaN(v));
+  const inner = values.subarray(first, last + 1);
+  const key = `${first} ${last}`;
+  const timestamps = shared.get(key) ?? times.subarray(first, last + 1);
+  shared.set(key, timestamps);
+  if (!inner.some(Number.isNaN)) return { labels, timestamps, values: inner };
+  const keep = (_: number, i: number): boolean => !Number.isNaN(inner[i] as number);
+  return { labels, timestamps: timestamps.filter(keep), values: inner.filter(keep) };
+}
+
+/** The selectors of a query: what it reads, for callers that watch or restrict it. */
+export function selectorsOf(expr: Expr): SelectorExpr[] {
+  return expr.kind === "selector" ? [expr] : children(expr).flatMap(selectorsOf);
 }

@@ -9,6 +9,7 @@ import { isRollup } from "./functions/names.ts";
 import { TRANSFORM_FUNCTIONS } from "./functions/transforms.ts";
 import { NO_LABELS } from "./labels.ts";
 import { asCall, evaluateRollup } from "./rollup/evaluate.ts";
+import { throughCache } from "./rollup/reuse.ts";
 
 /** MetricsQL: every expression is a list of rows over the steps of the frame. */
 export function evaluate(frame: Frame, expr: Expr): Row[] {
@@ -22,11 +23,11 @@ export function evaluate(frame: Frame, expr: Expr): Row[] {
       return [{ labels: NO_LABELS, values: column(frame, Number.NaN), text: expr.value }];
     case "selector":
     case "rollup":
-      return evaluateRollup(frame, asCall(expr));
+      return throughCache(frame, expr, (part) => evaluateRollup(part, asCall(expr)));
     case "call":
-      return evaluateCall(frame, expr);
+      return throughCache(frame, expr, (part) => evaluateCall(part, expr));
     case "aggregate":
-      return evaluateAggregate(frame, expr);
+      return throughCache(frame, expr, (part) => evaluateAggregate(part, expr));
     case "binary":
       return evaluateBinary(frame, expr);
     case "negate":

@@ -27,6 +27,8 @@ export interface Query {
   /** The grid that was asked for; subqueries and `@` have other grids, but start(), end() and step() mean this one. */
   readonly asked: Grid;
   readonly cache: RollupCache | undefined;
+  /** No sample older than this will be written any more; results before it can be kept. */
+  readonly immutable_before_ms: number;
   samples: number;
   bytes: number;
   readonly warnings: Set<string>;
@@ -43,13 +45,16 @@ export interface Grid {
 export interface Frame extends Grid {
   readonly query: Query;
   readonly points: number;
+  /** The end of a longer range whose beginning is known already, so a single step is no instant query. */
+  readonly tail?: true;
   /** Evaluates another expression; handed down so that functions need not import the evaluator. */
   readonly evaluate: (frame: Frame, expr: Expr) => Row[];
 }
 
 export function reframe(frame: Frame, grid: Grid): Frame {
   const points = Math.floor((grid.end_ms - grid.start_ms) / grid.step_ms) + 1;
-  return { query: frame.query, evaluate: frame.evaluate, ...grid, points };
+  const { query, evaluate, tail } = frame;
+  return { query, evaluate, ...grid, points, ...(tail ? { tail } : {}) };
 }
 
 export function timesOf(frame: Grid & { points: number }): Float64Array {

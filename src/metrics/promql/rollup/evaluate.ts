@@ -53,7 +53,7 @@ export function streamRollup(frame: Frame, call: CallExpr, sink: Sink): void {
   if (!arg) throw executionError(`${call.name}() needs a series`);
   const rollup: RollupExpr = arg.kind === "rollup" ? arg : { kind: "rollup", at: arg.at, arg };
   if (rollup.moment === undefined) {
-    evaluateShifted(frame, frame, plan, rollup, sink);
+    evaluateShifted(frame, plan, rollup, sink);
     return;
   }
   const at = scalarArgument(frame, rollup.moment, "@")[0] ?? Number.NaN;
@@ -61,12 +61,11 @@ export function streamRollup(frame: Frame, call: CallExpr, sink: Sink): void {
   const at_ms = Math.trunc(at * 1000);
   const once = reframe(frame, { start_ms: at_ms, end_ms: at_ms, step_ms: frame.step_ms });
   const spread = column(frame);
-  evaluateShifted(frame, once, plan, rollup, (labels, values) => sink(labels, spread.fill(values[0] as number)));
+  evaluateShifted(once, plan, rollup, (labels, values) => sink(labels, spread.fill(values[0] as number)));
 }
 
 /** The frame moved by the offset; results keep their places. */
-function evaluateShifted(asked: Frame, frame: Frame, plan: Plan, rollup: RollupExpr, sink: Sink): void {
-  void asked;
+function evaluateShifted(frame: Frame, plan: Plan, rollup: RollupExpr, sink: Sink): void {
   const offset_ms = rollup.offset ? (durationMs(rollup.offset.text, frame.step_ms) ?? 0) : 0;
   const moved = reframe(frame, {
     start_ms: frame.start_ms - offset_ms,
@@ -96,6 +95,10 @@ function overSelector(frame: Frame, plan: Plan, selector: SelectorExpr, rollup: 
     end_ms: frame.end_ms,
   });
   checkSeries(query, found.count);
+  if (plan.name === "default_rollup" && isInstant(frame)) {
+    newestOfEach(frame, found, window_ms, sink);
+    return;
+  }
   const runner = makeRunner(frame, plan, window_ms);
   const samples = scratch();
   for (const series of found) {
@@ -103,6 +106,22 @@ function overSelector(frame: Frame, plan: Plan, selector: SelectorExpr, rollup: 
     readSeries(series, samples);
     countSamples(query, samples.length);
     if (samples.length > 0) runner(series.labels, samples, sink);
+  }
+}
+
+const isInstant = (frame: Frame): boolean => frame.points === 1 && !frame.tail;
+
+/** The newest sample of each series, which a source knows without reading the others. */
+function newestOfEach(frame: Frame, found: Iterable<Series>, window_ms: number, sink: Sink): void {
+  const length = window_ms > 0 ? window_ms : frame.step_ms;
+  const values = new Float64Array(1);
+  for (const series of found) {
+    checkAlive(frame.query);
+    const sample = series.newest(frame.start_ms - length, frame.start_ms);
+    countSamples(frame.query, 1);
+    if (!sample) continue;
+    values[0] = sample.value;
+    sink(series.labels, values);
   }
 }
 
@@ -127,6 +146,7 @@ function makeRunner(
     points: frame.points,
     window_ms,
     adjusts: plan.adjusts,
+    instant: isInstant(frame),
   };
   const values = column(frame);
   return (original, samples, sink) => {

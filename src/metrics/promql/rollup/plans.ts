@@ -174,7 +174,7 @@ export function planRollup(frame: Frame, call: CallExpr): Plan {
     return { ...base, outputs: [{ kernel: numeric.make(a ?? new Float64Array(0), b ?? new Float64Array(0)) }] };
   }
   const tagged = TAGGED[name];
-  if (tagged) return { ...base, ...planTagged(frame, call, tagged) };
+  if (tagged) return { ...base, ...planTagged(call, tagged) };
   if (name === "aggr_over_time") return { ...base, ...planAggregates(call) };
   return { ...base, outputs: [], spread: planSpread(frame, call, name) };
 }
@@ -206,8 +206,7 @@ export function stringArgument(arg: Expr | undefined, where: string): string {
   return arg.value;
 }
 
-function planTagged(frame: Frame, call: CallExpr, tagged: (typeof TAGGED)[string]): Pick<Plan, "prepare" | "outputs"> {
-  void frame;
+function planTagged(call: CallExpr, tagged: (typeof TAGGED)[string]): Pick<Plan, "prepare" | "outputs"> {
   expectArgs(call, 1, 2);
   const prepare = tagged.prepare ? { prepare: tagged.prepare } : {};
   if (call.args.length === 1) {

@@ -30,6 +30,8 @@ export interface Steps {
   points: number;
   /** 0 when the query names no window. */
   window_ms: number;
+  /** One moment, not a range: then the step says how far back a sample counts. */
+  instant: boolean;
   /** Without a window of its own, a function that needs two samples may look back far enough to see them. */
   adjusts: boolean;
 }
@@ -64,7 +66,7 @@ const ROOM: readonly [number, number][] = [
 
 /** The longest gap after which the sample before still counts as the previous one. */
 export function longestGap(samples: Columns, steps: Steps): number {
-  if (steps.points === 1) return steps.step_ms;
+  if (steps.instant) return steps.step_ms;
   const gap = usualGap(samples, steps.step_ms);
   const factor = ROOM.find(([upTo]) => gap <= upTo)?.[1] ?? 1;
   return Math.trunc(gap * factor);
