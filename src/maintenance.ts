@@ -36,11 +36,12 @@ export async function runRestore(settings: Settings, file: string): Promise<stri
   try {
     const database = await openDatabase(settings);
     try {
-      const { header, rows } = await restore(database, file);
-      for (const name of FILES) {
-        const content = header.files[name];
-        if (content !== undefined) writeFileDurably(dir.file(name), content);
-      }
+      const { header, rows } = await restore(database, file, (files) => {
+        for (const name of FILES) {
+          const content = files[name];
+          if (content !== undefined) writeFileDurably(dir.file(name), content);
+        }
+      });
       return `Restored ${count(rows, "row")} of ${header.created_at} into ${settings.data_dir}.`;
     } finally {
       await database.close();

@@ -11,7 +11,24 @@ const SERVER_CORE = "0";
 /** The load comes from another core, where there is one. */
 const LOAD_CORE = availableParallelism() > 1 ? "1" : "0";
 
+/** Makes every fsync of a program take a millisecond longer: a common disk, on a machine that has a fast one. */
+export const SLOW_DISK: readonly string[] = [
+  "strace",
+  "--daemonize",
+  "--follow-forks",
+  "--seccomp-bpf",
+  "--quiet=all",
+  "--output=/dev/null",
+  "--trace=fsync,fdatasync",
+  "--inject=fsync,fdatasync:delay_exit=1000",
+];
+
 const TICKS = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
+
+/** What the launcher gives the platform: later starts find the compiled sources of earlier ones. */
+function environment(): NodeJS.ProcessEnv {
+  return { ...process.env, NODE_COMPILE_CACHE: join(ROOT, "node_modules/.cache/compile") };
+}
 
 export class Measured {
   readonly #child: ChildProcess;
@@ -26,10 +43,15 @@ export class Measured {
   }
 
   /** Starts a program of ours and waits for the line that says it is ready. */
-  static async start(program: string, args: readonly string[], ready: RegExp): Promise<Measured> {
+  static async start(
+    program: string,
+    args: readonly string[],
+    ready: RegExp,
+    around: readonly string[] = [],
+  ): Promise<Measured> {
     const started = performance.now();
-    const command = ["-c", SERVER_CORE, process.execPath, join(ROOT, program), ...args];
-    const child = spawn("taskset", command, { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"] });
+    const command = ["-c", SERVER_CORE, ...around, process.execPath, join(ROOT, program), ...args];
+    const child = spawn("taskset", command, { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"], env: environment() });
     for await (const line of createInterface({ input: child.stdout })) {
       if (!ready.test(line)) continue;
       child.stdout.resume();

@@ -58,8 +58,15 @@ export async function backup(
   return rows;
 }
 
-/** Fills an empty database. Interrupted, it starts over; until it is done the platform refuses to start on it. */
-export async function restore(database: Database, file: string): Promise<{ header: Header; rows: number }> {
+/**
+ * Fills an empty database. Interrupted, it starts over; until it is done the platform refuses to start on it.
+ * `keepFiles` puts the data dir's files back; it is called before the end, so that "done" includes them.
+ */
+export async function restore(
+  database: Database,
+  file: string,
+  keepFiles: (files: Header["files"]) => void = () => {},
+): Promise<{ header: Header; rows: number }> {
   const checked = await inspectBackup(file);
   await migrate(database);
   const unfinished = await isHalfRestored(database);
@@ -77,6 +84,7 @@ export async function restore(database: Database, file: string): Promise<{ heade
     await database.write(steps);
     steps = [];
   }
+  keepFiles(checked.header.files);
   await database.write([...steps, { sql: "DELETE FROM meta WHERE key = ?", args: [RESTORING], rows: 1 }]);
   return checked;
 }
@@ -98,7 +106,7 @@ async function inspectBackup(file: string): Promise<{ header: Header; rows: numb
   let end: { rows: number; sha256: string } | undefined;
   let rows = 0;
   for await (const line of linesOf(file)) {
-    const value = JSON.parse(line) as Header & { table?: string; end?: boolean; rows: number; sha256: string };
+    const value = parseLine(line) as Header & { table?: string; end?: boolean; rows: number; sha256: string };
     if (!header) header = readHeader(value);
     else if (value.end) end = value;
     else {
@@ -111,6 +119,16 @@ async function inspectBackup(file: string): Promise<{ header: Header; rows: numb
   if (end.rows !== rows || end.sha256 !== hash.digest("hex"))
     throw new BackupError(`${file} is damaged: its rows do not match their hash`);
   return { header, rows };
+}
+
+function parseLine(line: string): object {
+  try {
+    const value: unknown = JSON.parse(line);
+    if (value !== null && typeof value === "object") return value;
+  } catch {
+    // Said below: whatever it is, it is none of ours.
+  }
+  throw new BackupError("this is not a backup of hangar");
 }
 
 function readHeader(value: Header): Header {
