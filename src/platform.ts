@@ -56,82 +56,79 @@ const SWEEP_MS = 10 * 60 * 1000;
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
   const clock = options.clock ?? systemClock;
   const driver = chooseDriver(settings.driver);
+  // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
+  await using opened = new AsyncDisposableStack();
   const dir = claimDataDir(settings.data_dir);
+  opened.defer(() => dir.release());
   const log_file = dir.file("hangar.log");
   const log = openLog(log_file, settings.log_level);
-  const stopping = new AbortController();
-  try {
-    const box = new Box(settings.master_key ?? masterKey(dir));
-    const database = await openDatabase(settings, options.onBroken);
-    await migrate(database);
-    await refuseHalfRestored(database);
-    await checkKey(database, box);
-
-    const authStore = sqlAuthStore(database);
-    const appStore = sqlAppStore(database);
-    const tokens = new TokenService({ store: authStore, box, clock });
-    const orgs = new OrgService({ store: authStore, clock });
-    // Machines and volumes do not exist yet, so no app holds any.
-    const apps = new AppService({ store: appStore, clock, occupancy: async () => ({ machines: 0, volumes: 0 }) });
-    const secrets = new SecretService({ store: appStore, box, clock });
-    const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
-    const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
-
-    const facts = {
-      base_url: settings.base_url,
-      driver: `${driver.name} (${driver.reason})`,
-      database: databaseWords(settings),
-    };
-    const rows: Row[] = [
-      ...platformRoutes(
-        () => facts,
-        () => rows,
-      ),
-      ...authRoutes({ orgs, tokens, store: authStore, clock }),
-      ...appRoutes({ apps, secrets, orgs }),
-      ...metricsRoutes(),
-    ];
-    const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-    const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
-
-    if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
-    const token_file = dir.file("token");
-    await ensureToken(tokens, token_file, clock);
-
-    const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
-    facts.base_url ||= `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
-    void sweep(idempotency, clock, log, stopping.signal);
-    log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
-
-    return {
-      base_url: facts.base_url,
-      token_file,
-      driver,
-      database: facts.database,
-      log_file,
-      rows,
-      inject: server.inject,
-      async close() {
-        stopping.abort();
-        await server.close();
-        await database.close();
-        log.info({}, "stopped");
-        log.close();
-        dir.release();
-      },
-    };
-  } catch (thrown) {
+  opened.defer(() => {
+    log.info({}, "stopped");
     log.close();
-    dir.release();
-    throw thrown;
-  }
+  });
+
+  const box = new Box(settings.master_key ?? masterKey(dir));
+  const database = await openDatabase(settings, options.onBroken);
+  opened.defer(() => database.close());
+  await migrate(database);
+  await refuseHalfRestored(database);
+  await checkKey(database, box);
+
+  const authStore = sqlAuthStore(database);
+  const appStore = sqlAppStore(database);
+  const tokens = new TokenService({ store: authStore, box, clock });
+  const orgs = new OrgService({ store: authStore, clock });
+  // Machines and volumes do not exist yet, so no app holds any.
+  const apps = new AppService({ store: appStore, clock, occupancy: async () => ({ machines: 0, volumes: 0 }) });
+  const secrets = new SecretService({ store: appStore, box, clock });
+  const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
+  const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
+
+  const facts = {
+    base_url: settings.base_url,
+    driver: `${driver.name} (${driver.reason})`,
+    database: engine(settings),
+  };
+  const rows: Row[] = [
+    ...platformRoutes(
+      () => facts,
+      () => rows,
+    ),
+    ...authRoutes({ orgs, tokens, store: authStore, clock }),
+    ...appRoutes({ apps, secrets, orgs }),
+    ...metricsRoutes(),
+  ];
+  const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
+  const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
+  opened.defer(() => server.close());
+
+  if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
+  const token_file = dir.file("token");
+  await ensureToken(tokens, token_file, clock);
+
+  const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
+  const address = reachable(host, port);
+  facts.base_url ||= address;
+  writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
+  const stopping = new AbortController();
+  opened.defer(() => stopping.abort());
+  void sweep(idempotency, clock, log, stopping.signal);
+  log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
+
+  const running = opened.move();
+  return {
+    base_url: facts.base_url,
+    token_file,
+    driver,
+    database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
+    log_file,
+    rows,
+    inject: server.inject,
+    close: () => running.disposeAsync(),
+  };
 }
 
-function databaseWords({ database_url, data_dir }: Settings): string {
-  if (!database_url) return `SQLite in ${data_dir}`;
-  const { hostname, pathname } = new URL(database_url.replace("@/", "@localhost/"));
-  return `PostgreSQL ${pathname.slice(1)} on ${hostname}`;
-}
+const engine = ({ database_url }: Settings): string => (database_url ? "PostgreSQL" : "SQLite");
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
 async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {
@@ -150,4 +147,10 @@ async function sweep(idempotency: Idempotency, clock: Clock, log: Log, signal: A
       .expire()
       .catch((error: unknown) => log.warn({ error }, "old repeated requests could not be forgotten"));
   }
+}
+
+/** Listening everywhere is not an address one can call. */
+function reachable(host: string, port: number): string {
+  const name = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
+  return `http://${name}:${port}`;
 }

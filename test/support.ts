@@ -1,7 +1,10 @@
 /** What tests share: a temp folder that goes away, a seed that is printed, a child that is always reaped. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 
 /** A folder of the test's own, removed when it ends. */
@@ -34,4 +37,20 @@ export function random(start: number): () => number {
 /** How often a random test repeats: `n` at every push, ten times that under `npm run prove`. */
 export function runs(n: number): number {
   return process.env["HANGAR_PROVE"] ? n * 10 : n;
+}
+
+/** Runs a bash script to its end. In another process, so that it can talk to a platform in this one. */
+export async function shell(
+  script: string,
+  { cwd, ...env }: Record<string, string>,
+): Promise<{ status: number; stdout: string; stderr: string }> {
+  const child = spawn("bash", ["-c", script], {
+    ...(cwd ? { cwd } : {}),
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const exited = once(child, "exit");
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const [status] = (await exited) as [number | null];
+  return { status: status ?? -1, stdout, stderr };
 }

@@ -26,7 +26,7 @@ export function appStoreSuite(
         assert.equal(await store.insertApp(app, 10), "inserted");
         assert.equal(await store.insertApp({ ...app, id: "a2", org_id: "o2" }, 10), "name_taken");
         assert.equal(await store.insertApp(anApp({ id: "a3", name: "api", org_id: "gone" }), 10), "no_org");
-        assert.deepEqual(await store.findApp("web"), app);
+        assert.deepEqual({ ...(await store.findApp("web")) }, app);
       }));
 
     test("the limit of an organization holds when many insert at once", () =>

@@ -9,7 +9,9 @@ import { LIMITS } from "#core/limits.ts";
 export function ambiguity(request: IncomingMessage): string | undefined {
   const { method, url = "", httpVersion } = request;
   const encodings = values(request, "transfer-encoding");
-  if (values(request, "host").length > 1) return "there is more than one Host header";
+  const hosts = values(request, "host").length;
+  if (hosts > 1) return "there is more than one Host header";
+  if (hosts === 0 && httpVersion === "1.1") return "there is no Host header";
   if (encodings.length > 1) return "there is more than one Transfer-Encoding header";
   if (encodings.some((value) => value !== "chunked")) return "Transfer-Encoding may only be exactly `chunked`";
   if (encodings.length > 0 && httpVersion === "1.0") return "Transfer-Encoding does not belong in HTTP/1.0";

@@ -6,6 +6,7 @@ import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import type { Guard } from "./access.ts";
+import { trackConnections } from "./connections.ts";
 import { ambiguity, tooLong } from "./framing.ts";
 import { handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
@@ -49,9 +50,11 @@ export function createServer(parts: ServerParts): Server {
       headersTimeout: LIMITS.headers_timeout_ms,
       requestTimeout: LIMITS.request_timeout_ms,
       connectionsCheckingInterval: 500,
+      // Ours (framing.ts), so that the answer has our shape.
+      requireHostHeader: false,
     },
     keepAliveTimeout: LIMITS.keep_alive_ms,
-    forceCloseConnections: "idle",
+    forceCloseConnections: false, // connections.ts does it, for the unused ones too.
     // Ours says it in our shape, and after the hooks, so that it has a request id.
     return503OnClosing: false,
     exposeHeadRoutes: true,
@@ -59,6 +62,7 @@ export function createServer(parts: ServerParts): Server {
     clientErrorHandler: (error, socket) => refuseConnection(error, socket, ids),
   });
   app.server.maxConnections = LIMITS.connections;
+  const connections = trackConnections(app.server);
 
   let closing = false;
   app.decorateRequest("hangar");
@@ -86,7 +90,8 @@ export function createServer(parts: ServerParts): Server {
     async close() {
       closing = true;
       // An unreferenced timer: it must not hold the process when everything ends earlier.
-      const cut = setTimeout(() => app.server.closeAllConnections(), LIMITS.shutdown_ms).unref();
+      const cut = setTimeout(() => connections.closeAll(), LIMITS.shutdown_ms).unref();
+      connections.closeIdle();
       await app.close();
       clearTimeout(cut);
     },
@@ -156,6 +161,9 @@ function toApiError(log: Log, thrown: unknown, request_id: string): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const known = FASTIFY_ERRORS[String((thrown as { code?: unknown } | null)?.code)];
   if (known) return new ApiError(known[0], known[1], { cause: thrown });
+  // The client hung up while sending; nobody reads the answer.
+  if ((thrown as { code?: string } | null)?.code === "ECONNRESET")
+    return new ApiError("request_timeout", "the request broke off");
   log.error({ error: thrown, request_id }, "a bug: an error that no one expected");
   return new ApiError("internal", "something went wrong here, not with your request", {
     hint: `the log has it under ${request_id}`,

@@ -6,6 +6,7 @@ import { after } from "node:test";
 import { appStoreSuite } from "#apps/store.suite.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { authStoreSuite } from "#auth/store.suite.ts";
+import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
 import type { Database } from "./database.ts";
@@ -13,6 +14,7 @@ import { migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres/database.ts";
 import { sqlAppStore } from "./sql/apps.ts";
 import { sqlAuthStore } from "./sql/auth.ts";
+import { sqlIdempotencyStore } from "./sql/idempotency.ts";
 import { openSqlite } from "./sqlite/database.ts";
 import { inlineSqlite } from "./sqlite/inline.ts";
 
@@ -51,6 +53,14 @@ for (const { name, open, skip } of DATABASES) {
     async () => {
       const database = await openMigrated();
       return { store: sqlAuthStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  idempotencyStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      return { store: sqlIdempotencyStore(database), close: () => database.close() };
     },
     skip,
   );

@@ -13,6 +13,8 @@ export interface Answer {
 export interface Daemon {
   child: Child;
   base_url: string;
+  /** The full-access token. */
+  token: string;
   /** A request with the full-access token. Rejects when no answer came. */
   call(method: string, path: string, body?: object, headers?: Record<string, string>): Promise<Answer>;
 }
@@ -31,6 +33,7 @@ export async function startDaemon(
   return {
     child,
     base_url,
+    token,
     async call(method, path, body, headers = {}) {
       const response = await fetch(`${base_url}${path}`, {
         method,

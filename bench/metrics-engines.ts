@@ -1,0 +1,173 @@
+/** The engines of the metrics benchmark, each started as a process on loopback with a folder of its own. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export interface Engine {
+  readonly name: string;
+  readonly base: string;
+  /** Added to every query, so that repeats are computed and not remembered. */
+  readonly query_suffix: string;
+  /** Processor seconds used so far, of all its threads. */
+  cpu(): number;
+  rss_mib(): number;
+  /** Brings what was loaded into its final form; answers the bytes of data and index. */
+  settle(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export const ENGINES = {
+  hangar: startHangar,
+  "victoria-metrics": startVictoria,
+  prometheus: startPrometheus,
+} as const;
+
+export type EngineName = keyof typeof ENGINES;
+
+/** Why an engine cannot be measured here, or undefined. */
+export function whyNot(name: EngineName): string | undefined {
+  if (name === "hangar") return undefined;
+  const found = spawnSync("sh", ["-c", `command -v ${name}`]).status === 0;
+  return found ? undefined : `${name} is not installed (apt-get install --no-install-recommends ${name})`;
+}
+
+async function startHangar(): Promise<Engine> {
+  const dir = mkdtempSync(join(tmpdir(), "hangar-bench-"));
+  const child = spawn(process.execPath, [join(import.meta.dirname, "metrics-server.ts"), dir], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [port] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  const base = `http://127.0.0.1:${port}`;
+  return {
+    ...common("hangar", child, dir, base),
+    settle: async () => {
+      await read(`${base}/compact`);
+      return bytesUnder(join(dir, "bench", "blocks"));
+    },
+  };
+}
+
+async function startVictoria(): Promise<Engine> {
+  const { dir, port, base } = await place();
+  const child = spawn(
+    "victoria-metrics",
+    [
+      `-storageDataPath=${dir}`,
+      `-httpListenAddr=127.0.0.1:${port}`,
+      "-retentionPeriod=100y",
+      "-search.maxUniqueTimeseries=300000",
+      "-search.latencyOffset=0s",
+      "-loggerLevel=ERROR",
+    ],
+    { stdio: ["ignore", "ignore", "inherit"] },
+  );
+  await ready(`${base}/health`);
+  return {
+    ...common("victoria-metrics", child, dir, base),
+    query_suffix: "&nocache=1",
+    settle: async () => {
+      await read(`${base}/internal/force_flush`);
+      await read(`${base}/internal/force_merge`);
+      // The merge goes on in the background; it is over when the size no longer changes.
+      let before = 0;
+      for (let bytes = -1; bytes !== before; ) {
+        before = bytes;
+        await sleep(3000);
+        const lines = (await read(`${base}/metrics`)).split("\n");
+        const sizes = lines.filter((line) => line.startsWith("vm_data_size_bytes"));
+        bytes = sizes.reduce((sum, line) => sum + Number(line.split(" ")[1]), 0);
+      }
+      return before;
+    },
+  };
+}
+
+async function startPrometheus(): Promise<Engine> {
+  const { dir, port, base } = await place();
+  const config = join(dir, "prometheus.yml");
+  writeFileSync(config, "global: {}\n");
+  const child = spawn(
+    "prometheus",
+    [
+      `--config.file=${config}`,
+      `--storage.tsdb.path=${join(dir, "data")}`,
+      `--web.listen-address=127.0.0.1:${port}`,
+      "--web.enable-remote-write-receiver",
+      "--web.enable-admin-api",
+      "--storage.tsdb.retention.time=100y",
+      "--query.max-samples=500000000",
+      "--log.level=error",
+    ],
+    { stdio: ["ignore", "ignore", "inherit"] },
+  );
+  await ready(`${base}/-/ready`);
+  return {
+    ...common("prometheus", child, dir, base),
+    settle: async () => {
+      await read(`${base}/api/v1/admin/tsdb/snapshot`, "POST");
+      return bytesUnder(join(dir, "data", "snapshots"));
+    },
+  };
+}
+
+function common(name: string, child: ChildProcess, dir: string, base: string): Omit<Engine, "settle"> {
+  return {
+    name,
+    base,
+    query_suffix: "",
+    cpu() {
+      const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+      // User and system time, in ticks of 10 ms.
+      return (Number(fields[11]) + Number(fields[12])) / 100;
+    },
+    rss_mib() {
+      const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+      return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024);
+    },
+    async stop() {
+      const gone = once(child, "exit");
+      child.kill("SIGTERM");
+      await gone;
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A folder and a port nobody has at the moment: the peers cannot choose one themselves and say so. */
+async function place(): Promise<{ dir: string; port: number; base: string }> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return { dir: mkdtempSync(join(tmpdir(), "hangar-bench-")), port, base: `http://127.0.0.1:${port}` };
+}
+
+async function ready(url: string): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    const answer = await fetch(url).catch(() => undefined);
+    await answer?.text();
+    if (answer?.ok) return;
+    await sleep(100);
+  }
+  throw new Error(`${url} did not become ready`);
+}
+
+export async function read(url: string, method = "GET"): Promise<string> {
+  const answer = await fetch(url, { method });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${url}: ${answer.status} ${text.slice(0, 200)}`);
+  return text;
+}
+
+function bytesUnder(dir: string): number {
+  return readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+// The command. Runs with the pinned Node 24, whatever started it.
+import { spawnSync } from "node:child_process";
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(realpathSync(fileURLToPath(import.meta.url))));
+const program = join(root, "src/cli/main.ts");
+const pinned = join(root, `node_modules/node-${process.platform}-${process.arch}/bin/node`);
+
+if (!existsSync(join(root, "node_modules/commander"))) {
+  process.stderr.write("hangar: its packages are not installed yet; run `npm start` or `npm ci` in its folder first\n");
+  process.exit(1);
+}
+if (Number(process.versions.node.split(".")[0]) >= 24) {
+  await import(program);
+} else {
+  const { status, signal } = spawnSync(existsSync(pinned) ? pinned : "node", [program, ...process.argv.slice(2)], {
+    stdio: "inherit",
+  });
+  process.exit(status ?? (signal === "SIGINT" ? 130 : 143));
+}

@@ -1,0 +1,107 @@
+/**
+ * npm run docs: writes what is derived from the code. With --check it writes nothing and says what is not
+ * up to date; a test runs that.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CATALOGUE } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
+import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
+import type { Row } from "#http/route.ts";
+import { startPlatform } from "../src/platform.ts";
+import { typeOf } from "./schema-types.ts";
+
+const root = join(import.meta.dirname, "..");
+
+async function allRows(): Promise<readonly Row[]> {
+  const dir = mkdtempSync(join(tmpdir(), "hangar-docs-"));
+  try {
+    const platform = await startPlatform(
+      readSettings([], { HANGAR_DATA_DIR: dir, HANGAR_LISTEN: "127.0.0.1:0", HANGAR_LOG_LEVEL: "error" }),
+    );
+    await platform.close();
+    return platform.rows;
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function clientTypes(rows: readonly Row[]): string {
+  const lines = rows.map((row) => {
+    const params = [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => `${name}: string`);
+    const answer = row.answer.schema ? typeOf(row.answer.schema) : row.answer.type ? "string" : "undefined";
+    return [
+      `  /** ${row.summary}. */`,
+      `  "${row.method} ${row.path}": {`,
+      `    params: ${params.length > 0 ? `{ ${params.join("; ")} }` : "Record<string, never>"};`,
+      `    query: ${row.query ? typeOf(row.query) : "Record<string, never>"};`,
+      `    body: ${row.body ? typeOf(row.body) : "undefined"};`,
+      `    answer: ${answer};`,
+      "  };",
+    ].join("\n");
+  });
+  return `// Generated from the routes by \`npm run docs\`; do not edit.\n\n/** Every route: what it takes and what it answers. */\nexport interface Api {\n${lines.join("\n")}\n}\n`;
+}
+
+const NOTE = "<!-- Generated from the code by `npm run docs`; do not edit. -->\n\n";
+
+function table(head: string[], rows: string[][]): string {
+  const line = (cells: string[]): string => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}
+
+function errorsPage(): string {
+  const rows = Object.entries(CATALOGUE).map(([code, { http, retryable, meaning }]) => [
+    `\`${code}\``,
+    String(http),
+    retryable ? "yes" : "no",
+    meaning,
+  ]);
+  return `# Errors\n\n${NOTE}An error answer is JSON: \`error\` (what is wrong, in words), \`status\` (one of the codes below, stable),\n\`retryable\`, \`request_id\`, and where they help \`hint\` (what to do) and \`details\` (every problem with its place).\n\n${table(["status", "HTTP", "retry helps", "meaning"], rows)}\n`;
+}
+
+function settingsPage(): string {
+  const rows = Object.entries(SETTINGS).map(([name, { default: value, words }]) => [
+    `\`${envName(name)}\``,
+    `\`${flagName(name)}\``,
+    `\`${name}\``,
+    value === "" ? "" : `\`${value}\``,
+    words,
+  ]);
+  return `# Settings\n\n${NOTE}A flag wins over the environment, the environment over the config file.\n\n${table(["environment", "flag", "config file", "default", "meaning"], rows)}\n`;
+}
+
+function limitsPage(): string {
+  const source = readFileSync(join(root, "src/core/limits.ts"), "utf8");
+  const words = new Map([...source.matchAll(/\/\*\* ([^*]+) \*\/\n {2}(\w+):/g)].map(([, text, name]) => [name, text]));
+  const rows = Object.entries(LIMITS).map(([name, value]) => [
+    `\`${name}\``,
+    value.toLocaleString("en-US"),
+    words.get(name) ?? "",
+  ]);
+  return `# Limits\n\n${NOTE}Every bound of the program, by the name its errors use.\n\n${table(["limit", "value", "at the bound"], rows)}\n`;
+}
+
+const rows = await allRows();
+const files: Record<string, string> = {
+  "src/client/api.ts": clientTypes(rows),
+  "docs/errors.md": errorsPage(),
+  "docs/settings.md": settingsPage(),
+  "docs/limits.md": limitsPage(),
+};
+const stale = Object.entries(files).filter(([name, content]) => {
+  try {
+    return readFileSync(join(root, name), "utf8") !== content;
+  } catch {
+    return true;
+  }
+});
+if (process.argv.includes("--check")) {
+  for (const [name] of stale) process.stderr.write(`${name} is not up to date; run npm run docs\n`);
+  process.exit(stale.length > 0 ? 1 : 0);
+}
+for (const [name, content] of stale) {
+  writeFileSync(join(root, name), content);
+  process.stdout.write(`wrote ${name}\n`);
+}

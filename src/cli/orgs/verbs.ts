@@ -1,0 +1,65 @@
+import { facts, table } from "../output.ts";
+import { firstArgument, textOption, type Verb } from "../verb.ts";
+
+export const orgsList: Verb = {
+  words: "orgs list",
+  summary: "List organizations",
+  examples: ["hangar orgs list"],
+  async run({ client }) {
+    const { organizations } = await client.call("GET /v1/orgs", {});
+    return {
+      data: organizations,
+      text: table(
+        ["slug", "name", "id"],
+        organizations.map(({ slug, name, id }) => [slug, name, id]),
+      ),
+    };
+  },
+};
+
+export const orgsCreate: Verb = {
+  words: "orgs create",
+  summary: "Create an organization",
+  arguments: [["<name>", "its name"]],
+  options: [["--slug <slug>", "its name in addresses (default: made from the name)"]],
+  examples: ['hangar orgs create "Acme Ltd" --slug acme'],
+  async run({ client }, input) {
+    const org = await client.call("POST /v1/orgs", {
+      body: { name: firstArgument(input), slug: textOption(input, "slug") },
+    });
+    return { data: org, text: `created ${org.slug}` };
+  },
+};
+
+export const orgsShow: Verb = {
+  words: "orgs show",
+  summary: "Show an organization",
+  arguments: [["<slug>", "the organization"]],
+  completes: "orgs",
+  examples: ["hangar orgs show personal"],
+  async run({ client }, input) {
+    const org = await client.call("GET /v1/orgs/:org_slug", { params: { org_slug: firstArgument(input) } });
+    return {
+      data: org,
+      text: facts([
+        ["slug", org.slug],
+        ["name", org.name],
+        ["id", org.id],
+        ["created", new Date(org.created_at).toISOString()],
+      ]),
+    };
+  },
+};
+
+export const orgsDelete: Verb = {
+  words: "orgs delete",
+  summary: "Delete an organization that has no apps",
+  arguments: [["<slug>", "the organization"]],
+  completes: "orgs",
+  examples: ["hangar orgs delete acme"],
+  async run({ client }, input) {
+    const slug = firstArgument(input);
+    await client.call("DELETE /v1/orgs/:org_slug", { params: { org_slug: slug } });
+    return { data: { slug, deleted: true }, text: `deleted ${slug}` };
+  },
+};

@@ -1,0 +1,43 @@
+import { styleText } from "node:util";
+import type { ErrorBody } from "#core/errors.ts";
+
+/** Columns under bold heads, as wide as they need to be. */
+export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = heads.map((head, i) => Math.max(head.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join("  ")
+      .trimEnd();
+  return [styleText("bold", line(heads.map((head) => head.toUpperCase()))), ...rows.map(line)].join("\n");
+}
+
+/** Names on the left, values on the right. */
+export function facts(pairs: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...pairs.map(([name]) => name.length));
+  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
+}
+
+/** `3 minutes ago`. */
+export function ago(iso: string | number, now_ms: number): string {
+  const seconds = Math.max(0, Math.round((now_ms - new Date(iso).getTime()) / 1000));
+  const units: [number, string][] = [
+    [86_400, "day"],
+    [3600, "hour"],
+    [60, "minute"],
+    [1, "second"],
+  ];
+  const [size, name] = units.find(([length]) => seconds >= length) ?? [1, "second"];
+  const n = Math.floor(seconds / size);
+  return `${n} ${name}${n === 1 ? "" : "s"} ago`;
+}
+
+/** What failed, why, and what to try: a line each. */
+export function errorText(message: string, body: Partial<ErrorBody>): string {
+  const lines = [`${styleText("red", "error:", { stream: process.stderr })} ${message}`];
+  for (const { path, problem, allowed } of body.details ?? [])
+    lines.push(`  ${path} ${problem}${allowed ? ` (allowed: ${allowed})` : ""}`);
+  if (body.hint) lines.push(`  try: ${body.hint}`);
+  if (body.request_id) lines.push(`  request: ${body.request_id}`);
+  return lines.join("\n");
+}

@@ -1,0 +1,127 @@
+import { spawnSync } from "node:child_process";
+import { accessSync, constants, existsSync, readFileSync, statfsSync } from "node:fs";
+import { release } from "node:os";
+import { dirname } from "node:path";
+import { styleText } from "node:util";
+import { messageOf } from "#core/assert.ts";
+import { VERSION } from "#core/version.ts";
+import type { Context, Verb } from "../verb.ts";
+
+interface Finding {
+  what: string;
+  verdict: "ok" | "warn" | "fail";
+  found: string;
+  /** The command that mends it. */
+  mend?: string;
+}
+
+const GIB = 1024 ** 3;
+
+export const doctor: Verb = {
+  words: "doctor",
+  summary: "Look at this box: what the platform needs, what is there, and the command that mends the rest",
+  examples: ["hangar doctor"],
+  async run(context) {
+    const findings = [
+      ...versions(),
+      kernel(),
+      cgroups(),
+      program("runc", ["--version"], "machines run as real containers", "apt-get install runc"),
+      program("conmon", ["--version"], "machines outlive the control plane", "apt-get install conmon"),
+      program("criu", ["--version"], "machines suspend with their memory", "apt-get install criu"),
+      program("nft", ["--version"], "organizations' networks are kept apart", "apt-get install nftables"),
+      program("mkfs.ext4", ["-V"], "volumes can be made", "apt-get install e2fsprogs"),
+      disk(context.data_dir),
+      dataDir(context.data_dir),
+      await platform(context),
+    ];
+    const failed = findings.some((finding) => finding.verdict === "fail");
+    return { data: findings, text: findings.map(line).join("\n"), exit: failed ? 1 : 0 };
+  },
+};
+
+const MARKS = { ok: styleText("green", "✔"), warn: styleText("yellow", "!"), fail: styleText("red", "✘") };
+
+function line({ what, verdict, found, mend }: Finding): string {
+  return `${MARKS[verdict]} ${what.padEnd(12)} ${found}${mend ? `\n  mend it:     ${mend}` : ""}`;
+}
+
+function versions(): Finding[] {
+  const node = Number(process.versions.node.split(".")[0]) >= 24;
+  return [
+    { what: "hangar", verdict: "ok", found: VERSION },
+    { what: "node", verdict: node ? "ok" : "fail", found: process.version, ...(node ? {} : { mend: "npm ci" }) },
+  ];
+}
+
+/** Idmapped mounts came with 5.12, and with 5.19 for overlayfs: what user namespaces for machines stand on. */
+function kernel(): Finding {
+  if (process.platform !== "linux")
+    return { what: "kernel", verdict: "warn", found: `${process.platform}: only the sim driver runs here` };
+  const [major = 0, minor = 0] = release().split(".").map(Number);
+  const fine = major > 5 || (major === 5 && minor >= 19);
+  return {
+    what: "kernel",
+    verdict: fine ? "ok" : "warn",
+    found: `${release()}${fine ? "" : ", older than 5.19: no user namespaces for machines"}`,
+  };
+}
+
+function cgroups(): Finding {
+  if (existsSync("/sys/fs/cgroup/cgroup.controllers")) return { what: "cgroups", verdict: "ok", found: "v2" };
+  if (existsSync("/sys/fs/cgroup/memory")) return { what: "cgroups", verdict: "ok", found: "v1" };
+  return {
+    what: "cgroups",
+    verdict: "warn",
+    found: "not mounted: machines cannot have limits",
+    mend: "mount -t cgroup2 none /sys/fs/cgroup",
+  };
+}
+
+function program(name: string, args: string[], gives: string, mend: string): Finding {
+  const { error, stdout, stderr } = spawnSync(name, args, {
+    encoding: "utf8",
+    env: { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` },
+  });
+  if (error) return { what: name, verdict: "warn", found: `not here; with it ${gives}`, mend };
+  const [first = ""] = `${stdout}${stderr}`.trim().split("\n");
+  return { what: name, verdict: "ok", found: first };
+}
+
+function nearestExisting(path: string): string {
+  return existsSync(path) ? path : nearestExisting(dirname(path));
+}
+
+function disk(data_dir: string): Finding {
+  const { bavail, bsize } = statfsSync(nearestExisting(data_dir));
+  const free = (bavail * bsize) / GIB;
+  const found = `${free.toFixed(1)} GiB free for ${data_dir}`;
+  if (free >= 5) return { what: "disk", verdict: "ok", found };
+  return {
+    what: "disk",
+    verdict: free < 0.5 ? "fail" : "warn",
+    found,
+    mend: "free some space, or set HANGAR_DATA_DIR to a larger disk",
+  };
+}
+
+function dataDir(data_dir: string): Finding {
+  if (!existsSync(data_dir))
+    return { what: "data dir", verdict: "ok", found: `${data_dir} is made at the first start` };
+  try {
+    accessSync(data_dir, constants.R_OK | constants.W_OK);
+    return { what: "data dir", verdict: "ok", found: data_dir };
+  } catch (thrown) {
+    return { what: "data dir", verdict: "fail", found: messageOf(thrown), mend: `chown -R "$USER" ${data_dir}` };
+  }
+}
+
+async function platform({ client, data_dir }: Context): Promise<Finding> {
+  try {
+    const { version } = await client.call("GET /healthz", {});
+    return { what: "platform", verdict: "ok", found: `answers, version ${version}` };
+  } catch (thrown) {
+    const pid = existsSync(`${data_dir}/pid`) ? ` (last pid ${readFileSync(`${data_dir}/pid`, "utf8").trim()})` : "";
+    return { what: "platform", verdict: "warn", found: `${messageOf(thrown)}${pid}`, mend: "npm start" };
+  }
+}

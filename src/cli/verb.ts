@@ -1,0 +1,67 @@
+import type { Client } from "#client/client.ts";
+
+/** One command: `hangar <noun> <verb>`. The program, its help and its completion are made from the list of these. */
+export interface Verb {
+  /** `apps create`, or one word for what belongs to no noun. */
+  words: string;
+  summary: string;
+  /** `<app>`, `[token]`, `<pairs...>`, with what they are. */
+  arguments?: readonly (readonly [name: string, words: string])[];
+  /** `--org <slug>`, with what they do. */
+  options?: readonly (readonly [flags: string, words: string])[];
+  /** Shown first in the help. Every one is run by a test. */
+  examples: readonly string[];
+  /** What a shell completes the first argument with. */
+  completes?: "apps" | "orgs";
+  run(context: Context, input: Input): Promise<Result>;
+}
+
+/** Arguments by position, options by name; commander has checked that required ones are there. */
+export interface Input {
+  args: readonly (string | undefined)[];
+  rest: readonly string[];
+  options: Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+}
+
+export interface Result {
+  /** What --json prints. */
+  data: unknown;
+  /** What a person reads. */
+  text: string;
+  exit?: number;
+}
+
+export interface Context {
+  client: Client;
+  /** The token that would be used; fails in words when there is none. */
+  token(): string;
+  data_dir: string;
+  /** Progress and remarks: stderr, so that stdout stays clean. */
+  say(text: string): void;
+  stdin(): Promise<string>;
+  /** Runs the platform's own program (`main.ts`) with these arguments; `quiet` gives its words back instead of printing them. */
+  runPlatform(args: readonly string[], how: "foreground" | "quiet"): Promise<{ exit: number; text: string }>;
+}
+
+/** A mistake in how the command was called. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** The text of an option, or undefined. */
+export function textOption({ options }: Input, name: string): string | undefined {
+  const value = options[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** All values of an option that may be given several times. */
+export function listOption({ options }: Input, name: string): readonly string[] {
+  const value = options[name];
+  if (Array.isArray(value)) return value as string[];
+  return typeof value === "string" ? [value] : [];
+}
+
+/** The first argument, which commander made sure of. */
+export function firstArgument({ args }: Input): string {
+  return args[0] ?? "";
+}

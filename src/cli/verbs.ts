@@ -1,0 +1,41 @@
+import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
+import { authToken } from "./auth/token.ts";
+import { authWhoami } from "./auth/whoami.ts";
+import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
+import { completion } from "./platform/completion.ts";
+import { doctor } from "./platform/doctor.ts";
+import { backup, restore, up } from "./platform/verbs.ts";
+import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
+import { tokensAttenuate } from "./tokens/attenuate.ts";
+import { tokensCreate } from "./tokens/create.ts";
+import { tokensInspect } from "./tokens/inspect.ts";
+import { tokensList } from "./tokens/list.ts";
+import { tokensRevoke } from "./tokens/revoke.ts";
+import type { Verb } from "./verb.ts";
+
+/** Every command, in the order of the help. */
+export const VERBS: readonly Verb[] = [
+  up,
+  authToken,
+  authWhoami,
+  tokensCreate,
+  tokensList,
+  tokensRevoke,
+  tokensAttenuate,
+  tokensInspect,
+  orgsList,
+  orgsCreate,
+  orgsShow,
+  orgsDelete,
+  appsList,
+  appsCreate,
+  appsShow,
+  appsDelete,
+  secretsList,
+  secretsSet,
+  secretsUnset,
+  doctor,
+  backup,
+  restore,
+  completion,
+];

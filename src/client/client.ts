@@ -1,0 +1,107 @@
+import type { ErrorBody } from "#core/errors.ts";
+import type { Api } from "./api.ts";
+
+/** An answer that is an error: the platform's own words, or those of whatever stands in between. */
+export class ClientError extends Error {
+  override readonly name = "ClientError";
+  /** 0 when there was no answer. */
+  readonly http: number;
+  readonly body: Partial<ErrorBody>;
+
+  constructor(http: number, body: Partial<ErrorBody>, cause?: unknown) {
+    super(body.error ?? `the platform answered ${http}`, cause === undefined ? undefined : { cause });
+    this.http = http;
+    this.body = body;
+  }
+}
+
+type Input<Route extends keyof Api> = {
+  [Part in "params" | "query" | "body" as Api[Route][Part] extends Record<string, never> | undefined
+    ? never
+    : Part]: Api[Route][Part];
+} & { idempotency_key?: string; signal?: AbortSignal };
+
+/** A request about to be sent, for those who want to see it. */
+export interface Outgoing {
+  method: string;
+  url: string;
+  headers: Record<string, string>;
+  body: string | undefined;
+}
+
+export interface ClientOptions {
+  base_url: string;
+  token: string | undefined;
+  /** Called before each request. */
+  onRequest?: (request: Outgoing) => void;
+}
+
+/** A typed client of the API: `client.call("POST /v1/apps", { body: { app_name: "web" } })`. */
+export class Client {
+  readonly #options: ClientOptions;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  async call<Route extends keyof Api>(route: Route, input: Input<Route>): Promise<Api[Route]["answer"]> {
+    const request = this.#compose(route, input as Record<string, unknown>);
+    this.#options.onRequest?.(request);
+    const { signal } = input;
+    const response = await send(request, signal);
+    const text = await response.text();
+    if (!response.ok) throw new ClientError(response.status, parseError(text));
+    const json = response.headers.get("content-type")?.startsWith("application/json");
+    return (json ? JSON.parse(text) : text === "" ? undefined : text) as Api[Route]["answer"];
+  }
+
+  #compose(route: string, input: Record<string, unknown>): Outgoing {
+    const [method = "GET", pattern = "/"] = route.split(" ");
+    const params = (input["params"] ?? {}) as Record<string, string>;
+    const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
+    const url = new URL(path, this.#options.base_url);
+    for (const [name, value] of Object.entries(input["query"] ?? {})) {
+      if (value !== undefined) url.searchParams.append(name, String(value));
+    }
+    const body = input["body"] === undefined ? undefined : JSON.stringify(input["body"]);
+    const { token } = this.#options;
+    return {
+      method,
+      url: url.href,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(typeof input["idempotency_key"] === "string" ? { "idempotency-key": input["idempotency_key"] } : {}),
+      },
+      body,
+    };
+  }
+}
+
+async function send({ method, url, headers, body }: Outgoing, signal: AbortSignal | undefined): Promise<Response> {
+  try {
+    return await fetch(url, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+      ...(signal ? { signal } : {}),
+    });
+  } catch (cause) {
+    throw new ClientError(
+      0,
+      {
+        error: `there is no answer from ${new URL(url).origin}`,
+        hint: "is the platform running? `npm start` starts it",
+      },
+      cause,
+    );
+  }
+}
+
+function parseError(text: string): Partial<ErrorBody> {
+  try {
+    return JSON.parse(text) as ErrorBody;
+  } catch {
+    return { error: text.slice(0, 500) };
+  }
+}

@@ -1,0 +1,141 @@
+/** The small words of the house: settings, names, durations, ids, the sealed box. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { tempDir } from "../../test/support.ts";
+import { Box } from "./box.ts";
+import { systemClock } from "./clock.ts";
+import { parseDuration } from "./durations.ts";
+import { ApiError, CATALOGUE, errorBody } from "./errors.ts";
+import { randomIds, repeatableIds } from "./ids.ts";
+import { checkSlug, toSlug } from "./names.ts";
+import { readSettings } from "./settings.ts";
+import { closest } from "./words.ts";
+
+suite("settings", () => {
+  test("a flag wins over the environment, the environment over the file, the file over the default", (t) => {
+    const file = join(tempDir(t), "hangar.toml");
+    writeFileSync(file, 'listen = "127.0.0.1:1"\nlog_level = "warn"\nrate_limit = 5\nlog_levle = "x"\n');
+    const env = { HANGAR_CONFIG: file, HANGAR_LISTEN: "127.0.0.1:2" };
+    const settings = readSettings(["--listen", "[::1]:3"], env);
+    assert.deepEqual(settings.listen, { host: "::1", port: 3 });
+    assert.equal(readSettings([], env).listen.port, 2);
+    assert.equal(readSettings([], { HANGAR_CONFIG: file }).listen.port, 1);
+    assert.equal(readSettings([], {}).listen.port, 4280);
+    assert.deepEqual([settings.log_level, settings.rate_limit], ["warn", 5]);
+    assert.match(settings.warnings[0] ?? "", /log_levle is not a setting; did you mean log_level\?/);
+  });
+
+  test("a setting that cannot be used is refused, saying where it came from and what is allowed", (t) => {
+    const broken = join(tempDir(t), "broken.toml");
+    writeFileSync(broken, "listen = \n");
+    const cases: [string[], Record<string, string>, RegExp][] = [
+      [[], { HANGAR_LISTEN: "nowhere" }, /HANGAR_LISTEN: "nowhere" is not host:port/],
+      [["--listen", "h:99999"], {}, /--listen: .* is not host:port/],
+      [[], { HANGAR_DRIVER: "docker" }, /driver is one of auto, runc, sim, not "docker"/],
+      [[], { HANGAR_DATABASE_URL: "mysql://x" }, /only postgres/],
+      [[], { HANGAR_MASTER_KEY: "c2hvcnQ=" }, /base64 of 32 bytes/],
+      [[], { HANGAR_BASE_URL: "https://x/path" }, /is not an origin/],
+      [[], { HANGAR_RATE_LIMIT: "many" }, /rate_limit is a whole number/],
+      [["--lisen", "x"], {}, /Unknown option '--lisen'.*--listen/s],
+      [[], { HANGAR_CONFIG: broken }, /config file .*broken\.toml/],
+      [[], { HANGAR_CONFIG: "/nowhere.toml" }, /config file \/nowhere\.toml/],
+    ];
+    for (const [args, env, message] of cases) assert.throws(() => readSettings(args, env), message);
+  });
+});
+
+suite("words", () => {
+  test("durations as people and Go programs write them", () => {
+    assert.deepEqual(
+      ["90s", "1h30m", "30d", "1.5h", "250ms", "1y"].map(parseDuration),
+      [90_000, 5_400_000, 2_592_000_000, 5_400_000, 250, 31_557_600_000],
+    );
+    assert.deepEqual(["", "5", "1 h", "h", "-1s", "1h2"].map(parseDuration), Array(6).fill(undefined));
+  });
+
+  test("the nearest word, or none", () => {
+    assert.equal(closest("maschines", ["machines", "volumes"]), "machines");
+    assert.equal(closest("zzz", ["machines", "volumes"]), undefined);
+  });
+
+  test("slugs cannot split a host name, a path or a token's subject", () => {
+    for (const good of ["a", "a1", "my-app", "a".repeat(63)]) checkSlug(good, "x");
+    for (const bad of ["", "-", "a-", "A", "a:b", "a/b", "a.b", "a*", "a".repeat(64), "a\n", "ａ"]) {
+      assert.throws(() => checkSlug(bad, "x"), { code: "invalid_name" }, bad);
+    }
+    assert.deepEqual(["Acme & Co", "Ünïcode", "***", "a".repeat(80)].map(toSlug), [
+      "acme-co",
+      "u-ni-code",
+      "",
+      "a".repeat(63),
+    ]);
+  });
+});
+
+suite("ids", () => {
+  test("are of the documented shape and do not repeat", () => {
+    const ids = randomIds(systemClock);
+    assert.match(ids.ulid(), /^[0-9A-HJKMNP-TV-Z]{26}$/);
+    assert.match(ids.short(), /^[0-9a-z]{16}$/);
+    assert.equal(new Set(Array.from({ length: 10_000 }, () => ids.short())).size, 10_000);
+    const numbers = Array.from({ length: 1000 }, () => ids.numeric());
+    assert.ok(numbers.every((n) => Number.isInteger(n) && n > 0 && n < 2 ** 31));
+  });
+
+  test("sort by time", () => {
+    const at = (ms: number): string => repeatableIds(Buffer.from("s"), ms).ulid();
+    assert.ok(at(1) < at(2) && at(1_700_000_000_000) < at(1_700_000_000_001));
+  });
+
+  test("are the same again from the same seed, in the same order, and others from another", () => {
+    const make = (seed: string): string[] => {
+      const ids = repeatableIds(Buffer.from(seed), 1000);
+      return [ids.short(), ids.ulid(), String(ids.numeric()), Buffer.from(ids.bytes(100)).toString("hex")];
+    };
+    assert.deepEqual(make("a"), make("a"));
+    assert.equal(new Set([...make("a"), ...make("b")]).size, 8);
+  });
+});
+
+suite("box", () => {
+  test("opens only with its key, at its place, and unchanged", () => {
+    const box = new Box(randomBytes(32));
+    const sealed = box.seal("here", "secret");
+    assert.equal(box.open("here", sealed).toString(), "secret");
+    assert.notDeepEqual(box.seal("here", "secret"), sealed);
+    assert.throws(() => box.open("there", sealed));
+    assert.throws(() => new Box(randomBytes(32)).open("here", sealed));
+    for (let i = 0; i < sealed.length; i++) {
+      const changed = Buffer.from(sealed);
+      changed.writeUInt8(changed.readUInt8(i) ^ 1, i);
+      assert.throws(() => box.open("here", changed), `byte ${i}`);
+    }
+    assert.throws(() => box.open("here", sealed.subarray(0, 10)));
+    assert.throws(() => new Box(randomBytes(16)), /32 bytes/);
+  });
+});
+
+suite("errors", () => {
+  test("go over the wire with everything a caller needs, and nothing of the cause", () => {
+    const error = new ApiError("name_taken", "taken", { hint: "another", cause: new Error("internal detail") });
+    const body = errorBody(error, "01REQUEST");
+    assert.deepEqual(body, {
+      error: "taken",
+      status: "name_taken",
+      retryable: false,
+      request_id: "01REQUEST",
+      hint: "another",
+    });
+    assert.equal(error.http, 422);
+  });
+
+  test("codes are snake_case and statuses are error statuses", () => {
+    for (const [code, { http }] of Object.entries(CATALOGUE)) {
+      assert.match(code, /^[a-z]+(_[a-z]+)*$/);
+      assert.ok(http >= 400 && http < 600);
+    }
+  });
+});

@@ -1,0 +1,69 @@
+import type { ImportResult } from "../tsdb/importer.ts";
+import type { Scope } from "../tsdb/metadata-queries.ts";
+import type { MetricMetadata } from "../tsdb/org-database.ts";
+import type { SeriesBatch } from "../tsdb/series-batch.ts";
+import type { StatusRequest, TsdbStatus } from "../tsdb/status.ts";
+import type { QueryRequest } from "./evaluator.ts";
+import type { FederateRequest, TextOptions } from "./protocol.ts";
+import { type EngineOptions, WorkerLink } from "./worker-link.ts";
+
+/**
+ * The metrics of the whole program: everything else sees them through this. The work is done in a worker
+ * thread; see WorkerLink for order, limits and what happens when it ends.
+ *
+ * Writes resolve when the samples can be read; they are on the disk within a second, or when `flush` resolves.
+ * Answers that are JSON come as bytes, ready to be sent.
+ */
+export interface MetricsEngine {
+  append(org: string, batch: SeriesBatch): Promise<ImportResult>;
+  /** Exposition text of a target or an import; lines that are wrong are in the result. */
+  importText(org: string, bytes: Uint8Array, options: TextOptions): Promise<ImportResult>;
+  /** A snappy-packed remote write 0.1.0 body. */
+  importRemoteWrite(org: string, body: Uint8Array): Promise<ImportResult>;
+  /** The target is gone or silent: its series end at this time. */
+  endTarget(org: string, target: string, timestamp_ms: number): Promise<ImportResult>;
+
+  /** At one time (`end_ms`). The answer is the `data` field. Aborting `signal` stops the evaluation. */
+  query(org: string, request: Omit<QueryRequest, "step_ms">, signal?: AbortSignal): Promise<Uint8Array>;
+  queryRange(org: string, request: Required<QueryRequest>, signal?: AbortSignal): Promise<Uint8Array>;
+  /** A JSON array of label objects. */
+  series(org: string, scope: Scope, signal?: AbortSignal): Promise<Uint8Array>;
+  labelNames(org: string, scope: Scope, signal?: AbortSignal): Promise<string[]>;
+  labelValues(org: string, name: string, scope: Scope, signal?: AbortSignal): Promise<string[]>;
+  /** Metric → what its senders said about it. */
+  metadata(org: string): Promise<[string, MetricMetadata][]>;
+  status(org: string, request?: StatusRequest): Promise<TsdbStatus>;
+  /** Prometheus text of the newest samples. */
+  federate(org: string, request: FederateRequest, signal?: AbortSignal): Promise<string>;
+
+  /** Everything appended before, to one org or to all, is on the disk when it resolves. */
+  flush(org?: string): Promise<void>;
+  /** Everything in memory becomes blocks and every day one block. For tools; it happens by itself too. */
+  compact(org: string): Promise<void>;
+  /** The org was deleted: so are its metrics. */
+  dropOrg(org: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts the worker; problems of its start are told by the first call. */
+export function openMetricsEngine(options: EngineOptions): MetricsEngine {
+  const link = new WorkerLink(options);
+  return {
+    append: (...args) => link.call("append", args),
+    importText: (...args) => link.call("importText", args),
+    importRemoteWrite: (...args) => link.call("importRemoteWrite", args),
+    endTarget: (...args) => link.call("endTarget", args),
+    query: (org, request, signal) => link.call("query", [org, request], signal),
+    queryRange: (org, request, signal) => link.call("query", [org, request], signal),
+    series: (org, scope, signal) => link.call("series", [org, scope], signal),
+    labelNames: (org, scope, signal) => link.call("labelNames", [org, scope], signal),
+    labelValues: (org, name, scope, signal) => link.call("labelValues", [org, name, scope], signal),
+    metadata: (...args) => link.call("metadata", args),
+    status: (org, request = {}) => link.call("status", [org, request]),
+    federate: (org, request, signal) => link.call("federate", [org, request], signal),
+    flush: (org) => link.call("flush", org === undefined ? [] : [org]),
+    compact: (...args) => link.call("compact", args),
+    dropOrg: (...args) => link.call("dropOrg", args),
+    close: () => link.close(),
+  };
+}

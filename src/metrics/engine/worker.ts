@@ -1,0 +1,95 @@
+/** The thread that owns all metrics: it stores, it evaluates, it answers; nothing else touches the files. */
+import { parentPort, workerData } from "node:worker_threads";
+import { type Clock, systemClock } from "#core/clock.ts";
+import { StorageError } from "../tsdb/files.ts";
+import { TSDB_LIMITS } from "../tsdb/limits.ts";
+import type { OrgDatabase } from "../tsdb/org-database.ts";
+import { statusOf } from "../tsdb/status.ts";
+import { Tsdb } from "../tsdb/tsdb.ts";
+import type { Evaluator } from "./evaluator.ts";
+import type { WorkerSettings } from "./protocol.ts";
+import { type Calls, type CrossedError, EMPTY_SOURCE, type Method, type Reply, type Request } from "./protocol.ts";
+
+const settings = workerData as WorkerSettings;
+const { evaluator } = (await import(settings.evaluator_url)) as { evaluator: Evaluator };
+const flags = new Int32Array(settings.flags);
+const clock: Clock = { ...systemClock, now: () => systemClock.now() + settings.clock_offset_ms };
+const tsdb = new Tsdb(settings.dir, clock, settings.limits);
+
+type Handlers = {
+  [M in Method]: (cancelled: () => boolean, ...args: Calls[M]["args"]) => Promise<Calls[M]["answer"]>;
+};
+
+/** The answer of `ask`, or `nothing` when the org has no metrics: a question makes no folder. */
+async function ask<T>(org: string, question: (database: OrgDatabase) => T, nothing: T): Promise<T> {
+  const database = await tsdb.existing(org);
+  return database ? question(database) : nothing;
+}
+
+async function done(work: Promise<unknown>): Promise<undefined> {
+  await work;
+}
+
+const NO_SERIES = Buffer.from("[]");
+
+const handlers: Handlers = {
+  append: async (_, org, batch) => (await tsdb.org(org)).append(batch),
+  importText: async (_, org, bytes, options) => (await tsdb.org(org)).importText(bytes, options),
+  importRemoteWrite: async (_, org, body) => (await tsdb.org(org)).importRemoteWrite(body),
+  endTarget: async (_, org, target, time) => (await tsdb.org(org)).endTarget(target, time),
+  query: async (cancelled, org, request) => {
+    const database = await tsdb.existing(org);
+    return evaluator.evaluate(database?.source ?? EMPTY_SOURCE, request, cancelled);
+  },
+  series: (_, org, scope) => ask<Uint8Array>(org, ({ questions }) => questions.series(scope), NO_SERIES),
+  labelNames: (_, org, scope) => ask(org, ({ questions }) => questions.labelNames(scope), []),
+  labelValues: (_, org, name, scope) => ask(org, ({ questions }) => questions.labelValues(name, scope), []),
+  metadata: (_, org) => ask(org, ({ metadata }) => [...metadata], []),
+  status: async (_, org, request) => statusOf((await tsdb.org(org)).partition, request),
+  federate: (_, org, { selector, at_ms, lookback_ms }) =>
+    ask(org, (database) => database.federate(selector, at_ms, lookback_ms), ""),
+  flush: (_, org) => done(tsdb.flush(org)),
+  compact: (_, org) => done(ask(org, ({ partition }) => partition.compact(), Promise.resolve())),
+  dropOrg: (_, org) => done(tsdb.drop(org)),
+  close: () => {
+    clearInterval(maintenance);
+    return done(tsdb.close());
+  },
+};
+
+function handle<M extends Method>({ method, args, flag }: Request<M>): Promise<Calls[M]["answer"]> {
+  const cancelled = (): boolean => Atomics.load(flags, flag) !== 0;
+  if (cancelled()) return Promise.reject(new Error("cancelled"));
+  return handlers[method](cancelled, ...args);
+}
+
+function crossing(thrown: unknown): CrossedError {
+  if (!(thrown instanceof Error)) return { name: "Error", message: String(thrown) };
+  const { name, message } = thrown;
+  const details = "details" in thrown ? { details: thrown.details } : {};
+  return { name, message, ...(thrown instanceof StorageError ? { full: thrown.full } : {}), ...details };
+}
+
+/** Large answers are handed over instead of copied; a small one may lie in Node's shared pool. */
+function transferable(answer: unknown): ArrayBuffer[] {
+  if (!(answer instanceof Uint8Array) || !(answer.buffer instanceof ArrayBuffer)) return [];
+  return answer.byteLength === answer.buffer.byteLength && answer.byteLength > 8192 ? [answer.buffer] : [];
+}
+
+parentPort?.on("message", (request: Request) => {
+  const { id } = request;
+  handle(request).then(
+    (answer) => parentPort?.postMessage({ id, answer } satisfies Reply, transferable(answer)),
+    (thrown: unknown) => parentPort?.postMessage({ id, error: crossing(thrown) } satisfies Reply),
+  );
+});
+
+const maintenance = setInterval(() => {
+  // What fails is kept by the partitions, told by status and by the next append, and tried again.
+  tsdb.maintain().catch(() => undefined);
+}, settings.maintain_ms);
+
+/** Limits are checked by name, so that a mistyped one does not pass unseen. */
+for (const name of Object.keys(settings.limits)) {
+  if (!(name in TSDB_LIMITS)) throw new Error(`there is no metrics limit named ${name}`);
+}

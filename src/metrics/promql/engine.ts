@@ -1,0 +1,141 @@
+import { type Clock, systemClock } from "#core/clock.ts";
+import type { SampleSource } from "../source.ts";
+import { children, type Dialect, type Expr, type SelectorExpr } from "./ast.ts";
+import { executionError, QueryError } from "./errors.ts";
+import { evaluate } from "./evaluate.ts";
+import { checkPoints, type Frame, type Grid, isEmpty, type Query, type Row, reframe, timesOf } from "./frame.ts";
+import { compareLabels, labelsKey, labelValue, showLabels } from "./labels.ts";
+import { QUERY_LIMITS, type QueryLimits } from "./limits.ts";
+import { parse } from "./parse.ts";
+import type { QueryData, QueryResult, ResultSeries } from "./results.ts";
+import type { RollupCache } from "./rollup/cache.ts";
+import { runStrict } from "./strict/run.ts";
+
+export { QueryError } from "./errors.ts";
+export { writeResult } from "./json.ts";
+export { parse } from "./parse.ts";
+export { print } from "./printer.ts";
+export type { QueryData, QueryResult, ResultSeries } from "./results.ts";
+export { RollupCache } from "./rollup/cache.ts";
+
+interface Asked {
+  query: string;
+  dialect?: Dialect;
+  source: SampleSource;
+  limits?: Partial<QueryLimits>;
+  clock?: Clock;
+  isCancelled?: () => boolean;
+  /** Results of rollups kept between queries, for the steps that lie before `immutable_before_ms`. */
+  cache?: RollupCache;
+  immutable_before_ms?: number;
+}
+
+export interface InstantQuery extends Asked {
+  time_ms: number;
+  /** What a selector without a window looks back. */
+  step_ms?: number;
+}
+
+export interface RangeQuery extends Asked {
+  start_ms: number;
+  end_ms: number;
+  step_ms: number;
+}
+
+export const DEFAULT_STEP_MS = 5 * 60_000;
+
+export function instant(asked: InstantQuery): QueryResult {
+  const step_ms = asked.step_ms ?? DEFAULT_STEP_MS;
+  return run(asked, { start_ms: asked.time_ms, end_ms: asked.time_ms, step_ms }, true);
+}
+
+export function range(asked: RangeQuery): QueryResult {
+  if (!(asked.step_ms > 0)) throw new QueryError("bad_data", "the step must be longer than 0");
+  if (asked.end_ms < asked.start_ms) throw new QueryError("bad_data", "the end must not lie before the start");
+  return run(asked, { start_ms: asked.start_ms, end_ms: asked.end_ms, step_ms: asked.step_ms }, false);
+}
+
+function run(asked: Asked, grid: Grid, isInstant: boolean): QueryResult {
+  const limits = { ...QUERY_LIMITS, ...asked.limits };
+  const dialect = asked.dialect ?? "metricsql";
+  const expr = parse(asked.query, dialect, limits);
+  const query = newQuery(asked, dialect, limits, grid);
+  checkPoints(query, grid, "points_per_series");
+  const data = (dialect === "promql" ? runStrict : runMetricsql)(query, grid, expr, isInstant);
+  return { data, warnings: [...query.warnings], infos: [...query.infos], samples: query.samples };
+}
+
+function newQuery(asked: Asked, dialect: Dialect, limits: QueryLimits, grid: Grid): Query {
+  const clock = asked.clock ?? systemClock;
+  return {
+    text: asked.query,
+    dialect,
+    source: asked.source,
+    limits,
+    clock,
+    deadline: clock.monotonic() + limits.time_ms,
+    isCancelled: asked.isCancelled ?? (() => false),
+    lookback_ms: DEFAULT_STEP_MS,
+    asked: grid,
+    cache: asked.cache,
+    immutable_before_ms: asked.immutable_before_ms ?? Number.NEGATIVE_INFINITY,
+    samples: 0,
+    bytes: 0,
+    warnings: new Set(),
+    infos: new Set(),
+  };
+}
+
+function runMetricsql(query: Query, grid: Grid, expr: Expr, isInstant: boolean): QueryData {
+  const root: Frame = { query, evaluate, ...grid, points: 0 };
+  const frame = reframe(root, grid);
+  const rows = evaluate(frame, expr).filter((row) => row.text === undefined && !isEmpty(row));
+  refuseDuplicates(rows);
+  if (sortsByName(expr)) rows.sort(byName);
+  const times = timesOf(frame);
+  const shared = new Map<string, Float64Array>();
+  return { type: isInstant ? "vector" : "matrix", series: rows.map((row) => present(row, times, shared)) };
+}
+
+function refuseDuplicates(rows: Row[]): void {
+  const seen = new Set<string>();
+  for (const { labels } of rows) {
+    const key = labelsKey(labels);
+    if (seen.has(key)) throw executionError(`duplicate output timeseries: ${showLabels(labels)}`);
+    seen.add(key);
+  }
+}
+
+function byName(a: Row, b: Row): number {
+  const left = labelValue(a.labels, "__name__");
+  const right = labelValue(b.labels, "__name__");
+  if (left !== right) return left < right ? -1 : 1;
+  return compareLabels(a.labels, b.labels);
+}
+
+const ORDERED = /^(sort|sort_desc|sort_by_label.*|limit_offset|(top|bottom)k.*|outliersk)$/;
+
+/** Results come sorted, unless the query itself is about order. */
+function sortsByName(expr: Expr): boolean {
+  if (expr.kind === "call" || expr.kind === "aggregate") return !ORDERED.test(expr.name.toLowerCase());
+  return !(expr.kind === "binary" && expr.op === "or");
+}
+
+/** The steps that have a value. Series with the same gaps at their ends share their list of timestamps. */
+function present(row: Row, times: Float64Array, shared: Map<string, Float64Array>): ResultSeries {
+  const { values, labels } = row;
+  const first = values.findIndex((v) => !Number.isNaN(v));
+  const last = values.findLastIndex((v) => !Number.isNaN(v));
+  const inner = values.subarray(first, last + 1);
+  const key = `${first} ${last}`;
+  const timestamps = shared.get(key) ?? times.subarray(first, last + 1);
+  shared.set(key, timestamps);
+  if (!inner.some(Number.isNaN)) return { labels, timestamps, values: inner };
+  const keep = (_: number, i: number): boolean => !Number.isNaN(inner[i] as number);
+  return { labels, timestamps: timestamps.filter(keep), values: inner.filter(keep) };
+}
+
+/** The selectors of a query: what it reads, for callers that watch or restrict it. */
+export function selectorsOf(expr: Expr): SelectorExpr[] {
+  return expr.kind === "selector" ? [expr] : children(expr).flatMap(selectorsOf);
+}

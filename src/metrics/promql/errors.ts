@@ -1,0 +1,51 @@
+/**
+ * What can go wrong with a query. The kinds are those of the Prometheus HTTP API, so that the edge only has to
+ * look up a status; anything else thrown from this room is a mistake of ours.
+ */
+export type QueryErrorKind = "bad_data" | "execution" | "timeout" | "canceled";
+
+export interface Place {
+  /** From 1, as editors count. */
+  line: number;
+  column: number;
+}
+
+export class QueryError extends Error {
+  override readonly name = "QueryError";
+  readonly kind: QueryErrorKind;
+  readonly place: Place | undefined;
+
+  constructor(kind: QueryErrorKind, message: string, place?: Place) {
+    super(message);
+    this.kind = kind;
+    this.place = place;
+  }
+}
+
+/** Line and column of an offset in the query text. */
+export function placeOf(text: string, offset: number): Place {
+  const before = text.slice(0, offset);
+  const line = before.split("\n").length;
+  return { line, column: offset - before.lastIndexOf("\n") };
+}
+
+const SNIPPET_CHARS = 60;
+
+/** A parse error that shows the line and points at the place in it. */
+export function parseError(text: string, offset: number, message: string): QueryError {
+  const at = Math.min(Math.max(offset, 0), text.length);
+  const place = placeOf(text, at);
+  const line = text.split("\n")[place.line - 1] ?? "";
+  const from = Math.max(0, place.column - 1 - SNIPPET_CHARS / 2);
+  const snippet = line.slice(from, from + SNIPPET_CHARS).replaceAll("\t", " ");
+  const caret = `${" ".repeat(place.column - 1 - from)}^`;
+  return new QueryError(
+    "bad_data",
+    `${place.line}:${place.column}: parse error: ${message}\n${snippet}\n${caret}`,
+    place,
+  );
+}
+
+export function executionError(message: string): QueryError {
+  return new QueryError("execution", message);
+}

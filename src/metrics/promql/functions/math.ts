@@ -1,0 +1,220 @@
+import { executionError } from "../errors.ts";
+import { column, isScalar, type Row, timesOf } from "../frame.ts";
+import { NO_LABELS } from "../labels.ts";
+import { parseNumber } from "../numbers.ts";
+import {
+  between,
+  type Call,
+  constant,
+  type Definition,
+  exactly,
+  mapColumns,
+  pointwise,
+  rowsOf,
+  scalarOf,
+} from "./apply.ts";
+import { exponentials, normals, uniforms } from "./random.ts";
+
+/** Functions of values, one at a time. */
+
+/** Half goes up, as Go and Prometheus round, and a step other than 1 loses no digits. */
+function round(call: Call): Row[] {
+  const nearest = call.args.length > 1 ? scalarOf(call, 1) : undefined;
+  return mapColumns(call, rowsOf(call, 0), (values) => {
+    for (let i = 0; i < values.length; i++)
+      values[i] = roundTo(values[i] as number, nearest ? (nearest[i] as number) : 1);
+  });
+}
+
+/** MetricsQL rounds to the nearest multiple and then to the digits the multiple has. */
+function roundTo(value: number, nearest: number): number {
+  const digits = decimals(nearest);
+  const half = Math.sign(value) * 0.5 * nearest;
+  const shifted = value + half;
+  const floored = shifted - (shifted % nearest);
+  const scale = 10 ** digits;
+  return Math.trunc(floored * scale) / scale;
+}
+
+/** How many digits after the point a step such as 0.01 has. */
+function decimals(step: number): number {
+  const [mantissa = "", exponent = "0"] = Math.abs(step).toExponential().split("e");
+  const fraction = mantissa.split(".")[1]?.length ?? 0;
+  const digits = fraction - Number(exponent);
+  return Number.isFinite(digits) ? Math.max(-20, Math.min(20, digits)) : 0;
+}
+
+function clamp(low: number | undefined, high: number | undefined): Definition {
+  const args = 1 + (low === undefined ? 0 : 1) + (high === undefined ? 0 : 1);
+  return exactly(args, (call) => {
+    const lows = low === undefined ? undefined : scalarOf(call, low);
+    const highs = high === undefined ? undefined : scalarOf(call, high);
+    return mapColumns(call, rowsOf(call, 0), (values) => {
+      for (let i = 0; i < values.length; i++) {
+        const value = values[i] as number;
+        if (highs && value > (highs[i] as number)) values[i] = highs[i] as number;
+        else if (lows && value < (lows[i] as number)) values[i] = lows[i] as number;
+      }
+    });
+  });
+}
+
+function bitmap(change: (a: bigint, b: bigint) => bigint): Definition {
+  return exactly(2, (call) => {
+    const masks = scalarOf(call, 1);
+    return mapColumns(call, rowsOf(call, 0), (values) => {
+      for (let i = 0; i < values.length; i++) {
+        const value = values[i] as number;
+        const mask = masks[i] as number;
+        const both = Number.isFinite(value) && Number.isFinite(mask);
+        values[i] = both ? Number(change(BigInt(Math.trunc(value)), BigInt(Math.trunc(mask)))) : Number.NaN;
+      }
+    });
+  });
+}
+
+/** Days and hours are those of UTC. */
+function date(part: (date: Date) => number): Definition {
+  return between(0, 1, (call) => {
+    const rows = call.args.length === 0 ? [timeRow(call)] : rowsOf(call, 0);
+    return mapColumns(call, rows, (values) => {
+      for (let i = 0; i < values.length; i++) values[i] = dateValue(values[i] as number, part);
+    });
+  });
+}
+
+export function dateValue(seconds: number, part: (date: Date) => number): number {
+  return Number.isNaN(seconds) ? Number.NaN : part(new Date(Math.trunc(seconds) * 1000));
+}
+
+const DAY_MS = 86_400_000;
+
+export const DATE_PARTS: Record<string, (date: Date) => number> = {
+  day_of_month: (d) => d.getUTCDate(),
+  day_of_week: (d) => d.getUTCDay(),
+  day_of_year: (d) => Math.floor((d.getTime() - Date.UTC(d.getUTCFullYear(), 0, 1)) / DAY_MS) + 1,
+  days_in_month: (d) => new Date(Date.UTC(d.getUTCFullYear(), d.getUTCMonth() + 1, 0)).getUTCDate(),
+  hour: (d) => d.getUTCHours(),
+  minute: (d) => d.getUTCMinutes(),
+  month: (d) => d.getUTCMonth() + 1,
+  year: (d) => d.getUTCFullYear(),
+};
+
+function timeRow(call: Call): Row {
+  const values = timesOf(call.frame);
+  for (let i = 0; i < values.length; i++) values[i] = (values[i] as number) / 1000;
+  return { labels: NO_LABELS, values };
+}
+
+/** One number, or nothing when there are several series. */
+function scalar(call: Call): Row[] {
+  const [arg] = call.expr.args;
+  if (arg?.kind === "string") {
+    const value = parseNumber(arg.value.replace(/^-/, ""));
+    if (value === undefined) return [];
+    return [{ labels: NO_LABELS, values: column(call.frame, arg.value.startsWith("-") ? -value : value) }];
+  }
+  const rows = rowsOf(call, 0);
+  const [row] = rows;
+  if (!row || rows.length !== 1) return [{ labels: NO_LABELS, values: column(call.frame, Number.NaN) }];
+  return [{ labels: NO_LABELS, values: row.values }];
+}
+
+function random(draw: (seed: number | undefined, count: number) => Float64Array): Definition {
+  return between(0, 1, (call) => {
+    const seed = call.args.length === 0 ? undefined : scalarOf(call, 0)[0];
+    return [{ labels: NO_LABELS, values: draw(seed, call.frame.points) }];
+  });
+}
+
+/** Where the frame's clock stands in a time zone, in seconds east of Greenwich. */
+function timezoneOffset(call: Call): Row[] {
+  const zone = call.args.length === 1 ? rowsOf(call, 0)[0]?.text : undefined;
+  if (zone === undefined) throw executionError("the argument of timezone_offset() must be a string");
+  let format: Intl.DateTimeFormat;
+  try {
+    format = new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longOffset" });
+  } catch {
+    throw executionError(`there is no time zone ${JSON.stringify(zone)}`);
+  }
+  const values = column(call.frame);
+  const times = timesOf(call.frame);
+  for (let i = 0; i < values.length; i++) {
+    const name = format.formatToParts(times[i] as number).find((part) => part.type === "timeZoneName")?.value ?? "";
+    const [, sign, hours = "0", minutes = "0", seconds = "0"] = /([+-])(\d+):(\d+)(?::(\d+))?/.exec(name) ?? [];
+    const offset = Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+    values[i] = sign === "-" ? -offset : offset;
+  }
+  return [{ labels: NO_LABELS, values }];
+}
+
+/** A list of numbers stays a list; otherwise series, each set of labels once. */
+function union(call: Call): Row[] {
+  if (call.args.length === 0) return [{ labels: NO_LABELS, values: column(call.frame, Number.NaN) }];
+  if (call.args.every(isScalar)) return call.args.flat();
+  const seen = new Set<string>();
+  return call.args.flat().filter((row) => {
+    const key = row.labels.join("\u{10ffff}");
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+function absentColumn(call: Call, labels: Row["labels"]): Row[] {
+  const values = column(call.frame, 1);
+  for (const row of rowsOf(call, 0)) {
+    for (let i = 0; i < values.length; i++) if (!Number.isNaN(row.values[i] as number)) values[i] = Number.NaN;
+  }
+  return [{ labels, values }];
+}
+
+export function absentDefinition(labelsOf: (call: Call) => Row["labels"]): Definition {
+  return exactly(1, (call) => absentColumn(call, labelsOf(call)));
+}
+
+export const MATH: Record<string, Definition> = {
+  "": { least: 0, most: Number.POSITIVE_INFINITY, apply: union },
+  union: { least: 0, most: Number.POSITIVE_INFINITY, apply: union },
+  abs: pointwise(Math.abs),
+  acos: pointwise(Math.acos),
+  acosh: pointwise(Math.acosh),
+  asin: pointwise(Math.asin),
+  asinh: pointwise(Math.asinh),
+  atan: pointwise(Math.atan),
+  atanh: pointwise(Math.atanh),
+  bitmap_and: bitmap((a, b) => a & b),
+  bitmap_or: bitmap((a, b) => a | b),
+  bitmap_xor: bitmap((a, b) => a ^ b),
+  ceil: pointwise(Math.ceil),
+  clamp: clamp(1, 2),
+  clamp_max: clamp(undefined, 1),
+  clamp_min: clamp(1, undefined),
+  cos: pointwise(Math.cos),
+  cosh: pointwise(Math.cosh),
+  deg: pointwise((v) => (v * 180) / Math.PI),
+  end: constant((frame) => frame.end_ms / 1000),
+  exp: pointwise(Math.exp),
+  floor: pointwise(Math.floor),
+  ln: pointwise(Math.log),
+  log10: pointwise(Math.log10),
+  log2: pointwise(Math.log2),
+  now: constant((frame) => frame.query.clock.now() / 1000),
+  pi: constant(() => Math.PI),
+  rad: pointwise((v) => (v * Math.PI) / 180),
+  rand: random(uniforms),
+  rand_exponential: random(exponentials),
+  rand_normal: random(normals),
+  round: between(1, 2, round),
+  scalar: exactly(1, scalar),
+  sgn: pointwise((v) => (v > 0 ? 1 : v < 0 ? -1 : v)),
+  sin: pointwise(Math.sin),
+  sinh: pointwise(Math.sinh),
+  sqrt: pointwise(Math.sqrt),
+  start: constant((frame) => frame.start_ms / 1000),
+  step: constant((frame) => frame.step_ms / 1000),
+  tan: pointwise(Math.tan),
+  tanh: pointwise(Math.tanh),
+  time: exactly(0, (call) => [timeRow(call)]),
+  timezone_offset: exactly(1, timezoneOffset),
+  vector: exactly(1, (call) => rowsOf(call, 0)),
+  ...Object.fromEntries(Object.entries(DATE_PARTS).map(([name, part]) => [name, date(part)])),
+};

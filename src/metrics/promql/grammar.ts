@@ -1,0 +1,48 @@
+/** The words of the grammar: operators with their priority, and keywords that are names everywhere else. */
+
+export interface Operator {
+  priority: number;
+  kind: "arithmetic" | "compare" | "set" | "choice";
+  right?: true;
+}
+
+const arithmetic = (priority: number): Operator => ({ priority, kind: "arithmetic" });
+const COMPARE: Operator = { priority: 3, kind: "compare" };
+
+export const OPERATORS: Record<string, Operator> = {
+  default: { priority: -1, kind: "choice" },
+  if: { priority: 0, kind: "choice" },
+  ifnot: { priority: 0, kind: "choice" },
+  or: { priority: 1, kind: "set" },
+  and: { priority: 2, kind: "set" },
+  unless: { priority: 2, kind: "set" },
+  "==": COMPARE,
+  "!=": COMPARE,
+  ">": COMPARE,
+  "<": COMPARE,
+  ">=": COMPARE,
+  "<=": COMPARE,
+  "+": arithmetic(4),
+  "-": arithmetic(4),
+  "*": arithmetic(5),
+  "/": arithmetic(5),
+  "%": arithmetic(5),
+  atan2: arithmetic(5),
+  "^": { priority: 6, kind: "arithmetic", right: true },
+};
+
+export const LOWEST = -1;
+export const MULTIPLY = 5;
+export const POWER = 6;
+
+export function operator(word: string): Operator | undefined {
+  const lower = word.toLowerCase();
+  return Object.hasOwn(OPERATORS, lower) ? OPERATORS[lower] : undefined;
+}
+
+const MODIFIERS = new Set(["on", "ignoring", "group_left", "group_right", "bool", "prefix"]);
+
+/** Words that mean something right after an operator, so a metric of that name needs parentheses there. */
+export function reservedAfterOperator(word: string): boolean {
+  return MODIFIERS.has(word.toLowerCase());
+}

@@ -1,0 +1,116 @@
+import type { Labels } from "../source.ts";
+import type { QueryResult, ResultSeries } from "./results.ts";
+
+/**
+ * Results in the format of the Prometheus HTTP API, as bytes. A large answer is mostly numbers, so timestamps are
+ * made into text once per answer and not once per series.
+ */
+export function writeResult(result: QueryResult): Buffer {
+  const annotations = [
+    ...(result.warnings.length > 0 ? [`,"warnings":${JSON.stringify(result.warnings)}`] : []),
+    ...(result.infos.length > 0 ? [`,"infos":${JSON.stringify(result.infos)}`] : []),
+  ].join("");
+  const out = new Output();
+  out.write(`{"status":"success","data":{"resultType":"${result.data.type}","result":`);
+  writeData(out, result);
+  out.write(`}${annotations}}`);
+  return out.bytes();
+}
+
+function writeData(out: Output, { data }: QueryResult): void {
+  if (data.type === "scalar") out.write(`[${seconds(data.timestamp)},"${number(data.value)}"]`);
+  else if (data.type === "string") out.write(`[${seconds(data.timestamp)},${JSON.stringify(data.value)}]`);
+  else {
+    const times = new TimeTexts();
+    out.write("[");
+    for (const [i, series] of data.series.entries()) {
+      if (i > 0) out.write(",");
+      out.write(`{"metric":${metric(series.labels)},`);
+      if (data.type === "vector")
+        out.write(`"value":${times.of(series.timestamps)[0] ?? "[0,"}"${number(series.values[0] ?? Number.NaN)}"]}`);
+      else writeValues(out, series, times);
+    }
+    out.write("]");
+  }
+}
+
+function writeValues(out: Output, series: ResultSeries, times: TimeTexts): void {
+  const texts = times.of(series.timestamps);
+  const { values } = series;
+  let text = '"values":[';
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as number;
+    text += `${i > 0 ? "," : ""}${texts[i]}"${Number.isFinite(value) ? value : number(value)}"]`;
+  }
+  out.write(`${text}]}`);
+}
+
+/** The part of a point before its value, `[12.5,`, for every timestamp of the answer. */
+class TimeTexts {
+  readonly #lists = new Map<Float64Array, string[]>();
+  readonly #texts = new Map<number, string>();
+
+  of(timestamps: Float64Array): string[] {
+    let texts = this.#lists.get(timestamps);
+    if (!texts) {
+      texts = Array.from(timestamps, (time) => this.#one(time));
+      this.#lists.set(timestamps, texts);
+    }
+    return texts;
+  }
+
+  #one(time: number): string {
+    let text = this.#texts.get(time);
+    if (text === undefined) {
+      text = `[${seconds(time)},`;
+      this.#texts.set(time, text);
+    }
+    return text;
+  }
+}
+
+function metric(labels: Labels): string {
+  const parts: string[] = [];
+  for (let i = 0; i < labels.length; i += 2)
+    parts.push(`${JSON.stringify(labels[i])}:${JSON.stringify(labels[i + 1])}`);
+  return `{${parts.join(",")}}`;
+}
+
+/** Milliseconds as seconds, exactly. */
+function seconds(ms: number): string {
+  return String(ms / 1000);
+}
+
+/** The shortest digits that give the same number back; JSON has no infinities, so all numbers go as strings. */
+function number(value: number): string {
+  if (Number.isNaN(value)) return "NaN";
+  if (value === Number.POSITIVE_INFINITY) return "+Inf";
+  if (value === Number.NEGATIVE_INFINITY) return "-Inf";
+  return String(value);
+}
+
+/** Text gathered in pieces and turned into bytes piece by piece, so that no string grows to the whole answer. */
+class Output {
+  readonly #done: Buffer[] = [];
+  #pending: string[] = [];
+  #length = 0;
+
+  write(text: string): void {
+    this.#pending.push(text);
+    this.#length += text.length;
+    if (this.#length > PIECE_CHARS) this.#flush();
+  }
+
+  bytes(): Buffer {
+    this.#flush();
+    return Buffer.concat(this.#done);
+  }
+
+  #flush(): void {
+    this.#done.push(Buffer.from(this.#pending.join("")));
+    this.#pending = [];
+    this.#length = 0;
+  }
+}
+
+const PIECE_CHARS = 256 * 1024;

@@ -1,0 +1,35 @@
+import { children, type Dialect, type Expr } from "./ast.ts";
+import { checkStrict } from "./check.ts";
+import { parseError, QueryError } from "./errors.ts";
+import { AGGREGATES, isRollup, isTransform, nearest, ROLLUPS, TRANSFORMS } from "./functions/names.ts";
+import { limitMessage, QUERY_LIMITS, type QueryLimits } from "./limits.ts";
+import { parseText } from "./parser.ts";
+import { dropParens, foldConstants } from "./simplify.ts";
+import { expandTemplates, plainSelectors } from "./templates.ts";
+
+/** Text to tree: templates put in, constants folded, every function known. Throws a QueryError with the place. */
+export function parse(text: string, dialect: Dialect = "metricsql", limits: QueryLimits = QUERY_LIMITS): Expr {
+  if (text.length > limits.query_bytes) {
+    throw new QueryError(
+      "bad_data",
+      limitMessage("query_bytes", limits.query_bytes, `the query has ${text.length} characters`),
+    );
+  }
+  const raw = parseText(text, dialect, limits.query_depth);
+  if (dialect === "promql") {
+    const expr = dropParens(plainSelectors(text, raw));
+    checkStrict(text, expr);
+    return expr;
+  }
+  const expr = foldConstants(dropParens(expandTemplates(text, raw, limits.query_nodes)));
+  checkFunctions(text, expr);
+  return expr;
+}
+
+function checkFunctions(text: string, expr: Expr): void {
+  if (expr.kind === "call" && !isRollup(expr.name) && !isTransform(expr.name)) {
+    const near = nearest(expr.name, [...TRANSFORMS, ...Object.keys(ROLLUPS), ...AGGREGATES]);
+    throw parseError(text, expr.at, `there is no function ${expr.name}${near ? `; did you mean ${near}?` : ""}`);
+  }
+  for (const child of children(expr)) checkFunctions(text, child);
+}

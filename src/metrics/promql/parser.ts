@@ -1,0 +1,280 @@
+import type { AggregateExpr, BinaryExpr, Dialect, Expr, Modifier, RollupExpr, Template } from "./ast.ts";
+import { advance, type Cursor, expectSign, isEnd, isSign, isWord, peek, unexpected } from "./cursor.ts";
+import { parseError } from "./errors.ts";
+import { isAggregate } from "./functions/names.ts";
+import { LOWEST, MULTIPLY, operator, POWER, reservedAfterOperator } from "./grammar.ts";
+import { nextToken, type Token } from "./lexer.ts";
+import { parseNumber } from "./numbers.ts";
+import { parseDuration, parseWindow } from "./parser-durations.ts";
+import { parseFilters, parseStringParts } from "./parser-selector.ts";
+
+/** The whole text as one expression, templates and parentheses still in it. */
+export function parseText(text: string, dialect: Dialect, maxDepth: number): Expr {
+  const c: Cursor = { text, dialect, maxDepth, token: nextToken(text, 0, dialect), depth: 0 };
+  if (isEnd(c)) throw parseError(text, 0, "the query is empty");
+  const expr = parseExpr(c, LOWEST);
+  if (!isEnd(c)) throw unexpected(c, "an operator or the end of the query");
+  return expr;
+}
+
+function parseExpr(c: Cursor, lowest: number): Expr {
+  c.depth++;
+  if (c.depth > c.maxDepth)
+    throw parseError(c.text, c.token.at, `the query is nested deeper than ${c.maxDepth} levels`);
+  let left = parseOperand(c, lowest);
+  for (;;) {
+    const op = currentOperator(c);
+    if (op === undefined || op.priority < lowest) break;
+    left = parseBinary(c, left, op);
+  }
+  c.depth--;
+  return left;
+}
+
+function currentOperator(c: Cursor): { name: string; priority: number; right?: true; kind: string } | undefined {
+  if (c.token.type !== "sign" && c.token.type !== "ident") return undefined;
+  const found = operator(c.token.text);
+  if (!found || (c.dialect === "promql" && found.kind === "choice")) return undefined;
+  return { name: c.token.text.toLowerCase(), ...found };
+}
+
+function parseBinary(
+  c: Cursor,
+  left: Expr,
+  op: { name: string; priority: number; right?: true; kind: string },
+): BinaryExpr {
+  const at = advance(c).at;
+  const binary: BinaryExpr = { kind: "binary", at, op: op.name, left, right: left };
+  if (isWord(c, "bool")) {
+    if (op.kind !== "compare") throw parseError(c.text, c.token.at, `bool cannot be used with ${op.name}`);
+    advance(c);
+    binary.bool = true;
+  }
+  parseMatching(c, binary, op.kind);
+  binary.right = parseExpr(c, op.right ? op.priority : op.priority + 1);
+  if (c.dialect === "metricsql" && isWord(c, "keep_metric_names")) {
+    advance(c);
+    binary.keepMetricNames = true;
+  }
+  return binary;
+}
+
+function parseMatching(c: Cursor, binary: BinaryExpr, kind: string): void {
+  if (isWord(c, "on") || isWord(c, "ignoring")) binary.group = parseModifier(c, false);
+  if (binary.group && (isWord(c, "group_left") || isWord(c, "group_right"))) {
+    if (kind === "set") throw parseError(c.text, c.token.at, `${c.token.text} cannot be used with ${binary.op}`);
+    binary.join = parseModifier(c, c.dialect === "metricsql");
+    if (isWord(c, "prefix") && peek(c).type !== "end" && c.dialect === "metricsql" && prefixFollows(c)) {
+      advance(c);
+      binary.prefixParts = parseStringParts(c);
+    }
+  }
+  parseFills(c, binary);
+}
+
+function prefixFollows(c: Cursor): boolean {
+  const next = peek(c);
+  return next.type === "string" || (next.type === "ident" && operator(next.text) === undefined);
+}
+
+function peekSign(c: Cursor, sign: string): boolean {
+  const next = peek(c);
+  return next.type === "sign" && next.text === sign;
+}
+
+function parseFills(c: Cursor, binary: BinaryExpr): void {
+  while (c.token.type === "ident" && /^fill(_left|_right)?$/i.test(c.token.text) && peekSign(c, "(")) {
+    const which = advance(c).text.toLowerCase();
+    expectSign(c, "(");
+    const negative = isSign(c, "-");
+    if (negative || isSign(c, "+")) advance(c);
+    const value = parseNumber(c.token.text);
+    if (value === undefined) throw unexpected(c, "a number");
+    advance(c);
+    expectSign(c, ")");
+    const signed = negative ? -value : value;
+    if (which !== "fill_right") binary.fillLeft = signed;
+    if (which !== "fill_left") binary.fillRight = signed;
+  }
+}
+
+/** `by (a, b)`, `group_left`, `on ()`. */
+function parseModifier(c: Cursor, star: boolean): Modifier {
+  const op = advance(c).text.toLowerCase() as Modifier["op"];
+  if (op.startsWith("group_") && !isSign(c, "(")) return { op, labels: [] };
+  expectSign(c, "(");
+  if (star && isSign(c, "*")) {
+    advance(c);
+    expectSign(c, ")");
+    return { op, labels: ["*"] };
+  }
+  return { op, labels: parseNames(c) };
+}
+
+/** Names up to the closing parenthesis, a last comma allowed. */
+function parseNames(c: Cursor): string[] {
+  const names: string[] = [];
+  while (!isSign(c, ")")) {
+    if (c.token.type !== "ident" && c.token.type !== "string") throw unexpected(c, "a label name");
+    names.push(advance(c).text);
+    if (!isSign(c, ",")) break;
+    advance(c);
+  }
+  expectSign(c, ")");
+  return names;
+}
+
+/** An operand with what may follow it: brackets, offset, @. */
+function parseOperand(c: Cursor, lowest: number): Expr {
+  if (isSign(c, "-") || isSign(c, "+")) return parseSigned(c, lowest);
+  if (c.dialect === "metricsql" && isWord(c, "with") && peekSign(c, "(")) return parseWith(c);
+  let expr = parseAtom(c);
+  while (isSign(c, "[") || isSign(c, "@") || isWord(c, "offset")) {
+    const rolled: RollupExpr = parseSuffixes(c, expr);
+    expr = rolled;
+    if (c.dialect === "metricsql") break;
+  }
+  return expr;
+}
+
+/** Loosely bound: `-a * b` is `-(a * b)` in MetricsQL, and `-a ^ b` is `-(a ^ b)` in both. */
+function parseSigned(c: Cursor, lowest: number): Expr {
+  const { at, text } = advance(c);
+  const arg = parseExpr(c, Math.max(c.dialect === "promql" ? POWER : MULTIPLY, lowest));
+  if (text === "+") return arg;
+  if (c.dialect === "promql") return { kind: "negate", at, arg };
+  return { kind: "binary", at, op: "-", left: { kind: "number", at, value: 0, text: "0" }, right: arg };
+}
+
+function parseSuffixes(c: Cursor, arg: Expr): RollupExpr {
+  const rollup: RollupExpr = { kind: "rollup", at: arg.at, arg };
+  if (isSign(c, "[")) Object.assign(rollup, parseWindow(c));
+  for (;;) {
+    if (isSign(c, "@") && !rollup.moment) {
+      advance(c);
+      rollup.moment = isSign(c, "-") || isSign(c, "+") ? parseSigned(c, POWER + 1) : parseAtom(c);
+    } else if (isWord(c, "offset") && !rollup.offset) {
+      advance(c);
+      rollup.offset = parseDuration(c, true);
+    } else return rollup;
+  }
+}
+
+function parseAtom(c: Cursor): Expr {
+  const { type, text, at } = c.token;
+  if (type === "duration") return { kind: "duration", at, duration: parseDuration(c, false) };
+  if (type === "string") {
+    advance(c);
+    return { kind: "string", at, value: text };
+  }
+  if (type === "number" || /^(inf|nan)$/i.test(text)) {
+    if (type === "ident" && peekSign(c, "(")) return parseIdent(c);
+    const value = parseNumber(text);
+    if (value === undefined) throw unexpected(c, "a number");
+    advance(c);
+    return { kind: "number", at, value, text };
+  }
+  if (type === "ident") return parseIdent(c);
+  if (isSign(c, "(")) return parseParens(c);
+  if (isSign(c, "{")) return { kind: "selector", at, filters: [], raw: parseFilters(c, undefined) };
+  throw unexpected(c, "an expression");
+}
+
+function parseParens(c: Cursor): Expr {
+  const { at } = c.token;
+  const args = parseArgs(c);
+  const [only] = args;
+  if (c.dialect === "promql" && args.length !== 1) throw parseError(c.text, at, "parentheses hold one expression");
+  if (only?.kind === "binary" && args.length === 1 && isWord(c, "keep_metric_names")) {
+    advance(c);
+    only.keepMetricNames = true;
+  }
+  return { kind: "parens", at, args };
+}
+
+function parseIdent(c: Cursor): Expr {
+  const next = peek(c);
+  const name = c.token.text;
+  if (/^\$__(rate_)?interval$/.test(name))
+    return { kind: "duration", at: c.token.at, duration: parseDuration(c, false) };
+  if (name.startsWith("$")) throw unexpected(c, "an expression");
+  if (isAggregate(name, c.dialect) && (isOpening(next) || /^(by|without)$/i.test(next.text))) return parseAggregate(c);
+  if (isOpening(next)) return parseCall(c);
+  const { at } = advance(c);
+  const named = { label: "__name__", op: "=" as const, value: [name], at };
+  if (isSign(c, "{")) return { kind: "selector", at, filters: [], raw: parseFilters(c, named) };
+  return { kind: "selector", at, filters: [], raw: [[named]] };
+}
+
+function isOpening(token: Token): boolean {
+  return token.type === "sign" && token.text === "(";
+}
+
+function parseCall(c: Cursor): Expr {
+  const { at, text: name } = advance(c);
+  if (operator(name) || reservedAfterOperator(name) || /^(by|without)$/i.test(name)) {
+    throw parseError(c.text, at, `${name} is a keyword and cannot be called`);
+  }
+  const args = parseArgs(c);
+  if (c.dialect === "promql" || !isWord(c, "keep_metric_names")) return { kind: "call", at, name, args };
+  advance(c);
+  return { kind: "call", at, name, args, keepMetricNames: true };
+}
+
+function parseAggregate(c: Cursor): AggregateExpr {
+  const { at, text } = advance(c);
+  const aggregate: AggregateExpr = { kind: "aggregate", at, name: text.toLowerCase(), args: [] };
+  if (!isSign(c, "(")) aggregate.modifier = parseModifier(c, false);
+  aggregate.args = parseArgs(c);
+  if (!aggregate.modifier && (isWord(c, "by") || isWord(c, "without"))) aggregate.modifier = parseModifier(c, false);
+  if (c.dialect === "metricsql" && isWord(c, "limit")) {
+    advance(c);
+    const limit = Number(c.token.text);
+    if (c.token.type !== "number" || !Number.isInteger(limit)) throw unexpected(c, "a whole number");
+    advance(c);
+    aggregate.limit = limit;
+  }
+  return aggregate;
+}
+
+function parseArgs(c: Cursor): Expr[] {
+  expectSign(c, "(");
+  const args: Expr[] = [];
+  while (!isSign(c, ")")) {
+    args.push(parseExpr(c, LOWEST));
+    if (!isSign(c, ",")) break;
+    advance(c);
+    if (isSign(c, ")") && c.dialect === "promql") throw unexpected(c, "an expression");
+  }
+  expectSign(c, ")");
+  return args;
+}
+
+function parseWith(c: Cursor): Expr {
+  const { at } = advance(c);
+  expectSign(c, "(");
+  const templates: Template[] = [];
+  while (!isSign(c, ")")) {
+    templates.push(parseTemplate(c));
+    if (!isSign(c, ",")) break;
+    advance(c);
+  }
+  expectSign(c, ")");
+  const twice = templates.find((t, i) => templates.findIndex((other) => other.name === t.name) !== i);
+  if (twice) throw parseError(c.text, twice.at, `the template ${twice.name} is defined twice`);
+  return { kind: "with", at, templates, body: parseExpr(c, LOWEST) };
+}
+
+function parseTemplate(c: Cursor): Template {
+  if (c.token.type !== "ident") throw unexpected(c, "the name of a template");
+  const { text: name, at } = advance(c);
+  let params: string[] = [];
+  if (isSign(c, "(")) {
+    advance(c);
+    params = parseNames(c);
+    if (new Set(params).size !== params.length)
+      throw parseError(c.text, at, `the template ${name} names a parameter twice`);
+  }
+  expectSign(c, "=");
+  return { name, params, body: parseExpr(c, LOWEST), at };
+}

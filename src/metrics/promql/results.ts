@@ -1,0 +1,23 @@
+import type { Labels } from "../source.ts";
+
+/** What a query gives, in columns. */
+
+export interface ResultSeries {
+  labels: Labels;
+  /** Milliseconds. Series without gaps share one list. */
+  timestamps: Float64Array;
+  values: Float64Array;
+}
+
+export type QueryData =
+  | { type: "vector" | "matrix"; series: ResultSeries[] }
+  | { type: "scalar"; timestamp: number; value: number }
+  | { type: "string"; timestamp: number; value: string };
+
+export interface QueryResult {
+  data: QueryData;
+  warnings: string[];
+  infos: string[];
+  /** Samples read. */
+  samples: number;
+}

@@ -1,0 +1,211 @@
+import { groupLabels } from "../aggregate/groups.ts";
+import type { AggregateExpr, Expr } from "../ast.ts";
+import { executionError } from "../errors.ts";
+import type { Frame } from "../frame.ts";
+import { labelsKey, setLabel } from "../labels.ts";
+import { formatFixed } from "../numbers.ts";
+import { quantileOfSorted } from "../statistics.ts";
+import type { Evaluate } from "./selectors.ts";
+import { Average, Sum, sortWithNaN, Variance } from "./sums.ts";
+import { ABSENT, checkQuantile, FLOAT, finalLabels, HISTOGRAM, inform, newRow, type Row } from "./values.ts";
+
+/** Aggregations of the strict dialect. */
+
+interface Group {
+  labels: Row["labels"];
+  rows: Row[];
+}
+
+function groupsOf(rows: Row[], expr: AggregateExpr): Group[] {
+  const groups = new Map<string, Group>();
+  for (const row of rows) {
+    const labels = groupLabels(finalLabels(row), expr.modifier);
+    const key = labelsKey(labels);
+    const group = groups.get(key);
+    if (group) group.rows.push(row);
+    else groups.set(key, { labels, rows: [row] });
+  }
+  return [...groups.values()];
+}
+
+interface Fold {
+  add(value: number): void;
+  readonly value: number;
+}
+
+class Extreme implements Fold {
+  value = Number.NaN;
+  readonly #better: (a: number, b: number) => boolean;
+  constructor(better: (a: number, b: number) => boolean) {
+    this.#better = better;
+  }
+  add(value: number): void {
+    if (this.#better(value, this.value) || Number.isNaN(this.value)) this.value = value;
+  }
+}
+
+class Count implements Fold {
+  value = 0;
+  add(): void {
+    this.value++;
+  }
+}
+
+const root = (fold: Fold): Fold => ({
+  add: (v) => fold.add(v),
+  get value() {
+    return Math.sqrt(fold.value);
+  },
+});
+
+const FOLDS: Record<string, () => Fold> = {
+  avg: () => new Average(),
+  count: () => new Count(),
+  group: () => ({ add: () => undefined, value: 1 }),
+  max: () => new Extreme((a, b) => a > b),
+  min: () => new Extreme((a, b) => a < b),
+  stddev: () => root(new Variance()),
+  stdvar: () => new Variance(),
+  sum: () => new Sum(),
+};
+
+/** count and group take native histograms as they take numbers. */
+const COUNTS_ALL = new Set(["count", "group"]);
+/** sum and avg would add native histograms up; what comes out is known to be one. */
+const ADDS_HISTOGRAMS = new Set(["sum", "avg"]);
+
+export function aggregate(frame: Frame, expr: AggregateExpr, evaluate: Evaluate): Row[] {
+  const param = expr.args.length > 1 ? expr.args[0] : undefined;
+  const arg = expr.args.at(-1);
+  const value = arg && evaluate(frame, arg);
+  if (value?.type !== "vector") throw executionError(`${expr.name}() needs an instant vector`);
+  const { rows } = value;
+  const fold = FOLDS[expr.name];
+  if (fold) return groupsOf(rows, expr).map((group) => foldGroup(frame, expr, group, fold));
+  if (expr.name === "count_values") return countValues(frame, expr, rows, textOf(frame, param, evaluate));
+  const numbers = numbersOf(frame, param, evaluate);
+  if (expr.name === "quantile") return quantiles(frame, expr, rows, numbers);
+  if (numbers.some(Number.isNaN))
+    throw executionError(`${expr.name === "limit_ratio" ? "Ratio" : "Parameter"} value is NaN`);
+  return groupsOf(rows, expr).flatMap((group) => select(frame, expr, group, numbers));
+}
+
+function numbersOf(frame: Frame, param: Expr | undefined, evaluate: Evaluate): Float64Array {
+  const value = param && evaluate(frame, param);
+  if (value?.type !== "scalar") throw executionError("the parameter of an aggregation must be a number");
+  return value.values;
+}
+
+function textOf(frame: Frame, param: Expr | undefined, evaluate: Evaluate): string {
+  const value = param && evaluate(frame, param);
+  if (value?.type !== "string") throw executionError("the parameter of an aggregation must be a string");
+  return value.text;
+}
+
+function ignored(frame: Frame, expr: AggregateExpr): void {
+  inform(frame, `ignored histogram in ${expr.name} aggregation`, expr.args.at(-1)?.at ?? expr.at);
+}
+
+function foldGroup(frame: Frame, expr: AggregateExpr, { labels, rows }: Group, make: () => Fold): Row {
+  const out = newRow(frame, labels, false);
+  for (let i = 0; i < frame.points; i++) {
+    const fold = make();
+    for (const row of rows) if (row.present[i] !== ABSENT) foldOne(frame, expr, fold, out, row, i);
+    if (out.present[i] === FLOAT) out.values[i] = fold.value;
+  }
+  return out;
+}
+
+function foldOne(frame: Frame, expr: AggregateExpr, fold: Fold, out: Row, row: Row, i: number): void {
+  if (row.present[i] === FLOAT || COUNTS_ALL.has(expr.name)) {
+    fold.add(row.values[i] as number);
+    out.present[i] = FLOAT;
+  } else if (ADDS_HISTOGRAMS.has(expr.name)) {
+    out.present[i] = out.present[i] === FLOAT ? ABSENT : HISTOGRAM;
+  } else ignored(frame, expr);
+}
+
+/** The numbers of the group at a step. */
+function numbersAt(frame: Frame, expr: AggregateExpr, rows: Row[], i: number): Float64Array {
+  const values = new Float64Array(rows.length);
+  let n = 0;
+  for (const row of rows) {
+    if (row.present[i] === FLOAT) values[n++] = row.values[i] as number;
+    else if (row.present[i] === HISTOGRAM) ignored(frame, expr);
+  }
+  return values.subarray(0, n);
+}
+
+function quantiles(frame: Frame, expr: AggregateExpr, rows: Row[], phis: Float64Array): Row[] {
+  for (const phi of new Set(phis)) checkQuantile(frame, phi, expr.args[0]?.at ?? expr.at);
+  return groupsOf(rows, expr).map(({ labels, rows: members }) => {
+    const out = newRow(frame, labels, false);
+    for (let i = 0; i < frame.points; i++) {
+      const values = numbersAt(frame, expr, members, i);
+      if (values.length === 0) continue;
+      out.present[i] = FLOAT;
+      out.values[i] = quantileOfSorted(phis[i] as number, sortWithNaN(values));
+    }
+    return out;
+  });
+}
+
+function countValues(frame: Frame, expr: AggregateExpr, rows: Row[], label: string): Row[] {
+  if (label === "" || label.includes("\ufffd")) throw executionError(`invalid label name ${JSON.stringify(label)}`);
+  const { modifier } = expr;
+  const names =
+    modifier?.op === "by" ? modifier.labels.filter((name) => name !== label) : [...(modifier?.labels ?? []), label];
+  const without = modifier ? { ...expr, modifier: { ...modifier, labels: names } } : expr;
+  return groupsOf(rows, without).flatMap(({ labels, rows: members }) => {
+    const counts = new Map<string, Row>();
+    for (const row of members) {
+      for (let i = 0; i < frame.points; i++) {
+        if (row.present[i] !== FLOAT) continue;
+        const text = formatFixed(row.values[i] as number);
+        const out = counts.get(text) ?? newRow(frame, setLabel(labels, label, text), false);
+        counts.set(text, out);
+        out.present[i] = FLOAT;
+        out.values[i] = (out.values[i] as number) + 1;
+      }
+    }
+    return [...counts.values()];
+  });
+}
+
+/** NaN is worst at both ends. */
+function rank(a: number, b: number, descending: boolean): number {
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+  return descending ? b - a : a - b;
+}
+
+/** topk, bottomk, limitk, limit_ratio: some of the series of each step, best first. */
+function select(frame: Frame, expr: AggregateExpr, { rows }: Group, ks: Float64Array): Row[] {
+  const outs = new Map<Row, Row>();
+  for (let i = 0; i < frame.points; i++) {
+    for (const row of chosen(frame, expr, rows, ks[i] as number, i)) {
+      const out = outs.get(row) ?? newRow(frame, row.labels, row.dropName);
+      outs.set(row, out);
+      out.present[i] = row.present[i] as number;
+      out.values[i] = row.values[i] as number;
+    }
+  }
+  return [...outs.values()];
+}
+
+function chosen(frame: Frame, expr: AggregateExpr, rows: Row[], k: number, i: number): Row[] {
+  const there = rows.filter((row) => row.present[i] !== ABSENT);
+  if (expr.name === "limitk") return there.slice(0, Math.max(0, Math.trunc(k)));
+  if (expr.name === "limit_ratio") return there.filter((row) => inRatio(row, k));
+  if (there.some((row) => row.present[i] === HISTOGRAM)) ignored(frame, expr);
+  const numbers = there.filter((row) => row.present[i] === FLOAT);
+  numbers.sort((a, b) => rank(a.values[i] as number, b.values[i] as number, expr.name === "topk"));
+  return numbers.slice(0, Math.max(0, Math.trunc(k)));
+}
+
+/** A stable share of all series: a hash of the labels decides, and a negative ratio takes the others. */
+function inRatio(row: Row, ratio: number): boolean {
+  let hash = 2166136261;
+  for (const char of labelsKey(row.labels)) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 16777619);
+  const place = (hash >>> 0) / 2 ** 32;
+  return ratio >= 0 ? place < ratio : place >= 1 + ratio;
+}

@@ -1,0 +1,216 @@
+import type { BinaryExpr } from "../ast.ts";
+import { executionError } from "../errors.ts";
+import { column, type Frame } from "../frame.ts";
+import { OPERATORS } from "../grammar.ts";
+import { dropLabels, keepLabels, labelsKey, labelValue, setLabel, showLabels } from "../labels.ts";
+import { ARITHMETIC } from "../scalar-ops.ts";
+import { matchSets } from "./sets.ts";
+import { bySignature, matchLabels } from "./signatures.ts";
+import { ABSENT, FLOAT, HISTOGRAM, inform, newRow, type Row, type Value } from "./values.ts";
+
+/** Operators of the strict dialect. Matching is per step: series that are not there at a step cannot collide there. */
+
+const COMPARE: Record<string, (a: number, b: number) => boolean> = {
+  "==": (a, b) => a === b,
+  "!=": (a, b) => a !== b,
+  ">": (a, b) => a > b,
+  "<": (a, b) => a < b,
+  ">=": (a, b) => a >= b,
+  "<=": (a, b) => a <= b,
+};
+
+export function combine(frame: Frame, expr: BinaryExpr, left: Value, right: Value): Value {
+  if (left.type === "scalar" && right.type === "scalar") return scalars(frame, expr, left.values, right.values);
+  if (left.type === "vector" && right.type === "scalar") return withScalar(frame, expr, left.rows, right.values, false);
+  if (left.type === "scalar" && right.type === "vector") return withScalar(frame, expr, right.rows, left.values, true);
+  if (left.type !== "vector" || right.type !== "vector") throw executionError(`${expr.op} cannot be used with strings`);
+  if (OPERATORS[expr.op]?.kind === "set")
+    return { type: "vector", rows: matchSets(frame, expr, left.rows, right.rows) };
+  return { type: "vector", rows: matchVectors(frame, expr, left.rows, right.rows) };
+}
+
+/** The number at a step, or undefined when a comparison lets nothing through. */
+function operate(expr: BinaryExpr, a: number, b: number, kept = a): number | undefined {
+  const compare = COMPARE[expr.op];
+  if (!compare) return ARITHMETIC[expr.op]?.(a, b);
+  if (expr.bool) return compare(a, b) ? 1 : 0;
+  return compare(a, b) ? kept : undefined;
+}
+
+function scalars(frame: Frame, expr: BinaryExpr, a: Float64Array, b: Float64Array): Value {
+  const values = column(frame);
+  for (let i = 0; i < values.length; i++) values[i] = operate(expr, a[i] as number, b[i] as number) ?? Number.NaN;
+  return { type: "scalar", values };
+}
+
+function dropsName(expr: BinaryExpr): boolean {
+  return expr.bool === true || !Object.hasOwn(COMPARE, expr.op);
+}
+
+function withScalar(frame: Frame, expr: BinaryExpr, rows: Row[], numbers: Float64Array, swapped: boolean): Value {
+  const out = rows.map((row) => {
+    const result = newRow(frame, row.labels, row.dropName || dropsName(expr));
+    for (let i = 0; i < frame.points; i++) {
+      if (row.present[i] === ABSENT) continue;
+      if (row.present[i] === HISTOGRAM) {
+        incompatible(frame, expr);
+        continue;
+      }
+      const value = row.values[i] as number;
+      const number = numbers[i] as number;
+      const kept = swapped ? operate(expr, number, value, value) : operate(expr, value, number);
+      if (kept === undefined) continue;
+      result.present[i] = FLOAT;
+      result.values[i] = kept;
+    }
+    return result;
+  });
+  return { type: "vector", rows: out };
+}
+
+function incompatible(frame: Frame, expr: BinaryExpr): void {
+  inform(
+    frame,
+    `incompatible sample types encountered for binary operator "${expr.op}": native histograms are not supported`,
+    expr.left.at,
+  );
+}
+
+/** Results by their labels: two pairs that give the same labels at one step are an error. */
+class Results {
+  readonly #frame: Frame;
+  readonly #expr: BinaryExpr;
+  readonly #rows = new Map<string, Row>();
+  readonly #taken = new Map<string, Uint8Array>();
+
+  constructor(frame: Frame, expr: BinaryExpr) {
+    this.#frame = frame;
+    this.#expr = expr;
+  }
+
+  /** Takes the place of a pair at a step, whether or not it gives a value. */
+  claim(labels: Row["labels"], drop: boolean, i: number): Row {
+    const key = `${drop ? "-" : "+"}${labelsKey(labels)}`;
+    let row = this.#rows.get(key);
+    let taken = this.#taken.get(key);
+    if (!row || !taken) {
+      row = newRow(this.#frame, labels, drop);
+      taken = new Uint8Array(this.#frame.points);
+      this.#rows.set(key, row);
+      this.#taken.set(key, taken);
+    }
+    if (taken[i] === 1) {
+      const hint = this.#expr.join
+        ? "grouping labels must ensure unique matches"
+        : "many-to-one matching must be explicit (group_left/group_right)";
+      throw executionError(`multiple matches for labels: ${hint}`);
+    }
+    taken[i] = 1;
+    return row;
+  }
+
+  get rows(): Row[] {
+    return [...this.#rows.values()].filter((row) => row.present.some((p) => p !== ABSENT));
+  }
+}
+
+function matchVectors(frame: Frame, expr: BinaryExpr, left: Row[], right: Row[]): Row[] {
+  // The side with many series is looked through, the other one is looked up.
+  const manyRight = expr.join?.op === "group_right";
+  const many = bySignature(manyRight ? right : left, expr);
+  const one = bySignature(manyRight ? left : right, expr);
+  const results = new Results(frame, expr);
+  for (const [key, group] of many) {
+    const others = one.get(key) ?? [];
+    if (others.length === 0 && filled(expr, manyRight) === undefined) continue;
+    for (let i = 0; i < frame.points; i++) matchStep(frame, expr, results, group, others, i, manyRight);
+  }
+  fillMissingMany(frame, expr, results, many, one, manyRight);
+  return results.rows;
+}
+
+/** What stands in for a missing series of the looked-up side. */
+function filled(expr: BinaryExpr, manyRight: boolean): number | undefined {
+  return manyRight ? expr.fillLeft : expr.fillRight;
+}
+
+function fillMissingMany(
+  frame: Frame,
+  expr: BinaryExpr,
+  results: Results,
+  many: Map<string, Row[]>,
+  one: Map<string, Row[]>,
+  manyRight: boolean,
+): void {
+  const fill = manyRight ? expr.fillRight : expr.fillLeft;
+  if (fill === undefined) return;
+  for (const [key, others] of one) {
+    const group = many.get(key) ?? [];
+    for (let i = 0; i < frame.points; i++) {
+      const other = theOne(expr, others, i, manyRight);
+      if (!other || group.some((row) => row.present[i] !== ABSENT)) continue;
+      const labels = matchLabels(other, expr);
+      put(expr, results.claim(labels, true, i), i, fill, other.values[i] as number, manyRight);
+    }
+  }
+}
+
+function matchStep(
+  frame: Frame,
+  expr: BinaryExpr,
+  results: Results,
+  group: Row[],
+  others: Row[],
+  i: number,
+  manyRight: boolean,
+): void {
+  if (!group.some((row) => row.present[i] !== ABSENT)) return;
+  const other = theOne(expr, others, i, manyRight);
+  const fill = filled(expr, manyRight);
+  if (!other && fill === undefined) return;
+  for (const row of group) {
+    if (row.present[i] === ABSENT) continue;
+    if (row.present[i] === HISTOGRAM || other?.present[i] === HISTOGRAM) {
+      incompatible(frame, expr);
+      continue;
+    }
+    const target = results.claim(resultLabels(row, other, expr), row.dropName || dropsName(expr), i);
+    put(expr, target, i, row.values[i] as number, other ? (other.values[i] as number) : (fill as number), manyRight);
+  }
+}
+
+function put(expr: BinaryExpr, target: Row, i: number, ofMany: number, ofOne: number, manyRight: boolean): void {
+  const kept = manyRight ? operate(expr, ofOne, ofMany, ofMany) : operate(expr, ofMany, ofOne);
+  if (kept === undefined) return;
+  target.present[i] = FLOAT;
+  // A comparison keeps the left value, whichever side is looked through.
+  target.values[i] = manyRight && Object.hasOwn(COMPARE, expr.op) && !expr.bool ? ofOne : kept;
+}
+
+/** The only series of the looked-up side that is there at the step. */
+function theOne(expr: BinaryExpr, others: Row[], i: number, manyRight: boolean): Row | undefined {
+  let found: Row | undefined;
+  for (const row of others) {
+    if (row.present[i] === ABSENT) continue;
+    if (found) {
+      const both = [showLabels(found.labels), showLabels(row.labels)].sort().join(", ");
+      const side = manyRight ? "left" : "right";
+      throw executionError(
+        `found duplicate series for the match group ${showLabels(matchLabels(row, expr))} on the ${side} hand-side of the operation: [${both}];many-to-many matching not allowed: matching labels must be unique on one side`,
+      );
+    }
+    found = row;
+  }
+  return found;
+}
+
+function resultLabels(row: Row, other: Row | undefined, expr: BinaryExpr): Row["labels"] {
+  const { group, join } = expr;
+  if (!join) {
+    if (group?.op === "on") return keepLabels(row.labels, group.labels);
+    return group ? dropLabels(row.labels, group.labels) : row.labels;
+  }
+  let labels = row.labels;
+  for (const name of join.labels) labels = setLabel(labels, name, other ? labelValue(other.labels, name) : "");
+  return labels;
+}

@@ -1,0 +1,220 @@
+import type { Columns } from "../../source.ts";
+import type { CallExpr, Expr, RollupExpr } from "../ast.ts";
+import { executionError } from "../errors.ts";
+import type { Frame } from "../frame.ts";
+import { labelValue, NO_LABELS } from "../labels.ts";
+import { ANY_KIND, RANGE_FUNCTIONS, type Range, REFUSES_MIX, WANTS_COUNTER } from "./rollups.ts";
+import { type Evaluate, eachRange, type Look, type Samples, sampleKind } from "./selectors.ts";
+import { ABSENT, checkQuantile, FLOAT, HISTOGRAM, inform, newRow, type Row, warn } from "./values.ts";
+
+/** Calls of functions that take a range vector. */
+
+export function takesRange(name: string): boolean {
+  return (
+    Object.hasOwn(RANGE_FUNCTIONS, name) ||
+    Object.hasOwn(ANY_KIND, name) ||
+    /^(first|last|absent)_over_time$/.test(name)
+  );
+}
+
+function rangeArgument(call: CallExpr): RollupExpr {
+  const found = call.args.find((arg) => arg.kind === "rollup" && arg.window !== undefined);
+  if (found?.kind !== "rollup") throw executionError(`${call.name}() needs a range such as metric[5m]`);
+  return found;
+}
+
+export function evaluateRange(frame: Frame, call: CallExpr, evaluate: Evaluate): Row[] {
+  const name = call.name.toLowerCase();
+  const rollup = rangeArgument(call);
+  const params = call.args.filter((arg) => arg !== rollup).map((arg) => numbers(frame, arg, evaluate));
+  if (name === "quantile_over_time") {
+    for (const phi of new Set(params[0])) checkQuantile(frame, phi, call.args[0]?.at ?? call.at);
+  }
+  const rows: Row[] = [];
+  eachRange(frame, rollup, evaluate, (samples, look, range_ms) => {
+    // last_over_time and first_over_time give the series itself at another moment, so it keeps its name.
+    const drop = samples.dropName || !/^(first|last)_over_time$/.test(name);
+    const row = newRow(frame, samples.labels, drop);
+    if (computeRow({ frame, call, name, params }, row, samples, look, range_ms)) rows.push(row);
+  });
+  return name === "absent_over_time" ? [absentRow(frame, rows, absentLabels(rollup))] : rows;
+}
+
+function numbers(frame: Frame, arg: Expr, evaluate: Evaluate): Float64Array {
+  const value = evaluate(frame, arg);
+  if (value.type !== "scalar") throw executionError("a number was expected");
+  return value.values;
+}
+
+/** The samples of one series, numbers apart from native histograms; ends of series are left out. */
+interface Split {
+  values: Float64Array;
+  times: Float64Array;
+  numbers: number;
+  /** Times and kinds of all samples, and how many histograms come before each. */
+  allTimes: Float64Array;
+  kinds: Uint8Array;
+  histogramsBefore: Int32Array;
+  all: number;
+}
+
+function split(columns: Columns): Split {
+  const { length } = columns;
+  const out: Split = {
+    values: new Float64Array(length),
+    times: new Float64Array(length),
+    numbers: 0,
+    allTimes: new Float64Array(length),
+    kinds: new Uint8Array(length),
+    histogramsBefore: new Int32Array(length + 1),
+    all: 0,
+  };
+  for (let i = 0; i < length; i++) {
+    const kind = sampleKind(columns.values, i);
+    if (kind === ABSENT) continue;
+    const time = columns.timestamps[i] as number;
+    const isHistogram = kind === HISTOGRAM;
+    out.histogramsBefore[out.all + 1] = (out.histogramsBefore[out.all] as number) + (isHistogram ? 1 : 0);
+    out.kinds[out.all] = kind;
+    out.allTimes[out.all++] = time;
+    if (isHistogram) continue;
+    out.values[out.numbers] = columns.values[i] as number;
+    out.times[out.numbers++] = time;
+  }
+  return out;
+}
+
+/** The first place at or after `from` whose time is past the limit. */
+function past(times: Float64Array, from: number, length: number, limit: number): number {
+  let i = from;
+  while (i < length && (times[i] as number) <= limit) i++;
+  return i;
+}
+
+interface Work {
+  frame: Frame;
+  call: CallExpr;
+  name: string;
+  params: Float64Array[];
+}
+
+/** Moves indexes over the samples; false when no step has a result. */
+function computeRow(work: Work, row: Row, samples: Samples, look: Look, range_ms: number): boolean {
+  const { frame, params } = work;
+  const parts = split(samples.columns);
+  let [from, to, first, last] = [0, 0, 0, 0];
+  let found = false;
+  for (let i = 0; i < frame.points; i++) {
+    const end_ms = look.at(i);
+    from = past(parts.times, from, parts.numbers, end_ms - range_ms);
+    to = past(parts.times, Math.max(from, to), parts.numbers, end_ms);
+    first = past(parts.allTimes, first, parts.all, end_ms - range_ms);
+    last = past(parts.allTimes, Math.max(first, last), parts.all, end_ms);
+    if (first === last) continue;
+    const range: Range = {
+      ...describe(parts, from, to, first, last),
+      end_ms,
+      range_ms,
+      now_ms: frame.start_ms + i * frame.step_ms,
+      params: params.map((p) => p[i] as number),
+    };
+    if (computeStep(work, row, i, range)) found = true;
+  }
+  return found;
+}
+
+type Contents = Omit<Range, "end_ms" | "range_ms" | "now_ms" | "params">;
+
+function describe(parts: Split, from: number, to: number, first: number, last: number): Contents {
+  return {
+    values: parts.values.subarray(from, to),
+    times: parts.times.subarray(from, to),
+    length: to - from,
+    histograms: (parts.histogramsBefore[last] as number) - (parts.histogramsBefore[first] as number),
+    firstIsHistogram: parts.kinds[first] === HISTOGRAM,
+    lastIsHistogram: parts.kinds[last - 1] === HISTOGRAM,
+    firstTime: parts.allTimes[first] as number,
+    lastTime: parts.allTimes[last - 1] as number,
+  };
+}
+
+function computeStep(work: Work, row: Row, i: number, range: Range): boolean {
+  const kind = resultKind(work, row, range);
+  if (kind === ABSENT) return false;
+  row.present[i] = kind;
+  if (kind === HISTOGRAM) return true;
+  const value = compute(work.name, range);
+  if (value === undefined) row.present[i] = ABSENT;
+  else row.values[i] = value;
+  return value !== undefined;
+}
+
+function compute(name: string, range: Range): number | undefined {
+  if (name === "last_over_time") return range.values[range.length - 1];
+  if (name === "first_over_time") return range.values[0];
+  if (name === "absent_over_time") return 1;
+  return (ANY_KIND[name] ?? RANGE_FUNCTIONS[name])?.(range);
+}
+
+/** Whether the result is a number, an unknown histogram or nothing, and what to say about it. */
+function resultKind(work: Work, row: Row, range: Range): number {
+  const { name } = work;
+  if (name === "last_over_time") return range.lastIsHistogram ? HISTOGRAM : FLOAT;
+  if (name === "first_over_time") return range.firstIsHistogram ? HISTOGRAM : FLOAT;
+  if (name === "absent_over_time" || Object.hasOwn(ANY_KIND, name)) return FLOAT;
+  if (range.histograms > 0 && REFUSES_MIX.has(name)) return mixedKind(work, row, range);
+  if (range.length === 0) return ABSENT;
+  const { frame, call } = work;
+  const metric = JSON.stringify(nameOf(row));
+  if (range.histograms > 0) {
+    const what = "ignored histograms in a range containing both floats and histograms";
+    inform(frame, `${what} for metric name ${metric}`, rangeArgument(call).at);
+  }
+  if (WANTS_COUNTER.has(name) && range.length > 1) adviseCounter(frame, nameOf(row), rangeArgument(call).at);
+  return FLOAT;
+}
+
+function mixedKind({ frame, call, name }: Work, row: Row, range: Range): number {
+  if (range.length === 0) return range.histograms > 1 || name.endsWith("_over_time") ? HISTOGRAM : ABSENT;
+  if (name === "changes" || name === "resets") return FLOAT;
+  const metric = JSON.stringify(nameOf(row));
+  warn(frame, `encountered a mix of histograms and floats for metric name ${metric}`, rangeArgument(call).at);
+  return ABSENT;
+}
+
+const nameOf = (row: Row): string => labelValue(row.labels, "__name__");
+
+function adviseCounter(frame: Frame, name: string, at: number): void {
+  if (name === "" || /(_total|_sum|_count|_bucket)$/.test(name)) return;
+  inform(
+    frame,
+    `metric might not be a counter, name does not end in _total/_sum/_count/_bucket: ${JSON.stringify(name)}`,
+    at,
+  );
+}
+
+/** 1 at the steps at which no row has a value. */
+export function absentRow(frame: Frame, rows: Row[], labels: Row["labels"]): Row {
+  const out = newRow(frame, labels, false);
+  for (let i = 0; i < frame.points; i++) {
+    if (rows.some((row) => row.present[i] !== ABSENT)) continue;
+    out.present[i] = FLOAT;
+    out.values[i] = 1;
+  }
+  return out;
+}
+
+/** The labels that equality matchers settle; one that is named twice is not settled. */
+export function absentLabels(expr: Expr | undefined): Row["labels"] {
+  if (expr?.kind === "rollup") return expr.step || expr.inheritStep ? NO_LABELS : absentLabels(expr.arg);
+  if (expr?.kind !== "selector") return NO_LABELS;
+  const settled = new Map<string, string>();
+  const seen = new Set<string>();
+  for (const { name, op, value } of expr.filters[0] ?? []) {
+    if (name === "__name__") continue;
+    if (op === "=" && !seen.has(name)) settled.set(name, value);
+    else settled.delete(name);
+    seen.add(name);
+  }
+  return [...settled].sort(([a], [b]) => (a < b ? -1 : 1)).flat();
+}

@@ -1,0 +1,65 @@
+import type { Expr, RollupExpr } from "../ast.ts";
+import { executionError, QueryError } from "../errors.ts";
+import { type Frame, type Grid, type Query, reframe, timesOf } from "../frame.ts";
+import { compareLabels } from "../labels.ts";
+import type { QueryData, ResultSeries } from "../results.ts";
+import { evaluateStrict } from "./evaluate.ts";
+import { eachRange, sampleKind } from "./selectors.ts";
+import { FLOAT, isEmpty, mergeSame, type Row } from "./values.ts";
+
+/** A whole query of the strict dialect. */
+export function runStrict(query: Query, grid: Grid, expr: Expr, isInstant: boolean): QueryData {
+  const root: Frame = { query, evaluate: unreachable, ...grid, points: 0 };
+  const frame = reframe(root, grid);
+  if (expr.kind === "rollup" && expr.window) {
+    if (!isInstant)
+      throw new QueryError("bad_data", "a range query gives instant vectors and numbers, not range vectors");
+    return rawRange(frame, expr);
+  }
+  const value = evaluateStrict(frame, expr);
+  if (value.type === "string") {
+    if (!isInstant) throw new QueryError("bad_data", "a range query cannot give a string");
+    return { type: "string", timestamp: grid.start_ms, value: value.text };
+  }
+  if (value.type === "vector") return present(frame, mergeSame(value.rows), isInstant);
+  if (isInstant) return { type: "scalar", timestamp: grid.start_ms, value: value.values[0] ?? Number.NaN };
+  return { type: "matrix", series: [{ labels: [], timestamps: timesOf(frame), values: value.values }] };
+}
+
+function unreachable(): never {
+  throw new Error("the strict dialect has an evaluator of its own");
+}
+
+function present(frame: Frame, rows: Row[], isInstant: boolean): QueryData {
+  const times = timesOf(frame);
+  const series = rows.filter((row) => !isEmpty(row)).map((row) => toSeries(row, times));
+  const filled = series.filter((s) => s.timestamps.length > 0);
+  if (!isInstant) filled.sort((a, b) => compareLabels(a.labels, b.labels));
+  return { type: isInstant ? "vector" : "matrix", series: filled };
+}
+
+function toSeries(row: Row, times: Float64Array): ResultSeries {
+  const keep = (_: number, i: number): boolean => row.present[i] === FLOAT;
+  if (row.present.every((p) => p === FLOAT)) return { labels: row.labels, timestamps: times, values: row.values };
+  return { labels: row.labels, timestamps: times.filter(keep), values: row.values.filter(keep) };
+}
+
+/** `metric[5m]` alone: the samples themselves. */
+function rawRange(frame: Frame, expr: RollupExpr): QueryData {
+  const series: ResultSeries[] = [];
+  eachRange(frame, expr, evaluateStrict, ({ labels, columns }, look, range_ms) => {
+    const end = look.at(0);
+    const times: number[] = [];
+    const values: number[] = [];
+    for (let i = 0; i < columns.length; i++) {
+      const time = columns.timestamps[i] as number;
+      if (time <= end - range_ms || time > end || sampleKind(columns.values, i) !== FLOAT) continue;
+      times.push(time);
+      values.push(columns.values[i] as number);
+    }
+    if (times.length > 0)
+      series.push({ labels, timestamps: Float64Array.from(times), values: Float64Array.from(values) });
+  });
+  if (series.length > frame.query.limits.series) throw executionError("too many series");
+  return { type: "matrix", series: series.sort((a, b) => compareLabels(a.labels, b.labels)) };
+}

@@ -1,0 +1,190 @@
+import type { Columns, Labels } from "../../source.ts";
+import type { Expr, RollupExpr, SelectorExpr } from "../ast.ts";
+import { durationMs } from "../durations.ts";
+import { executionError } from "../errors.ts";
+import { checkAlive, checkPoints, checkSeries, countSamples, type Frame, reframe } from "../frame.ts";
+import { copyBits, histogramAt, isStaleAt } from "../nan-bits.ts";
+import { ABSENT, FLOAT, HISTOGRAM, newRow, type Row, type Value } from "./values.ts";
+
+/** The subquery step when the query names none. */
+const SUBQUERY_STEP_MS = 60_000;
+
+/** Where a selector looks at each step: the moment of `@`, or the step itself, less the offset. */
+export interface Look {
+  /** The end of the window at step `i`. */
+  at(i: number): number;
+  first_ms: number;
+  last_ms: number;
+  /** The same window at every step. */
+  fixed: boolean;
+}
+
+export type Evaluate = (frame: Frame, expr: Expr) => Value;
+
+export function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment">): Look {
+  const offset = rollup.offset ? (durationMs(rollup.offset.text, frame.step_ms) ?? 0) : 0;
+  if (rollup.moment) {
+    const at = momentMs(frame, rollup.moment) - offset;
+    return { at: () => at, first_ms: at, last_ms: at, fixed: true };
+  }
+  const { start_ms, step_ms, points } = frame;
+  const first = start_ms - offset;
+  return { at: (i) => first + i * step_ms, first_ms: first, last_ms: first + (points - 1) * step_ms, fixed: false };
+}
+
+function momentMs(frame: Frame, moment: Expr): number {
+  if (moment.kind === "number") return Math.round(moment.value * 1000);
+  if (moment.kind === "negate") return -momentMs(frame, moment.arg);
+  if (moment.kind === "call" && moment.name.toLowerCase() === "start") return frame.query.asked.start_ms;
+  if (moment.kind === "call" && moment.name.toLowerCase() === "end") return frame.query.asked.end_ms;
+  throw executionError("after @ stands a number, start() or end()");
+}
+
+/** Samples of a series, the windows of which are to be looked at. */
+export interface Samples {
+  labels: Labels;
+  dropName: boolean;
+  columns: Columns;
+}
+
+/** Reads one series after the other into the same columns. */
+export function eachSeries(
+  frame: Frame,
+  selector: SelectorExpr,
+  after_ms: number,
+  to_ms: number,
+  take: (s: Samples) => void,
+): void {
+  const { query } = frame;
+  const found = query.source.select({ selector: selector.filters, start_ms: after_ms + 1, end_ms: to_ms });
+  checkSeries(query, found.count);
+  const columns: Columns = { timestamps: new Float64Array(1024), values: new Float64Array(1024), length: 0 };
+  for (const series of found) {
+    checkAlive(query);
+    columns.length = 0;
+    series.read(columns);
+    countSamples(query, columns.length);
+    if (columns.length > 0) take({ labels: series.labels, dropName: false, columns });
+  }
+}
+
+/** What a raw sample is. */
+export function sampleKind(values: Float64Array, i: number): number {
+  if (!Number.isNaN(values[i] as number)) return FLOAT;
+  if (histogramAt(values, i) !== undefined) return HISTOGRAM;
+  return isStaleAt(values, i) ? ABSENT : FLOAT;
+}
+
+/** An instant vector selector: the newest sample of the lookback window, unless it says that the series ended. */
+export function evaluateSelector(
+  frame: Frame,
+  selector: SelectorExpr,
+  rollup: Pick<RollupExpr, "offset" | "moment">,
+  timestamps: boolean,
+): Row[] {
+  const look = lookOf(frame, rollup);
+  const lookback = frame.query.lookback_ms;
+  const rows: Row[] = [];
+  const put = timestamps ? putTime : putSample;
+  eachSeries(frame, selector, look.first_ms - lookback, look.last_ms, ({ labels, columns }) => {
+    const row = newRow(frame, labels, false);
+    let to = 0;
+    for (let i = 0; i < frame.points; i++) {
+      const now = look.at(i);
+      while (to < columns.length && (columns.timestamps[to] as number) <= now) to++;
+      if (to > 0 && (columns.timestamps[to - 1] as number) > now - lookback) put(row, i, columns, to - 1);
+    }
+    if (row.present.some((p) => p !== ABSENT)) rows.push(row);
+  });
+  return rows;
+}
+
+function putSample(row: Row, i: number, columns: Columns, from: number): void {
+  const kind = sampleKind(columns.values, from);
+  row.present[i] = kind;
+  if (kind === HISTOGRAM) copyBits(columns.values, from, row.values, i);
+  else row.values[i] = columns.values[from] as number;
+}
+
+function putTime(row: Row, i: number, columns: Columns, from: number): void {
+  row.present[i] = sampleKind(columns.values, from) === ABSENT ? ABSENT : FLOAT;
+  row.values[i] = (columns.timestamps[from] as number) / 1000;
+}
+
+/** The series of a range vector: a selector with a window, or a subquery. */
+export function eachRange(
+  frame: Frame,
+  rollup: RollupExpr,
+  evaluate: Evaluate,
+  take: (s: Samples, look: Look, range_ms: number) => void,
+): void {
+  const range_ms = durationMs(rollup.window?.text ?? "", frame.step_ms) ?? 0;
+  const look = lookOf(frame, rollup);
+  const isSubquery = rollup.step !== undefined || rollup.inheritStep === true;
+  if (!isSubquery) {
+    const inner = innerSelector(rollup.arg);
+    const shifted = inner.modifiers
+      ? { ...inner.modifiers, ...(rollup.offset ? { offset: rollup.offset } : {}) }
+      : rollup;
+    const where = inner.modifiers ? lookOf(frame, shifted) : look;
+    eachSeries(frame, inner.selector, where.first_ms - range_ms, where.last_ms, (s) => take(s, where, range_ms));
+    return;
+  }
+  overSubquery(frame, rollup, evaluate, look, range_ms, take);
+}
+
+/** `m[5m] offset 1h @ 3` can come as nested nodes when the suffixes were written one by one. */
+function innerSelector(expr: Expr): { selector: SelectorExpr; modifiers?: RollupExpr } {
+  if (expr.kind === "selector") return { selector: expr };
+  if (expr.kind === "rollup" && expr.arg.kind === "selector") return { selector: expr.arg, modifiers: expr };
+  throw executionError("a range needs a selector before the brackets");
+}
+
+function overSubquery(
+  frame: Frame,
+  rollup: RollupExpr,
+  evaluate: Evaluate,
+  look: Look,
+  range_ms: number,
+  take: (s: Samples, look: Look, range_ms: number) => void,
+): void {
+  const step_ms = rollup.step ? (durationMs(rollup.step.text, frame.step_ms) ?? 0) : SUBQUERY_STEP_MS;
+  if (step_ms <= 0) throw executionError("the step of a subquery must be longer than 0");
+  const from = look.first_ms - range_ms;
+  // The first multiple of the step after the window's open end; Go's division rounds towards zero.
+  let start_ms = step_ms * Math.trunc(from / step_ms);
+  if (start_ms <= from) start_ms += step_ms;
+  if (start_ms > look.last_ms) return;
+  const grid = { start_ms, end_ms: look.last_ms, step_ms };
+  checkPoints(frame.query, grid, "subquery_points");
+  const inner = reframe(frame, grid);
+  const value = evaluate(inner, rollup.arg);
+  const columns: Columns = {
+    timestamps: new Float64Array(inner.points),
+    values: new Float64Array(inner.points),
+    length: 0,
+  };
+  const rows = value.type === "vector" ? value.rows : value.type === "scalar" ? [scalarRow(inner, value.values)] : [];
+  for (const row of rows) {
+    checkAlive(frame.query);
+    fillColumns(columns, row, inner);
+    countSamples(frame.query, columns.length);
+    if (columns.length > 0) take({ labels: row.labels, dropName: row.dropName, columns }, look, range_ms);
+  }
+}
+
+function scalarRow(frame: Frame, values: Float64Array): Row {
+  return { labels: [], dropName: false, values, present: new Uint8Array(frame.points).fill(FLOAT) };
+}
+
+function fillColumns(columns: Columns, row: Row, grid: Frame): void {
+  let n = 0;
+  for (let i = 0; i < grid.points; i++) {
+    if (row.present[i] === ABSENT) continue;
+    columns.timestamps[n] = grid.start_ms + i * grid.step_ms;
+    if (row.present[i] === HISTOGRAM) copyBits(row.values, i, columns.values, n);
+    else columns.values[n] = row.values[i] as number;
+    n++;
+  }
+  columns.length = n;
+}

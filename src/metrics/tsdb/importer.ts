@@ -1,0 +1,126 @@
+import type { Labels } from "../source.ts";
+import { GrowingBatch } from "./batch.ts";
+import { KeyCache } from "./key-cache.ts";
+import { BadLabels, storedLabels } from "./labels.ts";
+import type { Partition } from "./partition.ts";
+
+/** Something in a body that was not taken: where, and why. */
+export interface ImportProblem {
+  /** Text: counted from 1. */
+  line?: number;
+  column?: number;
+  /** Binary: counted from 0. */
+  byte?: number;
+  problem: string;
+}
+
+export interface ImportResult {
+  /** Samples stored. */
+  samples: number;
+  /** Samples read but not let in: too old, too many series, …; the status says which. */
+  dropped: number;
+  /** The first problems; `problem_count` is how many there were. */
+  problems: ImportProblem[];
+  problem_count: number;
+}
+
+/** Different sets of added labels known at once. One more: all are forgotten and numbered anew. */
+const SCOPES_MOST = 100_000;
+/** Targets whose last series are remembered. One more is imported without staleness markers. */
+const TARGETS_MOST = 100_000;
+const STALE_LOW = 2;
+const STALE_HIGH = 0x7ff0_0000;
+
+/** Where the readers of all formats put their samples: finds the series, gathers, stores, reports. */
+export class Importer {
+  readonly #partition: Partition;
+  readonly cache: KeyCache;
+  readonly batch = new GrowingBatch();
+  readonly #scopes = new Map<string, number>();
+  #nextScope = 1;
+  /** Series of each target's last scrape, rising. */
+  readonly #targets = new Map<string, Uint32Array>();
+  #result: ImportResult = emptyResult();
+  #read = 0;
+
+  constructor(partition: Partition) {
+    this.#partition = partition;
+    this.cache = new KeyCache(partition.limits.key_cache_bytes);
+  }
+
+  begin(): void {
+    this.batch.reset();
+    this.cache.sync(this.#partition.table.generation);
+    this.#result = emptyResult();
+    this.#read = 0;
+  }
+
+  /** A number for the added labels, so that cached keys of other senders are not taken for ours. */
+  scopeOf(added: Labels): number {
+    if (added.length === 0) return 0;
+    const key = JSON.stringify(added);
+    let scope = this.#scopes.get(key);
+    if (scope === undefined) {
+      if (this.#scopes.size >= SCOPES_MOST) this.#scopes.clear();
+      scope = this.#nextScope++;
+      this.#scopes.set(key, scope);
+    }
+    return scope;
+  }
+
+  /** The series of these labels; undefined when it is not let in. Throws BadLabels. */
+  series(pairs: readonly [string, string][], added: Labels): number | undefined {
+    return this.#partition.admission.series(storedLabels(pairs, added, this.#partition.limits));
+  }
+
+  push(ref: number, time: number, low: number, high: number): void {
+    this.batch.push(ref, time, low, high);
+    this.#read++;
+  }
+
+  /** A sample whose series was not let in. */
+  refuse(): void {
+    this.#read++;
+  }
+
+  report(problem: ImportProblem): void {
+    this.#result.problem_count++;
+    if (this.#result.problems.length < this.#partition.limits.problems_reported) this.#result.problems.push(problem);
+  }
+
+  /** Labels that are wrong cost their sample and are reported; anything else is thrown on. */
+  reportLabels(thrown: unknown, place: Omit<ImportProblem, "problem">): void {
+    if (!(thrown instanceof BadLabels)) throw thrown;
+    this.#partition.admission.drops.add("bad_labels");
+    this.report({ ...place, problem: thrown.message });
+  }
+
+  /** Stores what was gathered. Throws StorageError, and then nothing was stored. */
+  end(): ImportResult {
+    const stored = this.#partition.append(this.batch);
+    this.#result.samples = stored;
+    this.#result.dropped = this.#read - stored;
+    return this.#result;
+  }
+
+  /**
+   * After a scrape of a target: series it had the last time and has no more get a staleness marker, so that
+   * they end now and not five minutes later. An empty batch ends them all.
+   */
+  markMissing(target: string, time: number): void {
+    const before = this.#targets.get(target);
+    const now = this.batch.refs.slice(0, this.batch.length).sort();
+    if (now.length === 0) this.#targets.delete(target);
+    else if (before || this.#targets.size < TARGETS_MOST) this.#targets.set(target, now);
+    if (!before) return;
+    let at = 0;
+    for (const ref of before) {
+      while (at < now.length && (now[at] as number) < ref) at++;
+      if (now[at] !== ref) this.push(ref, time, STALE_LOW, STALE_HIGH);
+    }
+  }
+}
+
+function emptyResult(): ImportResult {
+  return { samples: 0, dropped: 0, problems: [], problem_count: 0 };
+}

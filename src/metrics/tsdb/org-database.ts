@@ -1,0 +1,87 @@
+import type { Clock } from "#core/clock.ts";
+import type { Matcher, SampleSource } from "../source.ts";
+import { type ExpositionOptions, importExposition } from "./exposition.ts";
+import { federate } from "./federate.ts";
+import { Importer, type ImportResult } from "./importer.ts";
+import type { TsdbLimits } from "./limits.ts";
+import { MetadataQueries } from "./metadata-queries.ts";
+import { Partition } from "./partition.ts";
+import { importRemoteWrite } from "./remote-write.ts";
+import { importSeriesBatch, type SeriesBatch } from "./series-batch.ts";
+import { type StatusRequest, statusOf, type TsdbStatus } from "./status.ts";
+import { BadWire } from "./wire.ts";
+
+/** What a sender said about a metric. */
+export interface MetricMetadata {
+  type: string;
+  help: string;
+  unit: string;
+}
+
+/** Metrics whose description is remembered. One more is not. */
+const METADATA_MOST = 20_000;
+const METADATA_CHARS = 1000;
+
+/** Everything one can ask of an org's metrics, all in the thread that owns them. */
+export class OrgDatabase {
+  readonly partition: Partition;
+  readonly metadata = new Map<string, MetricMetadata>();
+  readonly questions: MetadataQueries;
+  readonly #importer: Importer;
+  /** When it was last asked for anything. */
+  used_at: number;
+
+  constructor(dir: string, clock: Clock, limits: TsdbLimits) {
+    this.partition = new Partition(dir, clock, limits);
+    this.#importer = new Importer(this.partition);
+    this.questions = new MetadataQueries(this.partition);
+    this.used_at = clock.monotonic();
+  }
+
+  get source(): SampleSource {
+    return this.partition.source;
+  }
+
+  append(batch: SeriesBatch): ImportResult {
+    return importSeriesBatch(this.#importer, batch);
+  }
+
+  /** Throws BadWire when the body is too large; single lines that are wrong are in the result. */
+  importText(bytes: Uint8Array, options: ExpositionOptions): ImportResult {
+    const most = this.partition.limits.import_bytes;
+    if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
+    return importExposition(this.#importer, bytes, {
+      ...options,
+      onMetadata: (metric, kind, text) => this.#describe(metric, kind, text),
+    });
+  }
+
+  importRemoteWrite(body: Uint8Array): ImportResult {
+    return importRemoteWrite(this.#importer, body, this.partition.limits.import_bytes);
+  }
+
+  /** The target is gone or silent: its series end now. */
+  endTarget(target: string, timestamp_ms: number): ImportResult {
+    this.#importer.begin();
+    this.#importer.markMissing(target, timestamp_ms);
+    return this.#importer.end();
+  }
+
+  status(request: StatusRequest): TsdbStatus {
+    return statusOf(this.partition, request);
+  }
+
+  federate(selector: readonly (readonly Matcher[])[], at_ms: number, lookback_ms: number): string {
+    return federate(this.source, selector, at_ms, lookback_ms);
+  }
+
+  #describe(metric: string, kind: keyof MetricMetadata, text: string): void {
+    let known = this.metadata.get(metric);
+    if (!known) {
+      if (this.metadata.size >= METADATA_MOST || metric.length > METADATA_CHARS) return;
+      known = { type: "unknown", help: "", unit: "" };
+      this.metadata.set(metric, known);
+    }
+    known[kind] = text.slice(0, METADATA_CHARS);
+  }
+}

@@ -1,0 +1,87 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import { makeDir } from "./files.ts";
+import { TSDB_LIMITS, type TsdbLimits } from "./limits.ts";
+import { OrgDatabase } from "./org-database.ts";
+
+const PLAIN_ORG = /^[a-z0-9][a-z0-9_-]{0,62}$/;
+
+/**
+ * All orgs' metrics. An org is a folder, never a label: nothing a query or a sample says can name another's
+ * data. Folders are opened when first asked for and closed when idle.
+ */
+export class Tsdb {
+  readonly #dir: string;
+  readonly #clock: Clock;
+  readonly #limits: TsdbLimits;
+  readonly #orgs = new Map<string, OrgDatabase>();
+  /** Orgs being closed or removed: whoever asks meanwhile waits. */
+  readonly #leaving = new Map<string, Promise<void>>();
+
+  constructor(dir: string, clock: Clock, limits: Partial<TsdbLimits> = {}) {
+    this.#dir = dir;
+    this.#clock = clock;
+    this.#limits = { ...TSDB_LIMITS, ...limits };
+    makeDir(dir);
+  }
+
+  async org(id: string): Promise<OrgDatabase> {
+    while (this.#leaving.has(id)) await this.#leaving.get(id);
+    let org = this.#orgs.get(id);
+    if (!org) {
+      org = new OrgDatabase(this.#path(id), this.#clock, this.#limits);
+      this.#orgs.set(id, org);
+    }
+    org.used_at = this.#clock.monotonic();
+    return org;
+  }
+
+  /** For questions: undefined when the org has no metrics, instead of making a folder for it. */
+  async existing(id: string): Promise<OrgDatabase | undefined> {
+    return this.#orgs.has(id) || this.#leaving.has(id) || existsSync(this.#path(id)) ? this.org(id) : undefined;
+  }
+
+  /** Everything appended before, of one org or of all, is on the disk when it resolves. */
+  async flush(id?: string): Promise<void> {
+    const orgs = id === undefined ? [...this.#orgs.values()] : [await this.org(id)];
+    await Promise.all(orgs.map(({ partition }) => partition.flush()));
+  }
+
+  /** What time brings, and closing who is idle. Called every few seconds by whoever owns this. */
+  async maintain(): Promise<void> {
+    for (const [id, org] of this.#orgs) {
+      await org.partition.maintain();
+      if (this.#clock.monotonic() - org.used_at < this.#limits.org_idle_ms) continue;
+      await this.#leave(id, org, () => org.partition.close());
+    }
+  }
+
+  /** The org is gone: so are its metrics. */
+  async drop(id: string): Promise<void> {
+    const org = await this.existing(id);
+    if (org) await this.#leave(id, org, () => org.partition.destroy());
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#orgs].map(([id, org]) => this.#leave(id, org, () => org.partition.close())));
+  }
+
+  async #leave(id: string, org: OrgDatabase, how: () => Promise<void>): Promise<void> {
+    if (this.#orgs.get(id) !== org) return;
+    this.#orgs.delete(id);
+    const left = how().finally(() => this.#leaving.delete(id));
+    this.#leaving.set(
+      id,
+      left.catch(() => undefined),
+    );
+    await left;
+  }
+
+  /** A name that no id can use to leave the folder or to meet another's: odd ids become a hash. */
+  #path(id: string): string {
+    if (PLAIN_ORG.test(id)) return join(this.#dir, id);
+    return join(this.#dir, `~${createHash("sha256").update(id).digest("hex").slice(0, 40)}`);
+  }
+}

@@ -1,0 +1,138 @@
+/** Every route × every kind of caller. A route that is not in the table of expectations fails the test. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { attenuate, parse, serialize } from "#core/macaroon.ts";
+import type { Row } from "#http/route.ts";
+import { type TestPlatform, testPlatform } from "./platform.ts";
+
+type Who = "none" | "garbage" | "wrong org" | "read-only" | "org" | "full" | "revoked" | "narrowed";
+type Expected = "pass" | 401 | 403 | 404;
+
+/** What each caller gets, by the row's access rule. `pass` is anything but 401, 403, and 404 for a hidden thing. */
+function expected(row: Row, who: Who): Expected {
+  if (row.access === "open") return "pass";
+  if (who === "none" || who === "garbage" || who === "revoked") return 401;
+  if (who === "full" || row.access === "any") return "pass";
+  const [action, scope] = row.access.split(" ");
+  if (scope === "account") return 403;
+  // The narrowed token is one of acme for an app that is not the one asked for.
+  if (who === "narrowed") return 403;
+  if (who === "read-only") return action === "read" ? "pass" : 403;
+  return who === "wrong org" ? 404 : "pass";
+}
+
+const WHO: readonly Who[] = ["none", "garbage", "wrong org", "read-only", "org", "revoked", "narrowed", "full"];
+
+/** Deleting rows last, and inner things before outer ones: they take away what the others need. */
+const order = (row: Row): number => (row.method === "DELETE" ? 100 - row.path.split("/").length : 0);
+
+/** Asks as `who`, and says what is wrong with the answer, if anything. */
+async function judge(platform: TestPlatform, { tokens, url, body }: Furniture, row: Row, who: Who): Promise<string[]> {
+  const token = tokens[who];
+  const scheme = row.scheme === "metrics" && who !== "full" && who !== "garbage" ? "SvcV1" : "Bearer";
+  const headers: Record<string, string> = token === null ? {} : { authorization: `${scheme} ${token}` };
+  const payload = body(row);
+  const { status, text } = await platform.ask(`${row.method} ${url(row)}`, {
+    token: null,
+    headers,
+    ...(payload ? { body: payload } : {}),
+  });
+  const want = expected(row, who);
+  const passed = ![401, 403].includes(status) && status < 500 && (who === "full" || status !== 404);
+  if (want === "pass" ? passed : status === want) return [];
+  return [`${row.method} ${row.path} by ${who}: ${status}, expected ${want}: ${text.slice(0, 120)}`];
+}
+
+interface Furniture {
+  tokens: Record<Who, string | null>;
+  url(row: Row): string;
+  body(row: Row): object | undefined;
+}
+
+/** One app, one secret, one organization with tokens: enough for every path to name something that exists. */
+async function furnish(
+  platform: TestPlatform,
+): Promise<{ tokens: Record<Who, string | null>; url(row: Row): string; body(row: Row): object | undefined }> {
+  const { ask } = platform;
+  for (const name of ["acme", "other"]) await ask("POST /v1/orgs", { body: { name } });
+  await ask("POST /v1/apps", { body: { app_name: "web", org_slug: "acme" } });
+  await ask("POST /v1/apps/web/secrets", { body: { values: { KEY: "1" } } });
+  const make = async (org: string, kind: string) => (await ask(`POST /v1/orgs/${org}/tokens`, { body: { kind } })).body;
+  const org = await make("acme", "org");
+  const revoked = await make("acme", "org");
+  await ask(`DELETE /v1/orgs/acme/tokens/${revoked.id}`);
+  const names: Record<string, string> = { org_slug: "acme", app_name: "web", secret_name: "KEY", token_id: revoked.id };
+  let made = 0;
+  return {
+    tokens: {
+      none: null,
+      garbage: "hm1_not-a-token",
+      "wrong org": (await make("other", "org")).token,
+      "read-only": (await make("acme", "readonly")).token,
+      org: org.token,
+      narrowed: serialize(attenuate(parse(org.token), [{ type: "apps", apps: { elsewhere: 31 } }])),
+      revoked: revoked.token,
+      full: platform.token,
+    },
+    url(row) {
+      const query =
+        row.access.endsWith(" org") && row.method === "GET" && !row.path.includes(":") ? "?org_slug=acme" : "";
+      return row.path.replaceAll(/:(\w+)/g, (_, name: string) => names[name] ?? "x") + query;
+    },
+    body(row) {
+      if (row.method === "GET" || row.method === "DELETE") return undefined;
+      if (row.path === "/v1/apps") return { app_name: `new-${++made}`, org_slug: "acme" };
+      return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read" };
+    },
+  };
+}
+
+suite("auth matrix (A1)", () => {
+  test("every route answers every caller as its access rule says", async (t) => {
+    const platform = await testPlatform(t);
+    const furniture = await furnish(platform);
+    const wrong: string[] = [];
+    const cells = platform.rows
+      .toSorted((a, b) => order(a) - order(b))
+      .flatMap((row) => WHO.map((who) => ({ row, who })));
+    for (const { row, who } of cells) wrong.push(...(await judge(platform, furniture, row, who)));
+    assert.deepEqual(wrong, []);
+    t.diagnostic(`${cells.length} cells`);
+  });
+
+  test("Bearer and SvcV1 on metrics: the wrong one is 401 and the text names the right one (A4)", async (t) => {
+    const { ask, token: full } = await testPlatform(t);
+    const created: string = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly" } })).body.token;
+    const path = "GET /prometheus/personal/api/v1/status/buildinfo";
+    const cases: [string, number, RegExp?][] = [
+      [`Bearer ${full}`, 200],
+      [`bearer   ${full}  `, 200],
+      [`SvcV1 ${created}`, 200],
+      [`svcv1 ${created}`, 200],
+      [`SvcV1 ${full}`, 401, /send it as `Authorization: Bearer/],
+      [`Bearer ${created}`, 401, /as `Authorization: SvcV1/],
+      [`Bearer SvcV1 ${created}`, 401, /SvcV1/],
+      ["", 401, /no token/],
+      ["Bearer", 401, /no scheme/],
+      [created, 401, /no scheme/],
+      [`Basic ${created}`, 401, /scheme must be/],
+      [`Bearer ${full},${created}`, 401],
+      [`Bearer ${full.slice(0, -1)}`, 401],
+      [`Bearer ${full}x`, 401],
+    ];
+    for (const [authorization, status, text] of cases) {
+      const answer = await ask(path, { token: null, headers: authorization === "" ? {} : { authorization } });
+      const name = authorization.replaceAll(full, "FULL").replaceAll(created, "CREATED");
+      assert.equal(answer.status, status, name);
+      if (text) assert.match(answer.body.error, text, name);
+    }
+    assert.equal(
+      (await ask("GET /v1/orgs", { token: null, headers: { authorization: `SvcV1 ${created}` } })).status,
+      200,
+    );
+    assert.equal(
+      (await ask("GET /v1/orgs", { token: null, headers: { authorization: `Bearer SvcV1 ${created}` } })).status,
+      200,
+    );
+  });
+});

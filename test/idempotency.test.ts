@@ -1,0 +1,80 @@
+/** Idempotency-Key as a client meets it (M7). */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { suite, test } from "node:test";
+import { Box } from "#core/box.ts";
+import { systemClock } from "#core/clock.ts";
+import { Idempotency } from "#http/idempotency.ts";
+import { migrate } from "#stores/migrations.ts";
+import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { testPlatform } from "./platform.ts";
+
+suite("Idempotency-Key", () => {
+  test("a hundred parallel creates with one key make one app, and all get its answer", async (t) => {
+    const { ask } = await testPlatform(t);
+    const headers = { "idempotency-key": "deploy-42" };
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => ask("POST /v1/apps", { body: { app_name: "web" }, headers })),
+    );
+    assert.deepEqual([...new Set(answers.map((answer) => answer.status))], [201]);
+    assert.equal(new Set(answers.map((answer) => answer.body.id)).size, 1);
+    assert.equal(answers.filter((answer) => answer.headers["idempotent-replayed"] !== "true").length, 1);
+    assert.equal((await ask("GET /v1/apps")).body.total_apps, 1);
+  });
+
+  test("a created token is given again to the same caller, and to nobody else", async (t) => {
+    const { ask } = await testPlatform(t);
+    const headers = { "idempotency-key": "k" };
+    const first = await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers });
+    const again = await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers });
+    assert.equal(first.body.token, again.body.token);
+    const other: string = first.body.token;
+    assert.equal(
+      (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers, token: other })).status,
+      403,
+    );
+  });
+
+  test("the same key with another body is refused; a refused request leaves its key free", async (t) => {
+    const { ask } = await testPlatform(t);
+    const headers = { "idempotency-key": "k" };
+    assert.equal((await ask("POST /v1/apps", { body: { app_name: "Bad Name" }, headers })).status, 422);
+    assert.equal((await ask("POST /v1/apps", { body: { app_name: "web" }, headers })).status, 201);
+    const mismatch = await ask("POST /v1/apps", { body: { app_name: "api" }, headers });
+    assert.deepEqual([mismatch.status, mismatch.body.status], [422, "idempotency_mismatch"]);
+    assert.equal(
+      (await ask("POST /v1/apps", { body: { app_name: "x" }, headers: { "idempotency-key": "bad key" } })).status,
+      400,
+    );
+  });
+
+  test("a run that died in the middle is run again with the same ids, by its own process at once", async () => {
+    const database = inlineSqlite();
+    await migrate(database);
+    const parts = { store: sqlIdempotencyStore(database), box: new Box(randomBytes(32)), clock: systemClock };
+    const request = { caller: "c", method: "POST", path: "/", key: "k", body: "{}" };
+    const made: string[] = [];
+    const dying = new Idempotency({ ...parts, runner: "node1" });
+    await assert.rejects(
+      dying.once(request, async (ids) => {
+        made.push(ids.short());
+        throw new Error("killed here: the effect is there, the answer is not");
+      }),
+    );
+    const other = new Idempotency({ ...parts, runner: "node2" });
+    await assert.rejects(
+      other.once(request, async () => ({ status: 200, body: "" })),
+      { code: "idempotency_in_progress" },
+    );
+    const restarted = new Idempotency({ ...parts, runner: "node1" });
+    const result = await restarted.once(request, async (ids) => {
+      made.push(ids.short());
+      return { status: 201, body: "{}" };
+    });
+    assert.deepEqual(result, { status: 201, body: "{}", repeated: false });
+    assert.equal(made[0], made[1]);
+    assert.equal((await other.once(request, async () => ({ status: 500, body: "" }))).repeated, true);
+    await database.close();
+  });
+});

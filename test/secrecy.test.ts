@@ -1,0 +1,52 @@
+/** Secrets are encrypted at rest and told to nobody: a canary in every secret, and a search for it everywhere (A6). */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { testPlatform } from "./platform.ts";
+
+suite("secrecy", () => {
+  test("no secret, token or key is readable in the data dir, except in the two files that hold them", async (t) => {
+    const platform = await testPlatform(t, { HANGAR_LOG_LEVEL: "debug" });
+    const { ask, data_dir, token } = platform;
+    const canary = "canary-5e1f0c9a";
+    await ask("POST /v1/apps", { body: { app_name: "web" } });
+    await ask("POST /v1/apps/web/secrets", { body: { values: { A: canary } }, headers: { "idempotency-key": canary } });
+    await ask(`GET /v1/apps?org_slug=personal&x=${canary}`);
+    await ask("POST /v1/apps", { body: `{"app_name":"${canary}"` });
+    const created: string = (
+      await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers: { "idempotency-key": "t" } })
+    ).body.token;
+    await platform.close();
+
+    const key = readFileSync(join(data_dir, "master.key"), "utf8").trim();
+    const needles = {
+      secret: canary,
+      "created token": created,
+      "token's body": created.slice(10, 60),
+      "full-access token": token,
+      "master key": key,
+    };
+    const home: Record<string, string> = { "full-access token": "token", "master key": "master.key" };
+    for (const file of readdirSync(data_dir)) {
+      const content = readFileSync(join(data_dir, file)).toString("latin1");
+      for (const [what, needle] of Object.entries(needles)) {
+        if (home[what] !== file) assert.ok(!content.includes(needle), `${what} is readable in ${file}`);
+      }
+    }
+    for (const file of ["token", "master.key"]) assert.equal(statSync(join(data_dir, file)).mode & 0o777, 0o600, file);
+    assert.equal(statSync(data_dir).mode & 0o777, 0o700);
+  });
+
+  test("a start with another master key is refused by name, and changes nothing", async (t) => {
+    const first = await testPlatform(t);
+    await first.ask("POST /v1/apps", { body: { app_name: "web" } });
+    await first.close();
+    const env = { HANGAR_DATA_DIR: first.data_dir };
+    const wrong = Buffer.alloc(32, 1).toString("base64");
+    await assert.rejects(testPlatform(t, { ...env, HANGAR_MASTER_KEY: wrong }), /master key is not the one/);
+    const again = await testPlatform(t, env);
+    assert.equal(again.token, first.token);
+    assert.equal((await again.ask("GET /v1/apps/web")).status, 200);
+  });
+});

@@ -1,0 +1,88 @@
+/** 20,000 requests made from our own OpenAPI document: no 5xx, none slower than a second, every answer as documented (P8). */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { answerChecker, type Document, generator, type Operation, operations } from "../openapi.ts";
+import { type Answer, type TestPlatform, testPlatform } from "../platform.ts";
+import { random, runs, seed } from "../support.ts";
+
+const SLOW_MS = 1000;
+
+test("a fuzzed request never breaks the platform, and every answer is the documented one", async (t) => {
+  const platform = await testPlatform(t);
+  const next = random(seed(t));
+  const document: Document = JSON.parse((await platform.ask("GET /openapi.json")).text);
+  const all = operations(document);
+  const check = answerChecker(document);
+  const tokens = await makeTokens(platform);
+  const wrong: string[] = [];
+  const seen = new Map<number, number>();
+  const total = runs(20_000);
+  for (let i = 0; i < total; i++) {
+    const operation = all[Math.floor(next() * all.length)] as Operation;
+    const request = compose(operation, next, tokens);
+    const started = performance.now();
+    const answer = await send(platform, request);
+    const took = performance.now() - started;
+    seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1);
+    const fault = faultOf(operation, answer, took, check);
+    if (fault) wrong.push(`${request.target} ${JSON.stringify(request.body)?.slice(0, 200)}: ${fault}`);
+    if (wrong.length > 5) break;
+  }
+  assert.deepEqual(wrong, []);
+  t.diagnostic(
+    `${total} requests over ${all.length} operations: ${[...seen]
+      .sort(([a], [b]) => a - b)
+      .map(([status, n]) => `${status}×${n}`)
+      .join(" ")}`,
+  );
+  for (const status of [200, 201, 400, 401, 403, 404, 422]) assert.ok(seen.get(status), `the fuzz reached ${status}`);
+});
+
+interface Composed {
+  target: string;
+  body: unknown;
+  token: string | null;
+  headers: Record<string, string>;
+}
+
+async function makeTokens({ ask, token }: TestPlatform): Promise<(string | null)[]> {
+  await ask("POST /v1/orgs", { body: { name: "acme" } });
+  await ask("POST /v1/apps", { body: { app_name: "web" } });
+  const make = async (kind: string): Promise<string> =>
+    (await ask("POST /v1/orgs/personal/tokens", { body: { kind } })).body.token;
+  return [token, token, token, token, await make("org"), await make("readonly"), null, "hm1_garbage"];
+}
+
+function compose(operation: Operation, next: () => number, tokens: (string | null)[]): Composed {
+  const { value, name } = generator(next);
+  const path = operation.path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(name()));
+  const query = new URLSearchParams();
+  for (const parameter of operation.parameters) {
+    if (parameter.in === "query" && next() < 0.5) query.append(parameter.name, String(value(parameter.schema)));
+  }
+  const schema = operation.requestBody?.content?.["application/json"]?.schema;
+  const key = operation.method === "POST" && next() < 0.2 ? { "idempotency-key": `k${Math.floor(next() * 20)}` } : {};
+  return {
+    target: `${operation.method} ${path}${query.size > 0 ? `?${query.toString()}` : ""}`,
+    body: schema && next() < 0.97 ? value(schema) : undefined,
+    token: tokens[Math.floor(next() * tokens.length)] ?? null,
+    headers: key as Record<string, string>,
+  };
+}
+
+async function send(platform: TestPlatform, { target, body, token, headers }: Composed): Promise<Answer> {
+  const payload = body === undefined ? {} : { body: JSON.stringify(body) };
+  return await platform.ask(target, { token, headers, ...payload });
+}
+
+function faultOf(
+  operation: Operation,
+  answer: Answer,
+  took: number,
+  check: ReturnType<typeof answerChecker>,
+): string | undefined {
+  if (answer.status >= 500) return `${answer.status} ${answer.text}`;
+  if (took > SLOW_MS) return `took ${Math.round(took)} ms`;
+  if (!answer.headers["svc-request-id"]) return "has no svc-request-id";
+  return check(operation, answer.status, answer.text);
+}

@@ -1,0 +1,114 @@
+/** Every command of `hangar`, in a real process against a real platform. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { VERBS } from "../../src/cli/verbs.ts";
+import { testPlatform } from "../platform.ts";
+import { shell, tempDir } from "../support.ts";
+
+const root = join(import.meta.dirname, "../..");
+const HANGAR = `hangar() { "${process.execPath}" "${join(root, "bin/hangar.mjs")}" "$@"; }`;
+
+async function start(t: Parameters<typeof testPlatform>[0]) {
+  const platform = await testPlatform(t);
+  const cwd = tempDir(t);
+  const run = (line: string, env: Record<string, string> = {}) =>
+    shell(`${HANGAR}\n${line}`, { cwd, HOME: cwd, HANGAR_DATA_DIR: platform.data_dir, ...env });
+  return { platform, run };
+}
+
+suite("hangar", () => {
+  test("every example of every command works", async (t) => {
+    const { platform, run } = await start(t);
+    const { token, id } = (await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body;
+    const env = { TOKEN: token, TOKEN_ID: id };
+    // In an order in which each finds what it needs: made before shown, shown before deleted, files apart.
+    const last = (words: string): number => ["revoke", "unset", "delete"].findIndex((verb) => words.endsWith(verb)) + 1;
+    const verbs = VERBS.filter(({ words }) => words !== "up").toSorted(
+      (a, b) => last(a.words) - last(b.words) || creates(b.words) - creates(a.words),
+    );
+    await run("mkdir -p ~/.local/share/bash-completion/completions");
+    const wrong: string[] = [];
+    for (const { words, examples } of verbs) {
+      for (const example of examples) {
+        const { status, stdout, stderr } = await run(`set -e; ${example}`, env);
+        if (status !== 0 && !(words === "tokens inspect" && status === 1))
+          wrong.push(`${example}: ${status} ${stdout} ${stderr}`);
+      }
+    }
+    assert.deepEqual(wrong, []);
+  });
+
+  test("--json is JSON and nothing else, for answers and for errors", async (t) => {
+    const { run } = await start(t);
+    const commands = [
+      "orgs list",
+      "apps create web",
+      "apps list",
+      "apps show web",
+      "secrets list -a web",
+      "tokens list",
+      "auth whoami",
+      "auth token",
+      "doctor",
+      "completion bash",
+    ];
+    for (const command of commands) {
+      const { stdout } = await run(`hangar ${command} --json`);
+      assert.doesNotThrow(() => JSON.parse(stdout) as unknown, `${command}: ${stdout}`);
+    }
+    const failed = await run("hangar apps show nowhere --json");
+    assert.equal((JSON.parse(failed.stdout) as { status: string }).status, "not_found");
+    assert.equal((await run("hangar --json apps list")).stdout.trimStart()[0], "[");
+  });
+
+  test("exit codes say what kind of failure it was", async (t) => {
+    const { platform, run } = await start(t);
+    const token: string = (await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly" } })).body
+      .token;
+    const cases: [string, number, RegExp][] = [
+      ["hangar apps show nowhere", 4, /Could not find App/],
+      ["hangar apps create Bad_Name", 2, /lower-case letters/],
+      ["hangar apps creat web", 2, /Did you mean create/],
+      ["hangar aps list", 2, /Did you mean apps/],
+      ["hangar apps list --ogr x", 2, /Did you mean --org/],
+      ["hangar tokens create wide", 2, /org or readonly/],
+      [`hangar apps create x --token ${token}`, 3, /caveat org: the token allows read/],
+      ["hangar apps list --token nonsense", 3, /not a token of this platform/],
+      ["hangar apps list --url http://127.0.0.1:1", 1, /no answer from/],
+      ["hangar secrets set -a web NOVALUE", 2, /not NAME=VALUE/],
+    ];
+    for (const [command, code, text] of cases) {
+      const { status, stderr } = await run(command);
+      assert.equal(status, code, `${command}: ${stderr}`);
+      assert.match(stderr, text, command);
+    }
+    assert.equal((await run("hangar --help")).status, 0);
+    assert.match((await run("hangar apps create --help")).stdout, /^Examples:\n {2}hangar apps create web/);
+  });
+
+  test("a secret is read from stdin, and appears nowhere", async (t) => {
+    const { platform, run } = await start(t);
+    await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
+    const { status, stdout, stderr } = await run("echo canary-77 | hangar secrets set -a web KEY=- ");
+    assert.equal(status, 0, stderr);
+    assert.doesNotMatch(stdout + stderr, /canary/);
+    const shown = await run("hangar apps list --show-request");
+    assert.match(shown.stderr, /curl -X GET -H "Authorization: Bearer \$\(hangar auth token\)"/);
+    assert.doesNotMatch(shown.stderr, new RegExp(platform.token));
+  });
+
+  test("completion knows nouns, verbs, options and live names", async (t) => {
+    const { platform, run } = await start(t);
+    for (const app_name of ["web", "worker"]) await platform.ask("POST /v1/apps", { body: { app_name } });
+    const complete = async (...words: string[]): Promise<string[]> =>
+      (await run(`hangar __complete -- ${words.map((w) => `'${w}'`).join(" ")}`)).stdout.trim().split("\n");
+    assert.deepEqual(await complete("ap"), ["apps"]);
+    assert.deepEqual(await complete("apps", ""), ["create", "delete", "list", "show"]);
+    assert.deepEqual(await complete("apps", "show", "w"), ["web", "worker"]);
+    assert.ok((await complete("tokens", "create", "--n")).includes("--name"));
+    assert.deepEqual(await complete("orgs", "show", ""), ["personal"]);
+  });
+});
+
+const creates = (words: string): number => Number(words.endsWith("create"));

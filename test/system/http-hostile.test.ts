@@ -1,0 +1,78 @@
+/** Clients that drip, and clients that flood: nobody else may notice (P2, P3). */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { suite, test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
+import { tempDir } from "../support.ts";
+import { type Daemon, startDaemon } from "./daemon.ts";
+
+const DRIPPING = 2000;
+const UPLOADS = 200;
+const MIB = 1024 * 1024;
+
+function open({ base_url }: Daemon): Socket {
+  const { hostname, port } = new URL(base_url);
+  return connect(Number(port), hostname).on("error", () => {});
+}
+
+const residentBytes = ({ child }: Daemon): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) * 1024;
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
+
+suite("hostile clients", () => {
+  test(`${DRIPPING} connections that never finish their headers are closed in time, and an honest client is served`, async (t) => {
+    const daemon = await startDaemon(t, tempDir(t));
+    const honest = () => fetch(`${daemon.base_url}/healthz`).then((response) => response.text());
+    await honest();
+    const started = performance.now();
+    const drips = Array.from({ length: DRIPPING }, () => open(daemon));
+    const closed = Promise.all(drips.map((socket) => once(socket.resume(), "close")));
+    for (const socket of drips) socket.write("GET /healthz HTTP/1.1\r\nHost: h\r\nX-Drip: ");
+    const drip = setInterval(() => {
+      for (const socket of drips) if (socket.writable) socket.write("a");
+    }, 500);
+    t.after(() => clearInterval(drip));
+    const waits: number[] = [];
+    let all = false;
+    void closed.then(() => {
+      all = true;
+    });
+    while (!all) waits.push(await timed(honest));
+    const took = performance.now() - started;
+    waits.sort((a, b) => a - b);
+    t.diagnostic(
+      `all closed after ${Math.round(took)} ms; honest client p50 ${waits[waits.length >> 1]?.toFixed(1)} ms, max ${waits.at(-1)?.toFixed(0)} ms of ${waits.length}`,
+    );
+    assert.ok(took < LIMITS.headers_timeout_ms + 5000, `closed after ${took} ms`);
+    assert.ok((waits.at(-1) ?? 0) < 3000);
+  });
+
+  test(`${UPLOADS} announced uploads of 1 GiB are refused at once and cost no memory`, async (t) => {
+    const daemon = await startDaemon(t, tempDir(t));
+    await fetch(`${daemon.base_url}/healthz`);
+    const before = residentBytes(daemon);
+    const answers = await Promise.all(
+      Array.from({ length: UPLOADS }, async () => {
+        const socket = open(daemon);
+        socket.write(
+          `POST /v1/apps HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${daemon.token}\r\nContent-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n`,
+        );
+        socket.write(Buffer.alloc(64 * 1024, 32));
+        const [first] = (await once(socket, "data")) as [Buffer];
+        socket.destroy();
+        return first.toString().split(" ")[1];
+      }),
+    );
+    assert.deepEqual([...new Set(answers)], ["413"]);
+    const grown = (residentBytes(daemon) - before) / MIB;
+    t.diagnostic(`resident memory grew by ${grown.toFixed(1)} MiB`);
+    assert.ok(grown < 64, `grew by ${grown} MiB`);
+  });
+});

@@ -1,0 +1,193 @@
+/** T2: bad bytes cost only themselves. And a full disk, which costs nothing at all. */
+import assert from "node:assert/strict";
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import {
+  contents,
+  HandClock,
+  HOUR,
+  labelsOf,
+  NOON,
+  openPartition,
+  put,
+  type Sample,
+} from "../../src/metrics/tsdb/fixtures.ts";
+import { random, seed, tempDir } from "../support.ts";
+import { openDisk, whyNoDisk } from "./metrics-disk.ts";
+
+const FLIPS = process.env["HANGAR_PROVE"] === "1" ? 2000 : 150;
+/** Enough for several frames in a block. */
+const SERIES = 150;
+
+type Contents = Map<string, [number, string][]>;
+
+const series = Array.from({ length: SERIES }, (_, k) => labelsOf({ __name__: "m", app: `a${k % 5}`, k: String(k) }));
+
+function roundTime(n: number): number {
+  return NOON - 5 * HOUR + n * 60_000;
+}
+
+/** A round: one sample of each series. Values that do not compress to nothing. */
+function round(n: number): Sample[] {
+  return series.map((labels, k) => [labels, roundTime(n), Math.round(Math.sin(n * k + k) * 1e6) / 100]);
+}
+
+/** Two blocks of 60 and 120 rounds, and a log with 120 more in several segments. */
+async function writeSome(dir: string): Promise<Contents> {
+  const clock = new HandClock();
+  let db = openPartition(dir, clock);
+  for (let n = 0; n < 250; n++) put(db, round(n));
+  await db.maintain();
+  assert.equal(db.blocks.length, 2);
+  await db.close();
+  db = openPartition(dir, clock);
+  for (let n = 250; n < 300; n++) put(db, round(n));
+  const all = contents(db.source);
+  await db.close();
+  return all;
+}
+
+interface Damage {
+  what: string;
+  kind: "wal" | "block";
+  /** The most samples that may be missing. */
+  most: number;
+}
+
+/** Flips a bit somewhere, or cuts a file somewhere. */
+function damage(dir: string, roll: () => number): Damage {
+  const files = readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+  const file = files[Math.floor(roll() * files.length)] ?? "";
+  const bytes = readFileSync(file);
+  const at = Math.floor(roll() * bytes.length);
+  const most = file.endsWith(".wal") ? recordsFrom(bytes, at) * SERIES : 120 * SERIES;
+  const cut = roll() < 0.2;
+  if (!cut) bytes[at] = (bytes[at] ?? 0) ^ (1 << Math.floor(roll() * 8));
+  writeFileSync(file, cut ? bytes.subarray(0, at) : bytes);
+  const what = `${cut ? "cut" : "flip"} at ${at} of ${file.slice(dir.length)}`;
+  return { what, kind: file.endsWith(".wal") ? "wal" : "block", most };
+}
+
+/** Records of a log segment that do not lie completely before `at`. */
+function recordsFrom(bytes: Buffer, at: number): number {
+  let records = 0;
+  for (let start = 8; start + 8 <= bytes.length; start += 8 + bytes.readUInt32LE(start)) {
+    if (start + 8 + bytes.readUInt32LE(start) > at) records++;
+  }
+  return records;
+}
+
+/** Samples that are there; every one of them must be what was written. */
+function countRight(left: Contents, all: Contents, what: string): number {
+  let right = 0;
+  for (const [labels, rows] of left) {
+    const expected = new Map(all.get(labels));
+    for (const [time, bits] of rows) {
+      assert.equal(bits, expected.get(time), `${what}: ${labels} at ${time} is not what was written`);
+      right++;
+    }
+  }
+  return right;
+}
+
+/** Opens a damaged folder, twice, and looks; answers how much is missing, 1 for everything. */
+async function inspect(dir: string, all: Contents, { what, kind, most }: Damage): Promise<number> {
+  const total = countRight(all, all, what);
+  const db = openPartition(dir, new HandClock());
+  const left = contents(db.source);
+  await db.maintain();
+  assert.deepEqual(contents(db.source), left, `${what}: mending changed what is readable`);
+  const missing = total - countRight(left, all, what);
+  assert.ok(missing <= most, `${what}: ${missing} samples are missing, at most ${most} may`);
+  // A log cut short is what a crash leaves. A block that lost anything is kept as it was found.
+  if (missing > 0 && kind === "block") {
+    assert.equal(readdirSync(join(dir, "quarantine")).length, 1, `${what}: nothing in quarantine`);
+  }
+  put(db, round(300));
+  await db.close();
+  const again = openPartition(dir, new HandClock());
+  // More may be there than before: without the bad block, the log is believed again.
+  const right = countRight(contents(again.source, undefined, -8.64e15, roundTime(299)), all, what);
+  assert.ok(right >= total - missing, `${what}: ${right} after reopening`);
+  assert.equal(contents(again.source, undefined, roundTime(300)).size, SERIES, `${what}: it goes on`);
+  await again.close();
+  return missing / total;
+}
+
+suite("metrics on a bad disk", () => {
+  test(`${FLIPS} flipped or cut files: the rest is right, and the bad file is kept`, {
+    timeout: 900_000,
+  }, async (t) => {
+    const roll = random(seed(t));
+    const master = tempDir(t);
+    const all = await writeSome(master);
+    const work = join(tempDir(t), "work");
+    const worst = { wal: 0, block: 0 };
+    for (let run = 0; run < FLIPS; run++) {
+      rmSync(work, { recursive: true, force: true });
+      cpSync(master, work, { recursive: true });
+      const damaged = damage(work, roll);
+      worst[damaged.kind] = Math.max(worst[damaged.kind], await inspect(work, all, damaged));
+    }
+    t.diagnostic(`worst loss: log ${(worst.wal * 100).toFixed(1)} %, block ${(worst.block * 100).toFixed(1)} %`);
+  });
+
+  test("a full disk: clean refusals, reads go on, and it recovers without a restart", async (t) => {
+    const why = whyNoDisk();
+    if (why !== undefined) return t.skip(why);
+    const disk = openDisk(t, 12);
+    const dir = join(disk.dir, "org");
+    const clock = new HandClock();
+    let db = openPartition(dir, clock);
+    let n = 0;
+    for (; n < 20; n++) put(db, round(n));
+    fill(join(disk.dir, "filler"));
+    let refused = 0;
+    for (let tries = 0; tries < 2000 && refused < 50; tries++) {
+      try {
+        put(db, round(n));
+        n++;
+      } catch (thrown) {
+        assert.ok(
+          thrown instanceof Error && thrown.name === "StorageError" && "full" in thrown && thrown.full,
+          String(thrown),
+        );
+        refused++;
+      }
+    }
+    assert.equal(refused, 50);
+    const held = contents(db.source);
+    assert.equal([...held.values()][0]?.length, n);
+    await assert.rejects(db.compact(), { name: "StorageError", full: true });
+    assert.deepEqual(contents(db.source), held, "a block that could not be written changes nothing");
+
+    rmSync(join(disk.dir, "filler"));
+    for (let more = 0; more < 100; more++) put(db, round(n++));
+    await db.flush();
+    await db.compact();
+    assert.equal([...contents(db.source).values()][0]?.length, n);
+    await db.close();
+    db = openPartition(dir, clock);
+    const rows = contents(db.source);
+    assert.equal(rows.size, SERIES);
+    for (const row of rows.values()) assert.equal(row.length, n);
+    await db.close();
+    return undefined;
+  });
+});
+
+/** Writes until nothing more goes in, in ever smaller pieces. */
+function fill(path: string): void {
+  for (let size = 1 << 20; size >= 512; ) {
+    try {
+      writeFileSync(path, Buffer.alloc(size, 1), { flag: "a" });
+    } catch {
+      size >>= 1;
+    }
+  }
+  assert.ok(statSync(path).size > 0);
+}

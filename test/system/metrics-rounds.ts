@@ -1,0 +1,77 @@
+/** What the crash tests write, and how they look at what is left of it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Labels } from "../../src/metrics/source.ts";
+import { contents, HandClock, labelsOf, openPartition } from "../../src/metrics/tsdb/fixtures.ts";
+
+export const SERIES = 20;
+const START_MS = Date.UTC(2026, 0, 1);
+
+export function roundTime(round: number): number {
+  return START_MS + round * 60_000;
+}
+
+export function seriesOf(k: number): Labels {
+  return labelsOf({ __name__: "rounds", app: "crash", k: String(k) });
+}
+
+export interface Writer {
+  readonly child: ChildProcess;
+  /** The newest round it said was appended, and the newest it said was on the disk; -1 for none. */
+  readonly said: { appended: number; flushed: number };
+  /** Resolves when it has said that something is on the disk, or has ended. */
+  readonly begun: Promise<void>;
+  /** Kills it and waits until it is gone. */
+  kill(): Promise<void>;
+}
+
+export function startWriter(dir: string, first: number, mode: "sync" | "nosync"): Writer {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "metrics-writer.ts"), dir, String(first), mode], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const said = { appended: -1, flushed: -1 };
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const begun = new Promise<void>((resolve) => {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const [kind, round] = line.split(" ");
+      if (kind === "A") said.appended = Number(round);
+      else said.flushed = Number(round);
+      if (said.flushed >= 0) resolve();
+    });
+    void exited.then(resolve);
+  });
+  const kill = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await exited;
+  };
+  return { child, said, begun, kill };
+}
+
+/** How many rounds are there, complete and right from the first on; anything odd is told. */
+export async function roundsLeft(
+  dir: string,
+  now_ms: number,
+): Promise<{ rounds: number; odd: string[]; blocks: number }> {
+  const partition = openPartition(dir, new HandClock(now_ms), { retention_ms: 1e12 });
+  const counts = new Map<number, number>();
+  const odd: string[] = [];
+  for (const [labels, rows] of contents(partition.source)) {
+    for (const [time, bits] of rows) {
+      const round = (time - roundTime(0)) / 60_000;
+      counts.set(round, (counts.get(round) ?? 0) + 1);
+      if (bits !== bitsOfRound(round)) odd.push(`${labels} at round ${round}`);
+    }
+  }
+  let rounds = 0;
+  while (counts.get(rounds) === SERIES) rounds++;
+  if (counts.size !== rounds) odd.push(`${counts.size} rounds, but only the first ${rounds} are complete`);
+  const { length: blocks } = partition.blocks;
+  await partition.close();
+  return { rounds, odd, blocks };
+}
+
+function bitsOfRound(round: number): string {
+  const words = new Uint32Array(Float64Array.of(round).buffer);
+  return `${(words[1] ?? 0).toString(16)}:${(words[0] ?? 0).toString(16)}`;
+}

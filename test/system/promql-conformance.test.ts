@@ -1,0 +1,20 @@
+/** Every core case of the shared conformance data passes, replays included. */
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { runConformance } from "../promql/conformance.ts";
+
+const dir = process.env["HANGAR_CONFORMANCE"] ?? join(import.meta.dirname, "../../../shared/conformance");
+
+test("the conformance cases pass", (t) => {
+  if (!existsSync(dir)) {
+    t.skip(`no conformance data at ${dir}; set HANGAR_CONFORMANCE to its folder`);
+    return;
+  }
+  const verdicts = runConformance(dir);
+  assert.ok(verdicts.length > 0, "cases were found");
+  const failed = verdicts.filter(({ core, wrong }) => core && wrong !== undefined);
+  assert.deepEqual(failed, []);
+  t.diagnostic(`${verdicts.filter(({ core }) => core).length} core cases`);
+});
