@@ -6,12 +6,13 @@
  *   main.ts backup FILE [settings]          a consistent copy, while the platform runs or not
  *   main.ts restore FILE [settings]         fill an empty data dir or database from a copy
  */
+import { flushCompileCache } from "node:module";
 import { relative } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { readSettings, type Settings, SettingsError } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
 import { runBackup, runRestore } from "./maintenance.ts";
-import { type Platform, startPlatform } from "./platform.ts";
+import type { Platform } from "./platform.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -31,6 +32,8 @@ async function run(): Promise<void> {
 
 async function serve(settings: Settings): Promise<void> {
   for (const warning of settings.warnings) say(`warning: ${warning}`);
+  // Loaded here, because a backup needs none of it.
+  const { startPlatform } = await import("./platform.ts");
   const platform = await startPlatform(settings, { onBroken: stopBroken });
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {
@@ -46,6 +49,8 @@ async function serve(settings: Settings): Promise<void> {
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
   say(banner(platform));
+  // Otherwise written at the end of the process, which is never reached when it is killed.
+  flushCompileCache();
 }
 
 function banner(platform: Platform): string {

@@ -1,11 +1,14 @@
 import { join } from "node:path";
 import type { Settings } from "#core/settings.ts";
 import type { Database } from "./database.ts";
-import { openPostgres } from "./postgres/database.ts";
 import { openSqlite } from "./sqlite/database.ts";
 
 /** The database the settings name. `onBroken` is called once when it can no longer be trusted. */
 export async function openDatabase(settings: Settings, onBroken: (error: Error) => void = () => {}): Promise<Database> {
-  if (settings.database_url) return await openPostgres(settings.database_url);
+  if (settings.database_url) {
+    // Loaded when it is used: the driver takes 8 MB, and most installations have no PostgreSQL.
+    const { openPostgres } = await import("./postgres/database.ts");
+    return await openPostgres(settings.database_url);
+  }
   return await openSqlite(join(settings.data_dir, "hangar.db"), { onBroken });
 }

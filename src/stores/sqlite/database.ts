@@ -1,16 +1,27 @@
 import type { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { assert } from "#core/assert.ts";
+import { assert, messageOf } from "#core/assert.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Database, Outcome, Step, Value } from "../database.ts";
 import { Statements, storageTrouble } from "./commit.ts";
 import { openConnection, type Synchronous } from "./open.ts";
-import type { WriteAnswer, WriteRequest, WriterData } from "./writer.ts";
+import type { Trouble, WriteAnswer, WriteRequest, WriterData } from "./writer.ts";
 
 interface Waiting {
   resolve(outcome: Outcome): void;
   reject(error: Error): void;
+}
+
+interface Reader {
+  db: DatabaseSync;
+  statements: Statements;
+}
+
+function openReader(file: string): Reader {
+  const db = openConnection(file);
+  db.exec("PRAGMA query_only = ON");
+  return { db, statements: new Statements(db) };
 }
 
 /** SQLite in WAL mode: reads on this thread, writes in groups on another. */
@@ -31,7 +42,7 @@ class SqliteDatabase implements Database {
   readonly #worker: Worker;
   readonly #onBroken: (error: Error) => void;
   readonly #waiting = new Map<number, Waiting>();
-  #reader: { db: DatabaseSync; statements: Statements } | undefined;
+  #reader: Reader | undefined;
   #lastId = 0;
   /** Why no write is accepted any more. */
   #ended: Error | undefined;
@@ -53,16 +64,16 @@ class SqliteDatabase implements Database {
   }
 
   async read<Row>(sql: string, args: readonly Value[] = []): Promise<Row[]> {
-    if (!this.#reader) {
-      const db = openConnection(this.#file);
-      db.exec("PRAGMA query_only = ON");
-      this.#reader = { db, statements: new Statements(db) };
-    }
     try {
+      this.#reader ??= openReader(this.#file);
       return this.#reader.statements.get(sql).all(...args) as Row[];
-    } catch (cause) {
-      if (storageTrouble(cause)) fail("storage_failed", "the store cannot be read", { cause });
-      throw cause;
+    } catch (thrown) {
+      const trouble = storageTrouble(thrown);
+      if (!trouble) throw thrown;
+      const error = troubleError(trouble, messageOf(thrown));
+      // A disk that cannot be read is not written to either.
+      if (trouble === "broken") this.#break(error);
+      throw error;
     }
   }
 
@@ -106,6 +117,7 @@ class SqliteDatabase implements Database {
 
   #settle({ id, outcome, trouble, message }: WriteAnswer): void {
     const waiting = this.#waiting.get(id);
+    if (!waiting && this.#ended) return; // Was told so when the store broke.
     assert(waiting, `write ${id} is waited for`);
     this.#waiting.delete(id);
     if (outcome) {
@@ -127,7 +139,7 @@ class SqliteDatabase implements Database {
   }
 }
 
-function troubleError(trouble: NonNullable<WriteAnswer["trouble"]>, message: string): Error {
+function troubleError(trouble: Trouble, message: string): Error {
   switch (trouble) {
     case "bug":
       return new Error(`the store refused a statement: ${message}`);

@@ -14,10 +14,12 @@ export interface WriteRequest {
   steps: readonly Step[];
 }
 
+export type Trouble = "full" | "broken" | "bug";
+
 export interface WriteAnswer {
   id: number;
   outcome?: Outcome;
-  trouble?: "full" | "broken" | "bug";
+  trouble?: Trouble;
   message?: string;
 }
 
@@ -29,8 +31,11 @@ export interface WriterData {
 function serve(port: MessagePort, { file, synchronous }: WriterData): void {
   const db = openConnection(file, synchronous);
   const statements = new Statements(db);
+  /** Why nothing is written any more: a commit that works after one that failed would prove nothing. */
+  let broken: string | undefined;
 
   const answer = (group: readonly WriteRequest[]): WriteAnswer[] => {
+    if (broken !== undefined) return refuseAll(group, "broken", broken);
     try {
       const verdicts = commitGroup(
         db,
@@ -40,7 +45,8 @@ function serve(port: MessagePort, { file, synchronous }: WriterData): void {
       return group.map(({ id }, index) => toAnswer(id, verdicts[index]));
     } catch (thrown) {
       const trouble = storageTrouble(thrown) ?? "bug";
-      return group.map(({ id }) => ({ id, trouble, message: messageOf(thrown) }));
+      if (trouble === "broken") broken = messageOf(thrown);
+      return refuseAll(group, trouble, messageOf(thrown));
     }
   };
 
@@ -59,6 +65,10 @@ function serve(port: MessagePort, { file, synchronous }: WriterData): void {
     }
   });
   port.postMessage([]); // Ready: the file is open.
+}
+
+function refuseAll(group: readonly WriteRequest[], trouble: Trouble, message: string): WriteAnswer[] {
+  return group.map(({ id }) => ({ id, trouble, message }));
 }
 
 function toAnswer(id: number, verdict: Verdict | undefined): WriteAnswer {

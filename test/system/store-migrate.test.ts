@@ -1,0 +1,79 @@
+/** A migration that is killed, before or after any of its statements, is completed by the next start. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, suite, type TestContext, test } from "node:test";
+import type { Database } from "#stores/database.ts";
+import { MIGRATIONS, migrate } from "#stores/migrations.ts";
+import { openPostgres } from "#stores/postgres/database.ts";
+import { openSqlite } from "#stores/sqlite/database.ts";
+import { postgresMissing, startPostgres } from "../postgres.ts";
+import { tempDir } from "../support.ts";
+import { startProgram } from "./child.ts";
+
+const STATEMENTS = MIGRATIONS.reduce((sum, { statements }) => sum + statements.length, 0);
+
+interface Subject {
+  /** Where a new, empty database is. */
+  place(): Promise<string>;
+  open(place: string): Promise<Database>;
+  /** Statements that say everything about the tables there are. */
+  describe: readonly string[];
+}
+
+/** What the tables look like after a start that nobody disturbed, or after one that follows a kill. */
+async function migrated(subject: Subject, place: string): Promise<unknown[]> {
+  const database = await subject.open(place);
+  try {
+    await migrate(database);
+    return await Promise.all(subject.describe.map((sql) => database.read(sql)));
+  } finally {
+    await database.close();
+  }
+}
+
+async function killEverywhere(t: TestContext, subject: Subject): Promise<void> {
+  const undisturbed = await migrated(subject, await subject.place());
+  assert.equal((undisturbed.at(-1) as unknown[]).length, MIGRATIONS.length);
+  let killed = 0;
+  for (let ended = false; !ended; ) {
+    const place = await subject.place();
+    const child = startProgram(t, "test/system/store/migrator.ts", [place, String(killed)]);
+    const { code, signal } = await child.ended;
+    ended = code === 0;
+    if (!ended) assert.equal(signal, "SIGKILL", child.complaints);
+    assert.deepEqual(await migrated(subject, place), undisturbed, `killed at point ${killed}`);
+    if (!ended) killed++;
+  }
+  t.diagnostic(`${killed} kills around ${STATEMENTS} statements of ${MIGRATIONS.length} migrations`);
+  assert.ok(killed >= 2 * STATEMENTS, "every statement has a point before and after it");
+}
+
+suite("interrupted migration", () => {
+  let server: ReturnType<typeof startPostgres> | undefined;
+  after(async () => await (await server)?.stop());
+
+  test("SQLite", async (t) => {
+    const dir = tempDir(t);
+    let files = 0;
+    await killEverywhere(t, {
+      place: async () => join(dir, `${++files}.db`),
+      open: (place) => openSqlite(place),
+      describe: ["SELECT type, name, sql FROM sqlite_master ORDER BY type, name", "SELECT * FROM migrations"],
+    });
+  });
+
+  test("PostgreSQL", { skip: postgresMissing() }, async (t) => {
+    server ??= startPostgres();
+    const { database } = await server;
+    await killEverywhere(t, {
+      place: database,
+      open: openPostgres,
+      describe: [
+        `SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns
+         WHERE table_schema = 'public' ORDER BY table_name, ordinal_position`,
+        "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY indexname",
+        "SELECT * FROM migrations",
+      ],
+    });
+  });
+});

@@ -1,0 +1,58 @@
+/**
+ * Migrates a database and kills itself at one statement: `migrator.ts FILE_OR_URL POINT`. Point 2n is right
+ * before the n-th statement, 2n + 1 right after it. Past the last one it ends by itself.
+ */
+import { DatabaseSync } from "node:sqlite";
+import pg from "pg";
+import type { Database } from "#stores/database.ts";
+import { migrate } from "#stores/migrations.ts";
+import { openPostgres } from "#stores/postgres/database.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { openConnection } from "#stores/sqlite/open.ts";
+
+const [where = "", point = "0"] = process.argv.slice(2);
+let passed = 0;
+
+/** One of the points at which the process may end. */
+function here(): void {
+  if (passed++ === Number(point)) process.kill(process.pid, "SIGKILL");
+}
+
+/** Calls through, with a point on either side. */
+function watched<Args extends unknown[], Result>(run: (...args: Args) => Result): (...args: Args) => Result {
+  return (...args) => {
+    here();
+    const result = run(...args);
+    if (!(result instanceof Promise)) here();
+    return result instanceof Promise ? (result.finally(here) as Result) : result;
+  };
+}
+
+class WatchedSqlite extends DatabaseSync {
+  override exec(sql: string): void {
+    watched(() => super.exec(sql))();
+  }
+
+  override prepare(sql: string): ReturnType<DatabaseSync["prepare"]> {
+    const statement = super.prepare(sql);
+    statement.run = watched(statement.run.bind(statement)) as typeof statement.run;
+    statement.all = watched(statement.all.bind(statement)) as typeof statement.all;
+    return statement;
+  }
+}
+
+async function open(): Promise<Database> {
+  if (!where.startsWith("postgres:")) {
+    openConnection(where).close();
+    return inlineSqlite(new WatchedSqlite(where));
+  }
+  const plain = pg.Client.prototype.query as (...args: unknown[]) => unknown;
+  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
+    return watched(plain.bind(this))(...args);
+  } as typeof pg.Client.prototype.query;
+  return await openPostgres(where);
+}
+
+const database = await open();
+await migrate(database);
+await database.close();
