@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { appRoutes } from "#apps/routes.ts";
 import { SecretService } from "#apps/secrets.ts";
 import { AppService } from "#apps/service.ts";
+import type { AppStore } from "#apps/store.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
@@ -17,20 +18,28 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
+import { simDriver } from "#drivers/runtime/sim/driver.ts";
+import { hostRoutes } from "#hosts/routes.ts";
+import { HostService } from "#hosts/service.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
+import { MachineRoom } from "#machines/room.ts";
+import { machineRoutes } from "#machines/routes.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
 import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
+import { sqlMachineStore } from "#stores/sql/machines.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -71,9 +80,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     const appStore = sqlAppStore(database);
     const tokens = new TokenService({ store: authStore, box, clock });
     const orgs = new OrgService({ store: authStore, clock });
-    // Machines and volumes do not exist yet, so no app holds any.
-    const apps = new AppService({ store: appStore, clock, occupancy: async () => ({ machines: 0, volumes: 0 }) });
     const secrets = new SecretService({ store: appStore, box, clock });
+    const { hosts, room, apps } = await openMachines(database, settings, { clock, log, secrets, appStore });
     const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
     const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
@@ -88,7 +96,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
         () => rows,
       ),
       ...authRoutes({ orgs, tokens, store: authStore, clock }),
+      ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
       ...appRoutes({ apps, secrets, orgs }),
+      ...machineRoutes(room.routeParts(apps)),
       ...metricsRoutes(),
     ];
     const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
@@ -98,6 +108,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     const token_file = dir.file("token");
     await ensureToken(tokens, token_file, clock);
 
+    await room.start();
     const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
     facts.base_url ||= `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
     void sweep(idempotency, clock, log, stopping.signal);
@@ -114,6 +125,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
       async close() {
         stopping.abort();
         await server.close();
+        await room.close();
         await database.close();
         log.info({}, "stopped");
         log.close();
@@ -125,6 +137,39 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     dir.release();
     throw thrown;
   }
+}
+
+interface MachineNeeds {
+  clock: Clock;
+  log: Log;
+  secrets: SecretService;
+  appStore: AppStore;
+}
+
+/** Apps, hosts and machines: what runs, and where. Nothing happens before the room is started. */
+async function openMachines(
+  database: Database,
+  settings: Settings,
+  { clock, log, secrets, appStore }: MachineNeeds,
+): Promise<{ hosts: HostService; room: MachineRoom; apps: AppService }> {
+  const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
+  await hosts.start();
+  const room = new MachineRoom({
+    store: sqlMachineStore(database),
+    hosts,
+    // Nothing of it outlives this process, so what was running is taken back by what its handle tells.
+    driver: simDriver({ clock, adopt: true }),
+    clock,
+    log,
+    secrets: (app_id) => secrets.reveal(app_id),
+  });
+  const apps = new AppService({
+    store: appStore,
+    clock,
+    occupancy: async (app_id) => ({ machines: await room.machines.count(app_id), volumes: 0 }),
+    clear: (app_id) => room.clear(app_id),
+  });
+  return { hosts, room, apps };
 }
 
 function databaseWords({ database_url, data_dir }: Settings): string {

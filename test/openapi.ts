@@ -85,19 +85,7 @@ const ODD: readonly unknown[] = [
   { a: { b: 1 } },
   "x".repeat(3000),
 ];
-const NAMES = [
-  "personal",
-  "web",
-  "acme",
-  "KEY",
-  "nowhere",
-  "a b",
-  "%2e%2e",
-  "ü",
-  "x".repeat(300),
-  ":",
-  "__proto__",
-];
+const NAMES = ["personal", "web", "acme", "KEY", "nowhere", "a b", "%2e%2e", "ü", "x".repeat(300), ":", "__proto__"];
 
 /** Values that fit a schema most of the time, and sometimes do not. */
 export function generator(random: () => number): { value(schema: JsonSchema): unknown; name(): string } {

@@ -1,11 +1,13 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
 import type { Recorded } from "./idempotency.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
+import { type StreamItem, sendStream } from "./stream.ts";
 import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
@@ -16,7 +18,7 @@ const NOBODY: Caller = { token_id: "", name: "nobody" };
  * One request through one row: who is it, what does it say, may it, then the row's own work. In this order, so
  * that a stranger learns nothing about the API's insides, and a caller all that is wrong at once.
  */
-export function handler(row: Row, parts: ServerParts): Handler {
+export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Handler {
   const random = randomIds(parts.clock);
   return async (request, reply) => {
     const open = row.access === "open";
@@ -24,16 +26,42 @@ export function handler(row: Row, parts: ServerParts): Handler {
     if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
     const input = readInput(row, request, reply);
     const admitted = row.access === "open" ? {} : await parts.guard.admit(caller, row.access, targetOf(input));
-    const work = (ids: Ids): Promise<Recorded> => run(row, callOf(request, reply, input, { ...admitted, caller, ids }));
+    const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending });
+    const work = (ids: Ids): Promise<Recorded> => run(row, call(ids));
+    if (row.stream && wantsStream(request)) return await startStream(row.stream(call(random)), reply, parts, ending);
 
     const key = request.headers["idempotency-key"];
     if (row.method !== "POST" || typeof key !== "string" || open) return send(row, reply, await work(random));
-    const { method, url, hangar } = request;
-    const repeatable = { caller: caller.token_id, method, path: url, key, body: hangar.rawBody };
-    const { repeated, ...recorded } = await parts.idempotency.once(repeatable, work);
-    if (repeated) reply.header("idempotent-replayed", "true");
-    return send(row, reply, recorded);
+    return send(row, reply, await once(parts, request, reply, { caller: caller.token_id, key }, work));
   };
+}
+
+/** The same request with the same key gets the first one's answer. */
+async function once(
+  { idempotency }: ServerParts,
+  { method, url, hangar }: FastifyRequest,
+  reply: FastifyReply,
+  who: { caller: string; key: string },
+  work: (ids: Ids) => Promise<Recorded>,
+): Promise<Recorded> {
+  const { repeated, ...recorded } = await idempotency.once({ ...who, method, path: url, body: hangar.rawBody }, work);
+  if (repeated) reply.header("idempotent-replayed", "true");
+  return recorded;
+}
+
+const wantsStream = ({ method, headers }: FastifyRequest): boolean =>
+  method !== "HEAD" && !(headers.accept ?? "").includes("application/json");
+
+async function startStream(
+  source: AsyncIterable<readonly StreamItem[]>,
+  reply: FastifyReply,
+  { clock, log }: ServerParts,
+  ending: AbortSignal,
+): Promise<FastifyReply> {
+  await sendStream(reply, source, { clock, signal: goneSignal(reply, ending) }).catch((error: unknown) => {
+    log.warn({ error }, "a stream ended early");
+  });
+  return reply;
 }
 
 interface Input {
@@ -50,7 +78,8 @@ function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Inpu
   const found: Problem[] = [
     ...(row.query ? problems(row.query, query, "query") : []),
     ...(row.body ? problems(row.body, body, "body") : []),
-  ];
+    ...(row.check?.(body) ?? []),
+  ].slice(0, LIMITS.problems_listed);
   const [first, ...others] = found;
   if (first) {
     const more = others.length > 0 ? ` (and ${others.length} more, see details)` : "";
@@ -81,26 +110,30 @@ function callOf(
   request: FastifyRequest,
   reply: FastifyReply,
   input: Input,
-  rest: Admitted & { caller: Caller; ids: Ids },
+  { ending, ...rest }: Admitted & { caller: Caller; ids: Ids; ending: AbortSignal },
 ): AnyCall {
-  let gone: AbortController | undefined;
-  return {
+  let signal: AbortSignal | undefined;
+  const call = {
     ...input,
     ...rest,
     request_id: request.hangar.request_id,
-    header(name) {
+    header(name: string) {
       const value = request.headers[name];
       return Array.isArray(value) ? value[0] : value;
     },
-    // Made on first use: most handlers are done before anyone could leave.
-    get signal() {
-      if (!gone) {
-        gone = new AbortController();
-        reply.raw.once("close", () => gone?.abort());
-      }
-      return gone.signal;
-    },
   };
+  // Made on first use, and not copied along: most handlers are done before anyone could leave.
+  const get = (): AbortSignal => {
+    signal ??= goneSignal(reply, ending);
+    return signal;
+  };
+  return Object.defineProperty(call, "signal", { get, enumerable: false }) as AnyCall;
+}
+
+function goneSignal(reply: FastifyReply, ending: AbortSignal): AbortSignal {
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  return AbortSignal.any([gone.signal, ending]);
 }
 
 async function run(row: Row, call: AnyCall): Promise<Recorded> {

@@ -61,6 +61,7 @@ export function createServer(parts: ServerParts): Server {
   app.server.maxConnections = LIMITS.connections;
 
   let closing = false;
+  const ending = new AbortController();
   app.decorateRequest("hangar");
   app.addHook("onRequest", async (request, reply) => {
     request.hangar = { request_id: ids.ulid(), started: parts.clock.monotonic(), rawBody: "" };
@@ -75,7 +76,7 @@ export function createServer(parts: ServerParts): Server {
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
   readJsonBodies(app);
-  addRows(app, parts);
+  addRows(app, parts, ending.signal);
 
   return {
     async listen(host, port) {
@@ -85,6 +86,8 @@ export function createServer(parts: ServerParts): Server {
     },
     async close() {
       closing = true;
+      // Waiters and streams end now; everything else may finish.
+      ending.abort();
       // An unreferenced timer: it must not hold the process when everything ends earlier.
       const cut = setTimeout(() => app.server.closeAllConnections(), LIMITS.shutdown_ms).unref();
       await app.close();
@@ -94,14 +97,14 @@ export function createServer(parts: ServerParts): Server {
   };
 }
 
-function addRows(app: FastifyInstance, parts: ServerParts): void {
+function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal): void {
   const methods = new Map<string, Set<string>>();
   for (const row of parts.rows) {
     app.route({
       method: row.method,
       url: row.path,
       bodyLimit: row.body_limit ?? LIMITS.body_bytes,
-      handler: handler(row, parts),
+      handler: handler(row, parts, ending),
     });
     const shape = row.path.replaceAll(/:\w+/g, ":x");
     methods.set(shape, (methods.get(shape) ?? new Set()).add(row.method));
