@@ -32,16 +32,19 @@ function scopeOf(query: URLSearchParams): Scope {
   return { ...selector, start_ms: ms(query, "start"), end_ms: ms(query, "end") };
 }
 
-async function dataOf(path: string, query: URLSearchParams): Promise<Uint8Array | string> {
+/** The whole answer of a query; undefined when the path is about something else. */
+async function queryOf(path: string, query: URLSearchParams): Promise<Uint8Array | undefined> {
   const text = query.get("query") ?? "";
   if (path === "/api/v1/query") {
     const time = ms(query, "time");
     return engine.query(ORG, { query: text, start_ms: time, end_ms: time });
   }
-  if (path === "/api/v1/query_range") {
-    const request = { query: text, start_ms: ms(query, "start"), end_ms: ms(query, "end"), step_ms: ms(query, "step") };
-    return engine.queryRange(ORG, { ...request, options: {} });
-  }
+  if (path !== "/api/v1/query_range") return undefined;
+  const grid = { start_ms: ms(query, "start"), end_ms: ms(query, "end"), step_ms: ms(query, "step") };
+  return engine.query(ORG, { query: text, ...grid });
+}
+
+async function dataOf(path: string, query: URLSearchParams): Promise<Uint8Array | string> {
   if (path === "/api/v1/series") return engine.series(ORG, scopeOf(query));
   const label = /^\/api\/v1\/label\/(.+)\/values$/.exec(path)?.[1];
   if (label !== undefined) return JSON.stringify(await engine.labelValues(ORG, label, scopeOf(query)));
@@ -59,8 +62,13 @@ const server = createServer((request, response) => {
       response.writeHead(204).end();
       return;
     }
-    const data = await dataOf(pathname, searchParams);
+    const answered = await queryOf(pathname, searchParams);
     response.writeHead(200, { "content-type": "application/json" });
+    if (answered) {
+      response.end(answered);
+      return;
+    }
+    const data = await dataOf(pathname, searchParams);
     response.write('{"status":"success","data":');
     response.write(data);
     response.end("}");

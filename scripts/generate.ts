@@ -10,7 +10,7 @@ import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
 import type { Row } from "#http/route.ts";
 import { startPlatform } from "../src/platform.ts";
-import { typeOf } from "./schema-types.ts";
+import { named, typeOf } from "./schema-types.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -41,7 +41,8 @@ function clientTypes(rows: readonly Row[]): string {
       "  };",
     ].join("\n");
   });
-  return `// Generated from the routes by \`npm run docs\`; do not edit.\n\n/** Every route: what it takes and what it answers. */\nexport interface Api {\n${lines.join("\n")}\n}\n`;
+  const types = [...named].map(([name, type]) => `\nexport interface ${name} ${type}\n`);
+  return `// Generated from the routes by \`npm run docs\`; do not edit.\n\n/** Every route: what it takes and what it answers. */\nexport interface Api {\n${lines.join("\n")}\n}\n${types.join("")}`;
 }
 
 const NOTE = "<!-- Generated from the code by `npm run docs`; do not edit. -->\n\n";

@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { appRoutes } from "#apps/routes.ts";
 import { SecretService } from "#apps/secrets.ts";
 import { AppService } from "#apps/service.ts";
+import type { AppStore } from "#apps/store.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
@@ -17,20 +18,28 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
+import { simDriver } from "#drivers/runtime/sim/driver.ts";
+import { hostRoutes } from "#hosts/routes.ts";
+import { HostService } from "#hosts/service.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
+import { MachineRoom } from "#machines/room.ts";
+import { machineRoutes } from "#machines/routes.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
 import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
+import { sqlMachineStore } from "#stores/sql/machines.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -70,17 +79,14 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const box = new Box(settings.master_key ?? masterKey(dir));
   const database = await openDatabase(settings, options.onBroken);
   opened.defer(() => database.close());
-  await migrate(database);
-  await refuseHalfRestored(database);
-  await checkKey(database, box);
+  await prepare(database, box);
 
   const authStore = sqlAuthStore(database);
   const appStore = sqlAppStore(database);
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
-  // Machines and volumes do not exist yet, so no app holds any.
-  const apps = new AppService({ store: appStore, clock, occupancy: async () => ({ machines: 0, volumes: 0 }) });
   const secrets = new SecretService({ store: appStore, box, clock });
+  const { hosts, room, apps } = await openMachines(database, settings, { clock, log, secrets, appStore });
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
@@ -95,17 +101,21 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
       () => rows,
     ),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
+    ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
     ...appRoutes({ apps, secrets, orgs }),
+    ...machineRoutes(room.routeParts(apps)),
     ...metricsRoutes(),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
   const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
+  opened.defer(() => room.close());
   opened.defer(() => server.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = dir.file("token");
   await ensureToken(tokens, token_file, clock);
 
+  await room.start();
   const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
   const address = reachable(host, port);
   facts.base_url ||= address;
@@ -128,7 +138,47 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   };
 }
 
+/** Brings the tables to this version, and refuses a database that is half restored or sealed with another key. */
+async function prepare(database: Database, box: Box): Promise<void> {
+  await migrate(database);
+  await refuseHalfRestored(database);
+  await checkKey(database, box);
+}
+
 const engine = ({ database_url }: Settings): string => (database_url ? "PostgreSQL" : "SQLite");
+
+interface MachineNeeds {
+  clock: Clock;
+  log: Log;
+  secrets: SecretService;
+  appStore: AppStore;
+}
+
+/** Apps, hosts and machines: what runs, and where. Nothing happens before the room is started. */
+async function openMachines(
+  database: Database,
+  settings: Settings,
+  { clock, log, secrets, appStore }: MachineNeeds,
+): Promise<{ hosts: HostService; room: MachineRoom; apps: AppService }> {
+  const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
+  await hosts.start();
+  const room = new MachineRoom({
+    store: sqlMachineStore(database),
+    hosts,
+    // Nothing of it outlives this process, so what was running is taken back by what its handle tells.
+    driver: simDriver({ clock, adopt: true }),
+    clock,
+    log,
+    secrets: (app_id) => secrets.reveal(app_id),
+  });
+  const apps = new AppService({
+    store: appStore,
+    clock,
+    occupancy: async (app_id) => ({ machines: await room.machines.count(app_id), volumes: 0 }),
+    clear: (app_id) => room.clear(app_id),
+  });
+  return { hosts, room, apps };
+}
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
 async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {

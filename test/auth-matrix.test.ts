@@ -57,11 +57,23 @@ async function furnish(
   for (const name of ["acme", "other"]) await ask("POST /v1/orgs", { body: { name } });
   await ask("POST /v1/apps", { body: { app_name: "web", org_slug: "acme" } });
   await ask("POST /v1/apps/web/secrets", { body: { values: { KEY: "1" } } });
+  // Leased, so that no call of the matrix changes what the next one needs: 409 is not a refusal of the caller.
+  const config = { image: "web:1", metadata: { k: "v" } };
+  const machine = (await ask("POST /v1/apps/web/machines", { body: { config, lease_ttl: 3600 } })).body;
+  await ask(`GET /v1/apps/web/machines/${machine.id}/wait`);
   const make = async (org: string, kind: string) => (await ask(`POST /v1/orgs/${org}/tokens`, { body: { kind } })).body;
   const org = await make("acme", "org");
   const revoked = await make("acme", "org");
   await ask(`DELETE /v1/orgs/acme/tokens/${revoked.id}`);
-  const names: Record<string, string> = { org_slug: "acme", app_name: "web", secret_name: "KEY", token_id: revoked.id };
+  const names: Record<string, string> = {
+    org_slug: "acme",
+    app_name: "web",
+    secret_name: "KEY",
+    token_id: revoked.id,
+    machine_id: machine.id,
+    key: "k",
+    host_id: "0001",
+  };
   let made = 0;
   return {
     tokens: {
@@ -82,7 +94,8 @@ async function furnish(
     body(row) {
       if (row.method === "GET" || row.method === "DELETE") return undefined;
       if (row.path === "/v1/apps") return { app_name: `new-${++made}`, org_slug: "acme" };
-      return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read" };
+      const more = { config, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
+      return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read", ...more };
     },
   };
 }

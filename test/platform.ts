@@ -54,6 +54,8 @@ async function ask(
   const [method = "GET", url = "/"] = target.split(" ");
   const token = options.token === undefined ? full : options.token;
   const headers: Record<string, string> = {
+    // Without it a stream of events would never end.
+    accept: "application/json",
     ...(token === null ? {} : { authorization: `Bearer ${token}` }),
     ...(options.body === undefined ? {} : { "content-type": "application/json" }),
     ...options.headers,

@@ -16,6 +16,8 @@ interface AppParts {
   store: AppStore;
   clock: Clock;
   occupancy(app_id: string): Promise<Occupancy>;
+  /** Destroys what the app holds; resolves when it is gone. */
+  clear(app_id: string): Promise<void>;
 }
 
 /** The rules about apps. */
@@ -66,6 +68,7 @@ export class AppService {
         hint: `hangar apps delete ${name} --force`,
       });
     }
+    if (machines > 0) await this.#parts.clear(app.id);
     await this.#parts.store.deleteApp(app.id);
   }
 }

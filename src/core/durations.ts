@@ -20,3 +20,21 @@ export function parseDuration(text: string): number | undefined {
   }
   return Math.round(total);
 }
+
+const NANOSECONDS: Record<string, number> = { ns: 1e-6, us: 1e-3, µs: 1e-3, ...UNITS };
+
+/**
+ * A length of time in a machine's config: a whole number of nanoseconds, or text with units down to `ns`. In
+ * milliseconds; undefined when it is neither.
+ */
+export function configDuration(value: number | string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "number") return value / 1e6;
+  if (value === "0") return 0;
+  if (!/^(\d+(\.\d+)?(ns|us|µs|ms|[smhd]))+$/.test(value)) return undefined;
+  let total = 0;
+  for (const [, amount, unit] of value.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|[smhd])/g)) {
+    total += Number(amount) * (NANOSECONDS[unit ?? ""] ?? Number.NaN);
+  }
+  return total;
+}

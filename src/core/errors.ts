@@ -34,11 +34,36 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The path exists, but not with this method; `Allow` lists the ones it has.",
   },
+  wait_timeout: {
+    http: 408,
+    retryable: true,
+    meaning: "The machine did not reach the state in time; the text and `current_state` say where it is.",
+  },
   request_timeout: { http: 408, retryable: true, meaning: "The request did not arrive completely in time." },
   conflict: {
     http: 409,
     retryable: true,
     meaning: "Someone else changed the same thing at the same moment; read it again.",
+  },
+  lease_held: {
+    http: 409,
+    retryable: true,
+    meaning: "The machine is leased; send the lease's nonce, wait for its end, or ask its holder.",
+  },
+  lease_lost: {
+    http: 409,
+    retryable: false,
+    meaning: "The nonce is not that of the machine's lease: it ran out, was released, or is someone else's.",
+  },
+  version_conflict: {
+    http: 409,
+    retryable: false,
+    meaning: "The machine is no longer the version the request speaks of; read it again.",
+  },
+  machine_running: {
+    http: 409,
+    retryable: false,
+    meaning: "The machine is running and the request needs it stopped; stop it, or use force.",
   },
   app_not_empty: {
     http: 409,
@@ -50,6 +75,27 @@ export const CATALOGUE = {
     http: 409,
     retryable: true,
     meaning: "The first request with this Idempotency-Key is still being worked on elsewhere.",
+  },
+  wrong_state: {
+    http: 412,
+    retryable: false,
+    meaning: "The machine's state does not allow this; the text names the state.",
+  },
+  insufficient_capacity: {
+    http: 412,
+    retryable: true,
+    meaning:
+      "No host that may take the machine has room; the text says what was asked, what is free, and where it fits.",
+  },
+  host_unreachable: {
+    http: 412,
+    retryable: true,
+    meaning: "The host of the machine has failed; nothing can be done there until it is back.",
+  },
+  version_stale: {
+    http: 412,
+    retryable: false,
+    meaning: "The machine changed since the version the request names; nothing was changed.",
   },
   payload_too_large: { http: 413, retryable: false, meaning: "The body is larger than this endpoint accepts." },
   uri_too_long: { http: 414, retryable: false, meaning: "The request target is longer than the limit." },
@@ -98,6 +144,8 @@ export interface ErrorExtras {
   /** What to do next: a command, a field, a setting. */
   hint?: string;
   retry_after_s?: number;
+  /** Further fields of the answer, by name: what a program needs beside the text. */
+  facts?: Record<string, unknown>;
   headers?: Record<string, string>;
   cause?: unknown;
 }
@@ -127,11 +175,13 @@ export interface ErrorBody {
   request_id: string;
   hint?: string;
   details?: Problem[];
+  [fact: string]: unknown;
 }
 
 export function errorBody(error: ApiError, request_id: string): ErrorBody {
-  const { hint, details } = error.extras;
+  const { hint, details, facts } = error.extras;
   return {
+    ...facts,
     error: error.message,
     status: error.code,
     retryable: CATALOGUE[error.code].retryable,

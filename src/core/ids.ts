@@ -46,6 +46,13 @@ export class Ids {
     return ((a & 0x7f) << 24) | (b << 16) | (c << 8) | d || 1;
   }
 
+  /** So many lower-case hex digits: machines (14), lease nonces (32: 128 bits that nobody guesses). */
+  hex(digits: number): string {
+    return Buffer.from(this.#bytes(Math.ceil(digits / 2)))
+      .toString("hex")
+      .slice(0, digits);
+  }
+
   bytes(count: number): Uint8Array {
     return this.#bytes(count);
   }

@@ -59,6 +59,16 @@ export const LIMITS = {
   secret_name_chars: 128,
   secret_value_bytes: 64 * KIB,
 
+  // Waiting and streams.
+  /** Waiters, streams and loops that listen at once. One more: 503 `overloaded`. */
+  bus_listeners: 50_000,
+  /** What may wait to be sent to one reader of a stream. Past it: that reader is told so and let go. */
+  stream_buffer_bytes: MIB,
+  /** A reader that takes nothing for this long is told so and let go. */
+  stream_stall_ms: 30 * SECOND,
+  /** A silent stream says something this often, so that nothing in between takes it for dead. */
+  stream_heartbeat_ms: 15 * SECOND,
+
   // The store.
   /** Write batches waiting for the writer. One more: 503 `overloaded`. */
   write_queue: 4096,

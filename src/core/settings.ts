@@ -43,8 +43,19 @@ export interface Settings {
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
+  /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
+  hosts: HostSetting[];
   /** What was odd but not wrong, told once at start. */
   warnings: string[];
+}
+
+/** A host as it is declared; `zone` is its id when left out, a size of 0 is no bound. */
+export interface HostSetting {
+  id: string;
+  region: string;
+  zone: string;
+  cpus: number;
+  memory_mb: number;
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -63,7 +74,8 @@ export function readSettings(args: readonly string[], env: Record<string, string
   const flags = readFlags(args);
   const file =
     flags.get("config") ?? (env["HANGAR_CONFIG"] ? { value: env["HANGAR_CONFIG"], from: "HANGAR_CONFIG" } : undefined);
-  const { values: fromFile, warnings } = file ? readFile(file.value) : { values: new Map<Name, Given>(), warnings: [] };
+  const nothing: ConfigFile = { values: new Map(), hosts: [], warnings: [] };
+  const { values: fromFile, hosts, warnings } = file ? readFile(file.value) : nothing;
 
   const given = (name: Name): Given => {
     const fromEnv = env[envName(name)];
@@ -84,6 +96,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
+    hosts,
     warnings,
   };
 }
@@ -103,7 +116,13 @@ function readFlags(args: readonly string[]): Map<Name, Given> {
   }
 }
 
-function readFile(path: string): { values: Map<Name, Given>; warnings: string[] } {
+interface ConfigFile {
+  values: Map<Name, Given>;
+  hosts: HostSetting[];
+  warnings: string[];
+}
+
+function readFile(path: string): ConfigFile {
   let table: Record<string, unknown>;
   try {
     table = parseToml(readFileSync(path, "utf8"));
@@ -112,7 +131,8 @@ function readFile(path: string): { values: Map<Name, Given>; warnings: string[] 
   }
   const values = new Map<Name, Given>();
   const warnings: string[] = [];
-  for (const [key, value] of Object.entries(table)) {
+  const { hosts, ...single } = table;
+  for (const [key, value] of Object.entries(single)) {
     if (!NAMES.includes(key as Name)) {
       const near = closest(key, NAMES);
       warnings.push(`config file ${path}: ${key} is not a setting${near ? `; did you mean ${near}?` : ""}`);
@@ -122,7 +142,35 @@ function readFile(path: string): { values: Map<Name, Given>; warnings: string[] 
       values.set(key as Name, { value: String(value as string | number | boolean), from: `${key} in ${path}` });
     }
   }
-  return { values, warnings };
+  return { values, hosts: hosts === undefined ? [] : readHosts(hosts, path), warnings };
+}
+
+function readHosts(tables: unknown, path: string): HostSetting[] {
+  const wrong = (problem: string): never => {
+    throw new SettingsError(`config file ${path}: ${problem}`);
+  };
+  if (!Array.isArray(tables)) return wrong("hosts are written as [[hosts]] tables");
+  const hosts = tables.map((table: unknown, index) => {
+    const { id, region, zone, cpus, memory_mb } = table as Record<string, unknown>;
+    const at = `[[hosts]] number ${index + 1}`;
+    if (typeof id !== "string" || !/^[0-9a-f]{4}$/.test(id)) return wrong(`${at}: id is four lower-case hex digits`);
+    const name = region ?? "local";
+    if (typeof name !== "string" || !/^[a-z0-9-]{1,32}$/.test(name))
+      return wrong(`${at}: region is lower-case letters, digits and dashes`);
+    const size = (value: unknown, what: string): number =>
+      value === undefined || (Number.isSafeInteger(value) && Number(value) >= 0)
+        ? Number(value ?? 0)
+        : wrong(`${at}: ${what} is a whole number`);
+    return {
+      id,
+      region: name,
+      zone: typeof zone === "string" && zone !== "" ? zone : id,
+      cpus: size(cpus, "cpus"),
+      memory_mb: size(memory_mb, "memory_mb"),
+    };
+  });
+  if (new Set(hosts.map((host) => host.id)).size < hosts.length) return wrong("two [[hosts]] have the same id");
+  return hosts;
 }
 
 function address({ value, from }: Given): { host: string; port: number } {

@@ -2,11 +2,13 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
 import type { Recorded } from "./idempotency.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
+import { type StreamItem, sendStream } from "./stream.ts";
 import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
@@ -17,7 +19,7 @@ const NOBODY: Caller = { token_id: "", name: "nobody" };
  * One request through one row: who is it, what does it say, may it, then the row's own work. In this order, so
  * that a stranger learns nothing about the API's insides, and a caller all that is wrong at once.
  */
-export function handler(row: Row, parts: ServerParts): Handler {
+export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Handler {
   const random = randomIds(parts.clock);
   return async (request, reply) => {
     const open = row.access === "open";
@@ -25,16 +27,42 @@ export function handler(row: Row, parts: ServerParts): Handler {
     if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
     const input = readInput(row, request, reply);
     const admitted = row.access === "open" ? {} : await parts.guard.admit(caller, row.access, targetOf(input));
-    const work = (ids: Ids): Promise<Recorded> => run(row, callOf(request, reply, input, { ...admitted, caller, ids }));
+    const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending });
+    const work = (ids: Ids): Promise<Recorded> => run(row, call(ids));
+    if (row.stream && wantsStream(request)) return await startStream(row.stream(call(random)), reply, parts, ending);
 
     const key = request.headers["idempotency-key"];
     if (row.method !== "POST" || typeof key !== "string" || open) return send(row, reply, await work(random));
-    const { method, url, hangar } = request;
-    const repeatable = { caller: caller.token_id, method, path: url, key, body: hangar.rawBody };
-    const { repeated, ...recorded } = await parts.idempotency.once(repeatable, work);
-    if (repeated) reply.header("idempotent-replayed", "true");
-    return send(row, reply, recorded);
+    return send(row, reply, await once(parts, request, reply, { caller: caller.token_id, key }, work));
   };
+}
+
+/** The same request with the same key gets the first one's answer. */
+async function once(
+  { idempotency }: ServerParts,
+  { method, url, hangar }: FastifyRequest,
+  reply: FastifyReply,
+  who: { caller: string; key: string },
+  work: (ids: Ids) => Promise<Recorded>,
+): Promise<Recorded> {
+  const { repeated, ...recorded } = await idempotency.once({ ...who, method, path: url, body: hangar.rawBody }, work);
+  if (repeated) reply.header("idempotent-replayed", "true");
+  return recorded;
+}
+
+const wantsStream = ({ method, headers }: FastifyRequest): boolean =>
+  method !== "HEAD" && !(headers.accept ?? "").includes("application/json");
+
+async function startStream(
+  source: AsyncIterable<readonly StreamItem[]>,
+  reply: FastifyReply,
+  { clock, log }: ServerParts,
+  ending: AbortSignal,
+): Promise<FastifyReply> {
+  await sendStream(reply, source, { clock, signal: new Presence(reply.raw, ending).signal }).catch((error: unknown) => {
+    log.warn({ error }, "a stream ended early");
+  });
+  return reply;
 }
 
 interface Input {
@@ -51,7 +79,8 @@ function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Inpu
   const found: Problem[] = [
     ...(row.query ? problems(row.query, query, "query") : []),
     ...(row.body ? problems(row.body, body, "body") : []),
-  ];
+    ...(row.check?.(body) ?? []),
+  ].slice(0, LIMITS.problems_listed);
   const [first, ...others] = found;
   if (first) {
     const more = others.length > 0 ? ` (and ${others.length} more, see details)` : "";
@@ -82,9 +111,9 @@ function callOf(
   request: FastifyRequest,
   reply: FastifyReply,
   input: Input,
-  rest: Admitted & { caller: Caller; ids: Ids },
+  { ending, ...rest }: Admitted & { caller: Caller; ids: Ids; ending: AbortSignal },
 ): AnyCall {
-  return Object.assign(new Presence(reply.raw), {
+  return Object.assign(new Presence(reply.raw, ending), {
     ...input,
     ...rest,
     request_id: request.hangar.request_id,
@@ -101,21 +130,23 @@ function callOf(
  */
 class Presence {
   readonly #response: ServerResponse;
-  #gone: AbortController | undefined;
+  readonly #ending: AbortSignal;
+  #signal: AbortSignal | undefined;
 
-  constructor(response: ServerResponse) {
+  constructor(response: ServerResponse, ending: AbortSignal) {
     this.#response = response;
+    this.#ending = ending;
   }
 
   get signal(): AbortSignal {
-    if (!this.#gone) {
+    if (!this.#signal) {
       const gone = new AbortController();
-      this.#gone = gone;
       this.#response.once("close", () => {
         if (!this.#response.writableFinished) gone.abort();
       });
+      this.#signal = AbortSignal.any([gone.signal, this.#ending]);
     }
-    return this.#gone.signal;
+    return this.#signal;
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Static, TObject, TSchema } from "typebox";
-import type { ErrorCode } from "#core/errors.ts";
+import type { ErrorCode, Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import type { Access, Admitted, Caller, SchemeRule } from "./access.ts";
+import type { StreamItem } from "./stream.ts";
 
 /**
  * A route is a row: the server, the OpenAPI document, the documentation page, the client and the auth matrix
@@ -24,7 +25,11 @@ export interface Row {
   answer: Answer;
   /** Codes beyond the ones every route may answer. */
   errors?: readonly ErrorCode[];
+  /** What the schemas cannot say about a body of any shape; told together with what they do. */
+  check?(body: unknown): Problem[];
   handle(call: AnyCall): Promise<unknown>;
+  /** The same as a server-sent stream, for every caller that does not ask for JSON. */
+  stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]>;
 }
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -34,6 +39,7 @@ export const PARTS = {
   platform: "The platform itself: health, who am I, this document.",
   orgs: "Organizations and their tokens.",
   apps: "Apps and their secrets.",
+  machines: "Machines: their life, leases, waiting, metadata and events.",
   connectors: "Connectors and the gateway.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
@@ -54,7 +60,7 @@ export interface Call<Params, Query, Body> extends Admitted {
   /** Makes ids; the same ones again when the same Idempotency-Key comes again. */
   ids: Ids;
   request_id: string;
-  /** Aborted when the client has gone. */
+  /** Aborted when the client has gone, or the platform is stopping. */
   signal: AbortSignal;
 }
 
@@ -75,11 +81,12 @@ type Returns<A> = A extends { schema: infer Schema extends TSchema }
       void;
 
 interface RowOf<Path extends string, Query, Body, A extends Answer>
-  extends Omit<Row, "method" | "path" | "query" | "body" | "answer" | "handle"> {
+  extends Omit<Row, "method" | "path" | "query" | "body" | "answer" | "handle" | "stream"> {
   query?: Query;
   body?: Body;
   answer: A;
   handle(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): Promise<Returns<A>>;
+  stream?(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): AsyncIterable<readonly StreamItem[]>;
 }
 
 /** Makes a row; parameters, query, body and answer are typed from it. */

@@ -65,6 +65,7 @@ export function createServer(parts: ServerParts): Server {
   const connections = trackConnections(app.server);
 
   let closing = false;
+  const ending = new AbortController();
   app.decorateRequest("hangar");
   app.addHook("onRequest", async (request, reply) => {
     request.hangar = { request_id: ids.ulid(), started: parts.clock.monotonic(), rawBody: "" };
@@ -79,7 +80,7 @@ export function createServer(parts: ServerParts): Server {
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
   readJsonBodies(app);
-  addRows(app, parts);
+  addRows(app, parts, ending.signal);
 
   return {
     async listen(host, port) {
@@ -89,6 +90,8 @@ export function createServer(parts: ServerParts): Server {
     },
     async close() {
       closing = true;
+      // Waiters and streams end now; everything else may finish.
+      ending.abort();
       // An unreferenced timer: it must not hold the process when everything ends earlier.
       const cut = setTimeout(() => connections.closeAll(), LIMITS.shutdown_ms).unref();
       connections.closeIdle();
@@ -99,14 +102,14 @@ export function createServer(parts: ServerParts): Server {
   };
 }
 
-function addRows(app: FastifyInstance, parts: ServerParts): void {
+function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal): void {
   const methods = new Map<string, Set<string>>();
   for (const row of parts.rows) {
     app.route({
       method: row.method,
       url: row.path,
       bodyLimit: row.body_limit ?? LIMITS.body_bytes,
-      handler: handler(row, parts),
+      handler: handler(row, parts, ending),
     });
     const shape = row.path.replaceAll(/:\w+/g, ":x");
     methods.set(shape, (methods.get(shape) ?? new Set()).add(row.method));

@@ -12,7 +12,7 @@ Settings.Set({ maxErrors: 4 * LIMITS.problems_listed });
 export interface JsonSchema {
   type?: string;
   properties?: Record<string, JsonSchema>;
-  required?: readonly string[];
+  required?: readonly string[] | undefined;
   anyOf?: readonly JsonSchema[];
   const?: unknown;
   items?: JsonSchema;
@@ -125,6 +125,8 @@ function coerce(schema: JsonSchema, text: string): unknown {
 
 /** Many clients send null for a field they do not set: where null has no meaning of its own, it is absence. */
 export function dropNulls(schema: JsonSchema, value: unknown): unknown {
+  const { items } = schema;
+  if (Array.isArray(value)) return items ? value.map((one) => dropNulls(items, one)) : value;
   if (value === null || typeof value !== "object" || !schema.properties) return value;
   const kept: [string, unknown][] = [];
   for (const [key, inner] of Object.entries(value)) {

@@ -34,10 +34,80 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX idempotency_started ON idempotency (started_at)",
     ],
   },
+  {
+    id: 2,
+    name: "hosts, machines, their versions, metadata, events and operations",
+    statements: [
+      `CREATE TABLE hosts (
+         id TEXT PRIMARY KEY, region TEXT NOT NULL, zone TEXT NOT NULL, cpus BIGINT NOT NULL, memory_mb BIGINT NOT NULL,
+         state TEXT NOT NULL, used_cpus BIGINT NOT NULL, used_memory_mb BIGINT NOT NULL)`,
+      // One row per organization: the place of its newest event, and how many machines it has.
+      `CREATE TABLE machine_counters (
+         org_id TEXT PRIMARY KEY REFERENCES orgs (id) ON DELETE CASCADE, events BIGINT NOT NULL, machines BIGINT NOT NULL)`,
+      `CREATE TABLE machines (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE,
+         app_name TEXT NOT NULL, name TEXT NOT NULL, region TEXT NOT NULL, host_id TEXT NOT NULL REFERENCES hosts (id),
+         private_ip TEXT NOT NULL, created_at BIGINT NOT NULL, revision BIGINT NOT NULL, updated_at BIGINT NOT NULL,
+         state TEXT NOT NULL, instance_id TEXT NOT NULL, image_ref TEXT NOT NULL, cordoned BIGINT NOT NULL,
+         secrets_version BIGINT NOT NULL, pending BIGINT NOT NULL, deadline_at BIGINT, next_run_at BIGINT,
+         boot TEXT, handle TEXT, snapshot BIGINT NOT NULL, started_at BIGINT, restarts BIGINT NOT NULL,
+         cpus BIGINT NOT NULL, memory_mb BIGINT NOT NULL, reserved BIGINT NOT NULL,
+         lease TEXT, checks TEXT NOT NULL, events TEXT NOT NULL)`,
+      "CREATE UNIQUE INDEX machines_name ON machines (app_id, name) WHERE state <> 'destroyed'",
+      "CREATE INDEX machines_app ON machines (app_id, state)",
+      "CREATE INDEX machines_org ON machines (org_id, updated_at, id)",
+      "CREATE INDEX machines_host ON machines (host_id, state)",
+      "CREATE INDEX machines_alive ON machines (host_id) WHERE boot IS NOT NULL OR deadline_at IS NOT NULL OR next_run_at IS NOT NULL",
+      `CREATE TABLE machine_versions (
+         machine_id TEXT NOT NULL REFERENCES machines (id) ON DELETE CASCADE, instance_id TEXT NOT NULL,
+         created_at BIGINT NOT NULL, config TEXT NOT NULL, PRIMARY KEY (machine_id, instance_id))`,
+      `CREATE TABLE machine_metadata (
+         machine_id TEXT NOT NULL REFERENCES machines (id) ON DELETE CASCADE, key TEXT NOT NULL, value TEXT NOT NULL,
+         app_id TEXT NOT NULL, PRIMARY KEY (machine_id, key))`,
+      "CREATE INDEX machine_metadata_pair ON machine_metadata (app_id, key, value, machine_id)",
+      `CREATE TABLE machine_standbys (
+         machine_id TEXT NOT NULL REFERENCES machines (id) ON DELETE CASCADE, stands_for TEXT NOT NULL,
+         PRIMARY KEY (stands_for, machine_id))`,
+      "CREATE INDEX machine_standbys_own ON machine_standbys (machine_id)",
+      `CREATE TABLE machine_events (
+         org_id TEXT NOT NULL, seq BIGINT NOT NULL, app_id TEXT NOT NULL,
+         machine_id TEXT NOT NULL REFERENCES machines (id) ON DELETE CASCADE, instance_id TEXT NOT NULL, id TEXT NOT NULL,
+         type TEXT NOT NULL, status TEXT NOT NULL, source TEXT NOT NULL, timestamp BIGINT NOT NULL, request TEXT,
+         PRIMARY KEY (org_id, seq))`,
+      "CREATE INDEX machine_events_machine ON machine_events (machine_id, seq)",
+      "CREATE INDEX machine_events_app ON machine_events (app_id, seq)",
+      `CREATE TABLE machine_operations (
+         id TEXT PRIMARY KEY, machine_id TEXT NOT NULL REFERENCES machines (id) ON DELETE CASCADE, host_id TEXT NOT NULL,
+         position BIGINT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, not_before BIGINT, begun BIGINT NOT NULL)`,
+      "CREATE INDEX machine_operations_machine ON machine_operations (machine_id, position)",
+      "CREATE INDEX machine_operations_host ON machine_operations (host_id)",
+      `CREATE TABLE webhooks (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE,
+         app_id TEXT REFERENCES apps (id) ON DELETE CASCADE, url TEXT NOT NULL, secret BYTES NOT NULL,
+         created_at BIGINT NOT NULL, position BIGINT NOT NULL, failures BIGINT NOT NULL, retry_at BIGINT, last_error TEXT)`,
+      "CREATE INDEX webhooks_org ON webhooks (org_id, id)",
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
-export const TABLES = ["meta", "orgs", "tokens", "apps", "app_secrets", "idempotency"] as const;
+export const TABLES = [
+  "meta",
+  "orgs",
+  "tokens",
+  "apps",
+  "app_secrets",
+  "idempotency",
+  "hosts",
+  "machine_counters",
+  "machines",
+  "machine_versions",
+  "machine_metadata",
+  "machine_standbys",
+  "machine_events",
+  "machine_operations",
+  "webhooks",
+] as const;
 
 /** The database is of another time than this program. */
 export class MigrationError extends Error {

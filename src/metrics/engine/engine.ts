@@ -23,9 +23,8 @@ export interface MetricsEngine {
   /** The target is gone or silent: its series end at this time. */
   endTarget(org: string, target: string, timestamp_ms: number): Promise<ImportResult>;
 
-  /** At one time (`end_ms`). The answer is the `data` field. Aborting `signal` stops the evaluation. */
-  query(org: string, request: Omit<QueryRequest, "step_ms">, signal?: AbortSignal): Promise<Uint8Array>;
-  queryRange(org: string, request: Required<QueryRequest>, signal?: AbortSignal): Promise<Uint8Array>;
+  /** At one time (`end_ms`), or on a grid when it has a step. Aborting `signal` stops the evaluation. */
+  query(org: string, request: QueryRequest, signal?: AbortSignal): Promise<Uint8Array>;
   /** A JSON array of label objects. */
   series(org: string, scope: Scope, signal?: AbortSignal): Promise<Uint8Array>;
   labelNames(org: string, scope: Scope, signal?: AbortSignal): Promise<string[]>;
@@ -54,7 +53,6 @@ export function openMetricsEngine(options: EngineOptions): MetricsEngine {
     importRemoteWrite: (...args) => link.call("importRemoteWrite", args),
     endTarget: (...args) => link.call("endTarget", args),
     query: (org, request, signal) => link.call("query", [org, request], signal),
-    queryRange: (org, request, signal) => link.call("query", [org, request], signal),
     series: (org, scope, signal) => link.call("series", [org, scope], signal),
     labelNames: (org, scope, signal) => link.call("labelNames", [org, scope], signal),
     labelValues: (org, name, scope, signal) => link.call("labelValues", [org, name, scope], signal),

@@ -1,31 +1,57 @@
+import type { Dialect } from "../promql/ast.ts";
+import { instant, type RollupCache, range } from "../promql/engine.ts";
+import { writeResult } from "../promql/json.ts";
+import type { QueryLimits } from "../promql/limits.ts";
 import type { SampleSource } from "../source.ts";
 
-/** A query at one time, or on a grid when it has a step. All that matters beyond the text is in `options`. */
+/** A query at one time, or on a grid when it has a step. */
 export interface QueryRequest {
   query: string;
   start_ms: number;
   end_ms: number;
   /** Absent for a query at one time, which is then `end_ms`. */
   step_ms?: number;
-  /** The language's own: dialect, lookback, limits. Plain data, it crosses threads. */
-  options?: Readonly<Record<string, string | number | boolean>>;
+  dialect?: Dialect;
+  limits?: Partial<QueryLimits>;
+}
+
+/** What is remembered between queries of one org. */
+export interface Memory {
+  cache: RollupCache;
+  /** Samples before this are not expected to change; when they do after all, the cache is cleared. */
+  immutable_before_ms: number;
 }
 
 /**
- * What turns a query into an answer, in the worker. The answer is the bytes of the `data` field of the HTTP
- * answer: they are made once, where the samples are, and only passed on from there.
+ * What turns a query into an answer, in the worker. The answer is the body of the HTTP answer: its bytes are made
+ * once, where the samples are, and only passed on from there.
  */
 export interface Evaluator {
   /**
    * Synchronous and possibly long, so it asks `cancelled` now and then and throws when it says yes. Errors it
    * throws reach the caller with their name, message and `details`.
    */
-  evaluate(source: SampleSource, request: QueryRequest, cancelled: () => boolean): Uint8Array;
+  evaluate(
+    source: SampleSource,
+    request: QueryRequest,
+    cancelled: () => boolean,
+    memory: Memory | undefined,
+  ): Uint8Array;
 }
 
 /** The module the worker loads by default. */
 export const evaluator: Evaluator = {
-  evaluate() {
-    throw new Error("no query language is wired in");
+  evaluate(source, { query, start_ms, end_ms, step_ms, dialect, limits }, isCancelled, memory) {
+    const asked = {
+      query,
+      source,
+      isCancelled,
+      ...memory,
+      ...(dialect ? { dialect } : {}),
+      ...(limits ? { limits } : {}),
+    };
+    const result =
+      step_ms === undefined ? instant({ ...asked, time_ms: end_ms }) : range({ ...asked, start_ms, end_ms, step_ms });
+    return writeResult(result);
   },
 };

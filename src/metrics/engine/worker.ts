@@ -1,12 +1,14 @@
 /** The thread that owns all metrics: it stores, it evaluates, it answers; nothing else touches the files. */
 import { parentPort, workerData } from "node:worker_threads";
 import { type Clock, systemClock } from "#core/clock.ts";
+import { QUERY_LIMITS } from "../promql/limits.ts";
 import { StorageError } from "../tsdb/files.ts";
 import { TSDB_LIMITS } from "../tsdb/limits.ts";
 import type { OrgDatabase } from "../tsdb/org-database.ts";
 import { statusOf } from "../tsdb/status.ts";
 import { Tsdb } from "../tsdb/tsdb.ts";
 import type { Evaluator } from "./evaluator.ts";
+import { Memories } from "./memories.ts";
 import type { WorkerSettings } from "./protocol.ts";
 import { type Calls, type CrossedError, EMPTY_SOURCE, type Method, type Reply, type Request } from "./protocol.ts";
 
@@ -31,6 +33,7 @@ async function done(work: Promise<unknown>): Promise<undefined> {
 }
 
 const NO_SERIES = Buffer.from("[]");
+const memories = new Memories(QUERY_LIMITS.cache_bytes);
 
 const handlers: Handlers = {
   append: async (_, org, batch) => (await tsdb.org(org)).append(batch),
@@ -39,7 +42,8 @@ const handlers: Handlers = {
   endTarget: async (_, org, target, time) => (await tsdb.org(org)).endTarget(target, time),
   query: async (cancelled, org, request) => {
     const database = await tsdb.existing(org);
-    return evaluator.evaluate(database?.source ?? EMPTY_SOURCE, request, cancelled);
+    if (!database) return evaluator.evaluate(EMPTY_SOURCE, request, cancelled, undefined);
+    return evaluator.evaluate(database.source, request, cancelled, memories.of(database));
   },
   series: (_, org, scope) => ask<Uint8Array>(org, ({ questions }) => questions.series(scope), NO_SERIES),
   labelNames: (_, org, scope) => ask(org, ({ questions }) => questions.labelNames(scope), []),

@@ -20,6 +20,11 @@ export class QueryError extends Error {
     this.kind = kind;
     this.place = place;
   }
+
+  /** What crosses from the worker besides the message. */
+  get details(): { kind: QueryErrorKind; place?: Place } {
+    return { kind: this.kind, ...(this.place ? { place: this.place } : {}) };
+  }
 }
 
 /** Line and column of an offset in the query text. */

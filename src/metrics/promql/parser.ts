@@ -170,7 +170,8 @@ function parseAtom(c: Cursor): Expr {
   if (type === "number" || /^(inf|nan)$/i.test(text)) {
     if (type === "ident" && peekSign(c, "(")) return parseIdent(c);
     const value = parseNumber(text);
-    if (value === undefined) throw unexpected(c, "a number");
+    const foreign = c.dialect === "promql" && /^(?!0x).*[kgtmib]$/i.test(text) && type === "number";
+    if (value === undefined || foreign) throw unexpected(c, "a number");
     advance(c);
     return { kind: "number", at, value, text };
   }

@@ -1,6 +1,6 @@
 import type { Matcher } from "../source.ts";
 import { type Expr, type Modifier, metricName, type RollupExpr, type SelectorExpr } from "./ast.ts";
-import { reservedAfterOperator } from "./grammar.ts";
+import { MULTIPLY, OPERATORS, reservedAfterOperator } from "./grammar.ts";
 import { formatShort } from "./numbers.ts";
 
 /** The tree as text that parses to the same tree. */
@@ -43,7 +43,12 @@ function printBinary(expr: Extract<Expr, { kind: "binary" }>): string {
   if (expr.join) words.push(printModifier(expr.join));
   if (expr.prefix !== undefined) words.push(`prefix ${quote(expr.prefix)}`);
   words.push(...printFills(expr));
-  return `${operand(expr.left, false)} ${words.join(" ")} ${operand(expr.right, needsParensOnRight(expr))}`;
+  return `${operand(expr.left, minusWouldSpread(expr))} ${words.join(" ")} ${operand(expr.right, needsParensOnRight(expr))}`;
+}
+
+/** `-2 ^ x` is `-(2 ^ x)`, so a negative number before a strong operator needs parentheses. */
+function minusWouldSpread({ left, op }: Extract<Expr, { kind: "binary" }>): boolean {
+  return left.kind === "number" && left.value < 0 && (OPERATORS[op]?.priority ?? 0) >= MULTIPLY;
 }
 
 function printFills({ fillLeft, fillRight }: Extract<Expr, { kind: "binary" }>): string[] {
@@ -54,8 +59,9 @@ function printFills({ fillLeft, fillRight }: Extract<Expr, { kind: "binary" }>):
   return fills;
 }
 
-function needsParensOnRight({ right, keepMetricNames }: Extract<Expr, { kind: "binary" }>): boolean {
-  if (right.kind === "selector") return reservedAfterOperator(metricName(right) ?? "");
+function needsParensOnRight({ left, right, keepMetricNames }: Extract<Expr, { kind: "binary" }>): boolean {
+  // A name right after a string would be read as a template that gives a string.
+  if (right.kind === "selector") return left.kind === "string" || reservedAfterOperator(metricName(right) ?? "");
   if (right.kind !== "call") return false;
   return reservedAfterOperator(right.name) || right.keepMetricNames === true || keepMetricNames === true;
 }
@@ -78,6 +84,7 @@ function printRollup(expr: RollupExpr): string {
 }
 
 function argNeedsParens(arg: Expr): boolean {
+  if (arg.kind === "number") return arg.text === undefined && !(arg.value >= 0);
   if (arg.kind === "aggregate") return arg.modifier !== undefined;
   return arg.kind === "rollup" || arg.kind === "binary" || arg.kind === "negate";
 }

@@ -53,7 +53,7 @@ export function expandTemplates(text: string, expr: Expr, maxNodes: number): Exp
 
 /** Selectors of a dialect without templates. */
 export function plainSelectors(text: string, expr: Expr): Expr {
-  if (expr.kind === "selector") return { ...expr, ...resolved({ text, nodesLeft: 1 }, [], expr) };
+  if (expr.kind === "selector") return resolved({ text, nodesLeft: 1 }, [], expr);
   return rebuild(expr, (child) => plainSelectors(text, child));
 }
 

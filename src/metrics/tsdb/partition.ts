@@ -37,6 +37,7 @@ export class Partition {
   #syncTimer: NodeJS.Timeout | undefined;
   /** Samples stored since opening. */
   appended = 0;
+  #oldest = Number.POSITIVE_INFINITY;
 
   constructor(dir: string, clock: Clock, limits: TsdbLimits) {
     this.dir = dir;
@@ -95,9 +96,17 @@ export class Partition {
     this.head.append(batch, monotonic);
     for (const window of this.head.windows) if (window.written_at === monotonic) this.#wal.holds(window.id);
     this.appended += batch.length;
+    for (let i = 0; i < batch.length; i++) this.#oldest = Math.min(this.#oldest, batch.timestamps[i] as number);
     this.#syncSoon();
     if (this.#maintenance.due) void this.#maintenance.run();
     return batch.length;
+  }
+
+  /** The oldest time written since it was last asked: whoever remembers results learns what is no longer so. */
+  takeOldest(): number {
+    const oldest = this.#oldest;
+    this.#oldest = Number.POSITIVE_INFINITY;
+    return oldest;
   }
 
   /** Everything appended before is on the disk when it resolves. */

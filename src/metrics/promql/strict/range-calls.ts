@@ -50,6 +50,8 @@ function numbers(frame: Frame, arg: Expr, evaluate: Evaluate): Float64Array {
 interface Split {
   values: Float64Array;
   times: Float64Array;
+  /** How often the numbers have fallen so far. */
+  falls: Int32Array;
   numbers: number;
   /** Times and kinds of all samples, and how many histograms come before each. */
   allTimes: Float64Array;
@@ -63,6 +65,7 @@ function split(columns: Columns): Split {
   const out: Split = {
     values: new Float64Array(length),
     times: new Float64Array(length),
+    falls: new Int32Array(length),
     numbers: 0,
     allTimes: new Float64Array(length),
     kinds: new Uint8Array(length),
@@ -77,11 +80,17 @@ function split(columns: Columns): Split {
     out.histogramsBefore[out.all + 1] = (out.histogramsBefore[out.all] as number) + (isHistogram ? 1 : 0);
     out.kinds[out.all] = kind;
     out.allTimes[out.all++] = time;
-    if (isHistogram) continue;
-    out.values[out.numbers] = columns.values[i] as number;
-    out.times[out.numbers++] = time;
+    if (!isHistogram) putNumber(out, columns.values[i] as number, time);
   }
   return out;
+}
+
+function putNumber(out: Split, value: number, time: number): void {
+  const n = out.numbers++;
+  const fell = n > 0 && value < (out.values[n - 1] as number);
+  out.values[n] = value;
+  out.times[n] = time;
+  out.falls[n] = (n > 0 ? (out.falls[n - 1] as number) : 0) + (fell ? 1 : 0);
 }
 
 /** The first place at or after `from` whose time is past the limit. */
@@ -102,6 +111,7 @@ interface Work {
 function computeRow(work: Work, row: Row, samples: Samples, look: Look, range_ms: number): boolean {
   const { frame, params } = work;
   const parts = split(samples.columns);
+  const range = newRange(parts, range_ms);
   let [from, to, first, last] = [0, 0, 0, 0];
   let found = false;
   for (let i = 0; i < frame.points; i++) {
@@ -111,31 +121,43 @@ function computeRow(work: Work, row: Row, samples: Samples, look: Look, range_ms
     first = past(parts.allTimes, first, parts.all, end_ms - range_ms);
     last = past(parts.allTimes, Math.max(first, last), parts.all, end_ms);
     if (first === last) continue;
-    const range: Range = {
-      ...describe(parts, from, to, first, last),
-      end_ms,
-      range_ms,
-      now_ms: frame.start_ms + i * frame.step_ms,
-      params: params.map((p) => p[i] as number),
-    };
+    range.from = from;
+    range.length = to - from;
+    range.end_ms = end_ms;
+    range.now_ms = frame.start_ms + i * frame.step_ms;
+    describe(range, parts, first, last);
+    for (let n = 0; n < params.length; n++) range.params[n] = params[n]?.[i] as number;
     if (computeStep(work, row, i, range)) found = true;
   }
   return found;
 }
 
-type Contents = Omit<Range, "end_ms" | "range_ms" | "now_ms" | "params">;
-
-function describe(parts: Split, from: number, to: number, first: number, last: number): Contents {
+/** One for all steps of a series. */
+function newRange(parts: Split, range_ms: number): Range {
   return {
-    values: parts.values.subarray(from, to),
-    times: parts.times.subarray(from, to),
-    length: to - from,
-    histograms: (parts.histogramsBefore[last] as number) - (parts.histogramsBefore[first] as number),
-    firstIsHistogram: parts.kinds[first] === HISTOGRAM,
-    lastIsHistogram: parts.kinds[last - 1] === HISTOGRAM,
-    firstTime: parts.allTimes[first] as number,
-    lastTime: parts.allTimes[last - 1] as number,
+    values: parts.values,
+    times: parts.times,
+    from: 0,
+    length: 0,
+    falls: parts.falls,
+    histograms: 0,
+    firstIsHistogram: false,
+    lastIsHistogram: false,
+    firstTime: 0,
+    lastTime: 0,
+    end_ms: 0,
+    range_ms,
+    now_ms: 0,
+    params: [],
   };
+}
+
+function describe(range: Range, parts: Split, first: number, last: number): void {
+  range.histograms = (parts.histogramsBefore[last] as number) - (parts.histogramsBefore[first] as number);
+  range.firstIsHistogram = parts.kinds[first] === HISTOGRAM;
+  range.lastIsHistogram = parts.kinds[last - 1] === HISTOGRAM;
+  range.firstTime = parts.allTimes[first] as number;
+  range.lastTime = parts.allTimes[last - 1] as number;
 }
 
 function computeStep(work: Work, row: Row, i: number, range: Range): boolean {
@@ -150,8 +172,8 @@ function computeStep(work: Work, row: Row, i: number, range: Range): boolean {
 }
 
 function compute(name: string, range: Range): number | undefined {
-  if (name === "last_over_time") return range.values[range.length - 1];
-  if (name === "first_over_time") return range.values[0];
+  if (name === "last_over_time") return range.values[range.from + range.length - 1];
+  if (name === "first_over_time") return range.values[range.from];
   if (name === "absent_over_time") return 1;
   return (ANY_KIND[name] ?? RANGE_FUNCTIONS[name])?.(range);
 }

@@ -4,10 +4,13 @@ import { Average, Sum, sortWithNaN, Variance } from "./sums.ts";
 /** Functions of the samples in a window, Prometheus' way: nothing outside the window is looked at. */
 
 export interface Range {
-  /** Numbers only, oldest first; native histograms are counted apart. */
+  /** Numbers only, oldest first, `length` of them beginning at `from`; native histograms are counted apart. */
   values: Float64Array;
   times: Float64Array;
+  from: number;
   length: number;
+  /** How often the series has fallen, up to each number. */
+  falls: Int32Array;
   histograms: number;
   /** The newest and the oldest sample of any kind. */
   lastIsHistogram: boolean;
@@ -25,8 +28,8 @@ export interface Range {
 /** The number, or undefined for no result. */
 export type RangeFunction = (r: Range) => number | undefined;
 
-const at = (r: Range, i: number): number => r.values[i] as number;
-const timeAt = (r: Range, i: number): number => r.times[i] as number;
+const at = (r: Range, i: number): number => r.values[r.from + i] as number;
+const timeAt = (r: Range, i: number): number => r.times[r.from + i] as number;
 const some =
   (compute: RangeFunction): RangeFunction =>
   (r) =>
@@ -36,7 +39,8 @@ const some =
 function extrapolated(r: Range, counter: boolean, rate: boolean): number | undefined {
   if (r.length < 2) return undefined;
   let change = at(r, r.length - 1) - at(r, 0);
-  if (counter) {
+  // Most windows hold no restart, and then nobody has to look for one.
+  if (counter && r.falls[r.from + r.length - 1] !== r.falls[r.from]) {
     for (let i = 1; i < r.length; i++) if (at(r, i) < at(r, i - 1)) change += at(r, i - 1);
   }
   const sampled = (timeAt(r, r.length - 1) - timeAt(r, 0)) / 1000;
@@ -105,7 +109,7 @@ function countPairs(r: Range, counts: (now: number, before: number) => boolean):
 }
 
 function sorted(r: Range): Float64Array {
-  return sortWithNaN(r.values.slice(0, r.length));
+  return sortWithNaN(r.values.slice(r.from, r.from + r.length));
 }
 
 function medianDeviation(r: Range): number {

@@ -1,0 +1,262 @@
+import { createHash } from "node:crypto";
+import type { Clock } from "#core/clock.ts";
+import {
+  type Exit,
+  type ExitNotice,
+  type Launch,
+  type Observed,
+  type Ref,
+  type RuntimeDriver,
+  type Started,
+  SuspendRefused,
+} from "#machines/driver.ts";
+import { type SimBoot, type SimKnobs, SimWorld } from "./world.ts";
+
+export interface SimOptions {
+  clock: Clock;
+  /** The box that machines run on. It outlives a driver, as a real one outlives our process. */
+  world?: SimWorld;
+  /** Takes a boot's own word for it: what its handle says, runs. For a world that begins empty at every start. */
+  adopt?: boolean;
+  /** Called before every call; may wait, or throw what the call shall fail with. */
+  fault?: (call: keyof RuntimeDriver, id: string, signal?: AbortSignal) => Promise<void>;
+}
+
+/**
+ * Runs nothing and behaves as if it did: the whole API without root, on any box, for tests and for trying
+ * things out. A machine's environment may say how it behaves:
+ *
+ *   SIM_BOOT_MS=200       takes that long to boot        SIM_FAIL=text       does not boot, and says so
+ *   SIM_RUN_MS=5000       ends by itself after that      SIM_EXIT_CODE=1     … with this code
+ *   SIM_STOP_MS=100       takes that long to stop        SIM_SUSPEND=text    refuses to be suspended
+ *   SIM_CHECK=text        fails its checks
+ */
+export function simDriver(options: SimOptions): RuntimeDriver {
+  return new SimDriver(options);
+}
+
+class SimDriver implements RuntimeDriver {
+  readonly name = "sim";
+  readonly #clock: Clock;
+  readonly #world: SimWorld;
+  readonly #adopt: boolean;
+  readonly #fault: NonNullable<SimOptions["fault"]>;
+  readonly #closing = new AbortController();
+  readonly #listeners = new Set<(notice: ExitNotice) => void>();
+  readonly #ends: () => void;
+
+  constructor({ clock, world, adopt, fault }: SimOptions) {
+    this.#clock = clock;
+    this.#world = world ?? new SimWorld();
+    this.#adopt = adopt ?? false;
+    this.#fault = fault ?? (async () => {});
+    this.#ends = this.#world.listen((notice) => {
+      for (const listener of this.#listeners) listener(notice);
+    });
+  }
+
+  capabilities(): { suspend: boolean } {
+    return { suspend: true };
+  }
+
+  digest(image: string): string {
+    return /@(sha256:[0-9a-f]{64})$/.exec(image)?.[1] ?? `sha256:${createHash("sha256").update(image).digest("hex")}`;
+  }
+
+  async start(launch: Launch, signal: AbortSignal): Promise<Started> {
+    await this.#begin("start", launch.id, signal);
+    const before = this.#world.boots.get(launch.id);
+    if (before?.boot === launch.boot && before.state === "running") return { handle: handleOf(before) };
+    const knobs = knobsOf(launch);
+    if (knobs.boot_ms > 0) await this.#clock.sleep(knobs.boot_ms, signal);
+    if (knobs.fail) throw new Error(knobs.fail);
+    const boot: SimBoot = {
+      id: launch.id,
+      boot: launch.boot,
+      state: "running",
+      started_at: this.#clock.now(),
+      knobs,
+      log: before?.log ?? [],
+    };
+    this.#world.boots.set(launch.id, boot);
+    this.#say(boot, `${before ? "started again" : "started"} ${launch.config.image}`);
+    this.#runOut(boot);
+    return { handle: handleOf(boot) };
+  }
+
+  async stop(
+    { id, boot }: Ref,
+    how: { signal: string; timeout_ms: number },
+    signal: AbortSignal,
+  ): Promise<Exit | undefined> {
+    await this.#begin("stop", id, signal);
+    const found = this.#world.boots.get(id);
+    if (!found || found.boot !== boot) return undefined;
+    if (found.state === "exited") return found.exit;
+    if (found.state === "frozen") {
+      found.state = "exited";
+      return undefined;
+    }
+    // A machine that takes longer than it may is killed, as anything would be.
+    const killed = found.knobs.stop_ms > how.timeout_ms || how.signal === "SIGKILL";
+    const wait = Math.min(found.knobs.stop_ms, how.timeout_ms);
+    if (wait > 0) await this.#clock.sleep(wait, signal);
+    this.#say(found, killed ? "killed" : `stopped by ${how.signal}`);
+    const exit = {
+      exit_code: killed ? 137 : 0,
+      signal: killed ? 9 : -1,
+      oom_killed: false,
+      exited_at: this.#clock.now(),
+    };
+    Object.assign(found, { state: "exited", exit });
+    return exit;
+  }
+
+  async suspend({ id, boot }: Ref, signal: AbortSignal): Promise<Record<string, unknown>> {
+    await this.#begin("suspend", id, signal);
+    const found = this.#world.boots.get(id);
+    if (found?.boot !== boot || found.state === "exited") throw new SuspendRefused("nothing runs");
+    if (found.knobs.suspend) throw new SuspendRefused(found.knobs.suspend);
+    found.state = "frozen";
+    this.#say(found, "suspended");
+    return handleOf(found);
+  }
+
+  async resume(launch: Launch, _handle: unknown, signal: AbortSignal): Promise<Started | undefined> {
+    await this.#begin("resume", launch.id, signal);
+    const found = this.#world.boots.get(launch.id);
+    if (found?.boot !== launch.boot || found.state === "exited") return undefined;
+    found.state = "running";
+    this.#say(found, "resumed");
+    this.#runOut(found);
+    return { handle: handleOf(found) };
+  }
+
+  async destroy(id: string, signal: AbortSignal): Promise<void> {
+    await this.#begin("destroy", id, signal);
+    this.#world.boots.delete(id);
+  }
+
+  async signal(ref: Ref, name: string): Promise<void> {
+    await this.#begin("signal", ref.id);
+    const found = this.#running(ref);
+    if (name === "SIGKILL")
+      this.#world.exit(found, { exit_code: 137, signal: 9, oom_killed: false, exited_at: this.#clock.now() });
+    else this.#say(found, `got ${name}`);
+  }
+
+  async exec(ref: Ref, { command, stdin }: { command: readonly string[]; stdin?: string }) {
+    await this.#begin("exec", ref.id);
+    this.#running(ref);
+    const [name = "", ...rest] = command;
+    // Enough to see that words and input arrive as they were sent.
+    if (name === "echo") return { exit_code: 0, stdout: `${rest.join(" ")}\n`, stderr: "" };
+    if (name === "cat" && rest.length === 0) return { exit_code: 0, stdout: stdin ?? "", stderr: "" };
+    if (name === "false") return { exit_code: 1, stdout: "", stderr: "" };
+    return { exit_code: 0, stdout: "", stderr: `sim runs nothing: ${command.join(" ")}\n` };
+  }
+
+  async ps(ref: Ref) {
+    await this.#begin("ps", ref.id);
+    const { started_at } = this.#running(ref);
+    const rtime = Math.round((this.#clock.now() - started_at) / 1000);
+    return [{ pid: 1, stime: 0, rtime, command: "/sim/init", directory: "/", cpu: 0, rss: 0, listen_sockets: [] }];
+  }
+
+  async logs(id: string, tail: number) {
+    const log = this.#world.boots.get(id)?.log ?? [];
+    return log.slice(Math.max(0, log.length - tail)).map((line) => ({ ...line, stream: "stdout" as const }));
+  }
+
+  async probe(ref: Ref, _check: unknown, signal: AbortSignal): Promise<{ passing: boolean; output: string }> {
+    await this.#begin("probe", ref.id, signal);
+    const found = this.#world.boots.get(ref.id);
+    if (found?.boot !== ref.boot || found.state !== "running") return { passing: false, output: "nothing runs" };
+    return found.knobs.check
+      ? { passing: false, output: found.knobs.check }
+      : { passing: true, output: "as good as real" };
+  }
+
+  onExit(listener: (notice: ExitNotice) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  async recover(known: readonly Ref[]): Promise<Observed[]> {
+    await this.#begin("recover", "");
+    if (this.#adopt) for (const ref of known) this.#takeBack(ref);
+    const asked = new Set(known.map(({ id, boot }) => `${id}/${boot}`));
+    const found: Observed[] = known.map(({ id, boot }) => {
+      const there = this.#world.boots.get(id);
+      if (there?.boot !== boot) return { id, boot, state: "gone" };
+      if (there.state === "exited") return { id, boot, state: "gone", ...(there.exit ? { exit: there.exit } : {}) };
+      return { id, boot, state: there.state };
+    });
+    for (const { id, boot, state } of this.#world.boots.values()) {
+      if (state !== "exited" && !asked.has(`${id}/${boot}`)) found.push({ id, boot, state });
+    }
+    return found;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#ends();
+  }
+
+  async #begin(call: keyof RuntimeDriver, id: string, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    await this.#fault(call, id, signal);
+    signal?.throwIfAborted();
+  }
+
+  #running({ id, boot }: Ref): SimBoot {
+    const found = this.#world.boots.get(id);
+    if (found?.boot !== boot || found.state !== "running") throw new Error(`machine ${id} does not run`);
+    return found;
+  }
+
+  /** After our own restart the world is empty: what a handle tells is what was there. */
+  #takeBack({ id, boot, handle }: Ref): void {
+    if (!handle || this.#world.boots.has(id)) return;
+    const { state, started_at, knobs } = handle as unknown as SimBoot;
+    const back: SimBoot = { id, boot, state, started_at, knobs, log: [] };
+    this.#world.boots.set(id, back);
+    if (state === "running") this.#runOut(back);
+  }
+
+  /** A machine that ends by itself does so after its time, counted from its start. */
+  #runOut(boot: SimBoot): void {
+    const { run_ms, exit_code } = boot.knobs;
+    if (run_ms === undefined) return;
+    const left = boot.started_at + run_ms - this.#clock.now();
+    const end = (): void => {
+      if (this.#world.boots.get(boot.id) !== boot || boot.state !== "running") return;
+      this.#world.exit(boot, { exit_code, signal: -1, oom_killed: false, exited_at: this.#clock.now() });
+    };
+    this.#clock.sleep(Math.max(0, left), this.#closing.signal).then(end, () => {});
+  }
+
+  #say(boot: SimBoot, message: string): void {
+    boot.log.push({ timestamp: this.#clock.now(), message });
+    if (boot.log.length > LOG_LINES) boot.log.shift();
+  }
+}
+
+/** Lines kept of one machine; the oldest goes. */
+const LOG_LINES = 100;
+
+const handleOf = ({ state, started_at, knobs }: SimBoot): Record<string, unknown> => ({ state, started_at, knobs });
+
+function knobsOf({ config }: Launch): SimKnobs {
+  const env = config.env ?? {};
+  const number = (name: string): number => Math.max(0, Number(env[name]) || 0);
+  return {
+    boot_ms: number("SIM_BOOT_MS"),
+    stop_ms: number("SIM_STOP_MS"),
+    exit_code: number("SIM_EXIT_CODE"),
+    ...(env["SIM_RUN_MS"] === undefined ? {} : { run_ms: number("SIM_RUN_MS") }),
+    ...(env["SIM_FAIL"] === undefined ? {} : { fail: env["SIM_FAIL"] || "does not boot" }),
+    ...(env["SIM_SUSPEND"] === undefined ? {} : { suspend: env["SIM_SUSPEND"] || "refuses" }),
+    ...(env["SIM_CHECK"] === undefined ? {} : { check: env["SIM_CHECK"] || "does not answer" }),
+  };
+}

@@ -1,0 +1,48 @@
+import type { Exit, ExitNotice } from "#machines/driver.ts";
+
+export interface SimKnobs {
+  boot_ms: number;
+  stop_ms: number;
+  exit_code: number;
+  run_ms?: number;
+  fail?: string;
+  suspend?: string;
+  check?: string;
+}
+
+export interface SimBoot {
+  id: string;
+  boot: string;
+  state: "running" | "frozen" | "exited";
+  exit?: Exit;
+  started_at: number;
+  knobs: SimKnobs;
+  log: { timestamp: number; message: string }[];
+}
+
+/** The box on which simulated machines run: what is left when the process that controls them dies. */
+export class SimWorld {
+  readonly boots = new Map<string, SimBoot>();
+  readonly #listeners = new Set<(notice: ExitNotice) => void>();
+
+  listen(listener: (notice: ExitNotice) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** A boot ends by itself, and whoever is there hears of it. */
+  exit(boot: SimBoot, exit: Exit): void {
+    Object.assign(boot, { state: "exited", exit });
+    for (const listener of this.#listeners) listener({ id: boot.id, boot: boot.boot, ...exit });
+  }
+
+  /** Ends a machine from outside, as a crash of its program would; the word may get lost or come twice. */
+  crash(id: string, exit: Exit, word: "once" | "lost" | "twice" = "once"): boolean {
+    const boot = this.boots.get(id);
+    if (boot?.state !== "running") return false;
+    if (word === "lost") Object.assign(boot, { state: "exited", exit });
+    else this.exit(boot, exit);
+    if (word === "twice") this.exit(boot, exit);
+    return true;
+  }
+}

@@ -1,0 +1,84 @@
+import type { FastifyReply } from "fastify";
+import type { Clock } from "#core/clock.ts";
+import { LIMITS } from "#core/limits.ts";
+
+/** One message of a server-sent stream. `id` is the cursor a reader comes back with. */
+export interface StreamItem {
+  id?: string;
+  event?: string;
+  data: unknown;
+}
+
+/** How many readers were let go because they did not keep up; a metric reads it. */
+export const dropped = { slow_readers: 0 };
+
+/**
+ * Sends what `source` yields until it ends or the reader leaves. The source is asked for more only when the
+ * reader has taken what was sent, so a slow one holds a page and no more; one that takes nothing at all is
+ * told so and let go. A silent stream sends a comment now and then.
+ */
+export async function sendStream(
+  reply: FastifyReply,
+  source: AsyncIterable<readonly StreamItem[]>,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<void> {
+  reply.hijack();
+  const { raw } = reply;
+  raw.writeHead(200, {
+    ...(reply.getHeaders() as Record<string, string>),
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+  });
+  raw.write(": the stream begins\n\n");
+  const over = new AbortController();
+  void heartbeat(raw, clock, AbortSignal.any([signal, over.signal]));
+  try {
+    for await (const items of source) {
+      if (signal.aborted) break;
+      raw.write(items.map(encode).join(""));
+      if (!(await drained(raw, clock, signal))) {
+        dropped.slow_readers++;
+        raw.end(encode({ event: "error", data: { type: "error", reason: "too slow" } }));
+        break;
+      }
+    }
+  } finally {
+    over.abort();
+    raw.end();
+  }
+}
+
+type Raw = FastifyReply["raw"];
+
+async function heartbeat(raw: Raw, clock: Clock, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(LIMITS.stream_heartbeat_ms, signal).catch(() => {});
+    if (!signal.aborted) raw.write(": still here\n\n");
+  }
+}
+
+/** Whether the reader has taken what was sent, within its time and within the limit. */
+async function drained(raw: Raw, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  if (raw.writableLength > LIMITS.stream_buffer_bytes) return false;
+  if (!raw.writableNeedDrain || signal.aborted) return true;
+  const taken = Promise.withResolvers<boolean>();
+  const done = (): void => taken.resolve(true);
+  const late = new AbortController();
+  raw.once("drain", done).once("close", done);
+  const stop = AbortSignal.any([signal, late.signal]);
+  clock.sleep(LIMITS.stream_stall_ms, stop).then(() => taken.resolve(false), done);
+  const result = await taken.promise;
+  late.abort();
+  raw.off("drain", done).off("close", done);
+  return result;
+}
+
+function encode({ id, event, data }: StreamItem): string {
+  const lines = [
+    ...(id === undefined ? [] : [`id: ${id}`]),
+    ...(event === undefined ? [] : [`event: ${event}`]),
+    `data: ${JSON.stringify(data)}`,
+  ];
+  return `${lines.join("\n")}\n\n`;
+}

@@ -1,0 +1,99 @@
+import { isoTime } from "#core/clock.ts";
+import type { HostService } from "#hosts/service.ts";
+import type { Leases } from "./lease.ts";
+import type { Lease, LoggedEvent, Machine } from "./types.ts";
+import { checkNames } from "./wait.ts";
+
+/** Machines as they go over the wire. */
+export class Answers {
+  readonly #parts: { leases: Leases; hosts: HostService };
+
+  constructor(parts: { leases: Leases; hosts: HostService }) {
+    this.#parts = parts;
+  }
+
+  machine(machine: Machine, options: { include_leases?: boolean | undefined; warnings?: string[] } = {}) {
+    const lease = this.#parts.leases.live(machine);
+    const { warnings = [] } = options;
+    return {
+      ...this.summary(machine),
+      config: machine.config,
+      checks: checks(machine),
+      events: machine.events,
+      host_status: this.#parts.hosts.reachable(machine.host_id) ? "ok" : "unreachable",
+      host: machine.host_id,
+      ...(lease ? { nonce: lease.nonce } : {}),
+      ...(lease && options.include_leases ? { lease: publicLease(lease) } : {}),
+      ...(warnings.length > 0 ? { warnings } : {}),
+    };
+  }
+
+  summary(machine: Machine) {
+    const { id, name, state, region, instance_id, private_ip, image_ref, cordoned } = machine;
+    return {
+      id,
+      name,
+      state,
+      region,
+      instance_id,
+      version: instance_id,
+      private_ip,
+      image_ref,
+      created_at: isoTime(machine.created_at),
+      updated_at: isoTime(machine.updated_at),
+      cordoned,
+    };
+  }
+
+  listed(machine: Machine) {
+    const { id, name, app_name, state, region, instance_id, private_ip, config } = machine;
+    const { guest, image, metadata, size } = config;
+    return {
+      id,
+      name,
+      app_name,
+      state,
+      region,
+      version: instance_id,
+      private_ip,
+      config: { image, ...(guest ? { guest } : {}), ...(size ? { size } : {}), ...(metadata ? { metadata } : {}) },
+      created_at: isoTime(machine.created_at),
+      updated_at: isoTime(machine.updated_at),
+    };
+  }
+
+  lease(machine: Machine, { nonce, owner, description, expires_at }: Lease) {
+    return {
+      status: "success",
+      data: { nonce, owner, description, expires_at: Math.floor(expires_at / 1000), version: machine.instance_id },
+    };
+  }
+}
+
+const publicLease = ({ owner, description, expires_at }: Lease) => ({
+  owner,
+  description,
+  expires_at: Math.floor(expires_at / 1000),
+});
+
+/** Every check there is, from the moment the machine runs: one without a result yet has not passed. */
+function checks(machine: Machine) {
+  const waiting = { status: "critical", output: "waiting for the first result", updated_at: machine.updated_at };
+  const names =
+    machine.state === "started" || machine.state === "starting" ? checkNames(machine) : Object.keys(machine.checks);
+  return Object.fromEntries(
+    names.map((name) => {
+      const { status, output, updated_at } = machine.checks[name] ?? waiting;
+      return [name, { name, status, output, updated_at: isoTime(updated_at) }];
+    }),
+  );
+}
+
+export function eventAnswer({ id, type, status, source, timestamp, request }: LoggedEvent) {
+  return { id, type, status, source, timestamp, ...(request ? { request } : {}) };
+}
+
+export function logAnswer(event: LoggedEvent) {
+  const { seq, app_name, machine_id, machine_name, instance_id } = event;
+  return { ...eventAnswer(event), cursor: seq, app_name, machine_id, machine_name, instance_id };
+}

@@ -1,0 +1,142 @@
+import { messageOf } from "#core/assert.ts";
+import type { Bus } from "#core/bus.ts";
+import type { Clock } from "#core/clock.ts";
+import { configDuration } from "#core/durations.ts";
+import { ApiError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { Timers } from "#core/timers.ts";
+import type { CheckConfig } from "./config-schema.ts";
+import type { RuntimeDriver } from "./driver.ts";
+import { type Ledger, type News, topics } from "./ledger.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { refOf } from "./phases.ts";
+import type { MachineStore } from "./store.ts";
+import type { CheckStatus, Machine } from "./types.ts";
+import { serviceCheckName } from "./wait.ts";
+
+interface CheckParts {
+  host_ids: readonly string[];
+  store: MachineStore;
+  ledger: Ledger;
+  driver: RuntimeDriver;
+  bus: Bus<News>;
+  clock: Clock;
+  log: Log;
+}
+
+/** Every check of a machine with the name it is known by. */
+export function checksOf({ config }: Pick<Machine, "config">): [string, CheckConfig][] {
+  const served = (config.services ?? []).flatMap(({ checks, internal_port }) =>
+    (checks ?? []).map((check, index): [string, CheckConfig] => [
+      serviceCheckName(index, check.type ?? "tcp", check.port ?? internal_port),
+      { ...check, port: check.port ?? internal_port },
+    ]),
+  );
+  return [...Object.entries(config.checks ?? {}), ...served];
+}
+
+/**
+ * Looks at running machines as their checks say, and writes down what changed: a check that goes on passing
+ * costs nothing but the look.
+ */
+export class CheckRunner {
+  readonly #parts: CheckParts;
+  readonly #timers: Timers;
+  readonly #ends: (() => void)[] = [];
+  /** The boot whose checks are being run, by machine. */
+  readonly #boots = new Map<string, { boot: string; instance_id: string; names: string[] }>();
+  readonly #closing = new AbortController();
+  #looking = 0;
+
+  constructor(parts: CheckParts) {
+    this.#parts = parts;
+    this.#timers = new Timers(parts.clock);
+  }
+
+  async start(): Promise<void> {
+    const { host_ids, bus, store } = this.#parts;
+    for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), ({ machine }) => this.#follow(machine)));
+    for (const machine of await store.alive(host_ids)) this.#follow(machine);
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.#ends) end();
+    this.#timers.close();
+    this.#closing.abort();
+    while (this.#looking > 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  #follow(machine: Machine): void {
+    const { id, boot, instance_id, state } = machine;
+    const before = this.#boots.get(id);
+    const runs = state === "started" && boot !== null;
+    if (runs && before?.boot === boot && before.instance_id === instance_id) return;
+    for (const name of before?.names ?? []) this.#timers.cancel(`${id}/${name}`);
+    this.#boots.delete(id);
+    const checks = runs ? checksOf(machine) : [];
+    if (boot === null || checks.length === 0) return;
+    this.#boots.set(id, { boot, instance_id, names: checks.map(([name]) => name) });
+    for (const [name, check] of checks) {
+      const grace = configDuration(check.grace_period) ?? 0;
+      this.#timers.set(`${id}/${name}`, grace, () => void this.#look(machine, name, check));
+    }
+  }
+
+  async #look(machine: Machine, name: string, check: CheckConfig): Promise<void> {
+    const { log } = this.#parts;
+    this.#looking++;
+    try {
+      const result = await this.#probe(machine, check);
+      await this.#write(machine, name, result);
+    } catch (error) {
+      if (!this.#closing.signal.aborted) log.warn({ error, machine: machine.id }, "a check could not be run");
+    } finally {
+      this.#looking--;
+    }
+    if (this.#boots.get(machine.id)?.boot !== machine.boot) return;
+    const every = configDuration(check.interval) ?? MACHINE_LIMITS.check_interval_ms;
+    const wait = Math.max(every, MACHINE_LIMITS.check_interval_min_ms);
+    this.#timers.set(`${machine.id}/${name}`, wait, () => void this.#look(machine, name, check));
+  }
+
+  async #probe(machine: Machine, check: CheckConfig): Promise<{ passing: boolean; output: string }> {
+    const { driver, clock } = this.#parts;
+    const ref = refOf(machine);
+    if (!ref) return { passing: false, output: "nothing runs" };
+    const late = new AbortController();
+    const timeout = configDuration(check.timeout) || MACHINE_LIMITS.check_timeout_ms;
+    const stop = AbortSignal.any([late.signal, this.#closing.signal]);
+    const expired = clock.sleep(timeout, stop).then(
+      () => ({ passing: false, output: `no answer within ${timeout / 1000} s` }),
+      () => ({ passing: false, output: "the platform is stopping" }),
+    );
+    const probed = driver
+      .probe(ref, check, stop)
+      .catch((thrown: unknown) => ({ passing: false, output: messageOf(thrown) }));
+    const result = await Promise.race([probed, expired]);
+    late.abort();
+    return result;
+  }
+
+  async #write(
+    { id, boot }: Machine,
+    name: string,
+    { passing, output }: { passing: boolean; output: string },
+  ): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    const status: CheckStatus["status"] = passing ? "passing" : "critical";
+    const text = output.slice(0, MACHINE_LIMITS.check_output_chars);
+    try {
+      await this.#parts.ledger.change(id, (draft) => {
+        const { machine } = draft;
+        const before = machine.checks[name];
+        if (machine.boot !== boot || machine.state !== "started" || before?.status === status) return false;
+        const updated_at = this.#parts.clock.now();
+        draft.set({ checks: { ...machine.checks, [name]: { status, output: text, updated_at } } });
+        return true;
+      });
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError) || thrown.code !== "not_found") throw thrown;
+    }
+  }
+}

@@ -1,0 +1,149 @@
+import type { CheckConfig } from "./config-schema.ts";
+import type { Handle, ImageRef, MachineConfig } from "./types.ts";
+
+/**
+ * What runs machines: runc on this box, or `sim`, which runs nothing. Implemented in drivers/, each passes
+ * `driver.suite.ts`.
+ *
+ * Terms. A *boot* is one life of a machine's processes, from cold start to exit; the caller names it, and the
+ * name stays through suspend and resume. A *handle* is what the driver needs to find a boot again after our
+ * own process has restarted: plain JSON, we keep it, and only the driver reads it.
+ *
+ * A typical life: `start` (boot b1) … `suspend` … `resume` (still b1) … `stop` … `start` (boot b2) … `destroy`.
+ *
+ * Every call may be repeated, because after a crash the caller does not know whether the first one happened:
+ * starting a boot that runs answers its handle, stopping one that ended answers how it ended. A call that is
+ * aborted leaves nothing half done: what it began is taken back, or the next call of the same kind finishes
+ * it. Calls for one machine never overlap; calls for different machines do.
+ */
+export interface RuntimeDriver {
+  readonly name: string;
+  /** What this host can do. A caller is refused early, not halfway. */
+  capabilities(): Capabilities;
+  /** The digest of an image that is already here, or undefined: then it is known after the first start. */
+  digest(image: string): string | undefined;
+
+  /** Boots cold. Resolves when the first process runs, not when checks pass. Another boot of the machine that is left over ends first. */
+  start(launch: Launch, signal: AbortSignal): Promise<Started>;
+  /** The stop signal, then SIGKILL after the timeout. Resolves with how it ended; undefined when nothing ran. A snapshot is dropped. */
+  stop(ref: Ref, how: StopHow, signal: AbortSignal): Promise<Exit | undefined>;
+  /** Keeps the memory and ends the processes; no exit is reported. Fails with `SuspendRefused`, the machine running on, when it cannot. */
+  suspend(ref: Ref, signal: AbortSignal): Promise<Handle>;
+  /** Goes on from the snapshot. Undefined when it cannot be used; then nothing runs and nothing is left of it. */
+  resume(launch: Launch, handle: Handle, signal: AbortSignal): Promise<Started | undefined>;
+  /** Removes whatever there is of the machine, running or not. */
+  destroy(id: string, signal: AbortSignal): Promise<void>;
+
+  signal(ref: Ref, signal: string): Promise<void>;
+  exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult>;
+  ps(ref: Ref): Promise<Process[]>;
+  /** The newest lines, oldest first. */
+  logs(id: string, tail: number): Promise<LogLine[]>;
+  probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<{ passing: boolean; output: string }>;
+
+  /** Word of every boot that ends by itself. May come late, twice, or, after a crash of ours, never: see `recover`. */
+  onExit(listener: (notice: ExitNotice) => void): () => void;
+  /**
+   * What really is there: an answer for each boot that is thought to be, and every other that is found. Asked
+   * after a restart, and now and then in case word of an exit was lost.
+   */
+  recover(known: readonly Ref[]): Promise<Observed[]>;
+  close(): Promise<void>;
+}
+
+export interface Capabilities {
+  suspend: boolean;
+  /** Why not. */
+  suspend_reason?: string;
+}
+
+export interface Ref {
+  id: string;
+  boot: string;
+  handle: Handle | null;
+}
+
+/** Everything a boot needs to know. */
+export interface Launch {
+  id: string;
+  boot: string;
+  name: string;
+  app_name: string;
+  org_id: string;
+  region: string;
+  instance_id: string;
+  private_ip: string;
+  image_ref: ImageRef;
+  config: MachineConfig;
+  /** The app's secrets, by name. */
+  secrets: Record<string, string>;
+  /** After a suspend whose snapshot was lost, the root file system is kept; otherwise the machine starts clean. */
+  keep_rootfs: boolean;
+}
+
+export interface Started {
+  handle: Handle;
+  /** What the image turned out to be. */
+  image_ref?: ImageRef;
+}
+
+export interface StopHow {
+  signal: string;
+  timeout_ms: number;
+}
+
+export interface Exit {
+  exit_code: number;
+  /** -1 when it was none. */
+  signal: number;
+  oom_killed: boolean;
+  exited_at: number;
+}
+
+export interface ExitNotice extends Exit {
+  id: string;
+  boot: string;
+}
+
+export interface Observed {
+  id: string;
+  boot: string;
+  state: "running" | "frozen" | "gone";
+  /** How it ended, as far as that is known. */
+  exit?: Exit;
+}
+
+export interface Exec {
+  command: readonly string[];
+  stdin?: string;
+  timeout_ms: number;
+}
+
+export interface ExecResult {
+  exit_code: number;
+  exit_signal?: number;
+  stdout: string;
+  stderr: string;
+}
+
+export interface Process {
+  pid: number;
+  stime: number;
+  rtime: number;
+  command: string;
+  directory: string;
+  cpu: number;
+  rss: number;
+  listen_sockets: { proto: string; address: string }[];
+}
+
+export interface LogLine {
+  timestamp: number;
+  stream: "stdout" | "stderr";
+  message: string;
+}
+
+/** The machine cannot be suspended as it is; it runs on. The message says why. */
+export class SuspendRefused extends Error {
+  override readonly name = "SuspendRefused";
+}

@@ -1,0 +1,66 @@
+import { type Row, route } from "#http/route.ts";
+import type { StreamItem } from "#http/stream.ts";
+import { eventAnswer, logAnswer } from "./answers.ts";
+import type { EventScope } from "./events.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { appOf, machineOf, orgOf, type RouteParts } from "./routing.ts";
+import * as schema from "./schema.ts";
+
+const STREAM =
+  "A server-sent stream, each message one event with its cursor as `id`; it goes on where `cursor` or `Last-Event-ID` says, else it begins now. With `Accept: application/json` a page, oldest first, from `cursor` or the beginning.";
+
+export function eventRoutes(parts: RouteParts): Row[] {
+  const { events } = parts;
+
+  const page = async (scope: EventScope, query: { cursor?: number; limit?: number }) => {
+    const { events: found, cursor } = await events.page(scope, query.cursor ?? 0, query.limit ?? 100);
+    return { events: found.map(logAnswer), cursor };
+  };
+
+  async function* follow(
+    scope: EventScope,
+    query: { cursor?: number },
+    call: { header(name: string): string | undefined; signal: AbortSignal },
+  ): AsyncGenerator<StreamItem[]> {
+    const last = Number(call.header("last-event-id"));
+    const from = query.cursor ?? (Number.isSafeInteger(last) && last > 0 ? last : await events.end(scope.org_id));
+    for await (const found of events.follow(scope, from, call.signal)) {
+      yield found.map((event) => ({ id: String(event.seq), event: `machine.${event.type}`, data: logAnswer(event) }));
+    }
+  }
+
+  return [
+    route("GET /v1/apps/:app_name/machines/:machine_id/events", {
+      summary: "What happened to a machine, newest first",
+      part: "machines",
+      access: "read machine",
+      query: schema.MachineEventsQuery,
+      answer: { status: 200, schema: schema.MachineEvents },
+      async handle({ query, ...call }) {
+        const { id } = await machineOf(parts, call);
+        const limit = query.limit ?? MACHINE_LIMITS.events_shown;
+        return (await events.list(id, { limit, from_event_id: query.from_event_id })).map(eventAnswer);
+      },
+    }),
+    route("GET /v1/apps/:app_name/events", {
+      summary: "What happens to an app's machines, as it happens",
+      description: STREAM,
+      part: "machines",
+      access: "read app",
+      query: schema.LogQuery,
+      answer: { status: 200, schema: schema.LogPage },
+      handle: async ({ query, ...call }) => await page({ org_id: orgOf(call).id, app_id: appOf(call).id }, query),
+      stream: (call) => follow({ org_id: orgOf(call).id, app_id: appOf(call).id }, call.query, call),
+    }),
+    route("GET /v1/orgs/:org_slug/events", {
+      summary: "What happens to an organization's machines, as it happens",
+      description: STREAM,
+      part: "machines",
+      access: "read org",
+      query: schema.LogQuery,
+      answer: { status: 200, schema: schema.LogPage },
+      handle: async ({ query, ...call }) => await page({ org_id: orgOf(call).id }, query),
+      stream: (call) => follow({ org_id: orgOf(call).id }, call.query, call),
+    }),
+  ];
+}

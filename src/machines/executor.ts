@@ -1,0 +1,379 @@
+import { messageOf } from "#core/assert.ts";
+import type { Bus } from "#core/bus.ts";
+import type { Clock } from "#core/clock.ts";
+import { ApiError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { Timers } from "#core/timers.ts";
+import type { Draft } from "./draft.ts";
+import type { Exit, ExitNotice, RuntimeDriver } from "./driver.ts";
+import { type Ledger, type News, topics } from "./ledger.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { clear, type Outcome, PHASES, refOf, stopHow } from "./phases.ts";
+import { exitEvent, restartDelay, restartsSoFar } from "./restart.ts";
+import { DEADLINES_MS, isPersistent, next } from "./states.ts";
+import type { MachineStore } from "./store.ts";
+import type { Machine, Operation } from "./types.ts";
+
+interface ExecutorParts {
+  host_ids: readonly string[];
+  store: MachineStore;
+  ledger: Ledger;
+  driver: RuntimeDriver;
+  bus: Bus<News>;
+  clock: Clock;
+  log: Log;
+  secrets(app_id: string): Promise<Record<string, string>>;
+  /** Whether the host can be reached; operations of one that cannot wait. */
+  reachable(host_id: string): boolean;
+}
+
+/** What goes on around one machine: at most one thing at a time. */
+interface Lane {
+  exits: ExitNotice[];
+  /** Something happened that may be work. */
+  again: boolean;
+  /** The change we made ourselves last: word of it is no news. */
+  own_revision: number;
+  /** Ends the driver call in progress. */
+  abort: AbortController | undefined;
+  operation: string | undefined;
+}
+
+const SUPERSEDED = "superseded";
+const LATE = "late";
+const CLOSED = "closed";
+
+/**
+ * Carries out what is written down. It takes a machine's operations one after the other, does each with the
+ * driver and writes the outcome; different machines go side by side. It keeps nothing that it could not read
+ * again: after a crash it looks at the unfinished operations and at what really runs, and brings the two
+ * together.
+ */
+export class Executor {
+  readonly #parts: ExecutorParts;
+  readonly #timers: Timers;
+  readonly #lanes = new Map<string, Lane>();
+  /** Boots that should be there, as last written. */
+  readonly #running = new Map<string, Machine>();
+  readonly #waiting: (() => void)[] = [];
+  readonly #ends: (() => void)[] = [];
+  #busy = 0;
+  #closed = false;
+
+  constructor(parts: ExecutorParts) {
+    this.#parts = parts;
+    this.#timers = new Timers(parts.clock);
+  }
+
+  /** Takes up what was left, then listens. Resolves when everything that was left is known, not when it is done. */
+  async start(): Promise<void> {
+    const { host_ids, bus, driver, store } = this.#parts;
+    for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), (news) => this.#hear(news)));
+    this.#ends.push(driver.onExit((notice) => this.#exited(notice)));
+    for (const machine of await store.alive(host_ids)) {
+      this.#remember(machine);
+      // A state that passes without an operation that ends it: not ours to explain, but it must not last.
+      if (!isPersistent(machine.state) && machine.pending === 0) this.wake(machine.id);
+    }
+    await this.#reconcile();
+    for (const id of await store.unfinished(host_ids)) this.wake(id);
+    this.#timers.set("reconcile", MACHINE_LIMITS.reconcile_ms, () => void this.#reconcileAgain());
+  }
+
+  /** Ends driver calls in progress without writing an outcome: the operations are taken up at the next start. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const end of this.#ends) end();
+    this.#timers.close();
+    for (const lane of this.#lanes.values()) lane.abort?.abort(CLOSED);
+    while (this.#lanes.size > 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** Nothing to do, as far as is known. */
+  get idle(): boolean {
+    return this.#lanes.size === 0;
+  }
+
+  wake(id: string): void {
+    if (this.#closed) return;
+    const lane = this.#lanes.get(id);
+    if (lane) {
+      lane.again = true;
+      return;
+    }
+    const fresh: Lane = { exits: [], again: true, own_revision: 0, abort: undefined, operation: undefined };
+    this.#lanes.set(id, fresh);
+    void this.#run(id, fresh);
+  }
+
+  #hear({ machine }: News): void {
+    this.#remember(machine);
+    const lane = this.#lanes.get(machine.id);
+    if (lane?.own_revision === machine.revision) return;
+    // Destroying overtakes everything: what is being done for an operation that is gone is not worth finishing.
+    if (lane && machine.state === "destroying") lane.abort?.abort(SUPERSEDED);
+    if (machine.pending > 0) this.wake(machine.id);
+  }
+
+  #remember(machine: Machine): void {
+    if (machine.boot === null) this.#running.delete(machine.id);
+    else this.#running.set(machine.id, machine);
+  }
+
+  #exited(notice: ExitNotice): void {
+    if (this.#closed) return;
+    this.wake(notice.id);
+    const lane = this.#lanes.get(notice.id);
+    if (lane && lane.exits.length < MACHINE_LIMITS.operations_waiting) lane.exits.push(notice);
+  }
+
+  async #run(id: string, lane: Lane): Promise<void> {
+    // The caller goes on first: an exit that woke this lane is put in it before it is looked at.
+    await Promise.resolve();
+    try {
+      while (!this.#closed && (lane.again || lane.exits.length > 0)) {
+        lane.again = false;
+        for (const notice of lane.exits.splice(0)) await this.#settleExit(lane, notice);
+        await this.#work(id, lane);
+      }
+    } catch (thrown) {
+      // The store could not be asked or told. What is written down stands, and is taken up again.
+      if (!this.#closed) this.#parts.log.warn({ error: thrown, machine: id }, "an operation will be tried again");
+      this.#timers.set(`retry:${id}`, MACHINE_LIMITS.retry_ms, () => this.wake(id));
+    } finally {
+      this.#lanes.delete(id);
+      if (lane.exits.length > 0 && !this.#closed) this.wake(id);
+    }
+  }
+
+  /** Carries out the machine's operations until none is left that may be done now. */
+  async #work(id: string, lane: Lane): Promise<void> {
+    const { store, reachable } = this.#parts;
+    while (!this.#closed) {
+      const machine = await store.find(id);
+      if (!machine || (machine.pending === 0 && isPersistent(machine.state))) return;
+      if (!reachable(machine.host_id)) return;
+      const [operation] = await store.operations(id);
+      if (!operation) {
+        if (isPersistent(machine.state)) return;
+        await this.#write(lane, id, (draft) => draft.operations.length === 0 && broke(draft, "no operation is left"));
+        continue;
+      }
+      if (this.#mustWait(operation)) return;
+      await this.#slot(() => this.#step(machine, operation, lane));
+    }
+  }
+
+  /** A restart by the policy comes later: an alarm is set for it. */
+  #mustWait({ id, machine_id, not_before }: Operation): boolean {
+    if (not_before === null) return false;
+    const wait_ms = Math.min(not_before - this.#parts.clock.now(), MACHINE_LIMITS.restart_delay_max_ms);
+    if (wait_ms > 0) this.#timers.set(`later:${machine_id}`, wait_ms, () => this.#due(machine_id, id));
+    return wait_ms > 0;
+  }
+
+  /** The time of a waiting operation has come, whatever the wall clock says. */
+  #due(id: string, operation_id: string): void {
+    const write = this.#parts.ledger.change(id, (draft) => {
+      const operation = draft.operations.find((one) => one.id === operation_id);
+      if (!operation || operation.not_before === null) return false;
+      draft.put({ ...operation, not_before: null });
+      return true;
+    });
+    write.then(
+      () => this.wake(id),
+      () => this.#timers.set(`retry:${id}`, MACHINE_LIMITS.retry_ms, () => this.wake(id)),
+    );
+  }
+
+  async #step(machine: Machine, operation: Operation, lane: Lane): Promise<void> {
+    if (this.#closed) return;
+    if (!operation.begun) {
+      await this.#write(lane, machine.id, (draft) => begin(draft, operation));
+      return;
+    }
+    const phase = PHASES[machine.state];
+    if (!phase) {
+      // Its state says it is done; only the operation was left.
+      await this.#write(lane, machine.id, (draft) => finish(draft, operation));
+      return;
+    }
+    const outcome = await this.#perform(machine, operation, lane);
+    if (outcome === undefined) return;
+    await this.#write(lane, machine.id, (draft) => {
+      const current = draft.operations[0];
+      // Overtaken meanwhile: what was done is undone by what overtook it.
+      if (current?.id !== operation.id || draft.machine.state !== machine.state) return false;
+      if (outcome(draft) === "finished") draft.finish(current);
+      if (draft.operations.length === 0) this.#complete(draft);
+      return true;
+    });
+  }
+
+  /** Calls the driver within the state's time. Undefined when it is not to be written down. */
+  async #perform(machine: Machine, operation: Operation, lane: Lane): Promise<Outcome | undefined> {
+    const { clock } = this.#parts;
+    const abort = new AbortController();
+    lane.abort = abort;
+    const timer = `deadline:${machine.id}`;
+    const grace = stopHow(machine, operation).timeout_ms + (DEADLINES_MS[machine.state] ?? 0);
+    this.#timers.set(timer, grace, () => abort.abort(LATE));
+    try {
+      const phase = PHASES[machine.state];
+      if (!phase) return undefined;
+      const work = phase(this.#parts, { machine, operation, signal: abort.signal, now: clock.now() });
+      return await Promise.race([work, this.#afterAbort(abort.signal, work)]);
+    } catch (thrown) {
+      if (this.#closed || abort.signal.reason === SUPERSEDED) return undefined;
+      const late = abort.signal.reason === LATE;
+      const reason = late ? `${machine.state} took longer than ${grace / 1000} s` : messageOf(thrown);
+      if (machine.state === "destroying") throw new Error(reason, { cause: thrown });
+      return (draft) => {
+        broke(draft, reason);
+        return "finished";
+      };
+    } finally {
+      this.#timers.cancel(timer);
+      lane.abort = undefined;
+    }
+  }
+
+  /** A driver that does not heed the abort is left behind after a while; what it may still do is found by `recover`. */
+  async #afterAbort(signal: AbortSignal, work: Promise<unknown>): Promise<never> {
+    work.catch(() => {});
+    await new Promise<void>((resolve) => {
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    if (signal.reason !== CLOSED) {
+      await this.#parts.clock.sleep(MACHINE_LIMITS.abort_grace_ms).catch(() => {});
+    }
+    throw new Error("the driver did not stop in time");
+  }
+
+  /** A machine that has nothing more to do and destroys itself when it is done. */
+  #complete(draft: Draft): void {
+    if (draft.machine.state !== "stopped" || !draft.machine.config.auto_destroy) return;
+    draft.begin(draft.queue("destroy", { source: "policy", reason: "auto_destroy" }));
+  }
+
+  async #settleExit(lane: Lane, notice: ExitNotice): Promise<void> {
+    const { store } = this.#parts;
+    const machine = await store.find(notice.id);
+    if (!machine || machine.boot !== notice.boot) return;
+    await this.#write(lane, notice.id, (draft) => this.#ended(draft, notice.boot, notice));
+  }
+
+  /** A boot ended by itself: written down, and the restart policy decides how it goes on. */
+  #ended(draft: Draft, boot: string, exit: Exit): boolean {
+    const { machine } = draft;
+    if (machine.boot !== boot || (machine.state !== "started" && machine.state !== "suspended")) return false;
+    if (machine.state === "suspended") {
+      // Its memory is gone; the next start is a cold one.
+      draft.set({ snapshot: false, boot: null, handle: null });
+      return true;
+    }
+    const restarts = restartsSoFar(machine, exit);
+    const delay = draft.operations.length > 0 ? undefined : restartDelay(machine, exit, restarts);
+    const restarting = delay !== undefined;
+    clear(draft);
+    draft.hop("exited", "host", {
+      exit_event: exitEvent(exit, { requested_stop: false, restarting }),
+      restart_count: restarts,
+    });
+    draft.set({ restarts: restarting ? restarts + 1 : restarts });
+    if (restarting) {
+      draft.begin(draft.queue("restart", { source: "policy" }, this.#parts.clock.now() + delay));
+    } else if (draft.operations.length === 0) {
+      this.#complete(draft);
+    }
+    return true;
+  }
+
+  async #write(lane: Lane, id: string, decide: (draft: Draft) => boolean): Promise<void> {
+    try {
+      const machine = await this.#parts.ledger.change(id, (draft) => {
+        lane.own_revision = draft.machine.revision + 1;
+        return decide(draft);
+      });
+      this.#remember(machine);
+    } catch (thrown) {
+      if (thrown instanceof ApiError && thrown.code === "not_found") return;
+      throw thrown;
+    }
+  }
+
+  async #reconcileAgain(): Promise<void> {
+    if (this.#closed) return;
+    await this.#reconcile().catch((error: unknown) => {
+      this.#parts.log.warn({ error }, "what really runs could not be found out");
+    });
+    this.#timers.set("reconcile", MACHINE_LIMITS.reconcile_ms, () => void this.#reconcileAgain());
+  }
+
+  /** Brings what is written down and what really runs together. */
+  async #reconcile(): Promise<void> {
+    const { driver, clock } = this.#parts;
+    const known = [...this.#running.values()].flatMap((machine) => refOf(machine) ?? []);
+    for (const { id, boot, state, exit } of await driver.recover(known)) {
+      const machine = this.#running.get(id);
+      if (machine?.boot === boot) {
+        const gone = state === "gone" || (state === "frozen") !== machine.snapshot;
+        const how = exit ?? { exit_code: -1, signal: -1, oom_killed: false, exited_at: clock.now() };
+        if (gone && isPersistent(machine.state)) this.#exited({ id, boot, ...how });
+      } else if (!this.#lanes.has(id) && state !== "gone") {
+        await this.#removeStray(id, boot);
+      }
+    }
+  }
+
+  /** Something runs that nobody asked for: left behind by a crash between doing and writing. */
+  async #removeStray(id: string, boot: string): Promise<void> {
+    const { store, driver, log } = this.#parts;
+    const machine = await store.find(id);
+    if (machine && (machine.boot === boot || machine.pending > 0)) return;
+    log.warn({ machine: id, boot }, "a boot that is not written down is removed");
+    const signal = AbortSignal.timeout(DEADLINES_MS.destroying ?? 0);
+    if (!machine || machine.state === "destroyed") await driver.destroy(id, signal);
+    else await driver.stop({ id, boot, handle: null }, { signal: "SIGKILL", timeout_ms: 0 }, signal);
+  }
+
+  async #slot(work: () => Promise<void>): Promise<void> {
+    if (this.#busy >= MACHINE_LIMITS.operations_parallel) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve);
+      });
+    } else {
+      this.#busy++;
+    }
+    try {
+      await work();
+    } finally {
+      // The place is handed on, so that nobody slips in between.
+      const first = this.#waiting.shift();
+      if (first) first();
+      else this.#busy--;
+    }
+  }
+}
+
+function begin(draft: Draft, { id }: Operation): boolean {
+  const [operation] = draft.operations;
+  if (operation?.id !== id || operation.begun) return false;
+  // Where the table has no cell the wish is already fulfilled, or can no longer be.
+  if (next(draft.machine.state, operation.kind) === undefined) draft.finish(operation);
+  else draft.begin(operation);
+  return true;
+}
+
+function finish(draft: Draft, { id }: Operation): boolean {
+  const operation = draft.operations.find((one) => one.id === id);
+  if (!operation) return false;
+  draft.finish(operation);
+  return true;
+}
+
+function broke(draft: Draft, error: string): boolean {
+  clear(draft);
+  draft.hop("broke", "host", { error });
+  return true;
+}

@@ -1,0 +1,97 @@
+import type { Bus } from "#core/bus.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import { Draft } from "./draft.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import type { Committed, Inserted, MachineStore } from "./store.ts";
+import type { Machine, MachineEvent } from "./types.ts";
+
+/** What a change of a machine looks like to those who wait for it. */
+export interface News {
+  machine: Machine;
+  /** Oldest first. */
+  events: readonly MachineEvent[];
+}
+
+export const topics = {
+  machine: (id: string): string => `machine:${id}`,
+  org: (id: string): string => `org:${id}`,
+  host: (id: string): string => `host:${id}`,
+} as const;
+
+interface LedgerParts {
+  store: MachineStore;
+  bus: Bus<News>;
+  clock: Clock;
+  ids: Ids;
+}
+
+/**
+ * Reads a machine, lets somebody decide, and writes the decision if nothing has changed meanwhile; then tells
+ * the bus. Everything that changes a machine goes through here.
+ */
+export class Ledger {
+  readonly #parts: LedgerParts;
+
+  constructor(parts: LedgerParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Decides on a fresh draft until the decision could be written. `decide` may throw to refuse, or answer false
+   * to leave everything as it is; it is called again, with what is there by then, when someone else was faster.
+   */
+  async change(id: string, decide: (draft: Draft) => boolean, ids: Ids = this.#parts.ids): Promise<Machine> {
+    const { store, clock } = this.#parts;
+    for (let race = 0; race < MACHINE_LIMITS.write_races; race++) {
+      const machine = (await store.find(id)) ?? fail("not_found", `machine not found: ${id}`);
+      const operations = machine.pending > 0 ? await store.operations(id) : [];
+      // A change between the two reads shows here, or in the revision when it is written.
+      if (operations.length !== machine.pending) continue;
+      const draft = new Draft({ machine, operations }, { now: clock.now(), ids });
+      if (!decide(draft)) return machine;
+      const committed = await this.commit(draft);
+      if (committed === "done") return draft.machine;
+      if (committed === "capacity") outOfRoom(machine);
+    }
+    fail("conflict", `machine ${id} is being changed by too many at once; try again`, { retry_after_s: 1 });
+  }
+
+  async insert(
+    machine: Machine,
+    decide: (draft: Draft) => void,
+    ids: Ids,
+  ): Promise<{ result: Inserted; machine: Machine }> {
+    const { store, bus, clock } = this.#parts;
+    const draft = new Draft({ machine, operations: [] }, { now: clock.now(), ids, fresh: true });
+    decide(draft);
+    const change = draft.change();
+    const result = await store.insert(change, MACHINE_LIMITS.machines_per_org);
+    if (result === "inserted") announce(bus, change);
+    return { result, machine: draft.machine };
+  }
+
+  async commit(draft: Draft): Promise<Committed> {
+    const { store, bus } = this.#parts;
+    const change = draft.change();
+    const committed = await store.commit(change);
+    if (committed === "done") announce(bus, change);
+    return committed;
+  }
+}
+
+function announce(bus: Bus<News>, { machine, events }: News): void {
+  const news: News = { machine, events };
+  bus.publish(topics.machine(machine.id), news);
+  bus.publish(topics.host(machine.host_id), news);
+  if (events.length > 0) bus.publish(topics.org(machine.org_id), news);
+}
+
+export function outOfRoom({ id, host_id, cpus, memory_mb }: Machine): never {
+  fail(
+    "insufficient_capacity",
+    `could not reserve resource for machine: insufficient memory or cpus available to fulfill request (${id} needs ${cpus} cpus and ${memory_mb} MB on host ${host_id})`,
+    { retry_after_s: 5, hint: "stop another machine there, or make this one smaller" },
+  );
+}

@@ -1,0 +1,70 @@
+/** Bounds of the machines room, by name. What happens at the bound is written beside it. */
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
+
+export const MACHINE_LIMITS = {
+  /** Machines of one organization that are not destroyed. One more: 422 `limit_reached`. */
+  machines_per_org: 250_000,
+  /** A create or update, whose config may carry files. Past it: 413. */
+  config_bytes: 8 * 1024 * 1024,
+  metadata_keys: 200,
+  metadata_key_chars: 256,
+  metadata_value_chars: 4096,
+  /** Configs kept of one machine; the oldest is forgotten. */
+  versions_kept: 100,
+  /** Events shown inside a machine; the log itself is kept whole. */
+  events_shown: 20,
+  /** Events in one answer of a log. */
+  events_page: 1000,
+  /** Machines in one page of an organization's list. */
+  org_page: 1000,
+
+  /** Operations waiting on one machine. One more: 503 `overloaded`. */
+  operations_waiting: 64,
+  /** How often a decision is made anew when someone else was faster. Past it: 409 `conflict`. */
+  write_races: 64,
+  /** Operations that an executor carries out at the same time; the others wait their turn. */
+  operations_parallel: 64,
+
+  lease_default_ttl_s: 30,
+  /** The longest lease one can ask for. Past it: 400. */
+  lease_max_ttl_s: 24 * 3600,
+  /** The longest one can queue for a lease; more is taken for this. */
+  lease_wait_max_s: 60,
+  lease_description_chars: 1000,
+
+  wait_default_s: 60,
+  /** The longest a wait may take; more is taken for this. */
+  wait_max_s: 600,
+
+  stop_timeout_ms: 5 * SECOND,
+  stop_timeout_max_ms: 5 * MINUTE,
+  /** The first try of a restart policy comes after this, each further one after twice as long … */
+  restart_delay_ms: SECOND,
+  /** … but never later than this. */
+  restart_delay_max_ms: 30 * SECOND,
+  /** Retries of `on-failure`, when the config does not say how many. */
+  restart_retries: 10,
+  /** A machine that ran this long is well again: its restarts are counted from zero. */
+  restart_window_ms: 5 * MINUTE,
+  /** Between looks at what really runs, in case word of an exit was lost. */
+  reconcile_ms: 30 * SECOND,
+  /** An operation whose outcome could not be written is taken up again after this. */
+  retry_ms: SECOND,
+  /** A driver that does not heed the end of its time is given this long before the machine is called failed. */
+  abort_grace_ms: 5 * SECOND,
+
+  check_interval_ms: 15 * SECOND,
+  check_interval_min_ms: SECOND,
+  check_timeout_ms: 10 * SECOND,
+  check_output_chars: 2000,
+
+  exec_default_s: 60,
+  exec_max_s: 600,
+  exec_output_bytes: 1024 * 1024,
+
+  /** A destroyed machine can be read for this long. */
+  destroyed_kept_ms: 7 * DAY,
+  purge_ms: 10 * MINUTE,
+} as const;

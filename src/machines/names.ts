@@ -1,0 +1,29 @@
+import { createHash } from "node:crypto";
+import type { Ids } from "#core/ids.ts";
+
+const ADJECTIVES =
+  "ancient autumn bold brave bright calm clever cold cool crimson dark dawn deep dry early empty falling fancy fast floral fragrant frosty gentle green hidden holy icy late light little lively long misty morning mute nameless old patient plain polished proud purple quiet rapid red restless rough shy silent small snowy solitary sparkling spring still summer throbbing twilight wandering warm weathered white wild winter wispy withered young".split(
+    " ",
+  );
+const NOUNS =
+  "bird breeze brook bush butterfly cherry cloud darkness dawn dew dream dust feather field fire firefly flower fog forest frog frost glade glitter grass haze hill lake leaf leaves meadow moon morning mountain night paper pine pond rain resonance river sea shadow shape silence sky smoke snow snowflake sound star sun sunset surf thunder tree violet voice water waterfall wave wildflower wind wood".split(
+    " ",
+  );
+
+/** A name for a machine that got none: `quiet-river-1234`. */
+export function machineName(ids: Ids): string {
+  const [a = 0, b = 0, c = 0, d = 0] = ids.bytes(4);
+  const pick = (list: readonly string[], n: number): string => list[n % list.length] ?? "plain";
+  return `${pick(ADJECTIVES, a)}-${pick(NOUNS, b)}-${String(1000 + ((c * 256 + d) % 9000))}`;
+}
+
+/**
+ * A machine's address in the private network: `fdaa`, the network, the host, the machine. Made from what it
+ * is and nothing else, so that it never changes and nobody keeps a list.
+ */
+export function privateAddress(machine: { id: string; org_id: string; network: string; host_id: string }): string {
+  const network = createHash("sha256").update(`${machine.org_id}/${machine.network}`).digest("hex").slice(0, 8);
+  const text = `fdaa${network}${machine.host_id}${machine.id}02`;
+  const groups = text.match(/.{4}/g) ?? [];
+  return groups.map((group) => group.replace(/^0{1,3}/, "")).join(":");
+}

@@ -1,0 +1,192 @@
+/**
+ * What is done in each state that passes. A phase calls the driver and answers how the machine is to be
+ * written down afterwards. The state alone says which phase comes next, so an operation that was cut short by
+ * a crash goes on where it was: nothing about its progress lives anywhere else.
+ */
+import { configDuration } from "#core/durations.ts";
+import type { Draft } from "./draft.ts";
+import { type Exit, type Launch, type Ref, type RuntimeDriver, type StopHow, SuspendRefused } from "./driver.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { exitEvent } from "./restart.ts";
+import type { MachineState } from "./states.ts";
+import type { EventRequest, Machine, Operation } from "./types.ts";
+
+export interface PhaseParts {
+  driver: RuntimeDriver;
+  /** Every secret of the app, for a machine that boots. */
+  secrets(app_id: string): Promise<Record<string, string>>;
+}
+
+export interface Phase {
+  machine: Machine;
+  operation: Operation;
+  signal: AbortSignal;
+  now: number;
+}
+
+/** Writes down how it went; answers whether the operation is finished. */
+export type Outcome = (draft: Draft) => "finished" | "goes on";
+
+export const PHASES: Partial<Record<MachineState, (parts: PhaseParts, phase: Phase) => Promise<Outcome>>> = {
+  starting: boot,
+  stopping: halt,
+  suspending: freeze,
+  restarting: cycle,
+  replacing: replace,
+  destroying: remove,
+};
+
+async function boot(parts: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+  const { driver } = parts;
+  let lost: string | undefined;
+  if (machine.snapshot && machine.boot !== null && machine.handle) {
+    const resumed = await driver.resume(await launchOf(parts, machine, machine.boot, true), machine.handle, signal);
+    if (resumed) {
+      const same = machine.boot;
+      return booted(same, resumed, now, { resumed: true });
+    }
+    lost = "the snapshot could not be used; booted cold";
+  }
+  const launch = await launchOf(parts, machine, operation.id, lost !== undefined);
+  const started = await driver.start(launch, signal);
+  return booted(operation.id, started, now, lost === undefined ? undefined : { resumed: false, reason: lost });
+}
+
+const booted =
+  (
+    boot: string,
+    { handle, image_ref }: Awaited<ReturnType<RuntimeDriver["start"]>>,
+    now: number,
+    request?: EventRequest,
+  ): Outcome =>
+  (draft) => {
+    draft.set({ boot, handle, snapshot: false, started_at: now, ...(image_ref ? { image_ref } : {}) });
+    draft.hop("booted", "host", request);
+    return "finished";
+  };
+
+async function halt({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
+  return (draft) => {
+    putDown(draft, exit, now);
+    if (!exit) draft.hop("halted", "host");
+    return "finished";
+  };
+}
+
+async function freeze({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+  const ref = refOf(machine);
+  if (!ref) return rest;
+  const capabilities = driver.capabilities();
+  let reason = capabilities.suspend ? undefined : (capabilities.suspend_reason ?? "this host cannot suspend");
+  if (reason === undefined) {
+    try {
+      const handle = await driver.suspend(ref, signal);
+      return (draft) => {
+        draft.set({ handle, snapshot: true, checks: {} });
+        draft.hop("frozen", "host");
+        return "finished";
+      };
+    } catch (thrown) {
+      if (!(thrown instanceof SuspendRefused)) throw thrown;
+      reason = thrown.message;
+    }
+  }
+  // What cannot be suspended is stopped, and the log says why.
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
+  return (draft) => {
+    putDown(draft, exit, now, { reason: `stopped instead of suspended: ${reason}` });
+    if (!exit) draft.hop("halted", "host", { reason });
+    return "finished";
+  };
+}
+
+const rest: Outcome = (draft) => {
+  draft.hop("halted", "host");
+  return "finished";
+};
+
+/** First half of a restart: whatever runs is stopped; then the machine starts like any other. */
+async function cycle({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
+  return (draft) => {
+    putDown(draft, exit, now);
+    draft.hop("start", operation.payload.source);
+    return "goes on";
+  };
+}
+
+/** First half of an update: the old version goes, with its memory and its root file system. */
+async function replace({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
+  const { launch, was_created, source } = operation.payload;
+  return (draft) => {
+    putDown(draft, exit, now);
+    if (launch) {
+      draft.hop("start", source);
+      return "goes on";
+    }
+    if (!exit) draft.hop(was_created ? "readied" : "rested", "host");
+    return "finished";
+  };
+}
+
+async function remove({ driver }: PhaseParts, { machine, signal, operation }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(
+    driver,
+    machine,
+    { ...stopHow(machine, operation), signal: "SIGKILL", timeout_ms: 0 },
+    signal,
+  );
+  await driver.destroy(machine.id, signal);
+  return (draft) => {
+    if (exit) draft.note("exit", "destroying", "host", { exit_event: exitEvent(exit, REQUESTED) });
+    clear(draft);
+    draft.set({ next_run_at: null, lease: null });
+    draft.hop("removed", "host");
+    return "finished";
+  };
+}
+
+const REQUESTED = { requested_stop: true, restarting: false };
+
+async function stopBoot(
+  driver: RuntimeDriver,
+  machine: Machine,
+  how: StopHow,
+  signal: AbortSignal,
+): Promise<Exit | undefined> {
+  const ref = refOf(machine);
+  return ref ? await driver.stop(ref, how, signal) : undefined;
+}
+
+/** The boot is over. Its exit is written down, when there was one. */
+function putDown(draft: Draft, exit: Exit | undefined, now: number, request: EventRequest = {}): void {
+  const restarting = draft.machine.state === "restarting" || draft.machine.state === "replacing";
+  clear(draft);
+  if (!exit) return;
+  const exited = { ...exit, exited_at: exit.exited_at || now };
+  draft.hop("exited", "host", { ...request, exit_event: exitEvent(exited, { requested_stop: true, restarting }) });
+}
+
+export function clear(draft: Draft): void {
+  draft.set({ boot: null, handle: null, snapshot: false, started_at: null, checks: {} });
+}
+
+export const refOf = ({ id, boot, handle }: Machine): Ref | undefined =>
+  boot === null ? undefined : { id, boot, handle };
+
+export function stopHow({ config }: Machine, { payload }: Operation): StopHow {
+  const { stop_timeout_ms, stop_timeout_max_ms } = MACHINE_LIMITS;
+  const timeout = payload.timeout_ms ?? configDuration(config.stop_config?.timeout) ?? stop_timeout_ms;
+  return {
+    signal: payload.signal ?? config.stop_config?.signal ?? "SIGINT",
+    timeout_ms: Math.min(timeout, stop_timeout_max_ms),
+  };
+}
+
+async function launchOf(parts: PhaseParts, machine: Machine, boot: string, keep_rootfs: boolean): Promise<Launch> {
+  const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref, config } = machine;
+  const secrets = await parts.secrets(machine.app_id);
+  return { id, boot, name, app_name, org_id, region, instance_id, private_ip, image_ref, config, secrets, keep_rootfs };
+}

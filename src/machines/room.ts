@@ -1,0 +1,104 @@
+/** The machines room put together: what it is made of, and what is started and stopped in which order. */
+import type { AppService } from "#apps/service.ts";
+import { LocalBus } from "#core/bus.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import { type Ids, randomIds } from "#core/ids.ts";
+import type { Log } from "#core/log.ts";
+import type { HostService } from "#hosts/service.ts";
+import { Answers } from "./answers.ts";
+import { CheckRunner } from "./checks.ts";
+import type { RuntimeDriver } from "./driver.ts";
+import { Events } from "./events.ts";
+import { Executor } from "./executor.ts";
+import { Leases } from "./lease.ts";
+import { Ledger, type News } from "./ledger.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { Metadata } from "./metadata.ts";
+import type { RouteParts } from "./routing.ts";
+import { MachineService } from "./service.ts";
+import type { MachineStore } from "./store.ts";
+import { Upkeep } from "./upkeep.ts";
+import { Waits } from "./wait.ts";
+
+export interface RoomParts {
+  store: MachineStore;
+  hosts: HostService;
+  driver: RuntimeDriver;
+  clock: Clock;
+  log: Log;
+  secrets(app_id: string): Promise<Record<string, string>>;
+  ids?: Ids;
+}
+
+export class MachineRoom {
+  readonly machines: MachineService;
+  readonly leases: Leases;
+  readonly waits: Waits;
+  readonly metadata: Metadata;
+  readonly events: Events;
+  readonly ledger: Ledger;
+  readonly bus: LocalBus<News>;
+  readonly executor: Executor;
+  readonly upkeep: Upkeep;
+  readonly checks: CheckRunner;
+  readonly #parts: RoomParts;
+
+  constructor(parts: RoomParts) {
+    const { store, hosts, driver, clock, log, secrets } = parts;
+    this.#parts = parts;
+    const ids = parts.ids ?? randomIds(clock);
+    const host_ids = hosts.own;
+    const bus = new LocalBus<News>({
+      onError: (error) => log.error({ error }, "a listener failed"),
+      onFull: () => fail("overloaded", "too many are waiting (limit bus_listeners)", { retry_after_s: 1 }),
+    });
+    const ledger = new Ledger({ store, bus, clock, ids });
+    this.bus = bus;
+    this.ledger = ledger;
+    this.leases = new Leases({ store, ledger, bus, clock });
+    this.machines = new MachineService({ store, ledger, leases: this.leases, hosts, driver, clock });
+    this.waits = new Waits({ store, bus, clock });
+    this.metadata = new Metadata({ ledger, leases: this.leases });
+    this.events = new Events({ store, bus });
+    const reachable = (id: string): boolean => hosts.reachable(id);
+    this.executor = new Executor({ host_ids, store, ledger, driver, bus, clock, log, secrets, reachable });
+    this.upkeep = new Upkeep({ host_ids, store, ledger, bus, clock, log });
+    this.checks = new CheckRunner({ host_ids, store, ledger, driver, bus, clock, log });
+  }
+
+  async start(): Promise<void> {
+    await this.executor.start();
+    await this.upkeep.start();
+    await this.checks.start();
+  }
+
+  async close(): Promise<void> {
+    this.upkeep.close();
+    await this.checks.close();
+    await this.executor.close();
+    await this.#parts.driver.close();
+  }
+
+  /** What the routes need. */
+  routeParts(apps: AppService): RouteParts {
+    const { machines, leases, waits, metadata, events } = this;
+    const { store, driver, hosts } = this.#parts;
+    return { apps, machines, leases, waits, metadata, events, answers: new Answers({ leases, hosts }), store, driver };
+  }
+
+  /** A host failed or came back. */
+  async hostState(host_id: string, state: "ok" | "failed"): Promise<void> {
+    if (state === "failed") return await this.upkeep.hostFailed(host_id);
+    for (const id of await this.#parts.store.unfinished([host_id])) this.executor.wake(id);
+  }
+
+  /** Destroys all machines of an app and waits until they are gone. */
+  async clear(app_id: string): Promise<void> {
+    const ids = randomIds(this.#parts.clock);
+    const machines = await this.machines.destroyAll(app_id, { name: "the platform", ids });
+    const wish = { states: ["destroyed"], timeout_s: MACHINE_LIMITS.wait_default_s };
+    const never = new AbortController().signal;
+    await Promise.all(machines.map(({ id }) => this.waits.wait(id, wish, never)));
+  }
+}

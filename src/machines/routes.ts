@@ -1,0 +1,191 @@
+import { type Row, route } from "#http/route.ts";
+import { actionRoutes } from "./action-routes.ts";
+import { configProblems, configWarnings } from "./config.ts";
+import { eventRoutes } from "./event-routes.ts";
+import { leaseRoutes } from "./lease-routes.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { metadataRoutes } from "./metadata-routes.ts";
+import { appOf, askerOf, bad, listOf, machineOf, orgOf, type RouteParts } from "./routing.ts";
+import * as schema from "./schema.ts";
+import { STATE_ALIASES, STATES } from "./states.ts";
+import type { Machine } from "./types.ts";
+
+export function machineRoutes(parts: RouteParts): Row[] {
+  return [
+    ...listRoutes(parts),
+    ...ownRoutes(parts),
+    ...actionRoutes(parts),
+    ...leaseRoutes(parts),
+    ...metadataRoutes(parts),
+    ...eventRoutes(parts),
+  ];
+}
+
+const configOf = (body: unknown): unknown => (body as { config?: unknown } | null)?.config;
+const check = (body: unknown) => configProblems(configOf(body), "body.config");
+
+function listRoutes({ machines, answers, store }: RouteParts): Row[] {
+  return [
+    route("GET /v1/apps/:app_name/machines", {
+      summary: "List an app's machines",
+      description: "`metadata.<key>=<value>` lists those that have the pair; several pairs must all be there.",
+      part: "machines",
+      access: "read app",
+      query: schema.ListQuery,
+      answer: { status: 200, schema: schema.MachineList },
+      async handle({ query, ...admitted }) {
+        const states = statesOf(query.state);
+        const found = await machines.list(appOf(admitted).id, {
+          include_deleted: query.include_deleted ?? false,
+          ...(query.region ? { region: query.region } : {}),
+          ...(states.length > 0 ? { states } : {}),
+          metadata: metadataFilter(query),
+        });
+        if (query.summary) return found.map((machine) => answers.summary(machine));
+        return found.map((machine) => answers.machine(machine, { include_leases: query.include_leases }));
+      },
+    }),
+    route("GET /v1/orgs/:org_slug/machines", {
+      summary: "List an organization's machines in pages, the one changed longest ago first",
+      part: "machines",
+      access: "read org",
+      query: schema.OrgListQuery,
+      answer: { status: 200, schema: schema.OrgList },
+      async handle({ query, ...admitted }) {
+        const limit = query.limit ?? 100;
+        const after = cursorOf(query.cursor) ?? timeOf(query.updated_after);
+        const states = statesOf(query.state);
+        const page = await store.listOrg(orgOf(admitted).id, {
+          include_deleted: query.include_deleted ?? states.includes("destroyed"),
+          ...(after ? { after } : {}),
+          limit,
+        });
+        const last = page.at(-1);
+        const wanted = page.filter(
+          (machine) =>
+            (states.length === 0 || states.includes(machine.state)) &&
+            (!query.region || machine.region === query.region),
+        );
+        return {
+          machines: wanted.map((machine) => answers.listed(machine)),
+          ...(last && page.length === limit ? { next_cursor: `${last.updated_at}.${last.id}` } : {}),
+          ...(last ? { last_machine_id: last.id, last_updated_at: new Date(last.updated_at).toISOString() } : {}),
+          error_regions: [],
+        };
+      },
+    }),
+  ];
+}
+
+function ownRoutes(parts: RouteParts): Row[] {
+  const { apps, machines, answers, store } = parts;
+  const changed = (machine: Machine) => answers.machine(machine, { warnings: configWarnings(machine.config) });
+  return [
+    route("POST /v1/apps/:app_name/machines", {
+      summary: "Create a machine; it boots unless skip_launch",
+      part: "machines",
+      access: "create app",
+      body: schema.CreateMachine,
+      body_limit: MACHINE_LIMITS.config_bytes,
+      check,
+      answer: { status: 200, schema: schema.MachineAnswer },
+      errors: ["name_taken", "invalid_name", "limit_reached", "insufficient_capacity", "conflict"],
+      async handle({ body, params, ...call }) {
+        const { id: app_id, name: app_name, org_id, network } = await apps.get(params.app_name);
+        const wish = { ...body, name: body.name || undefined, region: body.region || undefined };
+        return changed(await machines.create({ org_id, app_id, app_name, network }, wish, askerOf(call)));
+      },
+    }),
+    route("GET /v1/apps/:app_name/machines/:machine_id", {
+      summary: "Get a machine; a destroyed one can be read for a week",
+      part: "machines",
+      access: "read machine",
+      query: schema.GetQuery,
+      answer: { status: 200, schema: schema.MachineAnswer },
+      handle: async ({ query, ...call }) => answers.machine(await machineOf(parts, call), query),
+    }),
+    route("POST /v1/apps/:app_name/machines/:machine_id", {
+      summary: "Replace a machine's whole config; it becomes a new version and boots unless skip_launch",
+      description: "A running machine is restarted with the new config, with or without skip_launch.",
+      part: "machines",
+      access: "write machine",
+      body: schema.UpdateMachine,
+      body_limit: MACHINE_LIMITS.config_bytes,
+      check,
+      answer: { status: 200, schema: schema.MachineAnswer },
+      errors: ["lease_held", "lease_lost", "version_conflict", "wrong_state", "insufficient_capacity", "conflict"],
+      handle: async ({ body, ...call }) =>
+        changed(await machines.update(await machineOf(parts, call), body, askerOf(call))),
+    }),
+    route("PATCH /v1/apps/:app_name/machines/:machine_id", {
+      summary: "Change part of a machine's config (JSON merge patch)",
+      part: "machines",
+      access: "write machine",
+      body: schema.PatchMachine,
+      body_limit: MACHINE_LIMITS.config_bytes,
+      answer: { status: 200, schema: schema.MachineAnswer },
+      errors: ["lease_held", "lease_lost", "version_conflict", "wrong_state", "insufficient_capacity", "conflict"],
+      async handle({ body, ...call }) {
+        const { config, ...rest } = body;
+        return changed(await machines.patch(await machineOf(parts, call), { ...rest, patch: config }, askerOf(call)));
+      },
+    }),
+    route("DELETE /v1/apps/:app_name/machines/:machine_id", {
+      summary: "Destroy a machine for good",
+      part: "machines",
+      access: "delete machine",
+      query: schema.DeleteQuery,
+      answer: { status: 200, schema: schema.Ok },
+      errors: ["lease_held", "lease_lost", "machine_running", "host_unreachable", "conflict"],
+      async handle({ query, ...call }) {
+        const { id } = await machineOf(parts, call);
+        await machines.destroy(id, query.force ?? query.kill ?? false, askerOf(call));
+        return { ok: true };
+      },
+    }),
+    route("GET /v1/apps/:app_name/machines/:machine_id/versions", {
+      summary: "The configs a machine has had, newest first",
+      part: "machines",
+      access: "read machine",
+      answer: { status: 200, schema: schema.VersionList },
+      async handle(call) {
+        const { id } = await machineOf(parts, call);
+        return (await store.versions(id)).map(({ instance_id, created_at, config }) => ({
+          version: instance_id,
+          created_at: new Date(created_at).toISOString(),
+          user_config: config,
+        }));
+      },
+    }),
+  ];
+}
+
+function statesOf(given: readonly string[] | undefined): string[] {
+  const states = listOf(given).map((name) => STATE_ALIASES[name] ?? name);
+  const known: readonly string[] = STATES;
+  const unknown = states.find((state) => !known.includes(state));
+  if (unknown !== undefined) bad("query.state", `${JSON.stringify(unknown)} is not a state`, STATES.join(", "));
+  return states;
+}
+
+function metadataFilter(query: Record<string, unknown>): [string, string][] {
+  return Object.entries(query).flatMap(([name, value]): [string, string][] => {
+    if (!name.startsWith("metadata.")) return [];
+    const values = Array.isArray(value) ? (value as unknown[]) : [value];
+    return values.map((one) => [name.slice("metadata.".length), String(one)]);
+  });
+}
+
+function cursorOf(cursor: string | undefined): { updated_at: number; id: string } | undefined {
+  if (!cursor) return undefined;
+  const match = /^(\d{1,15})\.([0-9a-f]{14})$/.exec(cursor);
+  if (!match) bad("query.cursor", "is not a cursor of this list");
+  return { updated_at: Number(match[1]), id: match[2] ?? "" };
+}
+
+function timeOf(text: string | undefined): { updated_at: number; id: string } | undefined {
+  if (!text) return undefined;
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) bad("query.updated_after", "is not a time", "such as 2024-01-31T12:00:00Z");
+  return { updated_at: at, id: "~" };
+}

@@ -1,0 +1,37 @@
+import type { MachineConfig } from "./types.ts";
+
+const HOUR = 3_600_000;
+const FIXED_MS: Record<"hourly" | "daily" | "weekly", number> = { hourly: HOUR, daily: 24 * HOUR, weekly: 168 * HOUR };
+
+/**
+ * The first time after `now` that lies a whole number of intervals after the machine's creation. Runs that
+ * were missed meanwhile are therefore one run, not many.
+ */
+export function nextRun(schedule: NonNullable<MachineConfig["schedule"]>, created_at: number, now: number): number {
+  if (schedule !== "monthly") {
+    const every = FIXED_MS[schedule];
+    return created_at + every * (Math.max(0, Math.floor((now - created_at) / every)) + 1);
+  }
+  let months = 1;
+  while (addMonths(created_at, months) <= now) months++;
+  return addMonths(created_at, months);
+}
+
+/** The same day of a later month; the last day of one that is too short. */
+function addMonths(from: number, months: number): number {
+  const date = new Date(from);
+  const day = date.getUTCDate();
+  date.setUTCDate(1);
+  date.setUTCMonth(date.getUTCMonth() + months);
+  const last = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate();
+  date.setUTCDate(Math.min(day, last));
+  return date.getTime();
+}
+
+export function firstRun(
+  schedule: MachineConfig["schedule"],
+  { created_at }: { created_at: number },
+  now: number,
+): number | null {
+  return schedule === undefined ? null : nextRun(schedule, created_at, now);
+}

@@ -1,0 +1,265 @@
+import Type from "typebox";
+import { Config } from "./config-schema.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { STATES } from "./states.ts";
+
+const text = Type.String();
+const flag = Type.Boolean();
+
+const lease_ttl = Type.Optional(
+  Type.Integer({
+    minimum: 0,
+    maximum: MACHINE_LIMITS.lease_max_ttl_s,
+    description: "Seconds: lease the machine in the same step; `nonce` comes with the answer.",
+  }),
+);
+
+const common = {
+  name: Type.Optional(Type.String({ description: "Unique in the app; made up when left out. Cannot be changed." })),
+  region: Type.Optional(Type.String({ maxLength: 32, pattern: "^[a-z0-9-]*$", description: "Cannot be changed." })),
+  lease_ttl,
+  skip_service_registration: Type.Optional(
+    Type.Boolean({ description: "Keep it out of request routing, as if created and cordoned." }),
+  ),
+  lsvd: Type.Optional(Type.Boolean({ description: "Accepted and kept; disks are the same either way." })),
+  min_secrets_version: Type.Optional(Type.Integer({ minimum: 0, description: "Boot with at least this version." })),
+  skip_secrets: Type.Optional(flag),
+};
+
+export const CreateMachine = Type.Object({
+  ...common,
+  skip_launch: Type.Optional(Type.Boolean({ description: "Make it, do not boot it." })),
+  config: Config,
+});
+
+const updating = {
+  ...common,
+  skip_launch: Type.Optional(Type.Boolean({ description: "Do not boot a machine that is not running." })),
+  current_version: Type.Optional(
+    Type.String({ description: "The instance_id the update is made for; another one is a conflict." }),
+  ),
+  id: Type.Optional(text),
+};
+export const UpdateMachine = Type.Object({ ...updating, config: Config });
+export const PatchMachine = Type.Object({
+  ...updating,
+  config: Type.Record(text, Type.Unknown(), { description: "A JSON merge patch: null removes." }),
+});
+
+const ImageRef = Type.Object({
+  registry: text,
+  repository: text,
+  tag: Type.Optional(text),
+  digest: text,
+  labels: Type.Optional(Type.Record(text, text)),
+});
+
+export const EventAnswer = Type.Object({
+  id: text,
+  type: text,
+  status: text,
+  source: Type.String({ description: "`user`, `proxy`, `host`, `policy`, `schedule` or `standby`." }),
+  timestamp: Type.Integer({ description: "Epoch milliseconds." }),
+  request: Type.Optional(Type.Record(text, Type.Unknown(), { description: "An exit has `exit_event` here." })),
+});
+
+const CheckAnswer = Type.Object({
+  name: text,
+  status: Type.String({ description: "`passing`, `warning` or `critical`." }),
+  output: text,
+  updated_at: text,
+});
+
+const short = {
+  id: text,
+  name: text,
+  state: Type.String({ description: `One of ${STATES.join(", ")}.` }),
+  region: text,
+  instance_id: text,
+  version: Type.String({ description: "The same as instance_id." }),
+  private_ip: text,
+  image_ref: ImageRef,
+  created_at: text,
+  updated_at: text,
+  cordoned: flag,
+};
+const long = {
+  config: Type.Record(text, Type.Unknown(), { description: "As it was sent, its size filled in." }),
+  checks: Type.Record(text, CheckAnswer, { description: "By the check's name." }),
+  events: Type.Array(EventAnswer, { description: "Newest first." }),
+  host_status: Type.String({ description: "`ok`, or `unreachable` when its host has failed." }),
+  host: Type.String({ description: "Four hex digits." }),
+};
+const rare = {
+  nonce: Type.Optional(Type.String({ description: "The lease's nonce, while the machine is leased." })),
+  lease: Type.Optional(Type.Object({ owner: text, description: text, expires_at: Type.Integer() })),
+  warnings: Type.Optional(Type.Array(text, { description: "What is odd in the config without being wrong." })),
+};
+
+export const MachineAnswer = Type.Object({ ...short, ...long, ...rare }, { title: "Machine" });
+/** In a list, where a summary leaves the long fields out. */
+export const ListedMachine = Type.Object({ ...short, ...Type.Partial(Type.Object(long)).properties, ...rare });
+export const MachineList = Type.Array(ListedMachine);
+
+export const ListQuery = Type.Object({
+  include_deleted: Type.Optional(flag),
+  region: Type.Optional(text),
+  state: Type.Optional(Type.Array(text, { description: "Several, or several with commas." })),
+  summary: Type.Optional(Type.Boolean({ description: "Leave out config, checks, events." })),
+  include_leases: Type.Optional(flag),
+});
+
+export const OrgListQuery = Type.Object({
+  include_deleted: Type.Optional(flag),
+  region: Type.Optional(text),
+  state: Type.Optional(Type.Array(text)),
+  summary: Type.Optional(flag),
+  cursor: Type.Optional(Type.String({ description: "`next_cursor` of the page before." })),
+  updated_after: Type.Optional(Type.String({ description: "A time: only machines changed since." })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.org_page })),
+});
+
+export const OrgList = Type.Object({
+  machines: Type.Array(
+    Type.Object({
+      id: text,
+      name: text,
+      app_name: text,
+      state: text,
+      region: text,
+      version: text,
+      private_ip: text,
+      config: Type.Record(text, Type.Unknown()),
+      created_at: text,
+      updated_at: text,
+    }),
+  ),
+  next_cursor: Type.Optional(text),
+  last_machine_id: Type.Optional(text),
+  last_updated_at: Type.Optional(text),
+  error_regions: Type.Array(text),
+});
+
+export const Ok = Type.Object({ ok: flag });
+export const GetQuery = Type.Object({ include_leases: Type.Optional(flag) });
+export const DeleteQuery = Type.Object({
+  force: Type.Optional(Type.Boolean({ description: "Stop it first if it runs." })),
+  kill: Type.Optional(Type.Boolean({ description: "The same as force." })),
+});
+
+const Signal = Type.Union([text, Type.Integer(), Type.Record(text, Type.Unknown())], {
+  description: "A name such as SIGTERM, or its number; SIGINT when left out.",
+});
+const Seconds = Type.Union([text, Type.Number({ minimum: 0 })], { description: "Seconds, or text such as `30s`." });
+export const StopBody = Type.Object({
+  signal: Type.Optional(Signal),
+  timeout: Type.Optional(Seconds),
+  id: Type.Optional(text),
+});
+export const RestartQuery = Type.Object({
+  force_stop: Type.Optional(Type.Boolean({ description: "Kill it instead of asking it to stop." })),
+  timeout: Type.Optional(text),
+  signal: Type.Optional(text),
+});
+export const SignalBody = Type.Object({ signal: Signal });
+export const StartAnswer = Type.Object({ previous_state: text, migrated: flag, new_host: text });
+
+export const WaitQuery = Type.Object({
+  state: Type.Optional(
+    Type.Array(text, {
+      description: "`started` when left out; any state, `settled` or `healthy`; several, or several with commas.",
+    }),
+  ),
+  instance_id: Type.Optional(Type.String({ description: "Required when waiting for `stopped`." })),
+  version: Type.Optional(Type.String({ description: "The same as instance_id." })),
+  from_event_id: Type.Optional(Type.String({ description: "Only what happened after this event counts." })),
+  timeout: Type.Optional(Type.String({ description: "Seconds, 60 when left out." })),
+});
+export const WaitAnswer = Type.Object({ ok: flag, state: text, version: text, event_id: text });
+
+export const LeaseQuery = Type.Object({
+  ttl: Type.Optional(Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.lease_max_ttl_s })),
+  description: Type.Optional(Type.String({ maxLength: MACHINE_LIMITS.lease_description_chars })),
+  wait: Type.Optional(Type.Integer({ minimum: 0, description: "Seconds to queue for the lease when it is held." })),
+});
+export const LeaseBody = Type.Object({
+  ttl: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.lease_max_ttl_s, description: "Seconds; 30 when left out." }),
+  ),
+  description: Type.Optional(Type.String({ maxLength: MACHINE_LIMITS.lease_description_chars })),
+});
+export const LeaseAnswer = Type.Object({
+  status: text,
+  data: Type.Object({
+    nonce: text,
+    expires_at: Type.Integer({ description: "Epoch seconds." }),
+    owner: text,
+    description: text,
+    version: text,
+  }),
+});
+export const ReleaseAnswer = Type.Object({ status: text, data: Ok });
+
+export const MetadataMap = Type.Record(text, text);
+export const MetadataValue = Type.Object({ value: text });
+export const MetadataChange = Type.Object({
+  metadata: Type.Record(text, Type.Union([text, Type.Null()]), { description: "An empty text or null removes." }),
+  machine_version: Type.Optional(text),
+  updated_at: Type.Optional(text),
+});
+
+export const ExecBody = Type.Object({
+  command: Type.Optional(Type.Array(text)),
+  cmd: Type.Optional(Type.String({ description: "One line, split at blanks and quotes." })),
+  stdin: Type.Optional(text),
+  container: Type.Optional(text),
+  timeout: Type.Optional(Type.Integer({ minimum: 0, description: "Seconds, 60 when left out." })),
+});
+export const ExecAnswer = Type.Object({
+  exit_code: Type.Integer(),
+  exit_signal: Type.Optional(Type.Integer()),
+  stdout: text,
+  stderr: text,
+});
+export const ProcessList = Type.Array(
+  Type.Object({
+    pid: Type.Integer(),
+    stime: Type.Number(),
+    rtime: Type.Number(),
+    command: text,
+    directory: text,
+    cpu: Type.Number(),
+    rss: Type.Number(),
+    listen_sockets: Type.Array(Type.Object({ proto: text, address: text })),
+  }),
+);
+export const LogsQuery = Type.Object({ tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })) });
+export const LogsAnswer = Type.Object({
+  lines: Type.Array(Type.Object({ timestamp: Type.Integer(), stream: text, message: text })),
+});
+export const VersionList = Type.Array(
+  Type.Object({ version: text, created_at: text, user_config: Type.Record(text, Type.Unknown()) }),
+);
+
+export const MachineEventsQuery = Type.Object({
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.events_page, description: "20 when left out." }),
+  ),
+  from_event_id: Type.Optional(Type.String({ description: "Only events after this one." })),
+});
+export const MachineEvents = Type.Array(EventAnswer);
+export const LogQuery = Type.Object({
+  cursor: Type.Optional(
+    Type.Integer({ minimum: 0, description: "Events after this place; a stream begins now, a page at the start." }),
+  ),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.events_page })),
+});
+export const LogEvent = Type.Object({
+  ...EventAnswer.properties,
+  cursor: Type.Integer(),
+  app_name: text,
+  machine_id: text,
+  machine_name: text,
+  instance_id: text,
+});
+export const LogPage = Type.Object({ events: Type.Array(LogEvent), cursor: Type.Integer() });

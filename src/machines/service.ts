@@ -1,0 +1,345 @@
+import type { Clock } from "#core/clock.ts";
+import { fail, type Problem } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import { checkSlug } from "#core/names.ts";
+import type { HostService } from "#hosts/service.ts";
+import { accept, runs } from "./accept.ts";
+import { complete, mergeConfig, sizeOf } from "./config.ts";
+import type { Draft } from "./draft.ts";
+import type { RuntimeDriver } from "./driver.ts";
+import { parseImage } from "./images.ts";
+import type { Leases } from "./lease.ts";
+import type { Ledger } from "./ledger.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { machineName, privateAddress } from "./names.ts";
+import { firstRun } from "./schedule.ts";
+import type { ListFilter, MachineStore } from "./store.ts";
+import type { ImageRef, Machine, MachineConfig, OperationPayload, Source } from "./types.ts";
+
+interface MachineParts {
+  store: MachineStore;
+  ledger: Ledger;
+  leases: Leases;
+  hosts: HostService;
+  driver: RuntimeDriver;
+  clock: Clock;
+}
+
+/** Whose machine it is to be. */
+export interface Owner {
+  org_id: string;
+  app_id: string;
+  app_name: string;
+  network: string;
+}
+
+export interface CreateWish {
+  name?: string | undefined;
+  region?: string | undefined;
+  config: MachineConfig;
+  skip_launch?: boolean | undefined;
+  skip_service_registration?: boolean | undefined;
+  lease_ttl?: number | undefined;
+  min_secrets_version?: number | undefined;
+}
+
+export interface UpdateWish extends CreateWish {
+  current_version?: string | undefined;
+}
+
+/** Who asks: for events, leases, and the lease's nonce when there is one. */
+export interface Asker {
+  name: string;
+  nonce?: string | undefined;
+  source?: Source;
+  ids: Ids;
+}
+
+/** The rules about machines. Knows no HTTP, no SQL and no container: those come in through `parts`. */
+export class MachineService {
+  readonly #parts: MachineParts;
+
+  constructor(parts: MachineParts) {
+    this.#parts = parts;
+  }
+
+  async get(app_id: string, id: string): Promise<Machine> {
+    const machine = await this.#parts.store.find(id);
+    if (!machine || machine.app_id !== app_id) fail("not_found", `machine not found: ${id}`);
+    return machine;
+  }
+
+  async list(app_id: string, filter: ListFilter): Promise<Machine[]> {
+    return await this.#parts.store.list(app_id, filter);
+  }
+
+  async count(app_id: string): Promise<number> {
+    return await this.#parts.store.count(app_id);
+  }
+
+  async create(owner: Owner, wish: CreateWish, asker: Asker): Promise<Machine> {
+    const { ledger, leases, store } = this.#parts;
+    const { ids } = asker;
+    const id = ids.hex(14);
+    const name = wish.name ?? machineName(ids);
+    checkSlug(name, "body.name");
+    refuse(mountProblems(wish.config));
+    // Placed anew when the host that had room is full by the time it is written.
+    for (let race = 0; race < MACHINE_LIMITS.write_races; race++) {
+      const machine = await this.#blank(owner, { ...wish, name }, id, ids);
+      const { result, machine: made } = await ledger.insert(
+        machine,
+        (draft) => {
+          if (wish.lease_ttl) leases.grant(draft, { owner: asker.name, description: "", ttl_s: wish.lease_ttl }, ids);
+          draft.note("launch", "created", asker.source ?? "user");
+          if (!wish.skip_launch) draft.queue("start", { source: asker.source ?? "user" });
+        },
+        ids,
+      );
+      if (result === "inserted") return made;
+      if (result === "exists") return (await store.find(id)) ?? made;
+      if (result !== "capacity") refuseInsert(result, name, owner.app_name);
+    }
+    fail("conflict", "the hosts fill up faster than a machine can be placed; try again", { retry_after_s: 1 });
+  }
+
+  /** Replaces the whole config. The machine becomes a new version and runs, unless it is asked not to. */
+  async update(machine: Machine, wish: UpdateWish, asker: Asker): Promise<Machine> {
+    const instance_id = asker.ids.ulid();
+    return await this.#update(machine, wish, asker, instance_id, (before) => keepVolume(wish.config, before.config));
+  }
+
+  /** Merges into the config (JSON merge patch): what is not named stays, null removes. */
+  async patch(machine: Machine, wish: Omit<UpdateWish, "config"> & { patch: unknown }, asker: Asker): Promise<Machine> {
+    const instance_id = asker.ids.ulid();
+    return await this.#update(machine, wish, asker, instance_id, (before) => mergeConfig(before.config, wish.patch));
+  }
+
+  async #update(
+    machine: Machine,
+    wish: Omit<UpdateWish, "config">,
+    asker: Asker,
+    instance_id: string,
+    configFrom: (before: Machine) => MachineConfig,
+  ): Promise<Machine> {
+    const { leases, clock } = this.#parts;
+    refuseMoving(machine, wish);
+    return await this.#parts.ledger.change(
+      machine.id,
+      (draft) => {
+        const before = draft.machine;
+        // The same request a second time, after a crash between writing and answering.
+        if (before.instance_id === instance_id) return false;
+        leases.check(before, asker.nonce);
+        refuseStale(before, wish.current_version);
+        const config = complete(configFrom(before));
+        refuse(volumeProblems(before.config, config));
+        const { cpus, memory_mb } = sizeOf(config);
+        const launch = runs(draft) || !wish.skip_launch;
+        const was_created = draft.projected === "created";
+        draft.replaceConfig({
+          config,
+          instance_id,
+          image_ref: this.#imageRef(config),
+          cpus,
+          memory_mb,
+          checks: {},
+          next_run_at:
+            before.config.schedule === config.schedule
+              ? before.next_run_at
+              : firstRun(config.schedule, before, clock.now()),
+          ...(wish.min_secrets_version === undefined ? {} : { secrets_version: wish.min_secrets_version }),
+          ...(wish.skip_service_registration ? { cordoned: true } : {}),
+        });
+        if (wish.lease_ttl) {
+          leases.grant(draft, { owner: asker.name, description: "", ttl_s: wish.lease_ttl }, asker.ids);
+        }
+        return accept(draft, "update", { source: asker.source ?? "user", launch, was_created });
+      },
+      asker.ids,
+    );
+  }
+
+  /** Answers where the machine was. A machine that runs, or is about to, is left alone. */
+  async start(id: string, asker: Asker): Promise<{ before: string; machine: Machine }> {
+    let before = "";
+    const machine = await this.#ask(id, asker, (draft) => {
+      before = draft.machine.state;
+      return accept(draft, "start", { source: asker.source ?? "user" });
+    });
+    return { before, machine };
+  }
+
+  async stop(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, asker: Asker): Promise<Machine> {
+    return await this.#ask(id, asker, (draft) => accept(draft, "stop", { source: asker.source ?? "user", ...how }));
+  }
+
+  async suspend(id: string, asker: Asker): Promise<Machine> {
+    return await this.#ask(id, asker, (draft) => accept(draft, "suspend", { source: asker.source ?? "user" }));
+  }
+
+  async restart(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, asker: Asker): Promise<Machine> {
+    return await this.#ask(id, asker, (draft) => accept(draft, "restart", { source: asker.source ?? "user", ...how }));
+  }
+
+  async destroy(id: string, force: boolean, asker: Asker): Promise<Machine> {
+    return await this.#ask(id, asker, (draft) => {
+      if (draft.machine.state !== "destroying" && !force && runs(draft)) {
+        fail("machine_running", `unable to destroy machine, not currently stopped: it is ${draft.machine.state}`, {
+          facts: { current_state: draft.machine.state },
+          hint: "stop it first, or add ?force=true",
+        });
+      }
+      return accept(draft, "destroy", { source: asker.source ?? "user" });
+    });
+  }
+
+  /** The proxy stops, or goes on, sending requests to it; its state stays. */
+  async cordon(id: string, cordoned: boolean, asker: Asker): Promise<Machine> {
+    return await this.#ask(id, asker, (draft) => {
+      if (draft.machine.cordoned === cordoned) return false;
+      draft.set({ cordoned });
+      draft.note(cordoned ? "cordon" : "uncordon", draft.machine.state, asker.source ?? "user");
+      return true;
+    });
+  }
+
+  /** Destroys every machine of an app, running or not, for an app that is being deleted. */
+  async destroyAll(app_id: string, asker: Asker): Promise<Machine[]> {
+    const machines = await this.#parts.store.list(app_id, {});
+    return await Promise.all(
+      machines.map((machine) =>
+        this.#parts.ledger.change(machine.id, (draft) => {
+          if (draft.machine.state === "destroyed") return false;
+          draft.set({ lease: null });
+          return accept(draft, "destroy", { source: asker.source ?? "user", reason: "the app is deleted" });
+        }),
+      ),
+    );
+  }
+
+  async #ask(id: string, { nonce, ids }: Asker, decide: (draft: Draft) => boolean): Promise<Machine> {
+    const { ledger, leases, hosts } = this.#parts;
+    return await ledger.change(
+      id,
+      (draft) => {
+        if (draft.machine.state === "destroyed") fail("not_found", `machine not found: ${id} is destroyed`);
+        leases.check(draft.machine, nonce);
+        if (!hosts.reachable(draft.machine.host_id)) {
+          fail(
+            "host_unreachable",
+            `deploys to this host are temporarily disabled: host ${draft.machine.host_id} has failed`,
+          );
+        }
+        return decide(draft);
+      },
+      ids,
+    );
+  }
+
+  async #blank(owner: Owner, wish: CreateWish & { name: string }, id: string, ids: Ids): Promise<Machine> {
+    const { hosts, clock } = this.#parts;
+    const config = complete(wish.config);
+    const { cpus, memory_mb } = sizeOf(config);
+    const host = await hosts.place({ region: wish.region, cpus, memory_mb });
+    const created_at = clock.now();
+    const { org_id, app_id, app_name, network } = owner;
+    return {
+      id,
+      org_id,
+      app_id,
+      app_name,
+      name: wish.name,
+      region: wish.region ?? host.region,
+      host_id: host.id,
+      private_ip: privateAddress({ id, org_id, network, host_id: host.id }),
+      created_at,
+      revision: 0,
+      updated_at: created_at,
+      state: "created",
+      instance_id: ids.ulid(),
+      image_ref: this.#imageRef(config),
+      cordoned: wish.skip_service_registration ?? false,
+      secrets_version: wish.min_secrets_version ?? 0,
+      pending: 0,
+      deadline_at: null,
+      next_run_at: firstRun(config.schedule, { created_at }, created_at),
+      boot: null,
+      handle: null,
+      snapshot: false,
+      started_at: null,
+      restarts: 0,
+      cpus,
+      memory_mb,
+      reserved: false,
+      lease: null,
+      checks: {},
+      events: [],
+      config,
+    };
+  }
+
+  #imageRef({ image }: MachineConfig): ImageRef {
+    const parsed = parseImage(image);
+    return { ...parsed, digest: parsed.digest ?? this.#parts.driver.digest(image) ?? "" };
+  }
+}
+
+function refuseInsert(result: "name_taken" | "no_app" | "limit", name: string, app_name: string): never {
+  switch (result) {
+    case "name_taken":
+      return fail("name_taken", `Validation failed: Name has already been taken: ${name} is a machine of this app`);
+    case "no_app":
+      return fail("not_found", `Could not find App ${JSON.stringify(app_name)}`);
+    case "limit":
+      return fail(
+        "limit_reached",
+        `an organization has at most ${MACHINE_LIMITS.machines_per_org} machines (limit machines_per_org)`,
+      );
+  }
+}
+
+function refuse(problems: Problem[]): void {
+  const [first] = problems;
+  if (first) fail("invalid_request", `${first.path} ${first.problem}`, { details: problems });
+}
+
+function mountProblems({ mounts }: MachineConfig): Problem[] {
+  return (mounts ?? []).flatMap((mount, index) =>
+    mount.volume ? [] : [{ path: `body.config.mounts.${index}.volume`, problem: "is required" }],
+  );
+}
+
+/** A mount that names no volume keeps the one that is there: many clients send only its path again. */
+function keepVolume(config: MachineConfig, before: MachineConfig): MachineConfig {
+  const [mount] = config.mounts ?? [];
+  const [old] = before.mounts ?? [];
+  if (!mount || mount.volume || !old?.volume) return config;
+  return { ...config, mounts: [{ ...mount, volume: old.volume }] };
+}
+
+function volumeProblems(before: MachineConfig, after: MachineConfig): Problem[] {
+  const old = before.mounts?.[0]?.volume;
+  const now = after.mounts?.[0]?.volume;
+  if (old === now) return [];
+  const words = old === undefined ? "cannot be added" : "cannot be changed";
+  return [{ path: "body.config.mounts", problem: `${words} by an update; destroy the machine and create it again` }];
+}
+
+function refuseMoving(machine: Machine, wish: Omit<UpdateWish, "config">): void {
+  refuse(
+    (["name", "region"] as const).flatMap((field) =>
+      wish[field] === undefined || wish[field] === "" || wish[field] === machine[field]
+        ? []
+        : [{ path: `body.${field}`, problem: `cannot be changed; it is ${machine[field]}` }],
+    ),
+  );
+}
+
+function refuseStale(machine: Machine, version: string | undefined): void {
+  if (!version || version === machine.instance_id) return;
+  fail("version_conflict", `machine ${machine.id} is at version ${machine.instance_id}, not ${version}`, {
+    facts: { current_version: machine.instance_id },
+    hint: "read the machine again, and send its instance_id as current_version",
+  });
+}

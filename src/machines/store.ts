@@ -1,0 +1,90 @@
+import type { LoggedEvent, Machine, MachineConfig, MachineEvent, Operation } from "./types.ts";
+
+/** One change of one machine: everything in it happens, or nothing. */
+export interface Change {
+  /** The machine as it shall be; `revision` is already the next one. */
+  machine: Machine;
+  /** Oldest first. */
+  events: readonly MachineEvent[];
+  add_operations: readonly Operation[];
+  /** Operations that are begun or given a new payload. */
+  put_operations: readonly Operation[];
+  remove_operations: readonly string[];
+  /** The config is a new version: it is kept beside the ones before. */
+  new_version: boolean;
+  /** The config of this version was changed in place: its metadata. */
+  new_metadata: boolean;
+  /** What to take from the host, negative to give back; undefined when it does not change. */
+  reserve?: { cpus: number; memory_mb: number };
+}
+
+export type Committed =
+  | "done"
+  /** Somebody else changed the machine since it was read. Nothing was written. */
+  | "conflict"
+  /** The host has not enough left. Nothing was written. */
+  | "capacity";
+
+export type Inserted = "inserted" | "exists" | "name_taken" | "no_app" | "limit" | "capacity";
+
+export interface ListFilter {
+  include_deleted?: boolean;
+  region?: string;
+  states?: readonly string[];
+  metadata?: readonly (readonly [key: string, value: string])[];
+}
+
+export interface EventFilter {
+  org_id: string;
+  app_id?: string;
+  after: number;
+  limit: number;
+}
+
+/**
+ * Keeps and finds machines, their configs, events and unfinished operations; decides nothing, reads no clock.
+ * Implemented in stores/, examined by `store.suite.ts`.
+ */
+export interface MachineStore {
+  find(id: string): Promise<Machine | undefined>;
+  /** By creation. */
+  list(app_id: string, filter: ListFilter): Promise<Machine[]>;
+  /** Of an organization, by `updated_at` then id, after the given place. */
+  listOrg(
+    org_id: string,
+    filter: { include_deleted: boolean; after?: { updated_at: number; id: string }; limit: number },
+  ): Promise<Machine[]>;
+  /** Machines of an app that are not destroyed. */
+  count(app_id: string): Promise<number>;
+
+  /**
+   * Writes a new machine with its first event and operations. "exists": this very id is already there, from an
+   * earlier run of the same request. Nothing is written unless it is "inserted".
+   */
+  insert(change: Change, limit: number): Promise<Inserted>;
+  /** Writes the change if the machine's revision is still the one before. */
+  commit(change: Change): Promise<Committed>;
+
+  /** Unfinished operations of a machine, in order. */
+  operations(machine_id: string): Promise<Operation[]>;
+  /** What an executor takes up when it starts: ids of machines with unfinished operations. */
+  unfinished(host_ids: readonly string[]): Promise<string[]>;
+  /** Machines with a boot (running or frozen), or in a state that passes, or on a schedule. */
+  alive(host_ids: readonly string[]): Promise<Machine[]>;
+  /** Machines that stand by for `machine_id`. */
+  standbys(machine_id: string): Promise<Machine[]>;
+
+  /** Newest first; `before` and `after` are places in the log. */
+  events(machine_id: string, page: { after?: number; before?: number; limit: number }): Promise<LoggedEvent[]>;
+  /** Where an event stands in the log of its machine, if it is one of it. */
+  eventSeq(machine_id: string, event_id: string): Promise<number | undefined>;
+  /** Of an organization or one of its apps, oldest first. */
+  log(filter: EventFilter): Promise<LoggedEvent[]>;
+  /** The newest place in an organization's log; 0 when it is empty. */
+  logEnd(org_id: string): Promise<number>;
+
+  /** Newest first. */
+  versions(machine_id: string): Promise<{ instance_id: string; created_at: number; config: MachineConfig }[]>;
+  /** Forgets machines that were destroyed before, with all that belongs to them. */
+  purge(before_ms: number): Promise<number>;
+}

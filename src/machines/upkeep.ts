@@ -1,0 +1,113 @@
+import type { Bus } from "#core/bus.ts";
+import type { Clock } from "#core/clock.ts";
+import { ApiError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { Timers } from "#core/timers.ts";
+import { accept } from "./accept.ts";
+import { type Ledger, type News, topics } from "./ledger.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { nextRun } from "./schedule.ts";
+import type { MachineStore } from "./store.ts";
+import type { Machine } from "./types.ts";
+
+interface UpkeepParts {
+  host_ids: readonly string[];
+  store: MachineStore;
+  ledger: Ledger;
+  bus: Bus<News>;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * What happens by itself, without anyone asking: scheduled machines start, those that stand by take over,
+ * destroyed ones are forgotten. When is kept in the store; the alarms here can be set anew at any time.
+ */
+export class Upkeep {
+  readonly #parts: UpkeepParts;
+  readonly #timers: Timers;
+  readonly #ends: (() => void)[] = [];
+
+  constructor(parts: UpkeepParts) {
+    this.#parts = parts;
+    this.#timers = new Timers(parts.clock);
+  }
+
+  async start(): Promise<void> {
+    const { host_ids, bus, store } = this.#parts;
+    for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), ({ machine }) => this.#plan(machine)));
+    for (const machine of await store.alive(host_ids)) this.#plan(machine);
+    this.#purgeLater();
+  }
+
+  close(): void {
+    for (const end of this.#ends) end();
+    this.#timers.close();
+  }
+
+  /** The host is gone: whoever stands by for one of its running machines starts. */
+  async hostFailed(host_id: string): Promise<void> {
+    const { store } = this.#parts;
+    for (const machine of await store.alive([host_id])) {
+      if (machine.boot === null || machine.state === "suspended") continue;
+      for (const standby of await store.standbys(machine.id)) {
+        if (standby.app_id !== machine.app_id || standby.host_id === host_id) continue;
+        await this.#start(standby.id, "standby", `${machine.id} on failed host ${host_id}`);
+      }
+    }
+  }
+
+  #plan({ id, next_run_at, state }: Machine): void {
+    if (next_run_at === null || state === "destroyed") this.#timers.cancel(id);
+    else this.#timers.set(id, next_run_at - this.#parts.clock.now(), () => void this.#run(id));
+  }
+
+  /** Starts a scheduled machine and puts down its next time, both in one write. */
+  async #run(id: string): Promise<void> {
+    const { ledger, clock } = this.#parts;
+    try {
+      await ledger.change(id, (draft) => {
+        const { next_run_at, config, created_at, state } = draft.machine;
+        if (next_run_at === null || !config.schedule || state === "destroyed" || state === "destroying") return false;
+        const now = clock.now();
+        // The wall clock was put back: it is not time yet.
+        if (next_run_at > now) {
+          this.#plan(draft.machine);
+          return false;
+        }
+        draft.set({ next_run_at: nextRun(config.schedule, created_at, now) });
+        accept(draft, "start", { source: "schedule", reason: `schedule ${config.schedule}` });
+        return true;
+      });
+    } catch (thrown) {
+      await this.#skip(id, thrown);
+    }
+  }
+
+  /** There was no room, or no store: the next run is the next one, and the log says so. */
+  async #skip(id: string, thrown: unknown): Promise<void> {
+    this.#parts.log.warn({ error: thrown, machine: id }, "a scheduled machine could not be started");
+    this.#timers.set(id, MACHINE_LIMITS.purge_ms, () => void this.#run(id));
+  }
+
+  async #start(id: string, source: "standby", reason: string): Promise<void> {
+    try {
+      await this.#parts.ledger.change(id, (draft) =>
+        accept(draft, "start", { source, reason: `stands by for ${reason}` }),
+      );
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError)) throw thrown;
+      this.#parts.log.warn({ error: thrown, machine: id }, "a machine that stands by could not be started");
+    }
+  }
+
+  #purgeLater(): void {
+    this.#timers.set("purge", MACHINE_LIMITS.purge_ms, () => {
+      const { store, clock, log } = this.#parts;
+      store.purge(clock.now() - MACHINE_LIMITS.destroyed_kept_ms).catch((error: unknown) => {
+        log.warn({ error }, "destroyed machines could not be forgotten");
+      });
+      this.#purgeLater();
+    });
+  }
+}

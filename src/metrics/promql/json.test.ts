@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { instant, range, writeResult } from "./engine.ts";
+import { memorySource } from "./memory-source.ts";
+
+const source = memorySource([
+  {
+    labels: ["__name__", "up", "app", 'a"b\\\n'],
+    timestamps: [0, 1500, 3000],
+    values: [1, Number.POSITIVE_INFINITY, 1e-7],
+  },
+]);
+
+suite("results as JSON", () => {
+  test("a matrix", () => {
+    const result = range({ query: "up", source, start_ms: 0, end_ms: 3000, step_ms: 1500, dialect: "promql" });
+    assert.deepEqual(JSON.parse(writeResult(result).toString()), {
+      status: "success",
+      data: {
+        resultType: "matrix",
+        result: [
+          {
+            metric: { __name__: "up", app: 'a"b\\\n' },
+            values: [
+              [0, "1"],
+              [1.5, "+Inf"],
+              [3, "1e-7"],
+            ],
+          },
+        ],
+      },
+    });
+  });
+
+  test("a vector, a scalar, a string, nothing", () => {
+    const text = (query: string, dialect: "promql" | "metricsql" = "promql"): string =>
+      writeResult(instant({ query, source, time_ms: 1234, dialect })).toString();
+    assert.match(text("up"), /"resultType":"vector","result":\[\{"metric":\{.*\},"value":\[1.234,"1"\]\}\]/);
+    assert.match(text("1/0"), /"resultType":"scalar","result":\[1.234,"\+Inf"\]/);
+    assert.match(text('"x\\n"'), /"resultType":"string","result":\[1.234,"x\\n"\]/);
+    assert.match(text("none"), /"resultType":"vector","result":\[\]/);
+    assert.match(
+      text("1 + 1", "metricsql"),
+      /"resultType":"vector","result":\[\{"metric":\{\},"value":\[1.234,"2"\]\}\]/,
+    );
+  });
+
+  test("warnings and infos stand beside the data", () => {
+    const result = instant({ query: "quantile(2, up)", source, time_ms: 0, dialect: "promql" });
+    assert.match(
+      writeResult(result).toString(),
+      /\},"warnings":\["PromQL warning: quantile value should be between 0 and 1, got 2 \(1:10\)"\]\}$/,
+    );
+  });
+
+  test("every number comes back as it was", () => {
+    const values = Float64Array.from([
+      0.1 + 0.2,
+      5e-324,
+      1.7976931348623157e308,
+      123456789012345680000,
+      -0.000001,
+      1 / 3,
+    ]);
+    const odd = memorySource([{ labels: ["__name__", "n"], timestamps: values.map((_, i) => i * 1000), values }]);
+    const result = range({ query: "n", source: odd, start_ms: 0, end_ms: 5000, step_ms: 1000, dialect: "promql" });
+    const body = JSON.parse(writeResult(result).toString()) as { data: { result: { values: [number, string][] }[] } };
+    assert.deepEqual(
+      body.data.result[0]?.values.map(([, text]) => Number(text)),
+      [...values],
+    );
+  });
+});

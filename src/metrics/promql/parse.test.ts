@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { fuzz, shape } from "../../../test/promql/fuzz.ts";
+import { generateQuery } from "../../../test/promql/generate.ts";
+import { random, seed } from "../../../test/support.ts";
+import type { Dialect } from "./ast.ts";
+import { QueryError } from "./errors.ts";
+import { parse } from "./parse.ts";
+import { print } from "./printer.ts";
+
+/** What a query that must be refused is told. */
+function refusal(query: string, dialect: Dialect = "metricsql"): string {
+  try {
+    parse(query, dialect);
+  } catch (error) {
+    assert.ok(error instanceof QueryError, `a QueryError, not ${String(error)}`);
+    assert.equal(error.kind, "bad_data");
+    return error.message;
+  }
+  assert.fail(`${query} was not refused`);
+}
+
+suite("parsing", () => {
+  test("an error names line and column and points at the place", () => {
+    assert.equal(
+      refusal("sum(\n  rate(x[5m]) by\n)"),
+      '2:15: parse error: "by" stands here, where ")" was expected\n  rate(x[5m]) by\n              ^',
+    );
+    assert.match(refusal("up +"), /^1:5: parse error: the query ends here/);
+    assert.match(refusal("up $"), /^1:4: .*unexpected character/);
+    assert.match(refusal('up{app="web}'), /^1:8: .*no closing "/);
+  });
+
+  test("a misspelt function is told the nearest one", () => {
+    assert.match(refusal("histogram_quantil(0.9, x)"), /did you mean histogram_quantile\?/);
+    assert.match(refusal("ratee(x)"), /did you mean rate\?/);
+    assert.match(refusal("ratee(x[5m])", "promql"), /did you mean rate\?/);
+    assert.doesNotMatch(refusal("completely_different_name(x)"), /did you mean/);
+  });
+
+  test("5m is a duration and 5M a number", () => {
+    assert.deepEqual(
+      [parse("5m").kind, parse("5M").kind, parse("5Mi").kind, parse("1.5h").kind],
+      ["duration", "number", "number", "duration"],
+    );
+  });
+
+  test("operators bind by priority, the power to the right", () => {
+    assert.equal(print(parse("a + b * c ^ d ^ e")), "a + (b * (c ^ (d ^ e)))");
+    assert.equal(print(parse("a or b and c > d")), "a or (b and (c > d))");
+    assert.equal(print(parse("a default b if c")), "a default (b if c)");
+    assert.equal(print(parse("-a * b")), "0 - (a * b)");
+    assert.equal(print(parse("-a * b", "promql")), "(-a) * b");
+    assert.equal(print(parse("-a ^ b", "promql")), "-(a ^ b)");
+  });
+
+  test("templates are put in before anything else looks", () => {
+    assert.equal(
+      print(parse('WITH (f = {app="web"}, r(m) = rate(m{f}[5m])) r(up) / r(down)')),
+      'rate(up{app="web"}[5m]) / rate(down{app="web"}[5m])',
+    );
+    assert.match(refusal("WITH (f(x) = x) f(1, 2)"), /takes 1 arguments, not 2/);
+  });
+
+  test("templates that explode are stopped by a limit", () => {
+    const doubled = Array.from({ length: 40 }, (_, i) => `t${i + 1} = t${i} + t${i}`).join(", ");
+    assert.match(refusal(`WITH (t0 = up, ${doubled}) t40`), /query_nodes/);
+  });
+
+  test("what is nested too deep is refused, not overflowed", () => {
+    assert.match(refusal(`${"(".repeat(100_000)}1`), /nested deeper than 200|query_bytes/);
+    assert.match(refusal(`${"-".repeat(10_000)}1`), /nested deeper/);
+    assert.match(refusal("x".repeat(70_000)), /query_bytes/);
+  });
+
+  test("the strict dialect refuses what Prometheus does not have", () => {
+    for (const query of [
+      "rate(x)",
+      "WITH (a = b) a",
+      "a default b",
+      "x[5i]",
+      "12Ki",
+      "label_set(x, 'a', 'b')",
+      "1 > 2",
+      "{}",
+      "sum(1)",
+    ])
+      refusal(query, "promql");
+    for (const query of [
+      "x and 1",
+      "rate(x)[5m]",
+      "abs(1)",
+      "topk(x)",
+      "x offset",
+      "sum(x) limit 1",
+      "a + on(b) 1",
+      "(a, b)",
+    ])
+      refusal(query, "promql");
+  });
+
+  test("the strict dialect takes what Prometheus has", () => {
+    for (const query of [
+      'sum by (le) (rate(http_request_duration_seconds_bucket{job=~"a|b"}[5m] offset 1h))',
+      "max_over_time(rate(x_total[5m])[1h:1m] @ end())",
+      'label_replace(up, "a", "$1", "b", "(.*)") * on (a) group_left (c) info',
+      '{"utf8.name", a="b"}',
+      "topk(3, x) > bool 1",
+      "-x @ 1609746000.5 offset -5m",
+    ]) {
+      parse(query, "promql");
+    }
+  });
+
+  test("what is printed parses to the same tree", (t) => {
+    const next = random(seed(t));
+    let checked = 0;
+    for (let i = 0; i < 3_000; i++) {
+      let expr: ReturnType<typeof parse>;
+      try {
+        expr = parse(generateQuery(next));
+      } catch {
+        continue;
+      }
+      checked++;
+      assert.equal(shape(parse(print(expr))), shape(expr), print(expr));
+    }
+    assert.ok(checked > 500, `${checked} queries were valid`);
+  });
+
+  test("random and damaged queries end in a result or a QueryError", (t) => {
+    const seen = fuzz(random(seed(t)), 2_000);
+    assert.ok(seen.parsed > 300 && seen.evaluated > 200, JSON.stringify(seen));
+  });
+});

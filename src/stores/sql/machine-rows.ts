@@ -1,0 +1,104 @@
+import type { EventRequest, Lease, LoggedEvent, Machine, MachineEvent, Operation } from "#machines/types.ts";
+import type { Value } from "../database.ts";
+
+/** What is fixed when a machine is made, and what every change writes anew. Objects are kept as JSON. */
+const FIXED = ["id", "org_id", "app_id", "app_name", "name", "region", "host_id", "private_ip", "created_at"] as const;
+const CHANGING = [
+  "revision",
+  "updated_at",
+  "state",
+  "instance_id",
+  "image_ref",
+  "cordoned",
+  "secrets_version",
+  "pending",
+  "deadline_at",
+  "next_run_at",
+  "boot",
+  "handle",
+  "snapshot",
+  "started_at",
+  "restarts",
+  "cpus",
+  "memory_mb",
+  "reserved",
+  "lease",
+  "checks",
+  "events",
+] as const;
+
+const COLUMNS = [...FIXED, ...CHANGING];
+export const MACHINE = COLUMNS.map((column) => `m.${column}`).join(", ");
+export const INSERT_MACHINE = `INSERT INTO machines (${COLUMNS.join(", ")})
+  SELECT ${COLUMNS.map(() => "?").join(", ")} WHERE EXISTS (SELECT 1 FROM apps WHERE id = ?) ON CONFLICT DO NOTHING`;
+export const UPDATE_MACHINE = `UPDATE machines SET ${CHANGING.map((column) => `${column} = ?`).join(", ")}
+  WHERE id = ? AND revision = ?`;
+
+function toValue(value: unknown): Value {
+  if (typeof value === "boolean") return value ? 1 : 0;
+  return value !== null && typeof value === "object" ? JSON.stringify(value) : (value as Value);
+}
+
+export const insertArgs = (machine: Machine): Value[] => [
+  ...COLUMNS.map((column) => toValue(machine[column])),
+  machine.app_id,
+];
+export const updateArgs = (machine: Machine): Value[] => [
+  ...CHANGING.map((column) => toValue(machine[column])),
+  machine.id,
+  machine.revision - 1,
+];
+
+export type MachineRow = Omit<
+  Machine,
+  "image_ref" | "handle" | "cordoned" | "snapshot" | "reserved" | "lease" | "checks" | "events" | "config"
+> & {
+  image_ref: string;
+  handle: string | null;
+  cordoned: number;
+  snapshot: number;
+  reserved: number;
+  lease: string | null;
+  checks: string;
+  events: string;
+  config: string;
+};
+
+export function toMachine(row: MachineRow): Machine {
+  return {
+    ...row,
+    image_ref: JSON.parse(row.image_ref) as Machine["image_ref"],
+    cordoned: Boolean(row.cordoned),
+    snapshot: Boolean(row.snapshot),
+    reserved: Boolean(row.reserved),
+    handle: row.handle === null ? null : (JSON.parse(row.handle) as Machine["handle"]),
+    lease: row.lease === null ? null : (JSON.parse(row.lease) as Lease),
+    checks: row.checks === "{}" ? {} : (JSON.parse(row.checks) as Machine["checks"]),
+    events: JSON.parse(row.events) as MachineEvent[],
+    config: JSON.parse(row.config) as Machine["config"],
+  };
+}
+
+export interface EventRow {
+  seq: number;
+  id: string;
+  type: string;
+  status: string;
+  source: MachineEvent["source"];
+  timestamp: number;
+  request: string | null;
+  machine_id: string;
+  machine_name: string;
+  app_name: string;
+  instance_id: string;
+}
+
+export function toEvent({ request, ...row }: EventRow): LoggedEvent {
+  return { ...row, ...(request === null ? {} : { request: JSON.parse(request) as EventRequest }) };
+}
+
+export type OperationRow = Omit<Operation, "payload" | "begun"> & { payload: string; begun: number };
+
+export function toOperation(row: OperationRow): Operation {
+  return { ...row, payload: JSON.parse(row.payload) as Operation["payload"], begun: Boolean(row.begun) };
+}

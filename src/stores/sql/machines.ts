@@ -1,0 +1,277 @@
+import { MACHINE_LIMITS } from "#machines/limits.ts";
+import type { Change, Committed, Inserted, ListFilter, MachineStore } from "#machines/store.ts";
+import type { Machine, MachineConfig, MachineEvent, Operation } from "#machines/types.ts";
+import { type Database, readOne, type Step, type Value } from "../database.ts";
+import {
+  type EventRow,
+  INSERT_MACHINE,
+  insertArgs,
+  MACHINE,
+  type MachineRow,
+  type OperationRow,
+  toEvent,
+  toMachine,
+  toOperation,
+  UPDATE_MACHINE,
+  updateArgs,
+} from "./machine-rows.ts";
+
+/** A machine with the config of its current version. */
+const FROM = "FROM machines m JOIN machine_versions v ON v.machine_id = m.id AND v.instance_id = m.instance_id";
+const SELECT = `SELECT ${MACHINE}, v.config ${FROM}`;
+const EVENT =
+  "e.seq, e.id, e.type, e.status, e.source, e.timestamp, e.request, e.machine_id, m.name AS machine_name, m.app_name, e.instance_id";
+const EVENTS = `SELECT ${EVENT} FROM machine_events e JOIN machines m ON m.id = e.machine_id`;
+const OPERATION = "id, machine_id, host_id, position, kind, payload, not_before, begun";
+const marks = (list: readonly unknown[]): string => list.map(() => "?").join(", ");
+
+export function sqlMachineStore(database: Database): MachineStore {
+  const machines = async (sql: string, args: readonly Value[]): Promise<Machine[]> =>
+    (await database.read<MachineRow>(sql, args)).map(toMachine);
+  return {
+    async find(id) {
+      const [machine] = await machines(`${SELECT} WHERE m.id = ?`, [id]);
+      return machine;
+    },
+    list: (app_id, filter) => machines(...listQuery(app_id, filter)),
+    listOrg: (org_id, { include_deleted, after, limit }) =>
+      machines(
+        `${SELECT} WHERE m.org_id = ? AND (m.updated_at > ? OR (m.updated_at = ? AND m.id > ?))
+         AND (? = 1 OR m.state <> 'destroyed') ORDER BY m.updated_at, m.id LIMIT ?`,
+        [org_id, after?.updated_at ?? -1, after?.updated_at ?? -1, after?.id ?? "", include_deleted ? 1 : 0, limit],
+      ),
+    async count(app_id) {
+      const sql = "SELECT count(*) AS n FROM machines WHERE app_id = ? AND state <> 'destroyed'";
+      return (await readOne<{ n: number }>(database, sql, [app_id]))?.n ?? 0;
+    },
+
+    insert: (change, limit) => insert(database, change, limit),
+    commit: (change) => commit(database, change),
+
+    async operations(machine_id) {
+      const sql = `SELECT ${OPERATION} FROM machine_operations WHERE machine_id = ? ORDER BY position`;
+      return (await database.read<OperationRow>(sql, [machine_id])).map(toOperation);
+    },
+    async unfinished(host_ids) {
+      const sql = `SELECT DISTINCT machine_id FROM machine_operations WHERE host_id IN (${marks(host_ids)})`;
+      return (await database.read<{ machine_id: string }>(sql, host_ids)).map((row) => row.machine_id);
+    },
+    alive: (host_ids) =>
+      machines(
+        `${SELECT} WHERE m.host_id IN (${marks(host_ids)})
+         AND (m.boot IS NOT NULL OR m.deadline_at IS NOT NULL OR m.next_run_at IS NOT NULL)`,
+        host_ids,
+      ),
+    standbys: (machine_id) =>
+      machines(`${SELECT} JOIN machine_standbys s ON s.machine_id = m.id WHERE s.stands_for = ?`, [machine_id]),
+
+    ...eventReads(database),
+
+    async versions(machine_id) {
+      const sql =
+        "SELECT instance_id, created_at, config FROM machine_versions WHERE machine_id = ? ORDER BY created_at DESC, instance_id DESC";
+      const rows = await database.read<{ instance_id: string; created_at: number; config: string }>(sql, [machine_id]);
+      return rows.map((row) => ({ ...row, config: JSON.parse(row.config) as MachineConfig }));
+    },
+    async purge(before_ms) {
+      const sql = "DELETE FROM machines WHERE state = 'destroyed' AND pending = 0 AND updated_at < ? RETURNING id";
+      const outcome = await database.write([{ sql, args: [before_ms] }]);
+      return outcome.ok ? (outcome.returned[0]?.length ?? 0) : 0;
+    },
+  };
+}
+
+function listQuery(app_id: string, filter: ListFilter): [string, Value[]] {
+  const { include_deleted, region, states, metadata = [] } = filter;
+  const [first, ...others] = metadata;
+  const where = ["m.app_id = ?"];
+  const args: Value[] = [app_id];
+  const also = (condition: string, ...values: Value[]): void => {
+    where.push(condition);
+    args.push(...values);
+  };
+  // The first pair leads: its index finds the few machines that have it, however many there are.
+  if (first) also("p.app_id = ? AND p.key = ? AND p.value = ?", app_id, ...first);
+  for (const pair of others) {
+    also("EXISTS (SELECT 1 FROM machine_metadata o WHERE o.machine_id = m.id AND o.key = ? AND o.value = ?)", ...pair);
+  }
+  if (states) also(`m.state IN (${marks(states)})`, ...states);
+  else if (!include_deleted) also("m.state <> 'destroyed'");
+  if (region !== undefined) also("m.region = ?", region);
+  const join = first ? " JOIN machine_metadata p ON p.machine_id = m.id" : "";
+  return [`${SELECT}${join} WHERE ${where.join(" AND ")} ORDER BY m.created_at, m.id`, args];
+}
+
+function eventReads(database: Database): Pick<MachineStore, "events" | "eventSeq" | "log" | "logEnd"> {
+  return {
+    async events(machine_id, { after = 0, before = Number.MAX_SAFE_INTEGER, limit }) {
+      const sql = `${EVENTS} WHERE e.machine_id = ? AND e.seq > ? AND e.seq < ? ORDER BY e.seq DESC LIMIT ?`;
+      return (await database.read<EventRow>(sql, [machine_id, after, before, limit])).map(toEvent);
+    },
+    async eventSeq(machine_id, event_id) {
+      const sql = "SELECT seq FROM machine_events WHERE machine_id = ? AND id = ?";
+      return (await readOne<{ seq: number }>(database, sql, [machine_id, event_id]))?.seq;
+    },
+    async log({ org_id, app_id, after, limit }) {
+      const [condition, owner] = app_id === undefined ? ["e.org_id = ?", org_id] : ["e.app_id = ?", app_id];
+      const sql = `${EVENTS} WHERE ${condition} AND e.seq > ? ORDER BY e.seq LIMIT ?`;
+      return (await database.read<EventRow>(sql, [owner, after, limit])).map(toEvent);
+    },
+    async logEnd(org_id) {
+      const sql = "SELECT events FROM machine_counters WHERE org_id = ?";
+      return (await readOne<{ events: number }>(database, sql, [org_id]))?.events ?? 0;
+    },
+  };
+}
+
+async function insert(database: Database, change: Change, limit: number): Promise<Inserted> {
+  const { machine } = change;
+  const outcome = await database.write([
+    { sql: INSERT_MACHINE, args: insertArgs(machine), rows: 1 },
+    {
+      sql: `INSERT INTO machine_counters (org_id, events, machines) VALUES (?, 0, 1) ON CONFLICT (org_id)
+            DO UPDATE SET machines = machine_counters.machines + 1 WHERE machine_counters.machines < ?`,
+      args: [machine.org_id, limit],
+      rows: 1,
+    },
+    ...reserveStep(change),
+    ...contentSteps(change),
+  ]);
+  if (outcome.ok) return "inserted";
+  if (outcome.failed === 1) return "limit";
+  if (outcome.failed === 2) return "capacity";
+  const [same] = await database.read("SELECT 1 FROM machines WHERE id = ?", [machine.id]);
+  if (same) return "exists";
+  const [app] = await database.read("SELECT 1 FROM apps WHERE id = ?", [machine.app_id]);
+  return app ? "name_taken" : "no_app";
+}
+
+async function commit(database: Database, change: Change): Promise<Committed> {
+  const { machine } = change;
+  const gone = machine.state === "destroyed" && change.events.some((event) => event.status === "destroyed");
+  const outcome = await database.write([
+    // The revision stands for everything that was read: state, version, lease. If it still is the same, so are they.
+    { sql: UPDATE_MACHINE, args: updateArgs(machine), rows: 1 },
+    ...reserveStep(change),
+    ...contentSteps(change),
+    ...(gone
+      ? [{ sql: "UPDATE machine_counters SET machines = machines - 1 WHERE org_id = ?", args: [machine.org_id] }]
+      : []),
+  ]);
+  if (outcome.ok) return "done";
+  return outcome.failed === 0 ? "conflict" : "capacity";
+}
+
+function reserveStep({ machine, reserve }: Change): Step[] {
+  if (!reserve) return [];
+  const { cpus, memory_mb } = reserve;
+  return [
+    {
+      sql: `UPDATE hosts SET used_cpus = used_cpus + ?, used_memory_mb = used_memory_mb + ?
+            WHERE id = ? AND (? <= 0 OR ((cpus = 0 OR used_cpus + ? <= cpus) AND (memory_mb = 0 OR used_memory_mb + ? <= memory_mb)))`,
+      args: [cpus, memory_mb, machine.host_id, cpus > 0 || memory_mb > 0 ? 1 : 0, cpus, memory_mb],
+      rows: 1,
+    },
+  ];
+}
+
+function contentSteps(change: Change): Step[] {
+  const { machine } = change;
+  return [
+    ...(change.new_version ? versionSteps(machine) : []),
+    ...(change.new_metadata ? [putConfig(machine)] : []),
+    ...(change.new_version || change.new_metadata ? indexSteps(machine) : []),
+    ...change.events.flatMap((event) => eventSteps(machine, event)),
+    ...change.remove_operations.map((id) => ({ sql: "DELETE FROM machine_operations WHERE id = ?", args: [id] })),
+    ...change.put_operations.map(putOperation),
+    ...change.add_operations.map(addOperation),
+  ];
+}
+
+function versionSteps({ id, instance_id, updated_at, config }: Machine): Step[] {
+  return [
+    {
+      sql: "INSERT INTO machine_versions (machine_id, instance_id, created_at, config) VALUES (?, ?, ?, ?)",
+      args: [id, instance_id, updated_at, JSON.stringify(config)],
+    },
+    {
+      sql: `DELETE FROM machine_versions WHERE machine_id = ? AND instance_id <> ? AND instance_id IN (
+              SELECT instance_id FROM machine_versions WHERE machine_id = ?
+              ORDER BY created_at DESC, instance_id DESC LIMIT 1000 OFFSET ?)`,
+      args: [id, instance_id, id, MACHINE_LIMITS.versions_kept],
+    },
+  ];
+}
+
+const putConfig = ({ id, instance_id, config }: Machine): Step => ({
+  sql: "UPDATE machine_versions SET config = ? WHERE machine_id = ? AND instance_id = ?",
+  args: [JSON.stringify(config), id, instance_id],
+  rows: 1,
+});
+
+/** What lists and stand-bys are found by. A first version has nothing to take away. */
+function indexSteps({ id, app_id, revision, config }: Machine): Step[] {
+  const first = revision === 1;
+  const clear = ["machine_metadata", "machine_standbys"].map((table) => ({
+    sql: `DELETE FROM ${table} WHERE machine_id = ?`,
+    args: [id],
+  }));
+  return [
+    ...(first ? [] : clear),
+    ...Object.entries(config.metadata ?? {}).map(([key, value]) => ({
+      sql: "INSERT INTO machine_metadata (machine_id, key, value, app_id) VALUES (?, ?, ?, ?)",
+      args: [id, key, value, app_id],
+    })),
+    ...[...new Set(config.standbys)].map((stands_for) => ({
+      sql: "INSERT INTO machine_standbys (machine_id, stands_for) VALUES (?, ?)",
+      args: [id, stands_for],
+    })),
+  ];
+}
+
+/** The counter's row is locked until the write is done, so places in the log come in the order they become visible. */
+function eventSteps({ org_id, app_id, id: machine_id, instance_id }: Machine, event: MachineEvent): Step[] {
+  const { id, type, status, source, timestamp, request } = event;
+  return [
+    { sql: "UPDATE machine_counters SET events = events + 1 WHERE org_id = ?", args: [org_id], rows: 1 },
+    {
+      sql: `INSERT INTO machine_events (org_id, seq, app_id, machine_id, instance_id, id, type, status, source, timestamp, request)
+            SELECT org_id, events, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM machine_counters WHERE org_id = ?`,
+      args: [
+        app_id,
+        machine_id,
+        instance_id,
+        id,
+        type,
+        status,
+        source,
+        timestamp,
+        request === undefined ? null : JSON.stringify(request),
+        org_id,
+      ],
+      rows: 1,
+    },
+  ];
+}
+
+const operationArgs = (operation: Operation): Value[] => [
+  operation.id,
+  operation.machine_id,
+  operation.host_id,
+  operation.position,
+  operation.kind,
+  JSON.stringify(operation.payload),
+  operation.not_before,
+  operation.begun ? 1 : 0,
+];
+
+const addOperation = (operation: Operation): Step => ({
+  sql: `INSERT INTO machine_operations (${OPERATION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  args: operationArgs(operation),
+});
+
+const putOperation = ({ id, payload, not_before, begun }: Operation): Step => ({
+  sql: "UPDATE machine_operations SET payload = ?, not_before = ?, begun = ? WHERE id = ?",
+  args: [JSON.stringify(payload), not_before, begun ? 1 : 0, id],
+  rows: 1,
+});
