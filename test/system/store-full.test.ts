@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { closeSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { suite, test } from "node:test";
+import { suite, type TestContext, test } from "node:test";
 import { ApiError } from "#core/errors.ts";
 import type { Database } from "#stores/database.ts";
 import { openSqlite } from "#stores/sqlite/database.ts";
@@ -46,6 +46,21 @@ async function countUntilFull(database: Database, from: number): Promise<number>
 
 const appName = (i: number): string => `app-${i}`;
 const create = (daemon: Daemon, i: number) => daemon.call("POST", "/v1/apps", { app_name: appName(i) });
+
+/** A platform that has created apps until its disk was full to the last byte. */
+async function fullOfApps(t: TestContext): Promise<{ disk: Ext4; daemon: Daemon; apps: number }> {
+  const disk = new Ext4(t, 12);
+  const daemon = await startDaemon(t, join(disk.path, "data"));
+  for (let i = 0; i < 20; i++) {
+    assert.equal((await create(daemon, i)).status, 201);
+    const { status } = await daemon.call("POST", `/v1/apps/${appName(i)}/secrets/S`, { value: "v".repeat(5000) });
+    assert.equal(status, 201);
+  }
+  fill(disk.path);
+  let apps = 20;
+  while ((await create(daemon, apps)).status === 201) apps++;
+  return { disk, daemon, apps };
+}
 
 if (await ownMounts(import.meta.filename)) {
   suite("full disk", { skip: mountsMissing() }, () => {
@@ -111,6 +126,27 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual(await daemon.child.ended, { code: 0, signal: null });
       const log = readFileSync(join(disk.path, "data/hangar.log"), "utf8").trimEnd().split("\n");
       assert.match(log.at(-1) ?? "", /"stopped"/, "the log goes on too");
+    });
+
+    test("deleting works with not a byte free", async (t) => {
+      const { disk, daemon, apps } = await fullOfApps(t);
+      for (let i = 0; i < 20; i++) {
+        const { status, body } = await daemon.call("DELETE", `/v1/apps/${appName(i)}`);
+        assert.equal(status, 202, `delete ${i}: ${JSON.stringify(body)}`);
+        assert.equal((await daemon.call("GET", `/v1/apps/${appName(i)}`)).status, 404);
+        fill(disk.path);
+      }
+      assert.equal((await daemon.call("GET", "/v1/apps")).body["total_apps"], apps - 20);
+      rmSync(join(disk.path, "filler"));
+      assert.equal((await create(daemon, apps)).status, 201);
+    });
+
+    test("control: without the room that is kept back, it does not", async (t) => {
+      const { disk, daemon } = await fullOfApps(t);
+      rmSync(join(disk.path, "data/hangar.db-ballast"));
+      fill(disk.path);
+      const { status, body } = await daemon.call("DELETE", `/v1/apps/${appName(0)}`);
+      assert.deepEqual([status, body["status"]], [503, "storage_full"]);
     });
   });
 }

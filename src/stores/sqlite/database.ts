@@ -27,9 +27,10 @@ function openReader(file: string): Reader {
 /** SQLite in WAL mode: reads on this thread, writes in groups on another. */
 export async function openSqlite(
   file: string,
-  options: { synchronous?: Synchronous; onBroken?: (error: Error) => void } = {},
+  options: { synchronous?: Synchronous; ballast?: boolean; onBroken?: (error: Error) => void } = {},
 ): Promise<Database> {
-  const workerData: WriterData = { file, synchronous: options.synchronous ?? "FULL" };
+  const { synchronous = "FULL", ballast = false } = options;
+  const workerData: WriterData = { file, synchronous, ballast };
   const worker = new Worker(new URL("./writer.ts", import.meta.url), { workerData, name: "sqlite-writer" });
   const database = new SqliteDatabase(file, worker, options.onBroken ?? (() => {}));
   await database.ready;

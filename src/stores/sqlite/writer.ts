@@ -2,10 +2,12 @@
  * The thread that owns the writing connection. While it waits for the disk, more writes arrive; it takes all
  * of them into the next transaction. So one client pays one fsync per write, and sixty-four share one.
  */
+import type { DatabaseSync } from "node:sqlite";
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { assert, messageOf } from "#core/assert.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Outcome, Step } from "../database.ts";
+import { Ballast } from "./ballast.ts";
 import { commitGroup, Statements, storageTrouble, type Verdict } from "./commit.ts";
 import { openConnection, type Synchronous } from "./open.ts";
 
@@ -26,45 +28,68 @@ export interface WriteAnswer {
 export interface WriterData {
   file: string;
   synchronous: Synchronous;
+  /** Whether to keep back room for deletes. */
+  ballast: boolean;
 }
 
-function serve(port: MessagePort, { file, synchronous }: WriterData): void {
-  const db = openConnection(file, synchronous);
-  const statements = new Statements(db);
+class Writer {
+  readonly #db: DatabaseSync;
+  readonly #statements: Statements;
+  readonly #ballast: Ballast | undefined;
   /** Why nothing is written any more: a commit that works after one that failed would prove nothing. */
-  let broken: string | undefined;
+  #broken: string | undefined;
+  #full = false;
 
-  const answer = (group: readonly WriteRequest[]): WriteAnswer[] => {
-    if (broken !== undefined) return refuseAll(group, "broken", broken);
+  constructor(db: DatabaseSync, ballast: Ballast | undefined) {
+    this.#db = db;
+    this.#statements = new Statements(db);
+    this.#ballast = ballast;
+  }
+
+  answer(group: readonly WriteRequest[]): WriteAnswer[] {
+    if (this.#broken !== undefined) return refuseAll(group, "broken", this.#broken);
+    const answers = this.#commit(group);
+    const full = answers[0]?.trouble === "full";
+    // There is room again: also for what is kept back.
+    if (this.#full && !full) this.#ballast?.fill();
+    this.#full = full;
+    return full ? this.#freeing(group, answers) : answers;
+  }
+
+  /** On a full disk, whoever deletes something is let through with the room that was kept back for them. */
+  #freeing(group: readonly WriteRequest[], refusals: WriteAnswer[]): WriteAnswer[] {
+    const urgent = group.filter(({ steps }) => steps.some(({ sql }) => /^\s*DELETE\b/i.test(sql)));
+    if (urgent.length === 0 || !this.#ballast) return refusals;
+    const answers = this.#ballast.spend(() => {
+      const committed = this.#commit(urgent);
+      this.#checkpoint();
+      return committed;
+    });
+    const told = new Map(answers.map((answer) => [answer.id, answer]));
+    return refusals.map((refusal) => told.get(refusal.id) ?? refusal);
+  }
+
+  /** Once it is moved into the database, the log is written from its beginning again and grows no further. */
+  #checkpoint(): void {
     try {
-      const verdicts = commitGroup(
-        db,
-        statements,
-        group.map((request) => request.steps),
-      );
+      this.#db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    } catch (thrown) {
+      // Without the room for it, the log stays as it is.
+      if (storageTrouble(thrown) !== "full") this.#broken = messageOf(thrown);
+    }
+  }
+
+  #commit(group: readonly WriteRequest[]): WriteAnswer[] {
+    try {
+      const steps = group.map((request) => request.steps);
+      const verdicts = commitGroup(this.#db, this.#statements, steps);
       return group.map(({ id }, index) => toAnswer(id, verdicts[index]));
     } catch (thrown) {
       const trouble = storageTrouble(thrown) ?? "bug";
-      if (trouble === "broken") broken = messageOf(thrown);
+      if (trouble === "broken") this.#broken = messageOf(thrown);
       return refuseAll(group, trouble, messageOf(thrown));
     }
-  };
-
-  port.on("message", (first: WriteRequest | "close") => {
-    const group: WriteRequest[] = [];
-    let next: WriteRequest | "close" | undefined = first;
-    while (next !== undefined && next !== "close") {
-      group.push(next);
-      if (group.length >= LIMITS.group_commit) break;
-      next = (receiveMessageOnPort(port) as { message: WriteRequest | "close" } | undefined)?.message;
-    }
-    if (group.length > 0) port.postMessage(answer(group));
-    if (next === "close") {
-      db.close();
-      port.close();
-    }
-  });
-  port.postMessage([]); // Ready: the file is open.
+  }
 }
 
 function refuseAll(group: readonly WriteRequest[], trouble: Trouble, message: string): WriteAnswer[] {
@@ -75,6 +100,29 @@ function toAnswer(id: number, verdict: Verdict | undefined): WriteAnswer {
   assert(verdict, "every write of a group has a verdict");
   if ("outcome" in verdict) return { id, outcome: verdict.outcome };
   return { id, trouble: "bug", message: messageOf(verdict.error) };
+}
+
+function serve(port: MessagePort, { file, synchronous, ballast }: WriterData): void {
+  const db = openConnection(file, synchronous);
+  const room = ballast ? new Ballast(`${file}-ballast`) : undefined;
+  const writer = new Writer(db, room);
+
+  port.on("message", (first: WriteRequest | "close") => {
+    const group: WriteRequest[] = [];
+    let next: WriteRequest | "close" | undefined = first;
+    while (next !== undefined && next !== "close") {
+      group.push(next);
+      if (group.length >= LIMITS.group_commit) break;
+      next = (receiveMessageOnPort(port) as { message: WriteRequest | "close" } | undefined)?.message;
+    }
+    if (group.length > 0) port.postMessage(writer.answer(group));
+    if (next === "close") {
+      db.close();
+      port.close();
+    }
+  });
+  port.postMessage([]); // Ready: the file is open.
+  room?.fill();
 }
 
 assert(parentPort, "the writer runs in a worker thread");
