@@ -16,7 +16,7 @@ import {
 import { dropName, setLabel } from "../labels.ts";
 import { type Plan, planRollup, scalarArgument, seriesArgument } from "./plans.ts";
 import { dropNaN } from "./prepare.ts";
-import { rollUp, type Steps } from "./window.ts";
+import { rollUp, rollUpAtOnce, type Steps } from "./window.ts";
 
 /** How far before the window a previous sample may lie. */
 export const SILENCE_MS = 5 * 60_000;
@@ -157,8 +157,9 @@ function makeRunner(
       spreadRows(frame, plan.spread, steps, labels, samples, sink);
       return;
     }
-    for (const { tag, kernel } of plan.outputs) {
-      rollUp(samples, steps, kernel, values);
+    for (const { tag, kernel, batch } of plan.outputs) {
+      if (batch) rollUpAtOnce(samples, steps, batch, values);
+      else rollUp(samples, steps, kernel, values);
       sink(tag === undefined ? labels : setLabel(labels, "rollup", tag), values);
     }
   };
