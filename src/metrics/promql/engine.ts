@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "#core/clock.ts";
 import type { SampleSource } from "../source.ts";
-import { children, type Dialect, type Expr, type SelectorExpr } from "./ast.ts";
+import { children, type Dialect, type Expr, type RollupExpr, type SelectorExpr } from "./ast.ts";
 import { executionError, QueryError } from "./errors.ts";
 import { evaluate } from "./evaluate.ts";
 import { checkPoints, type Frame, type Grid, isEmpty, type Query, type Row, reframe, timesOf } from "./frame.ts";
@@ -9,7 +9,7 @@ import { QUERY_LIMITS, type QueryLimits } from "./limits.ts";
 import { parse } from "./parse.ts";
 import type { QueryData, QueryResult, ResultSeries } from "./results.ts";
 import type { RollupCache } from "./rollup/cache.ts";
-import { runStrict } from "./strict/run.ts";
+import { rawSamples, runStrict } from "./strict/run.ts";
 
 export { QueryError } from "./errors.ts";
 export { writeResult } from "./json.ts";
@@ -89,12 +89,19 @@ function newQuery(asked: Asked, dialect: Dialect, limits: QueryLimits, grid: Gri
 function runMetricsql(query: Query, grid: Grid, expr: Expr, isInstant: boolean): QueryData {
   const root: Frame = { query, evaluate, ...grid, points: 0 };
   const frame = reframe(root, grid);
+  if (isInstant && isRawRange(expr)) return rawSamples(frame, expr);
   const rows = evaluate(frame, expr).filter((row) => row.text === undefined && !isEmpty(row));
   refuseDuplicates(rows);
   if (sortsByName(expr)) rows.sort(byName);
   const times = timesOf(frame);
   const shared = new Map<string, Float64Array>();
   return { type: isInstant ? "vector" : "matrix", series: rows.map((row) => present(row, times, shared)) };
+}
+
+/** `metric[5m]` alone, asked at one moment, gives the samples themselves. */
+function isRawRange(expr: Expr): expr is RollupExpr {
+  if (expr.kind !== "rollup" || expr.arg.kind !== "selector") return false;
+  return expr.window !== undefined && !expr.step && !expr.inheritStep && !expr.moment;
 }
 
 function refuseDuplicates(rows: Row[]): void {

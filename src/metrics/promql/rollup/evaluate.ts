@@ -109,7 +109,11 @@ function overSelector(frame: Frame, plan: Plan, selector: SelectorExpr, rollup: 
   }
 }
 
-const isInstant = (frame: Frame): boolean => frame.points === 1 && !frame.tail;
+/** One step of a query that asks for one moment; a range can come down to one step too, by `@` or by the cache. */
+function isInstant(frame: Frame): boolean {
+  const { start_ms, end_ms } = frame.query.asked;
+  return frame.points === 1 && start_ms === end_ms;
+}
 
 /** The newest sample of each series, which a source knows without reading the others. */
 function newestOfEach(frame: Frame, found: Iterable<Series>, window_ms: number, sink: Sink): void {
