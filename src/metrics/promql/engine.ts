@@ -25,6 +25,8 @@ interface Asked {
   limits?: Partial<QueryLimits>;
   clock?: Clock;
   isCancelled?: () => boolean;
+  /** How long a sample of an instant vector counts in the strict dialect: five minutes unless said otherwise. */
+  lookback_ms?: number;
   /** Results of rollups kept between queries, for the steps that lie before `immutable_before_ms`. */
   cache?: RollupCache;
   immutable_before_ms?: number;
@@ -75,7 +77,7 @@ function newQuery(asked: Asked, dialect: Dialect, limits: QueryLimits, grid: Gri
     clock,
     deadline: clock.monotonic() + limits.time_ms,
     isCancelled: asked.isCancelled ?? (() => false),
-    lookback_ms: DEFAULT_STEP_MS,
+    lookback_ms: asked.lookback_ms ?? DEFAULT_STEP_MS,
     asked: grid,
     cache: asked.cache,
     immutable_before_ms: asked.immutable_before_ms ?? Number.NEGATIVE_INFINITY,
