@@ -43,6 +43,13 @@ async function liveNames({ client }: Context, verbs: readonly Verb[], before: re
     const { organizations } = await client.call("GET /v1/orgs", { signal }).catch(() => ({ organizations: [] }));
     return organizations.map((org) => org.slug);
   }
+  if (verb.completes === "machines") {
+    const params = { org_slug: "personal" };
+    const { machines } = await client
+      .call("GET /v1/orgs/:org_slug/machines", { params, query: { limit: 1000 }, signal })
+      .catch(() => ({ machines: [] }));
+    return machines.flatMap(({ id, name }) => [id, name]);
+  }
   const { apps } = await client.call("GET /v1/apps", { query: {}, signal }).catch(() => ({ apps: [] }));
   return apps.map((app) => app.name);
 }

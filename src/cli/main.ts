@@ -22,12 +22,16 @@ const EXIT_BY_STATUS: Record<number, number> = {
   422: EXIT.usage,
 };
 
+/** Short names of nouns that are typed often. */
+const ALIASES: Record<string, string> = { machines: "m" };
+
 const NOUNS: Record<string, string> = {
   auth: "Who is calling",
   tokens: "Tokens of an organization",
   orgs: "Organizations",
   apps: "Apps",
   secrets: "An app's secrets",
+  machines: "Machines",
 };
 
 function build(): Command {
@@ -47,12 +51,7 @@ function build(): Command {
       addVerb(program, first, verb);
       continue;
     }
-    const noun =
-      nouns.get(first) ??
-      program
-        .command(first)
-        .description(NOUNS[first] ?? first)
-        .exitOverride();
+    const noun = nouns.get(first) ?? addNoun(program, first);
     nouns.set(first, noun);
     addVerb(noun, second, verb);
   }
@@ -64,6 +63,15 @@ function build(): Command {
       process.stdout.write(found.map((word) => `${word}\n`).join(""));
     });
   return program;
+}
+
+function addNoun(program: Command, name: string): Command {
+  const noun = program
+    .command(name)
+    .description(NOUNS[name] ?? name)
+    .exitOverride();
+  const alias = ALIASES[name];
+  return alias ? noun.alias(alias) : noun;
 }
 
 function globalOptions(command: Command): Command {

@@ -1,6 +1,24 @@
 import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
+import {
+  machinesEvents,
+  machinesExec,
+  machinesLease,
+  machinesLogs,
+  machinesMetadata,
+  machinesPs,
+} from "./machines/inside.ts";
+import {
+  machinesCordon,
+  machinesDestroy,
+  machinesRestart,
+  machinesStart,
+  machinesStop,
+  machinesSuspend,
+  machinesUncordon,
+} from "./machines/lifecycle.ts";
+import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
@@ -34,6 +52,24 @@ export const VERBS: readonly Verb[] = [
   secretsList,
   secretsSet,
   secretsUnset,
+  machinesList,
+  machinesRun,
+  machinesShow,
+  machinesUpdate,
+  machinesStart,
+  machinesStop,
+  machinesSuspend,
+  machinesRestart,
+  machinesWait,
+  machinesCordon,
+  machinesUncordon,
+  machinesMetadata,
+  machinesLease,
+  machinesEvents,
+  machinesExec,
+  machinesPs,
+  machinesLogs,
+  machinesDestroy,
   doctor,
   backup,
   restore,

@@ -19,7 +19,7 @@ type Input<Route extends keyof Api> = {
   [Part in "params" | "query" | "body" as Api[Route][Part] extends Record<string, never> | undefined
     ? never
     : Part]: Api[Route][Part];
-} & { idempotency_key?: string; signal?: AbortSignal };
+} & { idempotency_key?: string; headers?: Record<string, string>; signal?: AbortSignal };
 
 /** A request about to be sent, for those who want to see it. */
 export interface Outgoing {
@@ -55,13 +55,33 @@ export class Client {
     return (json ? JSON.parse(text) : text === "" ? undefined : text) as Api[Route]["answer"];
   }
 
+  /** The messages of a route that answers as a stream, until it ends or `signal` says so. */
+  async *stream<Route extends keyof Api, Message>(route: Route, input: Input<Route>): AsyncGenerator<Message> {
+    const headers = { accept: "text/event-stream" };
+    const request = this.#compose(route, { ...(input as Record<string, unknown>), headers });
+    this.#options.onRequest?.(request);
+    const response = await send(request, input.signal);
+    if (!response.ok || !response.body) throw new ClientError(response.status, parseError(await response.text()));
+    let rest = "";
+    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+      const blocks = (rest + text).split("\n\n");
+      rest = blocks.pop() ?? "";
+      for (const block of blocks) {
+        const data = /^data: (.*)$/m.exec(block)?.[1];
+        if (data !== undefined) yield JSON.parse(data) as Message;
+      }
+    }
+  }
+
   #compose(route: string, input: Record<string, unknown>): Outgoing {
     const [method = "GET", pattern = "/"] = route.split(" ");
     const params = (input["params"] ?? {}) as Record<string, string>;
     const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
     const url = new URL(path, this.#options.base_url);
     for (const [name, value] of Object.entries(input["query"] ?? {})) {
-      if (value !== undefined) url.searchParams.append(name, String(value));
+      for (const one of Array.isArray(value) ? value : [value]) {
+        if (one !== undefined) url.searchParams.append(name, String(one));
+      }
     }
     const body = input["body"] === undefined ? undefined : JSON.stringify(input["body"]);
     const { token } = this.#options;
@@ -72,6 +92,7 @@ export class Client {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...(typeof input["idempotency_key"] === "string" ? { "idempotency-key": input["idempotency_key"] } : {}),
+        ...(input["headers"] as Record<string, string> | undefined),
       },
       body,
     };

@@ -21,7 +21,11 @@ suite("hangar", () => {
   test("every example of every command works", async (t) => {
     const { platform, run } = await start(t);
     const { token, id } = (await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body;
-    const env = { TOKEN: token, TOKEN_ID: id };
+    await platform.ask("POST /v1/apps", { body: { app_name: "machinery" } });
+    const machine: string = (
+      await platform.ask("POST /v1/apps/machinery/machines", { body: { config: { image: "hangar/hello" } } })
+    ).body.id;
+    const env = { TOKEN: token, TOKEN_ID: id, MACHINE: machine };
     // In an order in which each finds what it needs: made before shown, shown before deleted, files apart.
     const last = (words: string): number => ["revoke", "unset", "delete"].findIndex((verb) => words.endsWith(verb)) + 1;
     const verbs = VERBS.filter(({ words }) => words !== "up").toSorted(
@@ -31,6 +35,8 @@ suite("hangar", () => {
     const wrong: string[] = [];
     for (const { words, examples } of verbs) {
       for (const example of examples) {
+        // A machine that runs is what every verb about machines can do something with.
+        if (words.startsWith("machines")) await platform.ask(`POST /v1/apps/machinery/machines/${machine}/start`);
         const { status, stdout, stderr } = await run(`set -e; ${example}`, env);
         if (status !== 0 && !(words === "tokens inspect" && status === 1))
           wrong.push(`${example}: ${status} ${stdout} ${stderr}`);

@@ -77,7 +77,7 @@ export const appsDelete: Verb = {
   arguments: [["<app>", "the app"]],
   options: [["--force", "destroy its machines too"]],
   completes: "apps",
-  examples: ["hangar apps delete web"],
+  examples: ["hangar apps delete web --force"],
   async run({ client }, input) {
     const name = firstArgument(input);
     await client.call("DELETE /v1/apps/:app_name", {

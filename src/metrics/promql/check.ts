@@ -1,3 +1,5 @@
+import { compileRegex } from "../regex.ts";
+import type { Matcher } from "../source.ts";
 import { type AggregateExpr, type BinaryExpr, type CallExpr, children, type Expr, type RollupExpr } from "./ast.ts";
 import { parseError } from "./errors.ts";
 import { nearest } from "./functions/names.ts";
@@ -95,16 +97,15 @@ function expect(text: string, expr: Expr, allowed: Type[], where: string): Type 
   throw parseError(text, expr.at, `${where} takes ${wanted}, not ${NAMES[type]}`);
 }
 
-/** A selector that every series could match would read the whole database. */
+/** A selector that a series without labels would match would read the whole database. */
 function checkSelector(text: string, expr: Extract<Expr, { kind: "selector" }>): Type {
-  const narrows = expr.filters.some((group) =>
-    group.some(({ op, value }) => (op === "=" || op === "=~") && value !== "" && value !== ".*"),
-  );
-  const excludes = expr.filters.some((group) =>
-    group.some(({ op, value }) => (op === "!=" || op === "!~") && value === ""),
-  );
-  if (narrows || excludes) return "vector";
+  if (expr.filters.some((group) => group.some((matcher) => !matchesEmpty(matcher)))) return "vector";
   throw parseError(text, expr.at, "a selector needs at least one matcher that does not match the empty string");
+}
+
+function matchesEmpty({ op, value }: Matcher): boolean {
+  const matches = op.endsWith("~") ? compileRegex(value)("") : value === "";
+  return matches === !op.startsWith("!");
 }
 
 function checkRollup(text: string, expr: RollupExpr): Type {

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "#core/clock.ts";
 import type { SampleSource } from "../source.ts";
-import { children, type Dialect, type Expr, type SelectorExpr } from "./ast.ts";
+import { children, type Dialect, type Expr, type RollupExpr, type SelectorExpr } from "./ast.ts";
 import { executionError, QueryError } from "./errors.ts";
 import { evaluate } from "./evaluate.ts";
 import { checkPoints, type Frame, type Grid, isEmpty, type Query, type Row, reframe, timesOf } from "./frame.ts";
@@ -9,7 +9,7 @@ import { QUERY_LIMITS, type QueryLimits } from "./limits.ts";
 import { parse } from "./parse.ts";
 import type { QueryData, QueryResult, ResultSeries } from "./results.ts";
 import type { RollupCache } from "./rollup/cache.ts";
-import { runStrict } from "./strict/run.ts";
+import { rawSamples, runStrict } from "./strict/run.ts";
 
 export { QueryError } from "./errors.ts";
 export { writeResult } from "./json.ts";
@@ -25,6 +25,8 @@ interface Asked {
   limits?: Partial<QueryLimits>;
   clock?: Clock;
   isCancelled?: () => boolean;
+  /** How long a sample of an instant vector counts in the strict dialect: five minutes unless said otherwise. */
+  lookback_ms?: number;
   /** Results of rollups kept between queries, for the steps that lie before `immutable_before_ms`. */
   cache?: RollupCache;
   immutable_before_ms?: number;
@@ -75,7 +77,7 @@ function newQuery(asked: Asked, dialect: Dialect, limits: QueryLimits, grid: Gri
     clock,
     deadline: clock.monotonic() + limits.time_ms,
     isCancelled: asked.isCancelled ?? (() => false),
-    lookback_ms: DEFAULT_STEP_MS,
+    lookback_ms: asked.lookback_ms ?? DEFAULT_STEP_MS,
     asked: grid,
     cache: asked.cache,
     immutable_before_ms: asked.immutable_before_ms ?? Number.NEGATIVE_INFINITY,
@@ -89,12 +91,19 @@ function newQuery(asked: Asked, dialect: Dialect, limits: QueryLimits, grid: Gri
 function runMetricsql(query: Query, grid: Grid, expr: Expr, isInstant: boolean): QueryData {
   const root: Frame = { query, evaluate, ...grid, points: 0 };
   const frame = reframe(root, grid);
+  if (isInstant && isRawRange(expr)) return rawSamples(frame, expr);
   const rows = evaluate(frame, expr).filter((row) => row.text === undefined && !isEmpty(row));
   refuseDuplicates(rows);
   if (sortsByName(expr)) rows.sort(byName);
   const times = timesOf(frame);
   const shared = new Map<string, Float64Array>();
   return { type: isInstant ? "vector" : "matrix", series: rows.map((row) => present(row, times, shared)) };
+}
+
+/** `metric[5m]` alone, asked at one moment, gives the samples themselves. */
+function isRawRange(expr: Expr): expr is RollupExpr {
+  if (expr.kind !== "rollup" || expr.arg.kind !== "selector") return false;
+  return expr.window !== undefined && !expr.step && !expr.inheritStep && !expr.moment;
 }
 
 function refuseDuplicates(rows: Row[]): void {

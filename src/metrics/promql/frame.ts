@@ -45,16 +45,13 @@ export interface Grid {
 export interface Frame extends Grid {
   readonly query: Query;
   readonly points: number;
-  /** The end of a longer range whose beginning is known already, so a single step is no instant query. */
-  readonly tail?: true;
   /** Evaluates another expression; handed down so that functions need not import the evaluator. */
   readonly evaluate: (frame: Frame, expr: Expr) => Row[];
 }
 
 export function reframe(frame: Frame, grid: Grid): Frame {
   const points = Math.floor((grid.end_ms - grid.start_ms) / grid.step_ms) + 1;
-  const { query, evaluate, tail } = frame;
-  return { query, evaluate, ...grid, points, ...(tail ? { tail } : {}) };
+  return { query: frame.query, evaluate: frame.evaluate, ...grid, points };
 }
 
 export function timesOf(frame: Grid & { points: number }): Float64Array {

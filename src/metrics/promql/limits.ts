@@ -17,7 +17,7 @@ export interface QueryLimits {
   points_per_series: number;
   /** Points per series of a subquery. Past it: the query fails when the subquery is reached. */
   subquery_points: number;
-  /** Bytes of columns held at once by one query. Past it: the query fails. */
+  /** Bytes of columns that one query makes, those it lets go of included. Past it: the query fails. */
   memory_bytes: number;
   /** Wall time of one query. Past it: `timeout`. */
   time_ms: number;

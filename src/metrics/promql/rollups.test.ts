@@ -1,9 +1,13 @@
 /** Rollups over twelve samples, the expected numbers worked out by hand. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { random, seed } from "../../../test/support.ts";
 import { instant, range } from "./engine.ts";
 import { memorySource } from "./memory-source.ts";
 import { putStale } from "./nan-bits.ts";
+import { lastOfEach, slopeOfEach } from "./rollup/batches.ts";
+import { derivative, last } from "./rollup/kernels.ts";
+import { rollUp, rollUpAtOnce } from "./rollup/window.ts";
 
 const SECOND = 1000;
 /** Every 10 s from 10 s to 120 s; a counter that restarts after 60 s. */
@@ -128,6 +132,37 @@ suite("rollups of MetricsQL", () => {
     assert.equal(labels("rate(c[1m]) keep_metric_names"), "__name__ c");
     assert.equal(labels("rollup(c[1m], 'max')"), "__name__ c");
   });
+});
+
+test("what is done for all steps at once is what is done step by step", (t) => {
+  const next = random(seed(t));
+  for (let round = 0; round < 200; round++) {
+    let time = 0;
+    const timestamps = Float64Array.from(
+      { length: Math.floor(next() * 60) },
+      () => (time += 1 + Math.floor(next() * 30_000)),
+    );
+    const samples = { timestamps, values: timestamps.map(() => Math.floor(next() * 100)), length: timestamps.length };
+    const window_ms = next() < 0.5 ? 0 : Math.floor(next() * 120_000);
+    const steps = {
+      start_ms: 0,
+      step_ms: 1 + Math.floor(next() * 40_000),
+      points: 40,
+      window_ms,
+      adjusts: next() < 0.5,
+      instant: false,
+    };
+    for (const [kernel, batch] of [
+      [last, lastOfEach],
+      [derivative, slopeOfEach],
+    ] as const) {
+      const single = new Float64Array(steps.points);
+      const whole = new Float64Array(steps.points);
+      rollUp(samples, steps, kernel, single);
+      rollUpAtOnce(samples, steps, batch, whole);
+      assert.deepEqual(whole, single);
+    }
+  }
 });
 
 suite("rollups of PromQL", () => {

@@ -16,7 +16,7 @@ import {
 import { dropName, setLabel } from "../labels.ts";
 import { type Plan, planRollup, scalarArgument, seriesArgument } from "./plans.ts";
 import { dropNaN } from "./prepare.ts";
-import { rollUp, type Steps } from "./window.ts";
+import { rollUp, rollUpAtOnce, type Steps } from "./window.ts";
 
 /** How far before the window a previous sample may lie. */
 export const SILENCE_MS = 5 * 60_000;
@@ -109,7 +109,11 @@ function overSelector(frame: Frame, plan: Plan, selector: SelectorExpr, rollup: 
   }
 }
 
-const isInstant = (frame: Frame): boolean => frame.points === 1 && !frame.tail;
+/** One step of a query that asks for one moment; a range can come down to one step too, by `@` or by the cache. */
+function isInstant(frame: Frame): boolean {
+  const { start_ms, end_ms } = frame.query.asked;
+  return frame.points === 1 && start_ms === end_ms;
+}
 
 /** The newest sample of each series, which a source knows without reading the others. */
 function newestOfEach(frame: Frame, found: Iterable<Series>, window_ms: number, sink: Sink): void {
@@ -157,8 +161,9 @@ function makeRunner(
       spreadRows(frame, plan.spread, steps, labels, samples, sink);
       return;
     }
-    for (const { tag, kernel } of plan.outputs) {
-      rollUp(samples, steps, kernel, values);
+    for (const { tag, kernel, batch } of plan.outputs) {
+      if (batch) rollUpAtOnce(samples, steps, batch, values);
+      else rollUp(samples, steps, kernel, values);
       sink(tag === undefined ? labels : setLabel(labels, "rollup", tag), values);
     }
   };

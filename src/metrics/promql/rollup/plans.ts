@@ -6,6 +6,7 @@ import { ROLLUPS } from "../functions/names.ts";
 import { formatShort } from "../numbers.ts";
 import { quantileOfSorted, sortedValues } from "../statistics.ts";
 import { visitBuckets } from "../vmrange.ts";
+import { type Batch, lastOfEach, slopeOfEach } from "./batches.ts";
 import * as k from "./kernels.ts";
 import * as s from "./kernels-statistics.ts";
 import { removeResets, toDeltas, toDerivatives, toIntervals } from "./prepare.ts";
@@ -16,7 +17,7 @@ export interface Plan {
   name: string;
   prepare?: (samples: Columns) => void;
   /** One row each; a tag goes into the label `rollup`. */
-  outputs: { tag?: string; kernel: Kernel }[];
+  outputs: { tag?: string; kernel: Kernel; batch?: Batch }[];
   /** Instead of outputs: any number of rows per series, told apart by this label. */
   spread?: { label: string; kernel: (w: Window, emit: (value: string, number: number) => void) => void };
   keepsName: boolean;
@@ -96,6 +97,12 @@ const SIMPLE: Record<string, Kernel> = {
   zscore_over_time: s.zscore,
 };
 
+/** Kernels that also know how to do all steps at once. */
+const BATCHES = new Map<Kernel, Batch>([
+  [k.last, lastOfEach],
+  [k.derivative, slopeOfEach],
+]);
+
 const eq = (v: number, limit: number): boolean => v === limit;
 const gt = (v: number, limit: number): boolean => v > limit;
 const le = (v: number, limit: number): boolean => v <= limit;
@@ -165,7 +172,9 @@ export function planRollup(frame: Frame, call: CallExpr): Plan {
   const simple = SIMPLE[name];
   if (simple) {
     expectArgs(call, 1);
-    return { ...base, outputs: [{ kernel: simple }], ...(COUNTERS.has(name) ? { prepare: removeResets } : {}) };
+    const batch = BATCHES.get(simple);
+    const output = batch ? { kernel: simple, batch } : { kernel: simple };
+    return { ...base, outputs: [output], ...(COUNTERS.has(name) ? { prepare: removeResets } : {}) };
   }
   const numeric = WITH_NUMBERS[name];
   if (numeric) {

@@ -63,7 +63,7 @@ function extend(frame: Frame, known: CachedRows, compute: (frame: Frame) => Row[
   for (const { labels, values } of known.rows) place(labels, values.subarray(skip, skip + have), 0);
   if (have < frame.points) {
     const start_ms = frame.start_ms + have * frame.step_ms;
-    const rest: Frame = { ...reframe(frame, { start_ms, end_ms: frame.end_ms, step_ms: frame.step_ms }), tail: true };
+    const rest = reframe(frame, { start_ms, end_ms: frame.end_ms, step_ms: frame.step_ms });
     for (const { labels, values } of compute(rest)) place(labels, values, have);
   }
   return [...rows.values()].filter((row) => !row.values.every(Number.isNaN));

@@ -1,4 +1,5 @@
 import type { Columns } from "../../source.ts";
+import type { Batch } from "./batches.ts";
 
 /**
  * What a rollup function sees at one step: the samples `from` up to `to` (not included) of the series, and what lies
@@ -65,14 +66,14 @@ const ROOM: readonly [number, number][] = [
 ];
 
 /** The longest gap after which the sample before still counts as the previous one. */
-export function longestGap(samples: Columns, steps: Steps): number {
+function longestGap(samples: Columns, steps: Steps): number {
   if (steps.instant) return steps.step_ms;
   const gap = usualGap(samples, steps.step_ms);
   const factor = ROOM.find(([upTo]) => gap <= upTo)?.[1] ?? 1;
   return Math.trunc(gap * factor);
 }
 
-export const window: Window = {
+const window: Window = {
   values: new Float64Array(0),
   times: new Float64Array(0),
   from: 0,
@@ -132,4 +133,9 @@ function lookBack(w: Window, from: number, length: number, oldest: number): void
   if (from === length || time <= oldest) return;
   w.previous = w.realPrevious;
   w.previousTime = time;
+}
+
+export function rollUpAtOnce(samples: Columns, steps: Steps, batch: Batch, into: Float64Array): void {
+  const room = longestGap(samples, steps);
+  batch(samples, steps, windowLength(steps, room), room, into);
 }

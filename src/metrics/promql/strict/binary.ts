@@ -120,6 +120,7 @@ function matchVectors(frame: Frame, expr: BinaryExpr, left: Row[], right: Row[])
   const many = bySignature(manyRight ? right : left, expr);
   const one = bySignature(manyRight ? left : right, expr);
   const results = new Results(frame, expr);
+  refuseDuplicates(frame, expr, manyRight ? right : left, one, manyRight);
   for (const [key, group] of many) {
     const others = one.get(key) ?? [];
     if (others.length === 0 && filled(expr, manyRight) === undefined) continue;
@@ -127,6 +128,22 @@ function matchVectors(frame: Frame, expr: BinaryExpr, left: Row[], right: Row[])
   }
   fillMissingMany(frame, expr, results, many, one, manyRight);
   return results.rows;
+}
+
+/** Two series of the looked-up side are an error even if nothing is looked up, as long as both sides have something. */
+function refuseDuplicates(
+  frame: Frame,
+  expr: BinaryExpr,
+  many: Row[],
+  one: Map<string, Row[]>,
+  manyRight: boolean,
+): void {
+  for (const others of one.values()) {
+    if (others.length < 2) continue;
+    for (let i = 0; i < frame.points; i++) {
+      if (many.some((row) => row.present[i] !== ABSENT)) theOne(expr, others, i, manyRight);
+    }
+  }
 }
 
 /** What stands in for a missing series of the looked-up side. */

@@ -6,6 +6,7 @@ import { aggregate } from "./aggregates.ts";
 import { combine } from "./binary.ts";
 import { FUNCTIONS, timestampOfStep } from "./functions.ts";
 import { HISTOGRAM_CALLS, NATIVE_ONLY } from "./histograms.ts";
+import { computeOnce, isInvariant, readsFixed } from "./invariant.ts";
 import { evaluateRange, takesRange } from "./range-calls.ts";
 import { evaluateSelector } from "./selectors.ts";
 import { mapRows, mergeSame, type Row, type Value } from "./values.ts";
@@ -13,6 +14,9 @@ import { mapRows, mergeSame, type Row, type Value } from "./values.ts";
 /** PromQL as Prometheus 3 evaluates it. */
 export function evaluateStrict(frame: Frame, expr: Expr): Value {
   checkAlive(frame.query);
+  if (frame.points > 1 && isInvariant(expr) && readsFixed(expr)) {
+    return computeOnce(frame, (once) => evaluateStrict(once, expr));
+  }
   switch (expr.kind) {
     case "number":
       return { type: "scalar", values: column(frame, expr.value) };

@@ -35,7 +35,9 @@ export function evaluateRange(frame: Frame, call: CallExpr, evaluate: Evaluate):
     // last_over_time and first_over_time give the series itself at another moment, so it keeps its name.
     const drop = samples.dropName || !/^(first|last)_over_time$/.test(name);
     const row = newRow(frame, samples.labels, drop);
-    if (computeRow({ frame, call, name, params }, row, samples, look, range_ms)) rows.push(row);
+    if (!computeRow({ frame, call, name, params }, row, samples, look, range_ms)) return;
+    rows.push(row);
+    if (WANTS_COUNTER.has(name) && row.present.includes(FLOAT)) adviseCounter(frame, nameOf(row), rollup.at);
   });
   return name === "absent_over_time" ? [absentRow(frame, rows, absentLabels(rollup))] : rows;
 }
@@ -60,8 +62,24 @@ interface Split {
   all: number;
 }
 
+/** Without NaN there is nothing to look at one by one. */
+function numbersOnly(columns: Columns): Split {
+  const { length } = columns;
+  const values = columns.values.slice(0, length);
+  const times = columns.timestamps.slice(0, length);
+  const falls = new Int32Array(length);
+  for (let i = 1; i < length; i++) {
+    const fell = (values[i] as number) < (values[i - 1] as number);
+    falls[i] = (falls[i - 1] as number) + (fell ? 1 : 0);
+  }
+  const kinds = new Uint8Array(length).fill(FLOAT);
+  const histogramsBefore = new Int32Array(length + 1);
+  return { values, times, falls, numbers: length, allTimes: times, kinds, histogramsBefore, all: length };
+}
+
 function split(columns: Columns): Split {
   const { length } = columns;
+  if (!columns.values.subarray(0, length).some(Number.isNaN)) return numbersOnly(columns);
   const out: Split = {
     values: new Float64Array(length),
     times: new Float64Array(length),
@@ -186,13 +204,10 @@ function resultKind(work: Work, row: Row, range: Range): number {
   if (name === "absent_over_time" || Object.hasOwn(ANY_KIND, name)) return FLOAT;
   if (range.histograms > 0 && REFUSES_MIX.has(name)) return mixedKind(work, row, range);
   if (range.length === 0) return ABSENT;
-  const { frame, call } = work;
-  const metric = JSON.stringify(nameOf(row));
   if (range.histograms > 0) {
     const what = "ignored histograms in a range containing both floats and histograms";
-    inform(frame, `${what} for metric name ${metric}`, rangeArgument(call).at);
+    inform(work.frame, `${what} for metric name ${JSON.stringify(nameOf(row))}`, rangeArgument(work.call).at);
   }
-  if (WANTS_COUNTER.has(name) && range.length > 1) adviseCounter(frame, nameOf(row), rangeArgument(call).at);
   return FLOAT;
 }
 

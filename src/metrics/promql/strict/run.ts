@@ -14,7 +14,7 @@ export function runStrict(query: Query, grid: Grid, expr: Expr, isInstant: boole
   if (expr.kind === "rollup" && expr.window) {
     if (!isInstant)
       throw new QueryError("bad_data", "a range query gives instant vectors and numbers, not range vectors");
-    return rawRange(frame, expr);
+    return rawSamples(frame, expr);
   }
   const value = evaluateStrict(frame, expr);
   if (value.type === "string") {
@@ -44,8 +44,8 @@ function toSeries(row: Row, times: Float64Array): ResultSeries {
   return { labels: row.labels, timestamps: times.filter(keep), values: row.values.filter(keep) };
 }
 
-/** `metric[5m]` alone: the samples themselves. */
-function rawRange(frame: Frame, expr: RollupExpr): QueryData {
+/** A range vector asked for at one moment: the samples of its window. */
+export function rawSamples(frame: Frame, expr: RollupExpr): QueryData {
   const series: ResultSeries[] = [];
   eachRange(frame, expr, evaluateStrict, ({ labels, columns }, look, range_ms) => {
     const end = look.at(0);

@@ -1,0 +1,189 @@
+import { facts, table } from "../output.ts";
+import { type Input, listOption, textOption, UsageError, type Verb } from "../verb.ts";
+import { APP, findMachine } from "./find.ts";
+import { type EventLine, eventText } from "./follow.ts";
+
+const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
+
+export const machinesExec: Verb = {
+  words: "machines exec",
+  summary: "Run a command in a machine; its exit code is ours",
+  arguments: [MACHINE, ["<command...>", "the command, after --"]],
+  options: [APP, ["--timeout <seconds>", "at most so long"]],
+  completes: "machines",
+  examples: ["hangar machines exec $MACHINE -- echo hello"],
+  async run(context, input) {
+    const { params } = await findMachine(context, input);
+    const timeout = textOption(input, "timeout");
+    const body = { command: [...input.rest], ...(timeout ? { timeout: Number(timeout) } : {}) };
+    const data = await context.client.call("POST /v1/apps/:app_name/machines/:machine_id/exec", { params, body });
+    if (data.stderr) context.say(data.stderr.replace(/\n$/, ""));
+    return { data, text: data.stdout.replace(/\n$/, ""), exit: data.exit_code };
+  },
+};
+
+export const machinesPs: Verb = {
+  words: "machines ps",
+  summary: "List the processes of a machine",
+  arguments: [MACHINE],
+  options: [APP],
+  completes: "machines",
+  examples: ["hangar machines ps $MACHINE"],
+  async run(context, input) {
+    const { params } = await findMachine(context, input);
+    const data = await context.client.call("GET /v1/apps/:app_name/machines/:machine_id/ps", { params });
+    return {
+      data,
+      text: table(
+        ["pid", "cpu", "rss", "command"],
+        data.map(({ pid, cpu, rss, command }) => [String(pid), String(cpu), String(rss), command]),
+      ),
+    };
+  },
+};
+
+export const machinesLogs: Verb = {
+  words: "machines logs",
+  summary: "Print the newest lines a machine wrote",
+  arguments: [MACHINE],
+  options: [APP, ["--tail <n>", "how many (default: 100)"]],
+  completes: "machines",
+  examples: ["hangar machines logs $MACHINE --tail 20"],
+  async run(context, input) {
+    const { params } = await findMachine(context, input);
+    const tail = Number(textOption(input, "tail") ?? 100);
+    const { lines } = await context.client.call("GET /v1/apps/:app_name/machines/:machine_id/logs", {
+      params,
+      query: { tail },
+    });
+    return { data: lines, text: lines.map(({ message }) => message).join("\n") };
+  },
+};
+
+export const machinesMetadata: Verb = {
+  words: "machines metadata",
+  summary: "Show a machine's metadata, or set it: KEY=VALUE, KEY= removes",
+  arguments: [MACHINE, ["[pairs...]", "KEY=VALUE, several at once"]],
+  options: [APP, ["--nonce <nonce>", "the nonce of the machine's lease"]],
+  completes: "machines",
+  examples: ["hangar machines metadata $MACHINE role=web", "hangar machines metadata $MACHINE"],
+  async run(context, input) {
+    const { params, headers } = await findMachine(context, input);
+    if (input.rest.length > 0) {
+      const metadata = Object.fromEntries(input.rest.map(metadataPair));
+      await context.client.call("PATCH /v1/apps/:app_name/machines/:machine_id/metadata", {
+        params,
+        headers,
+        body: { metadata },
+      });
+    }
+    const data = await context.client.call("GET /v1/apps/:app_name/machines/:machine_id/metadata", { params });
+    const entries = Object.entries(data);
+    return { data, text: entries.length === 0 ? "no metadata" : facts(entries) };
+  },
+};
+
+function metadataPair(pair: string): [string, string | null] {
+  const at = pair.indexOf("=");
+  if (at < 1) throw new UsageError(`${pair} is not KEY=VALUE`);
+  return [pair.slice(0, at), pair.slice(at + 1) || null];
+}
+
+const LEASE_ACTIONS = ["take", "show", "release"] as const;
+
+export const machinesLease: Verb = {
+  words: "machines lease",
+  summary: "Take, show or release the lease of a machine",
+  arguments: [["<action>", "take, show or release"], MACHINE],
+  options: [
+    APP,
+    ["--ttl <seconds>", "how long it lasts (default: 30)"],
+    ["--description <text>", "what it is for"],
+    ["--wait <seconds>", "queue for it so long"],
+    ["--nonce <nonce>", "of the lease to refresh or release"],
+  ],
+  examples: ["hangar machines lease take $MACHINE --ttl 1 --description deploy"],
+  async run(context, input) {
+    const action = LEASE_ACTIONS.find((one) => one === input.args[0]);
+    if (!action) throw new UsageError(`a lease is one can take, show or release, not ${String(input.args[0])}`);
+    const { params, headers } = await findMachine(context, input, 1);
+    if (action === "release") {
+      const { data } = await context.client.call("DELETE /v1/apps/:app_name/machines/:machine_id/lease", {
+        params,
+        headers,
+      });
+      return { data, text: "released" };
+    }
+    const path = "/v1/apps/:app_name/machines/:machine_id/lease" as const;
+    const { data } =
+      action === "show"
+        ? await context.client.call(`GET ${path}`, { params })
+        : await context.client.call(`POST ${path}`, {
+            params,
+            headers,
+            query: { wait: numberOption(input, "wait") },
+            body: { ttl: numberOption(input, "ttl"), description: textOption(input, "description") },
+          });
+    const expires = new Date(data.expires_at * 1000).toISOString();
+    return {
+      data,
+      text: facts([
+        ["nonce", data.nonce],
+        ["owner", data.owner],
+        ["description", data.description],
+        ["expires", expires],
+      ]),
+    };
+  },
+};
+
+function numberOption(input: Input, name: string): number | undefined {
+  const text = textOption(input, name);
+  if (text !== undefined && !/^\d+$/.test(text)) throw new UsageError(`--${name} is a whole number, not ${text}`);
+  return text === undefined ? undefined : Number(text);
+}
+
+export const machinesEvents: Verb = {
+  words: "machines events",
+  summary: "What happened to a machine; with --follow what happens, to one or all of an organization",
+  arguments: [["[machine]", "id or name; all when left out, with --follow"]],
+  options: [
+    APP,
+    ["--org <slug>", "the organization (default: personal)"],
+    ["--follow", "go on until interrupted, one JSON object a line with --json"],
+    ["--type <types...>", "only these types"],
+  ],
+  completes: "machines",
+  examples: ["hangar machines events $MACHINE"],
+  async run(context, input) {
+    const types = listOption(input, "type");
+    const wanted = (event: { type: string }): boolean => types.length === 0 || types.includes(event.type);
+    if (input.options["follow"] === true) return await followEvents(context, input, wanted);
+    if (!input.args[0]) throw new UsageError("say which machine, or --follow for all");
+    const { params } = await findMachine(context, input);
+    const events = await context.client.call("GET /v1/apps/:app_name/machines/:machine_id/events", {
+      params,
+      query: { limit: 50 },
+    });
+    const shown = events.filter(wanted);
+    return { data: shown, text: shown.map((event) => eventText(event as unknown as EventLine)).join("\n") };
+  },
+};
+
+async function followEvents(context: Parameters<Verb["run"]>[0], input: Input, wanted: (event: EventLine) => boolean) {
+  const found = input.args[0] ? await findMachine(context, input) : undefined;
+  const params = { org_slug: textOption(input, "org") ?? "personal" };
+  const events = context.client.stream<"GET /v1/orgs/:org_slug/events", EventLine>("GET /v1/orgs/:org_slug/events", {
+    params,
+    query: {},
+  });
+  for await (const event of events) {
+    if (!wanted(event) || (found && event.machine_id !== found.params.machine_id)) continue;
+    const line =
+      input.options["json"] === true
+        ? JSON.stringify(event)
+        : `${event.app_name}/${event.machine_name}  ${eventText(event)}`;
+    process.stdout.write(`${line}\n`);
+  }
+  return { data: null, text: "" };
+}

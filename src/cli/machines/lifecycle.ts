@@ -1,0 +1,134 @@
+import { type Context, type Input, textOption, type Verb } from "../verb.ts";
+import { APP, type Found, findMachine } from "./find.ts";
+import { andWait } from "./follow.ts";
+
+const NONCE: readonly [string, string] = ["--nonce <nonce>", "the nonce of the machine's lease"];
+const DETACH: readonly [string, string] = ["--detach", "do not wait until it is done"];
+const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
+
+/** Verbs that ask for a state and wait until the machine is there. */
+function lifecycle(
+  words: string,
+  summary: string,
+  states: readonly string[],
+  ask: (context: Context, found: Found, input: Input) => Promise<unknown>,
+  more: Verb["options"] = [],
+): Verb {
+  const verb = words.split(" ")[1] ?? "";
+  return {
+    words,
+    summary,
+    arguments: [MACHINE],
+    options: [APP, NONCE, DETACH, ...more],
+    completes: "machines",
+    examples: [`hangar ${words} $MACHINE${verb === "destroy" ? " --force" : ""}`],
+    async run(context, input) {
+      const found = await findMachine(context, input);
+      const { machine_id } = found.params;
+      if (input.options["detach"] === true) {
+        await ask(context, found, input);
+        return { data: { id: machine_id, asked: verb }, text: `asked ${machine_id} to ${verb}` };
+      }
+      const machine = await andWait(context, found, states, () => ask(context, found, input));
+      return { data: machine, text: `${machine.id} (${machine.name}) is ${machine.state}` };
+    },
+  };
+}
+
+const STOP: NonNullable<Verb["options"]> = [
+  ["--signal <name>", "the signal to send (default: SIGINT)"],
+  ["--timeout <seconds>", "how long to wait before SIGKILL"],
+];
+
+export const machinesStart = lifecycle(
+  "machines start",
+  "Start a machine",
+  ["started"],
+  ({ client }, { params, headers }) =>
+    client.call("POST /v1/apps/:app_name/machines/:machine_id/start", { params, headers }),
+);
+
+export const machinesStop = lifecycle(
+  "machines stop",
+  "Stop a machine: its stop signal, then SIGKILL",
+  ["stopped"],
+  ({ client }, { params, headers }, input) =>
+    client.call("POST /v1/apps/:app_name/machines/:machine_id/stop", {
+      params,
+      headers,
+      body: { signal: textOption(input, "signal"), timeout: textOption(input, "timeout") },
+    }),
+  STOP,
+);
+
+export const machinesSuspend = lifecycle(
+  "machines suspend",
+  "Suspend a machine with its memory",
+  ["suspended", "stopped"],
+  ({ client }, { params, headers }) =>
+    client.call("POST /v1/apps/:app_name/machines/:machine_id/suspend", { params, headers }),
+);
+
+export const machinesRestart = lifecycle(
+  "machines restart",
+  "Stop and start a machine",
+  ["started"],
+  ({ client }, { params, headers }, input) =>
+    client.call("POST /v1/apps/:app_name/machines/:machine_id/restart", {
+      params,
+      headers,
+      query: { signal: textOption(input, "signal"), timeout: textOption(input, "timeout") },
+    }),
+  STOP,
+);
+
+export const machinesDestroy = lifecycle(
+  "machines destroy",
+  "Destroy a machine for good",
+  ["destroyed"],
+  ({ client }, { params, headers }, input) =>
+    client.call("DELETE /v1/apps/:app_name/machines/:machine_id", {
+      params,
+      headers,
+      query: { force: input.options["force"] === true ? true : undefined },
+    }),
+  [["--force", "even if it runs"]],
+);
+
+/** Verbs that take effect at once. */
+function atOnce(
+  words: string,
+  summary: string,
+  done: string,
+  ask: (context: Context, found: Found) => Promise<unknown>,
+): Verb {
+  return {
+    words,
+    summary,
+    arguments: [MACHINE],
+    options: [APP, NONCE],
+    completes: "machines",
+    examples: [`hangar ${words} $MACHINE`],
+    async run(context, input) {
+      const found = await findMachine(context, input);
+      const data = await ask(context, found);
+      return { data, text: `${found.params.machine_id} ${done}` };
+    },
+  };
+}
+
+export const machinesCordon = atOnce(
+  "machines cordon",
+  "Send no more requests to a machine",
+  "gets no more requests",
+  ({ client }, { params, headers }) =>
+    client.call("POST /v1/apps/:app_name/machines/:machine_id/cordon", { params, headers }),
+);
+
+export const machinesUncordon = atOnce(
+  "machines uncordon",
+  "Send requests to a machine again",
+  "gets requests again",
+  ({ client }, { params, headers }) =>
+    client.call("POST /v1/apps/:app_name/machines/:machine_id/uncordon", { params, headers }),
+);

@@ -1,0 +1,216 @@
+import type { MachineConfig } from "#client/api.ts";
+import { systemClock } from "#core/clock.ts";
+import { ago, facts, table } from "../output.ts";
+import { type Context, firstArgument, listOption, textOption, UsageError, type Verb } from "../verb.ts";
+import { CONFIG_OPTIONS, configOf } from "./config-options.ts";
+import { APP, type Found, findMachine, readMachine } from "./find.ts";
+import { andWait } from "./follow.ts";
+
+const IN_APP: readonly [string, string] = ["-a, --app <app>", "only this app's"];
+const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
+
+export const machinesList: Verb = {
+  words: "machines list",
+  summary: "List machines: an app's, or all of an organization",
+  options: [
+    IN_APP,
+    ["--org <slug>", "the organization (default: personal)"],
+    ["--state <states...>", "only in these states"],
+    ["-m, --metadata <pairs...>", "only with this metadata, KEY=VALUE (with --app)"],
+  ],
+  examples: ["hangar machines list", "hangar machines list --app web --state started"],
+  async run(context, input) {
+    const machines = await listed(context, textOption(input, "app"), textOption(input, "org") ?? "personal", input);
+    if (machines.length === 0) return { data: [], text: "no machines" };
+    const now = systemClock.now();
+    const rows = machines.map((machine) => [
+      machine.id,
+      machine.name,
+      machine.app_name,
+      machine.state,
+      machine.region,
+      machine.image,
+      ago(machine.updated_at, now),
+    ]);
+    return { data: machines, text: table(["id", "name", "app", "state", "region", "image", "changed"], rows) };
+  },
+};
+
+interface Listed {
+  id: string;
+  name: string;
+  app_name: string;
+  state: string;
+  region: string;
+  image: string;
+  updated_at: string;
+}
+
+async function listed(
+  { client }: Context,
+  app_name: string | undefined,
+  org_slug: string,
+  input: Parameters<Verb["run"]>[1],
+): Promise<Listed[]> {
+  const states = listOption(input, "state");
+  const state = states.length > 0 ? [...states] : undefined;
+  const image = (config: Record<string, unknown> | undefined): string =>
+    String((config as Partial<MachineConfig> | undefined)?.image ?? "");
+  if (app_name !== undefined) {
+    const metadata = Object.fromEntries(
+      listOption(input, "metadata").map((pair) => [
+        `metadata.${pair.split("=")[0]}`,
+        pair.slice(pair.indexOf("=") + 1),
+      ]),
+    );
+    const machines = await client.call("GET /v1/apps/:app_name/machines", {
+      params: { app_name },
+      query: { state, ...metadata },
+    });
+    return machines.map((machine) => ({ ...machine, app_name, image: image(machine.config) }));
+  }
+  const all: Listed[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.call("GET /v1/orgs/:org_slug/machines", {
+      params: { org_slug },
+      query: { cursor, state, limit: 1000 },
+    });
+    all.push(...page.machines.map((machine) => ({ ...machine, image: image(machine.config) })));
+    cursor = page.next_cursor;
+  } while (cursor);
+  return all;
+}
+
+export const machinesRun: Verb = {
+  words: "machines run",
+  summary: "Create a machine and wait until it runs",
+  arguments: [
+    ["<image>", "the image"],
+    ["[command...]", "what to run instead of the image's command, after --"],
+  ],
+  options: [
+    ["-a, --app <app>", "the app it belongs to (required)"],
+    ["--name <name>", "its name (default: made up)"],
+    ["--region <region>", "where"],
+    ["--rm", "destroy it when it is done"],
+    ["--skip-launch", "create it, do not start it"],
+    ["--detach", "do not wait until it runs"],
+    ...CONFIG_OPTIONS,
+  ],
+  examples: ["hangar machines run hangar/hello --app web --name worker -e MODE=fast -m role=web"],
+  async run(context, input) {
+    const app_name = textOption(input, "app");
+    if (!app_name) throw new UsageError("say which app: --app <name>");
+    const config: MachineConfig = {
+      image: firstArgument(input),
+      ...configOf(input),
+      ...(input.rest.length > 0 ? { init: { cmd: [...input.rest] } } : {}),
+      ...(input.options["rm"] === true ? { auto_destroy: true, restart: { policy: "no" as const } } : {}),
+    };
+    const skip_launch = input.options["skipLaunch"] === true;
+    const body = { name: textOption(input, "name"), region: textOption(input, "region"), skip_launch, config };
+    const machine = await context.client.call("POST /v1/apps/:app_name/machines", { params: { app_name }, body });
+    for (const warning of machine.warnings ?? []) context.say(`warning: ${warning}`);
+    if (skip_launch || input.options["detach"] === true) return { data: machine, text: machine.id };
+    const found: Found = { params: { app_name, machine_id: machine.id }, headers: {} };
+    const started = await andWait(context, found, ["started"], async () => {});
+    return { data: started, text: `${started.id} (${started.name}) is ${started.state}` };
+  },
+};
+
+export const machinesShow: Verb = {
+  words: "machines show",
+  summary: "Show a machine",
+  arguments: [MACHINE],
+  options: [APP],
+  completes: "machines",
+  examples: ["hangar machines show $MACHINE"],
+  async run(context, input) {
+    const machine = await readMachine(context, await findMachine(context, input));
+    const config = machine.config as unknown as MachineConfig;
+    const checks = Object.entries(machine.checks).map(([name, { status }]) => `${name} ${status}`);
+    const text = facts([
+      ["id", machine.id],
+      ["name", machine.name],
+      ["state", machine.state],
+      ["image", config.image],
+      ["region", `${machine.region} (host ${machine.host})`],
+      ["private ip", machine.private_ip],
+      ["version", machine.instance_id],
+      ["checks", checks.join(", ") || "none"],
+      ["lease", machine.lease ? `${machine.lease.owner}, ${machine.lease.description}` : "none"],
+      ["created", machine.created_at],
+      ["config", JSON.stringify(machine.config)],
+    ]);
+    return { data: machine, text };
+  },
+};
+
+export const machinesUpdate: Verb = {
+  words: "machines update",
+  summary: "Change part of a machine's config; it becomes a new version and runs",
+  arguments: [MACHINE],
+  options: [
+    APP,
+    ["--image <image>", "the new image"],
+    ["--skip-launch", "do not start it if it does not run"],
+    ["--nonce <nonce>", "the nonce of the machine's lease"],
+    ["--detach", "do not wait until it runs"],
+    ...CONFIG_OPTIONS,
+  ],
+  completes: "machines",
+  examples: ["hangar machines update $MACHINE -e MODE=slow --memory 512"],
+  async run(context, input) {
+    const found = await findMachine(context, input);
+    const image = textOption(input, "image");
+    const config = { ...configOf(input), ...(image ? { image } : {}) } as Record<string, unknown>;
+    if (Object.keys(config).length === 0) throw new UsageError("say what to change, for example --image or --env");
+    const { current_version } = { current_version: (await readMachine(context, found)).instance_id };
+    const skip_launch = input.options["skipLaunch"] === true;
+    const update = () =>
+      context.client.call("PATCH /v1/apps/:app_name/machines/:machine_id", {
+        ...found,
+        body: { config, current_version, skip_launch },
+      });
+    if (input.options["detach"] === true) {
+      const machine = await update();
+      return { data: machine, text: `${machine.id} becomes version ${machine.instance_id}` };
+    }
+    const machine = await andWait(
+      context,
+      found,
+      skip_launch ? ["settled", "started", "stopped", "created"] : ["started"],
+      update,
+    );
+    return { data: machine, text: `${machine.id} is ${machine.state}, version ${machine.instance_id}` };
+  },
+};
+
+export const machinesWait: Verb = {
+  words: "machines wait",
+  summary: "Wait until a machine is in a state, also healthy or settled",
+  arguments: [MACHINE],
+  options: [
+    APP,
+    ["--state <states...>", "the states (default: started)"],
+    ["--timeout <seconds>", "at most so long (default: 60)"],
+  ],
+  completes: "machines",
+  examples: ["hangar machines wait $MACHINE --state settled --timeout 30"],
+  async run(context, input) {
+    const found = await findMachine(context, input);
+    const states = listOption(input, "state");
+    const { instance_id } = await readMachine(context, found);
+    const query = {
+      state: states.length > 0 ? [...states] : ["started"],
+      instance_id,
+      timeout: textOption(input, "timeout"),
+    };
+    const data = await context.client.call("GET /v1/apps/:app_name/machines/:machine_id/wait", {
+      params: found.params,
+      query,
+    });
+    return { data, text: `${found.params.machine_id} is ${data.state}` };
+  },
+};
