@@ -1,5 +1,5 @@
-import Type from "typebox";
 import { LIMITS } from "#core/limits.ts";
+import { Type } from "#http/schema.ts";
 
 export const CreateApp = Type.Object({
   app_name: Type.Optional(

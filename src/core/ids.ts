@@ -59,7 +59,21 @@ export class Ids {
 }
 
 export function randomIds(clock: Clock): Ids {
-  return new Ids(randomBytes, () => clock.now());
+  return new Ids(pooledBytes, () => clock.now());
+}
+
+/** Asking for random bytes has a price per call, and every request has an id: so many are asked for at once. */
+const POOL_BYTES = 4096;
+let pool = Buffer.alloc(0);
+
+/** Each byte is given out once and wiped here. */
+function pooledBytes(count: number): Uint8Array {
+  if (count > POOL_BYTES) return randomBytes(count);
+  if (pool.length < count) pool = randomBytes(POOL_BYTES);
+  const bytes = Uint8Array.from(pool.subarray(0, count));
+  pool.fill(0, 0, count);
+  pool = pool.subarray(count);
+  return bytes;
 }
 
 /** The same ids for the same seed and time, in the same order. */

@@ -1,5 +1,5 @@
-import Type from "typebox";
 import { type Row, route } from "#http/route.ts";
+import { Type } from "#http/schema.ts";
 import type { HostService } from "./service.ts";
 import type { Host } from "./types.ts";
 

@@ -1,8 +1,8 @@
-import Type from "typebox";
 import { VERSION } from "#core/version.ts";
 import { openapi } from "./openapi.ts";
 import { docsPage, homePage } from "./pages.ts";
 import { type Row, route } from "./route.ts";
+import { Type } from "./schema.ts";
 
 interface Facts {
   base_url: string;

@@ -1,81 +1,131 @@
 import type { TSchema } from "typebox";
-import { Compile, type Validator } from "typebox/compile";
-import { Settings } from "typebox/system";
+import { assert } from "#core/assert.ts";
 import type { Problem } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { closest } from "#core/words.ts";
 
-// Every problem of a request is told at once; the library stops after eight otherwise.
-Settings.Set({ maxErrors: 4 * LIMITS.problems_listed });
-
-/** Schemas of ours are plain JSON Schema; these are the keywords looked at here. */
+/** Schemas of ours are plain JSON Schema, made by `schema.ts`; these are the keywords that are understood. */
 export interface JsonSchema {
   type?: string;
   properties?: Record<string, JsonSchema>;
-  required?: readonly string[] | undefined;
+  required?: readonly string[];
+  additionalProperties?: unknown;
+  patternProperties?: Record<string, JsonSchema>;
   anyOf?: readonly JsonSchema[];
   const?: unknown;
   items?: JsonSchema;
-  additionalProperties?: unknown;
-  patternProperties?: Record<string, JsonSchema>;
+  minItems?: number;
+  maxItems?: number;
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+  minimum?: number;
+  maximum?: number;
+  multipleOf?: number;
+  title?: string;
   description?: string;
-}
-
-const compiled = new WeakMap<TSchema, Validator>();
-
-function validator(schema: TSchema): Validator {
-  let found = compiled.get(schema);
-  if (!found) {
-    found = Compile(schema);
-    compiled.set(schema, found);
-  }
-  return found;
 }
 
 /** What is wrong with `value`, each problem with its path under `root`. Empty when nothing is. */
 export function problems(schema: TSchema, value: unknown, root: string): Problem[] {
-  const check = validator(schema);
-  if (check.Check(value)) return [];
-  const errors = check.Errors(value) as unknown as RawError[];
-  // Of a union that does not fit, the union's own line says it; the lines of its branches only confuse.
-  const unions = errors.filter((error) => error.keyword === "anyOf").map((error) => `${error.schemaPath}/anyOf/`);
-  const told = errors.filter((error) => !unions.some((prefix) => error.schemaPath.startsWith(prefix)));
-  return told.flatMap((error) => toProblems(error, schema as JsonSchema, root)).slice(0, LIMITS.problems_listed);
+  const found: Problem[] = [];
+  check(schema as JsonSchema, value, root, found);
+  return found.slice(0, LIMITS.problems_listed);
 }
 
-interface RawError {
-  keyword: string;
-  schemaPath: string;
-  instancePath: string;
-  params: Record<string, unknown>;
-  message: string;
-}
-
-function toProblems(error: RawError, schema: JsonSchema, root: string): Problem[] {
-  const path = root + error.instancePath.replaceAll("/", ".").replaceAll("~1", "/").replaceAll("~0", "~");
-  const names = (error.params["requiredProperties"] ?? error.params["additionalProperties"]) as string[] | undefined;
-  switch (error.keyword) {
-    case "required":
-      return (names ?? []).map((name) => ({ path: `${path}.${name}`, problem: "is required" }));
-    case "additionalProperties":
-      return (names ?? []).map((name) => ({ path: `${path}.${name}`, problem: "is not a known field" }));
-    case "boolean": // Said by additionalProperties already.
-      return [];
-    default: {
-      const at = schemaAt(schema, error.schemaPath);
-      const allowed = at && allowedWords(at);
-      const problem = error.keyword === "anyOf" && allowed ? `must be ${allowed}` : error.message;
-      return [{ path, problem, ...(allowed ? { allowed } : {}) }];
-    }
+function check(schema: JsonSchema, value: unknown, path: string, found: Problem[]): void {
+  const tell = (problem: string): void => {
+    const allowed = allowedWords(schema);
+    found.push({ path, problem, ...(allowed ? { allowed } : {}) });
+  };
+  if (found.length > LIMITS.problems_listed) return;
+  if (schema.anyOf) {
+    // Of a union that does not fit, one line says what would; what each branch objects to only confuses.
+    if (!schema.anyOf.some((one) => fits(one, value))) tell(`must be ${allowedWords(schema)}`);
+  } else if ("const" in schema) {
+    if (value !== schema.const) tell("must be equal to constant");
+  } else if (schema.type !== undefined) {
+    const kind = KINDS[schema.type];
+    assert(kind, `the schema's type ${schema.type} is known`);
+    if (!kind.is(value)) tell(`must be ${schema.type}`);
+    else kind.check?.(schema, value as never, { path, found, tell });
   }
 }
 
-function schemaAt(schema: JsonSchema, path: string): JsonSchema | undefined {
-  let at: unknown = schema;
-  for (const part of path.split("/").slice(1)) {
-    at = (at as Record<string, unknown> | undefined)?.[part.replaceAll("~1", "/").replaceAll("~0", "~")];
+function fits(schema: JsonSchema, value: unknown): boolean {
+  const found: Problem[] = [];
+  check(schema, value, "", found);
+  return found.length === 0;
+}
+
+interface Place {
+  path: string;
+  found: Problem[];
+  tell(problem: string): void;
+}
+
+/** What a value of each type is, and what more its schema may ask of it. */
+const KINDS: Record<
+  string,
+  { is(value: unknown): boolean; check?(schema: JsonSchema, value: never, at: Place): void }
+> = {
+  string: { is: (value) => typeof value === "string", check: checkString },
+  integer: { is: Number.isInteger, check: checkNumber },
+  number: { is: Number.isFinite, check: checkNumber },
+  boolean: { is: (value) => typeof value === "boolean" },
+  null: { is: (value) => value === null },
+  array: { is: Array.isArray, check: checkArray },
+  object: {
+    is: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+    check: checkObject,
+  },
+};
+
+const regexes = new Map<string, RegExp>();
+function regex(pattern: string): RegExp {
+  let found = regexes.get(pattern);
+  if (!found) {
+    found = new RegExp(pattern, "u");
+    regexes.set(pattern, found);
   }
-  return at as JsonSchema | undefined;
+  return found;
+}
+
+function checkString({ minLength = 0, maxLength = Infinity, pattern }: JsonSchema, value: string, at: Place): void {
+  // Code points count; where even the code units fit, nothing needs counting.
+  const length = value.length > maxLength || value.length < 2 * minLength ? Array.from(value).length : value.length;
+  if (length < minLength) at.tell(`must not have fewer than ${minLength} characters`);
+  if (length > maxLength) at.tell(`must not have more than ${maxLength} characters`);
+  if (pattern !== undefined && !regex(pattern).test(value)) at.tell(`must match pattern "${pattern}"`);
+}
+
+function checkNumber({ minimum, maximum, multipleOf }: JsonSchema, value: number, at: Place): void {
+  if (minimum !== undefined && value < minimum) at.tell(`must be >= ${minimum}`);
+  if (maximum !== undefined && value > maximum) at.tell(`must be <= ${maximum}`);
+  if (multipleOf !== undefined && value % multipleOf !== 0) at.tell(`must be multiple of ${multipleOf}`);
+}
+
+function checkArray({ items, minItems = 0, maxItems = Infinity }: JsonSchema, value: unknown[], at: Place): void {
+  if (value.length < minItems) at.tell(`must not have fewer than ${minItems} items`);
+  if (value.length > maxItems) at.tell(`must not have more than ${maxItems} items`);
+  if (items) for (const [index, item] of value.entries()) check(items, item, `${at.path}.${index}`, at.found);
+}
+
+function checkObject(schema: JsonSchema, value: Record<string, unknown>, { path, found }: Place): void {
+  for (const name of schema.required ?? []) {
+    if (!Object.hasOwn(value, name)) found.push({ path: `${path}.${name}`, problem: "is required" });
+  }
+  for (const [name, inner] of Object.entries(value)) {
+    const property = propertyOf(schema, name);
+    if (property) check(property, inner, `${path}.${name}`, found);
+    else if (schema.additionalProperties === false)
+      found.push({ path: `${path}.${name}`, problem: "is not a known field" });
+  }
+}
+
+function propertyOf({ properties, patternProperties }: JsonSchema, name: string): JsonSchema | undefined {
+  if (properties && Object.hasOwn(properties, name)) return properties[name];
+  return Object.entries(patternProperties ?? {}).find(([pattern]) => regex(pattern).test(name))?.[1];
 }
 
 /** What a schema allows, in a few words. */
@@ -85,7 +135,7 @@ export function allowedWords(schema: JsonSchema): string | undefined {
     return words.join(" or ");
   }
   if ("const" in schema) return JSON.stringify(schema.const);
-  const { minimum, maximum, minLength, maxLength, pattern } = schema as Record<string, number | undefined>;
+  const { minimum, maximum, minLength, maxLength, pattern } = schema;
   switch (schema.type) {
     case "integer":
       return `a whole number${rangeWords(minimum, maximum, "")}`;

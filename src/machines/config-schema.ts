@@ -3,7 +3,8 @@
  * lets unknown keys pass, because a config must come back as it came; `config.ts` warns about them and holds
  * the rules that speak of more than one field.
  */
-import Type, { type TProperties } from "typebox";
+import type { Static, TProperties } from "typebox";
+import { Type } from "#http/schema.ts";
 
 const optional = <T extends TProperties>(properties: T) => Type.Partial(Type.Object(properties));
 const text = Type.String();
@@ -224,6 +225,6 @@ export const Config = Type.Object(
   { title: "MachineConfig" },
 );
 
-export type MachineConfig = Type.Static<typeof Config>;
-export type CheckConfig = Type.Static<typeof Check>;
-export type ServiceConfig = Type.Static<typeof Service>;
+export type MachineConfig = Static<typeof Config>;
+export type CheckConfig = Static<typeof Check>;
+export type ServiceConfig = Static<typeof Service>;

@@ -157,7 +157,7 @@ export function metadataProblems(pairs: Record<string, unknown>, path: string): 
 
 /** What is odd in a config without being wrong: keys that nothing reads, fields that do nothing together. */
 export function configWarnings(config: MachineConfig): string[] {
-  const found = unknownKeys(Config as JsonSchema, config, "config");
+  const found = unknownKeys(Config as unknown as JsonSchema, config, "config");
   for (const [name, check] of Object.entries(config.checks ?? {})) {
     const idle = (["method", "path", "protocol", "headers"] as const).filter((key) => check[key] !== undefined);
     if (check.type === "tcp" && idle.length > 0) {

@@ -1,4 +1,4 @@
-import Type from "typebox";
+import { Type } from "#http/schema.ts";
 import { Config } from "./config-schema.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { STATES } from "./states.ts";

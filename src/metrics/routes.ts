@@ -1,6 +1,6 @@
-import Type from "typebox";
 import { VERSION } from "#core/version.ts";
 import { type Row, route } from "#http/route.ts";
+import { Type } from "#http/schema.ts";
 
 const text = Type.String();
 

@@ -1,36 +1,26 @@
 /** An acknowledged write survives kill -9, at the store and through the whole platform. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { suite, test } from "node:test";
+import { suite, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { openConnection } from "#stores/sqlite/open.ts";
 import { random, runs, seed, tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
-import { type Acks, examine, noteAck } from "./store/load.ts";
+import { type Acks, examine, type Findings, noteAck } from "./store/load.ts";
 
 suite("kill -9", () => {
   test("loses no acknowledged write and tears none", async (t) => {
-    const dice = random(seed(t));
-    const file = join(tempDir(t), "hangar.db");
-    const acks: Acks = new Map();
-    let told = 0;
-    for (let kill = 0; kill < runs(100); kill++) {
-      const child = startProgram(t, "test/system/store/writer.ts", [file, "FULL", "8"]);
-      await child.until(/^\d+ \d+ \d+$/);
-      await delay(2 + 40 * dice());
-      await child.kill();
-      for (const line of child.lines) {
-        const [id = 0, n = 0] = line.split(" ").map(Number);
-        noteAck(acks, id, n);
-      }
-      told += child.lines.length;
-      const db = openConnection(file);
-      assert.deepEqual(examine(db, acks), { lost: 0, wrong: [] }, `after kill ${kill}`);
-      db.close();
-    }
-    t.diagnostic(`${told} acknowledged writes in ${runs(100)} kills, none lost`);
-    assert.ok(told > runs(100) * 8, "the writers wrote");
+    const kills = runs(100);
+    const { told, lost, wrong } = await killWriters(t, kills);
+    t.diagnostic(`${told} acknowledged writes in ${kills} kills, ${lost} lost`);
+    assert.deepEqual({ lost, wrong }, { lost: 0, wrong: [] });
+    assert.ok(told > kills * 8, "the writers wrote");
+  });
+
+  test("control: what is acknowledged too early is lost, and that is noticed", async (t) => {
+    const { lost } = await killWriters(t, 8, "early");
+    assert.ok(lost > 0, "the kills did not fall between an acknowledgement and its commit");
   });
 
   test("of the platform loses no created app, and a repeated request makes no second one", async (t) => {
@@ -40,8 +30,12 @@ suite("kill -9", () => {
     let unsure = 0;
     for (let kill = 0; kill < runs(6); kill++) {
       const daemon = await startDaemon(t, dir);
-      const clients = Array.from({ length: 8 }, (_, client) => createUntilGone(daemon, `k${kill}-c${client}`));
-      await delay(20 + 150 * dice());
+      const first = Promise.withResolvers<void>();
+      const clients = Array.from({ length: 8 }, (_, client) =>
+        createUntilGone(daemon, `k${kill}-c${client}`, first.resolve),
+      );
+      await first.promise;
+      await delay(150 * dice());
       await daemon.child.kill();
       const results = await Promise.all(clients);
       for (const { answered } of results) for (const [name, id] of answered) created.set(name, id);
@@ -69,6 +63,31 @@ suite("kill -9", () => {
   });
 });
 
+/** Kills writers again and again, each where the last one left off, and adds up what was found. */
+async function killWriters(t: TestContext, kills: number, ...how: string[]): Promise<Findings & { told: number }> {
+  const dice = random(seed(t));
+  const file = join(tempDir(t), "hangar.db");
+  const acks: Acks = new Map();
+  const sum = { told: 0, lost: 0, wrong: [] as string[] };
+  for (let kill = 0; kill < kills; kill++) {
+    const child = startProgram(t, "test/system/store/writer.ts", [file, "FULL", "8", ...how]);
+    await child.until(/^\d+ \d+ \d+$/);
+    await delay(2 + 40 * dice());
+    await child.kill();
+    for (const line of child.lines) {
+      const [id = 0, n = 0] = line.split(" ").map(Number);
+      noteAck(acks, id, n);
+    }
+    const db = openConnection(file);
+    const { lost, wrong } = examine(db, acks);
+    db.close();
+    sum.told += child.lines.length;
+    sum.lost += lost;
+    sum.wrong.push(...wrong.map((words) => `kill ${kill}: ${words}`));
+  }
+  return sum;
+}
+
 const create = (daemon: Daemon, name: string) =>
   daemon.call("POST", "/v1/apps", { app_name: name }, { "idempotency-key": `key-of-${name}` });
 
@@ -76,6 +95,7 @@ const create = (daemon: Daemon, name: string) =>
 async function createUntilGone(
   daemon: Daemon,
   prefix: string,
+  created: () => void,
 ): Promise<{ answered: [string, string][]; unanswered: string }> {
   const answered: [string, string][] = [];
   for (let i = 0; ; i++) {
@@ -84,6 +104,7 @@ async function createUntilGone(
       const { status, body } = await create(daemon, name);
       assert.equal(status, 201, JSON.stringify(body));
       answered.push([name, String(body["id"])]);
+      created();
     } catch (thrown) {
       if (thrown instanceof assert.AssertionError) throw thrown;
       return { answered, unanswered: name };

@@ -27,13 +27,22 @@ export const countUp = (id: number, to: number): Step[] => [
   { sql: "INSERT INTO events (counter, n, words) VALUES (?, ?, ?)", args: [id, to, WORDS], rows: 1 },
 ];
 
-/** Counts `id` up until the store refuses, telling every number that is durable. */
-export async function keepCounting(database: Database, id: number, told: (n: number) => void): Promise<void> {
+/**
+ * Counts `id` up until the store refuses, telling every number that is durable; with `early` before it is,
+ * as a mistaken store would.
+ */
+export async function keepCounting(
+  database: Database,
+  id: number,
+  told: (n: number) => void,
+  early = false,
+): Promise<void> {
   const [row] = await database.read<{ n: number }>("SELECT n FROM counters WHERE id = ?", [id]);
   for (let n = (row?.n ?? 0) + 1; ; n++) {
+    if (early) told(n);
     const outcome = await database.write(countUp(id, n));
     if (!outcome.ok) throw new Error(`counter ${id} was not ${n - 1}`);
-    told(n);
+    if (!early) told(n);
   }
 }
 

@@ -1,0 +1,77 @@
+import type TypeBox from "typebox";
+import type { TSchema } from "typebox";
+
+/**
+ * Writes JSON Schema with the types that go with it. The names and the types are TypeBox's; its code is not
+ * loaded, because we need a dozen of its functions and it has 700 files: a third of our memory and half of
+ * the time to ready. `schema.test.ts` holds the two against each other.
+ */
+type Builders = Pick<
+  typeof TypeBox,
+  | "Array"
+  | "Boolean"
+  | "Integer"
+  | "Literal"
+  | "Null"
+  | "Number"
+  | "Object"
+  | "Optional"
+  | "Partial"
+  | "Record"
+  | "String"
+  | "Union"
+  | "Unknown"
+  | "Unsafe"
+>;
+
+type Schema = Record<string, unknown>;
+type Properties = Record<string, Schema>;
+
+const optional = new WeakSet<Schema>();
+
+const plain =
+  (type: string) =>
+  (options: Schema = {}): Schema => ({ type, ...options });
+
+/** `required` comes first and only when there is any, as in TypeBox: generated documents depend on it. */
+function object(properties: Properties, options: Schema = {}): Schema {
+  const required = Object.keys(properties).filter((name) => !optional.has(properties[name] ?? {}));
+  return { type: "object", ...(required.length > 0 ? { required } : {}), properties, ...options };
+}
+
+/** A copy, because the same schema may be required elsewhere. */
+function optionally(schema: Schema): Schema {
+  const copy = { ...schema };
+  optional.add(copy);
+  return copy;
+}
+
+function partial({ properties }: { properties: Properties }, options: Schema = {}): Schema {
+  return object(
+    Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, optionally(schema)])),
+    options,
+  );
+}
+
+const builders = {
+  Array: (items: Schema, options: Schema = {}) => ({ type: "array", items, ...options }),
+  Boolean: plain("boolean"),
+  Integer: plain("integer"),
+  Literal: (value: unknown, options: Schema = {}) => ({ type: typeof value, const: value, ...options }),
+  Null: plain("null"),
+  Number: plain("number"),
+  Object: object,
+  Optional: optionally,
+  Partial: partial,
+  Record: (key: { pattern?: string }, value: Schema, options: Schema = {}) => ({
+    type: "object",
+    patternProperties: { [key.pattern ?? "^.*$"]: value },
+    ...options,
+  }),
+  String: plain("string"),
+  Union: (anyOf: readonly Schema[], options: Schema = {}) => ({ anyOf, ...options }),
+  Unknown: (options: Schema = {}) => ({ ...options }),
+  Unsafe: (schema: TSchema) => ({ ...schema }),
+};
+
+export const Type = builders as unknown as Builders;
