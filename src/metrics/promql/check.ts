@@ -60,8 +60,7 @@ function same(signature: string, names: string): Record<string, string> {
 }
 
 export function checkStrict(text: string, expr: Expr): void {
-  const type = check(text, expr);
-  void type;
+  check(text, expr);
 }
 
 function check(text: string, expr: Expr): Type {

@@ -55,14 +55,15 @@ function accumulate(frame: Frame, expr: AggregateExpr, make: (points: number) =>
   return [...groups.values()].map(({ labels, accumulator }) => ({ labels, values: accumulator.finish() }));
 }
 
-/** any(): one series of each group, with all its labels. */
+/** any(): one series of each group, with all its labels; a limit of any size leaves one. */
 function firstOfEach(frame: Frame, expr: AggregateExpr): Row[] {
   const groups = new Map<string, Row>();
+  const limit = expr.limit === undefined ? undefined : Math.min(1, expr.limit);
   for (const arg of expr.args) {
     eachSeries(frame, arg, (labels, values) => {
       const row: Row = { labels, values };
       const key = labelsKey(groupLabels(labels, expr.modifier));
-      if (!groups.has(key) && !full(groups.size, expr.limit) && !isEmpty(row)) groups.set(key, copyRow(row));
+      if (!groups.has(key) && !full(groups.size, limit) && !isEmpty(row)) groups.set(key, copyRow(row));
     });
   }
   return [...groups.values()];

@@ -133,7 +133,10 @@ function timezoneOffset(call: Call): Row[] {
   if (zone === undefined) throw executionError("the argument of timezone_offset() must be a string");
   let format: Intl.DateTimeFormat;
   try {
-    format = new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longOffset" });
+    // As in Go, no name is UTC and "Local" is where the program runs.
+    const timeZone = zone === "" ? "UTC" : zone;
+    const where = zone === "Local" ? {} : { timeZone };
+    format = new Intl.DateTimeFormat("en-US", { ...where, timeZoneName: "longOffset" });
   } catch {
     throw executionError(`there is no time zone ${JSON.stringify(zone)}`);
   }
