@@ -28,6 +28,7 @@ function eachSeries(frame: Frame, arg: Expr, take: (labels: Labels, values: Floa
   else for (const row of frame.evaluate(frame, arg)) take(row.labels, row.values);
 }
 
+/** absent_over_time looks at all series together, so it cannot stream. */
 function streamable(arg: Expr): CallExpr | undefined {
   if (arg.kind === "call") {
     const name = arg.name.toLowerCase();
@@ -36,6 +37,7 @@ function streamable(arg: Expr): CallExpr | undefined {
   return arg.kind === "selector" || arg.kind === "rollup" ? asCall(arg) : undefined;
 }
 
+/** Groups are made as series come; a series is forgotten once it is added. */
 function accumulate(frame: Frame, expr: AggregateExpr, make: (points: number) => Accumulator): Row[] {
   const groups = new Map<string, { labels: Labels; accumulator: Accumulator }>();
   const take = (series: Labels, values: Float64Array): void => {
