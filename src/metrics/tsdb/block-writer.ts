@@ -187,7 +187,8 @@ export class BlockWriter {
 
   #putPacked(bytes: Uint8Array): Extent {
     const params = { [constants.ZSTD_c_compressionLevel]: this.#content.zstd_level };
-    const packed = zstdCompressSync(bytes, { params });
+    // Saying the size beforehand lets zstd take tables of that size instead of megabytes.
+    const packed = zstdCompressSync(bytes, { params, pledgedSrcSize: bytes.length });
     this.#put(packed);
     return { offset: this.#offset - packed.length, length: packed.length, crc: crc32(packed) };
   }
