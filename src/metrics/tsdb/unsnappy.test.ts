@@ -4,16 +4,21 @@ import snappy from "snappy";
 import { random, seed } from "../../../test/support.ts";
 import { Unsnappy } from "./unsnappy.ts";
 
+/** Bytes that mostly repeat what stood a few places before. */
+function repetitive(roll: () => number, most: number, letters: number): Buffer {
+  const back = Math.floor(roll() * 40);
+  const bytes = Buffer.alloc(Math.floor(roll() * most));
+  for (let i = 0; i < bytes.length; i++) {
+    bytes[i] = i > back && roll() < 0.7 ? (bytes[i - back] ?? 0) : Math.floor(roll() * letters);
+  }
+  return bytes;
+}
+
 suite("unpacking snappy", () => {
   test("gives back what another implementation packed, from noise to long repeats", (t) => {
     const roll = random(seed(t));
     for (let run = 0; run < 300; run++) {
-      const letters = 1 + Math.floor(roll() * (run % 2 === 0 ? 256 : 3));
-      const repeat = Math.floor(roll() * 40);
-      const plain = Buffer.alloc(Math.floor(roll() * (run < 290 ? 5000 : 300_000)));
-      for (let i = 0; i < plain.length; i++) {
-        plain[i] = i > repeat && roll() < 0.7 ? (plain[i - repeat] ?? 0) : Math.floor(roll() * letters);
-      }
+      const plain = repetitive(roll, run < 290 ? 5000 : 300_000, run % 2 === 0 ? 256 : 3);
       assert.ok(plain.equals(new Unsnappy(snappy.compressSync(plain)).unpack()));
     }
   });
