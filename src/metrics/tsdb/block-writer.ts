@@ -22,7 +22,7 @@ import { StorageError, syncDir, writeAll } from "./files.ts";
 const GROUP_SERIES = 128;
 /** A group is closed when its chunks reach this: reading one series unpacks its whole frame. */
 const GROUP_BYTES = 128 * 1024;
-const WRITE_BYTES = 1024 * 1024;
+const WRITE_BYTES = 256 * 1024;
 const syncFile = promisify(fsync);
 
 /** What goes into a block. */
