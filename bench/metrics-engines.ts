@@ -40,7 +40,11 @@ export function whyNot(name: EngineName): string | undefined {
 
 /** As the program itself is to be started: a small nursery, one malloc arena, compiled code kept between starts. */
 const NODE_FLAGS = ["--max-semi-space-size=1"];
-const NODE_ENV = { NODE_COMPILE_CACHE: join(CACHE, "compiled"), MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "131072" };
+const NODE_ENV = {
+  NODE_COMPILE_CACHE: join(CACHE, "compiled"),
+  MALLOC_ARENA_MAX: "1",
+  MALLOC_MMAP_THRESHOLD_: "131072",
+};
 
 /** The second start is the measured one: the first compiles, which a program in use did long ago. */
 async function startHangar(): Promise<Engine> {
