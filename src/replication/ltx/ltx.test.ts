@@ -117,7 +117,8 @@ suite("LTX files", () => {
 
   test("every single damaged byte is noticed", (t) => {
     const next = random(seed(t));
-    const file = encodeLtx(aHeader(), pages(next), NO_PAGES | 77n, "compress");
+    // Not compressed: there, another byte may rightly stand for the same page.
+    const file = encodeLtx(aHeader(), pages(next), NO_PAGES | 77n, "store");
     for (let at = 0; at < file.length; at++) {
       const bad = Buffer.from(file);
       bad[at] = (bad[at] ?? 0) ^ (1 + Math.floor(next() * 255));

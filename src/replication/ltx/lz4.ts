@@ -83,30 +83,47 @@ export function lz4Compress(source: Buffer, target: Buffer, at: number): number 
   return writeLiterals(source, literals, source.length, target, place) - at;
 }
 
-/** Fills `target` exactly from the block, or throws: a block is data from elsewhere and may say anything. */
-export function lz4Expand(block: Buffer, target: Buffer): void {
-  let from = 0;
-  let to = 0;
-  const more = (count: number): number => {
-    let total = count;
-    for (;;) {
-      const byte = block[from++];
-      if (byte === undefined) throw new Lz4Error("block ends inside a length");
+/** Reads a block from its start; it is data from elsewhere and may say anything. */
+class BlockReader {
+  readonly block: Buffer;
+  at = 0;
+
+  constructor(block: Buffer) {
+    this.block = block;
+  }
+
+  byte(): number {
+    const byte = this.block[this.at++];
+    if (byte === undefined) throw new Lz4Error("the block ends too early");
+    return byte;
+  }
+
+  /** A count whose first part is half a token. */
+  count(half: number): number {
+    let total = half;
+    for (let byte = 255; half === 15 && byte === 255; ) {
+      byte = this.byte();
       total += byte;
-      if (byte !== 255) return total;
     }
-  };
-  while (from < block.length) {
-    const token = block[from++] ?? 0;
-    const literals = token >>> 4 === 15 ? more(15) : token >>> 4;
+    return total;
+  }
+}
+
+/** Fills `target` exactly from the block, or throws. */
+export function lz4Expand(block: Buffer, target: Buffer): void {
+  const reader = new BlockReader(block);
+  let to = 0;
+  while (reader.at < block.length) {
+    const token = reader.byte();
+    const literals = reader.count(token >>> 4);
+    const from = reader.at;
     if (literals > block.length - from || literals > target.length - to) throw new Lz4Error("literals overrun");
     block.copy(target, to, from, from + literals);
-    from += literals;
+    reader.at += literals;
     to += literals;
-    if (from >= block.length) break;
-    const back = (block[from] ?? 0) | ((block[from + 1] ?? 0) << 8);
-    from += 2;
-    const length = ((token & 15) === 15 ? more(15) : token & 15) + 4;
+    if (reader.at === block.length) break;
+    const back = reader.byte() | (reader.byte() << 8);
+    const length = reader.count(token & 15) + 4;
     if (back === 0 || back > to || length > target.length - to) throw new Lz4Error("match overruns");
     to = repeat(target, to, back, length);
   }
