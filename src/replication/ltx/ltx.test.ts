@@ -115,15 +115,22 @@ suite("LTX files", () => {
     assert.equal(decodeLtx(file).header.commit, 0);
   });
 
-  test("every single damaged byte is noticed", (t) => {
+  test("a damaged byte is noticed, unless it says the same in other words", (t) => {
     const next = random(seed(t));
-    // Not compressed: there, another byte may rightly stand for the same page.
-    const file = encodeLtx(aHeader(), pages(next), NO_PAGES | 77n, "store");
+    const file = encodeLtx(aHeader(), pages(next), NO_PAGES | 77n, "compress");
+    const original = decodeLtx(file);
+    let noticed = 0;
     for (let at = 0; at < file.length; at++) {
       const bad = Buffer.from(file);
       bad[at] = (bad[at] ?? 0) ^ (1 + Math.floor(next() * 255));
-      assert.throws(() => decodeLtx(bad), LtxError, `byte ${at}`);
+      try {
+        assert.deepEqual(decodeLtx(bad), original, `byte ${at}`);
+      } catch (error) {
+        assert.ok(error instanceof LtxError, `byte ${at}: ${String(error)}`);
+        noticed++;
+      }
     }
+    assert.ok(noticed > file.length * 0.95);
   });
 
   test("a file that ends too early is refused at every length", (t) => {
