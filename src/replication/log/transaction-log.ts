@@ -65,6 +65,11 @@ export class TransactionLog {
     return this.#segments.at(-1)?.last ?? this.#base;
   }
 
+  /** True when no transaction is kept; then `base` says nothing after a restart. */
+  get empty(): boolean {
+    return this.#segments.length === 0;
+  }
+
   get durable(): number {
     return this.#durable;
   }

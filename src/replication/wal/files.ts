@@ -14,6 +14,9 @@ import {
 } from "./frames.ts";
 import { type IndexHeader, readIndexHeader } from "./wal-index.ts";
 
+/** In the index: set before the first page is copied. */
+const COPIED_BACK_AT = 128;
+
 /** What says whether a database file was touched since: SQLite changes at least one of these when it writes. */
 export interface FileStamp {
   inode: string;
@@ -43,6 +46,13 @@ export class DatabaseFiles {
 
   indexHeader(): IndexHeader | undefined {
     return readIndexHeader(this.index);
+  }
+
+  /** How many frames somebody has at least begun to copy back into the database. */
+  copiedBack(): number {
+    const bytes = Buffer.alloc(4);
+    readSync(this.index, bytes, 0, 4, COPIED_BACK_AT);
+    return bytes.readUInt32LE(0);
   }
 
   walHeader(): WalCursor | undefined {

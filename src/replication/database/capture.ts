@@ -1,0 +1,71 @@
+/** The primary's side: what applications commit becomes transactions in the log, each exactly once and in order. */
+import type { LogRecord } from "../log/record.ts";
+import { encodeLtx } from "../ltx/codec.ts";
+import { sameGeneration } from "../wal/frames.ts";
+import { readTransactions, type WalTransaction } from "../wal/read-transactions.ts";
+import type { DatabaseState, TransactionInfo } from "./state.ts";
+
+/** Looks at SQLite's log and takes what was committed since the last look. Returns how many transactions. */
+export function capture(state: DatabaseState): number {
+  const header = state.files.indexHeader();
+  if (!header || header.frame === 0) return 0;
+  if (!sameGeneration(header, state.cursor)) {
+    const start = state.files.walHeader();
+    // A writer has announced a new generation and not yet written its header.
+    if (!start || !sameGeneration(start, header)) return 0;
+    state.cursor = start;
+  }
+  if (header.frame <= state.cursor.frame) return 0;
+  const records: LogRecord[] = [];
+  const infos: TransactionInfo[] = [];
+  for (const transaction of readTransactions(state.files, state.page_size, state.cursor, header.frame)) {
+    records.push(record(state, transaction));
+    infos.push(state.info(transaction.commit));
+  }
+  state.append(records);
+  state.announceWhenDurable(infos);
+  return records.length;
+}
+
+function record(state: DatabaseState, { pages, commit, offset, size, cursor }: WalTransaction): LogRecord {
+  const change = state.table.change(pages, commit);
+  const txid = state.position.txid + 1;
+  const header = state.header(txid, commit, { wal_offset: offset, wal_size: size });
+  const ltx = encodeLtx(header, pages, change.checksum);
+  state.table.accept(change);
+  state.position = { txid, checksum: change.checksum };
+  return { txid, term: state.term, cursor, ltx };
+}
+
+/** True when SQLite's log is long enough to be worth copying back. */
+export function checkpointDue(state: DatabaseState): boolean {
+  return state.cursor.frame >= state.checkpoint_at;
+}
+
+/**
+ * Copies SQLite's log back into the database, most of it without a lock, the end of it with. Afterwards the
+ * next writer may start the log over, once: our read transaction then forbids that anything of the new log is
+ * copied back, so it cannot be started over again before we have seen all of it.
+ */
+export function checkpoint(state: DatabaseState): void {
+  const { connections, log } = state;
+  const captureAll = (): void => {
+    capture(state);
+  };
+  connections.moveWatch(captureAll);
+  connections.checkpoint("PASSIVE");
+  state.checkpoint_at = state.cursor.frame + state.checkpoint_frames / 4;
+  if (!state.tryHoldBriefly()) return;
+  try {
+    connections.moveWatch(captureAll);
+    // What leaves SQLite's log must be in ours for good.
+    log.syncNow();
+    if (!connections.checkpoint("PASSIVE").complete) return;
+    state.mark();
+    connections.moveWatch(captureAll);
+    state.checkpoint_at = state.checkpoint_frames;
+  } finally {
+    connections.letGo();
+    state.announceDurable();
+  }
+}
