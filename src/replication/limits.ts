@@ -11,16 +11,18 @@ export const REPLICATION_LIMITS = {
   event_readers: 10_000,
 
   // Capture and checkpoints.
-  /** How long a database that was just written is looked at every millisecond, before waiting for a sign again. */
+  /** A database that was written within this time is looked at every millisecond. */
   hot_ms: 200,
-  /** A quiet database is looked at this often, in case a sign was lost. */
-  cold_ms: 100,
+  /** A quiet database is looked at this often; its next transaction is that much late. */
+  cold_ms: 20,
   /** Frames in the log before it is copied back into the database. Readers can delay that; then it grows. */
   checkpoint_frames: 4000,
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
+  /** How long the position files may be behind. */
+  status_files_ms: 10,
   /** Time between looks for new database files. */
-  discover_ms: 500,
+  discover_ms: 100,
   /** Databases in one directory. More are not adopted and named in the log. */
   databases: 1000,
 
@@ -47,6 +49,8 @@ export const REPLICATION_LIMITS = {
   reconnect_ms: 200,
   /** Snapshots being sent at once. Further replicas wait their turn. */
   snapshots: 2,
+  /** Copies of diverged databases kept per name. One more: the oldest copy is deleted. */
+  copies_aside: 10,
   /** A JSON body between nodes. Past it: 413. */
   body_bytes: 1 * MIB,
   /** A signed request is accepted this long before or after its own time. Past it: 401. */

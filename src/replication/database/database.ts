@@ -157,10 +157,15 @@ export class ReplicatedDatabase {
     }
   }
 
-  /** Records that the file is gone, and closes. */
-  drop(): TransactionInfo {
+  /** The checksum after `txid`, as far back as the log goes. */
+  checksumAt(txid: number): bigint | undefined {
+    return txid === this.position.txid ? this.position.checksum : this.log.checksumAt(txid);
+  }
+
+  /** Records that the file is gone, and closes. `leave`: another file has its name, so nothing is removed. */
+  drop(leave = false): TransactionInfo {
     const header = this.#state.header(this.position.txid + 1, 0, { wal_offset: 0, wal_size: 0 });
-    return this.#dropBy(encodeLtx(header, [], NO_PAGES), this.#state.term);
+    return this.#dropBy(encodeLtx(header, [], NO_PAGES), this.#state.term, leave);
   }
 
   /** The same on a replica: the primary says that the database is gone. */
@@ -173,7 +178,7 @@ export class ReplicatedDatabase {
     return this.#dropBy(bytes, term);
   }
 
-  #dropBy(ltx: Buffer, term: number): TransactionInfo {
+  #dropBy(ltx: Buffer, term: number, leave = false): TransactionInfo {
     const state = this.#state;
     const { max_txid, timestamp_ms } = decodeLtx(ltx).header;
     state.append([{ txid: max_txid, term, cursor: state.cursor, ltx }]);
@@ -182,7 +187,7 @@ export class ReplicatedDatabase {
     state.saveTable();
     state.announceDurable();
     state.close();
-    for (const end of ["", "-wal", "-shm"]) rmSync(`${this.path}${end}`, { force: true });
+    if (!leave) for (const end of ["", "-wal", "-shm"]) rmSync(`${this.path}${end}`, { force: true });
     return state.info(0, timestamp_ms);
   }
 

@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { postChecksum } from "../ltx/codec.ts";
+import { decodeHeader, postChecksum } from "../ltx/codec.ts";
 import type { LogRecord, RecordHeader } from "./record.ts";
 import { Segment, segmentFirst, segmentName } from "./segment.ts";
 
@@ -94,10 +94,17 @@ export class TransactionLog {
     return this.#recent.get(txid) ?? this.#segmentOf(txid)?.read(txid);
   }
 
+  /** Like `read`, but from memory only; also when the log was closed. */
+  recent(txid: number): Buffer | undefined {
+    return this.#recent.get(txid);
+  }
+
   /** The checksum of the database after `txid`, when the log still has it. */
   checksumAt(txid: number): bigint | undefined {
     const ltx = this.read(txid);
-    return ltx && postChecksum(ltx);
+    if (ltx) return postChecksum(ltx);
+    const next = txid === this.#base ? this.read(txid + 1) : undefined;
+    return next && decodeHeader(next).pre_checksum;
   }
 
   /** Makes everything written so far durable, before returning. */
