@@ -19,18 +19,20 @@ export function capture(state: DatabaseState): number {
   const records: LogRecord[] = [];
   const infos: TransactionInfo[] = [];
   for (const transaction of readTransactions(state.files, state.page_size, state.cursor, header.frame)) {
-    records.push(record(state, transaction));
-    infos.push(state.info(transaction.commit));
+    const now_ms = state.options.clock.now();
+    records.push(record(state, transaction, now_ms));
+    infos.push(state.info(transaction.commit, now_ms));
   }
   state.append(records);
   state.announceWhenDurable(infos);
   return records.length;
 }
 
-function record(state: DatabaseState, { pages, commit, offset, size, cursor }: WalTransaction): LogRecord {
+function record(state: DatabaseState, transaction: WalTransaction, timestamp_ms: number): LogRecord {
+  const { pages, commit, offset, size, cursor } = transaction;
   const change = state.table.change(pages, commit);
   const txid = state.position.txid + 1;
-  const header = state.header(txid, commit, { wal_offset: offset, wal_size: size });
+  const header = { ...state.header(txid, commit), timestamp_ms, wal_offset: offset, wal_size: size };
   const ltx = encodeLtx(header, pages, change.checksum);
   state.table.accept(change);
   state.position = { txid, checksum: change.checksum };

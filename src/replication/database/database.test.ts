@@ -24,7 +24,7 @@ function missing(primary: ReplicatedDatabase, replica: ReplicatedDatabase): Buff
 function snapshotFile(database: ReplicatedDatabase, path: string): void {
   const snapshot = Snapshot.take(database);
   assert.ok(snapshot);
-  writeFileSync(path, Buffer.concat([...snapshot.ltx(0)]));
+  writeFileSync(path, Buffer.concat([...snapshot.ltx()]));
   snapshot.close();
 }
 
@@ -148,7 +148,7 @@ suite("a replicated database", () => {
     const file = join(there, "snapshot.ltx");
     snapshotFile(primary.database, file);
     const snapshot = verifySnapshot(file);
-    replica.database.replace(snapshotPages(snapshot), snapshot.table, snapshot.position);
+    replica.database.replace(snapshotPages(snapshot), snapshot.table, snapshot.position, 0);
     assert.equal(count.get()?.["n"], 1);
     other.db.exec("COMMIT");
     assert.equal(count.get()?.["n"], 300);

@@ -10,7 +10,7 @@
  */
 import { rmSync } from "node:fs";
 import type { TransactionLog } from "../log/transaction-log.ts";
-import { decodeLtx, encodeLtx } from "../ltx/codec.ts";
+import { decodeHeader, decodeLtx, encodeLtx } from "../ltx/codec.ts";
 import { type Page, PageTable } from "../ltx/page-table.ts";
 import { NO_PAGES, NOWHERE, type Position } from "../position.ts";
 import type { DatabaseFiles } from "../wal/files.ts";
@@ -20,7 +20,7 @@ import type { IndexHeader } from "../wal/wal-index.ts";
 import { Applier } from "./apply.ts";
 import { capture, checkpoint, checkpointDue } from "./capture.ts";
 import { type Found, type FoundBy, recover } from "./recover.ts";
-import { type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
+import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
 
 export class ReplicatedDatabase {
   readonly name: string;
@@ -50,7 +50,8 @@ export class ReplicatedDatabase {
       state.position = found.position;
       state.cursor = found.cursor;
       if (found.by === "nothing") state.log.reset(found.position.txid);
-      if (found.by === "nothing") state.options.onTransaction(state.info(found.table.count));
+      const info = state.info(found.table.count, this.#timestampOf(found.position.txid));
+      if (found.by === "nothing" || found.by === "difference") state.announceWhenDurable([info]);
       this.cut = this.#settle(header);
     } catch (error) {
       state.close();
@@ -72,6 +73,11 @@ export class ReplicatedDatabase {
 
   get log(): TransactionLog {
     return this.#state.log;
+  }
+
+  /** When the last transaction was written on its primary. */
+  get timestamp_ms(): number {
+    return this.#state.timestamp_ms;
   }
 
   /** Frames in SQLite's log. */
@@ -114,8 +120,9 @@ export class ReplicatedDatabase {
   }
 
   /** See `Applier.replace`. */
-  replace(batches: Iterable<Page[]>, table: PageTable, position: Position): void {
+  replace(batches: Iterable<Page[]>, table: PageTable, position: Position, timestamp_ms: number): void {
     this.#held().replace(batches, table, position);
+    this.#state.timestamp_ms = timestamp_ms;
   }
 
   // ——— capturing ———
@@ -164,7 +171,7 @@ export class ReplicatedDatabase {
 
   /** Records that the file is gone, and closes. `leave`: another file has its name, so nothing is removed. */
   drop(leave = false): TransactionInfo {
-    const header = this.#state.header(this.position.txid + 1, 0, { wal_offset: 0, wal_size: 0 });
+    const header = this.#state.header(this.position.txid + 1, 0);
     return this.#dropBy(encodeLtx(header, [], NO_PAGES), this.#state.term, leave);
   }
 
@@ -194,15 +201,19 @@ export class ReplicatedDatabase {
   /** Leaves everything so that the next start need not read the database. */
   close(): void {
     const state = this.#state;
-    if (!this.held && state.connections.tryHold()) {
-      capture(state);
-      state.connections.unwatch();
-      state.log.syncNow();
-      if (state.connections.checkpoint("PASSIVE").complete) state.mark();
-    }
+    // Emptying SQLite's log leaves a mark. When somebody is in the way, the next start has more to read.
+    if (this.hold()) this.#emptyLog();
     state.saveTable();
     state.announceDurable();
     state.close();
+  }
+
+  #emptyLog(): void {
+    try {
+      this.#held().truncate();
+    } catch (error) {
+      if (!(error instanceof PositionMismatch || error instanceof DatabaseBusy)) throw error;
+    }
   }
 
   /** Closes without a word, as if the process had died. */
@@ -213,6 +224,11 @@ export class ReplicatedDatabase {
   #held(): Applier {
     if (!this.#applier) throw new Error(`${this.name} is not held`);
     return this.#applier;
+  }
+
+  #timestampOf(txid: number): number {
+    const ltx = this.log.read(txid);
+    return ltx ? decodeHeader(ltx).timestamp_ms : this.#state.options.clock.now();
   }
 
   #find(header: IndexHeader): Found {

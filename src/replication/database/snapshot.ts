@@ -25,6 +25,7 @@ const READ_BYTES = 1024 * 1024;
 /** A database as it was at one moment, kept readable until `close`, while applications go on writing. */
 export class Snapshot {
   readonly position: Position;
+  readonly timestamp_ms: number;
   readonly #database: ReplicatedDatabase;
   readonly #source: ReplicatedDatabase["source"];
   readonly #reader: DatabaseSync;
@@ -33,6 +34,7 @@ export class Snapshot {
     this.#database = database;
     this.#reader = reader;
     this.position = database.position;
+    this.timestamp_ms = database.timestamp_ms;
     this.#source = database.source;
   }
 
@@ -60,7 +62,7 @@ export class Snapshot {
   }
 
   /** The pieces of an LTX file with the whole database. */
-  *ltx(timestamp_ms: number, packing: Packing = "store"): Generator<Buffer> {
+  *ltx(packing: Packing = "store"): Generator<Buffer> {
     const { page_size, pages } = this.#source.moment;
     const { txid, checksum } = this.position;
     const header: LtxHeader = {
@@ -68,7 +70,7 @@ export class Snapshot {
       commit: pages,
       min_txid: 1,
       max_txid: txid,
-      timestamp_ms,
+      timestamp_ms: this.timestamp_ms,
       pre_checksum: 0n,
       wal_offset: 0,
       wal_size: 0,

@@ -65,6 +65,8 @@ export class DatabaseState {
   position: Position = NOWHERE;
   /** In SQLite's log, right behind the position. */
   cursor: WalCursor = { salt1: 0, salt2: 0, frame: 0, sum0: 0, sum1: 0 };
+  /** When the last transaction was written on its primary. */
+  timestamp_ms = 0;
   /** The term written beside transactions from now on. */
   term = 0;
   /** Frames in SQLite's log at which the next attempt is made to copy it back. */
@@ -124,7 +126,8 @@ export class DatabaseState {
 
   // ——— transactions ———
 
-  header(txid: number, commit: number, wal: Pick<LtxHeader, "wal_offset" | "wal_size">): LtxHeader {
+  /** The header of the next transaction; where it was in SQLite's log is for the caller to add. */
+  header(txid: number, commit: number): LtxHeader {
     return {
       page_size: this.page_size,
       commit,
@@ -132,14 +135,17 @@ export class DatabaseState {
       max_txid: txid,
       timestamp_ms: this.options.clock.now(),
       pre_checksum: this.position.checksum,
-      ...wal,
+      wal_offset: 0,
+      wal_size: 0,
       salt1: this.cursor.salt1,
       salt2: this.cursor.salt2,
       node_id: this.options.node_id,
     };
   }
 
-  info(commit: number, timestamp_ms = this.options.clock.now()): TransactionInfo {
+  /** What to tell of the transaction the position is at. */
+  info(commit: number, timestamp_ms: number): TransactionInfo {
+    this.timestamp_ms = timestamp_ms;
     return { position: this.position, page_size: this.page_size, commit, timestamp_ms };
   }
 

@@ -141,7 +141,8 @@ export class Directory {
   install(name: string, snapshot: ReceivedSnapshot): ReplicatedDatabase {
     const database = this.#databases.get(name);
     if (database && database.page_size === snapshot.header.page_size) {
-      database.replace(snapshotPages(snapshot), snapshot.table, snapshot.position);
+      const { table, position, header } = snapshot;
+      database.replace(snapshotPages(snapshot), table, position, header.timestamp_ms);
       return database;
     }
     if (database) this.remove(name);

@@ -10,6 +10,8 @@ import type { Position } from "../position.ts";
 import { isDatabaseName } from "./directory.ts";
 import type { ReplicationNode } from "./node.ts";
 
+/** More pages than a database can have: everything in one step, so in one transaction. */
+const ALL_PAGES = 2 ** 31 - 1;
 /** How long to wait until the node has captured what was imported. */
 const CAPTURE_MS = 10_000;
 
@@ -33,7 +35,7 @@ async function install(node: ReplicationNode, name: string, incoming: string): P
   try {
     if (existsSync(path)) {
       // Over the old one in one transaction: readers see the old or the new, replicas get the pages that differ.
-      await backup(source, path, { rate: -1 });
+      await backup(source, path, { rate: ALL_PAGES });
       return;
     }
     source.exec("PRAGMA journal_mode = WAL");

@@ -54,6 +54,8 @@ export class ReplicationNode {
   #lag_ms = 0;
   /** Until when, by the monotonic clock, this node may act as primary. */
   #until_ms: () => number = forever;
+  #starting = true;
+  #early: [name: string, info: TransactionInfo][] = [];
   /** Called when the primary asks this node to take over. */
   onHandoff: (term: number) => void = () => undefined;
 
@@ -135,6 +137,9 @@ export class ReplicationNode {
     this.#files.primary(undefined);
     this.#files.lag(0);
     this.events.primaryChange({ isPrimary: true });
+    const early = this.#early.splice(0);
+    this.#starting = false;
+    for (const [name, info] of early) this.#onTransaction(name, info);
     this.#begin((signal) => this.#capture(signal));
   }
 
@@ -149,6 +154,8 @@ export class ReplicationNode {
   /** Stops being anything: when this returns, no application can write and nothing is sent or applied any more. */
   async fence(): Promise<void> {
     const was_primary = this.#role.kind === "primary";
+    this.#starting = false;
+    this.#early = [];
     await this.#leave();
     if (was_primary) this.#identity.enter(this.term, false);
     await this.#holdAll();
@@ -233,7 +240,9 @@ export class ReplicationNode {
       this.streams.dropped(dropped);
       this.#files.gone(dropped.name);
     }
-    for (const database of this.directory.discover()) database.release();
+    const opened = this.directory.discover();
+    for (const database of opened) database.release();
+    if (opened.length > 0) this.streams.pump();
   }
 
   /** Begins a stream to a replica. */
@@ -333,8 +342,12 @@ export class ReplicationNode {
   // ——— both ———
 
   #onTransaction(name: string, info: TransactionInfo): void {
-    // What a fenced node captures belongs to no term; it will be told as a divergence, not as a transaction.
-    if (this.#role.kind === "none") return;
+    if (this.#role.kind === "none") {
+      // What a fenced node captures belongs to no term: it will be told as a divergence, not as a transaction.
+      // What is found at the start is told when the node turns out to be primary.
+      if (this.#starting) this.#early.push([name, info]);
+      return;
+    }
     if (this.#role.kind === "primary" && this.clock.monotonic() >= this.#until_ms()) return;
     this.metrics.transactions++;
     this.#files.position(name, info.position);

@@ -17,7 +17,7 @@ export interface Hello {
   node: string;
   hostname: string;
   term: number;
-  databases: ReadonlyMap<string, Position>;
+  databases: Map<string, Position>;
 }
 
 interface Replica {
@@ -96,6 +96,8 @@ export class Streams {
       const next = replica.next.get(name);
       replica.next.delete(name);
       replica.whole.delete(name);
+      // What it once had of this name says nothing about the next database of this name.
+      replica.hello.databases.delete(name);
       if (next === info.position.txid) this.#write(replica, transactionHead(name, ltx.length), ltx);
       else this.#write(replica, jsonFrame(FRAME.gone, { name }));
     }
@@ -201,7 +203,7 @@ export class Streams {
 
   async #sendSnapshot(replica: Replica, name: string, snapshot: Snapshot): Promise<void> {
     this.#write(replica, jsonFrame(FRAME.snapshot, { name, position: formatPosition(snapshot.position) }));
-    for (const part of snapshot.ltx(this.#options.clock.now())) {
+    for (const part of snapshot.ltx()) {
       if (replica.response.destroyed) return;
       this.#write(replica, frameHeader(FRAME.snapshot_part, part.length), part);
       // A turn of the loop after each part: transactions go on meanwhile.
