@@ -15,14 +15,18 @@ export const REPLICATION_LIMITS = {
   hot_ms: 200,
   /** A quiet database is looked at this often; its next transaction is that much late. */
   cold_ms: 20,
+  /** Frames captured in one go. The rest waits until others had their turn. */
+  capture_frames: 500,
   /** Frames in the log before it is copied back into the database. Readers can delay that; then it grows. */
   checkpoint_frames: 4000,
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
   /** How long the position files may be behind. */
   status_files_ms: 10,
-  /** Time between looks for new database files. */
-  discover_ms: 100,
+  /** Time between looks for new database files. What is written before a file is found is its first transaction. */
+  discover_ms: 10,
+  /** The directory is read this often even when nothing seems to have been added to it. */
+  discover_anyway_ms: 200,
   /** Databases in one directory. More are not adopted and named in the log. */
   databases: 1000,
 

@@ -5,27 +5,37 @@ import { sameGeneration } from "../wal/frames.ts";
 import { readTransactions, type WalTransaction } from "../wal/read-transactions.ts";
 import type { DatabaseState, TransactionInfo } from "./state.ts";
 
-/** Looks at SQLite's log and takes what was committed since the last look. Returns how many transactions. */
-export function capture(state: DatabaseState): number {
+export interface Captured {
+  transactions: number;
+  /** False when more was there than was asked for. */
+  all: boolean;
+}
+
+const NOTHING: Captured = { transactions: 0, all: true };
+
+/** Looks at SQLite's log and takes what was committed since the last look; about `most` frames of it. */
+export function capture(state: DatabaseState, most = Number.POSITIVE_INFINITY): Captured {
   const header = state.files.indexHeader();
-  if (!header || header.frame === 0) return 0;
+  if (!header || header.frame === 0) return NOTHING;
   if (!sameGeneration(header, state.cursor)) {
     const start = state.files.walHeader();
     // A writer has announced a new generation and not yet written its header.
-    if (!start || !sameGeneration(start, header)) return 0;
+    if (!start || !sameGeneration(start, header)) return NOTHING;
     state.cursor = start;
   }
-  if (header.frame <= state.cursor.frame) return 0;
+  if (header.frame <= state.cursor.frame) return NOTHING;
+  const enough = state.cursor.frame + most;
   const records: LogRecord[] = [];
   const infos: TransactionInfo[] = [];
   for (const transaction of readTransactions(state.files, state.page_size, state.cursor, header.frame)) {
     const now_ms = state.options.clock.now();
     records.push(record(state, transaction, now_ms));
     infos.push(state.info(transaction.commit, now_ms));
+    if (transaction.cursor.frame >= enough) break;
   }
   state.append(records);
   state.announceWhenDurable(infos);
-  return records.length;
+  return { transactions: records.length, all: state.cursor.frame >= header.frame };
 }
 
 function record(state: DatabaseState, transaction: WalTransaction, timestamp_ms: number): LogRecord {
@@ -39,9 +49,12 @@ function record(state: DatabaseState, transaction: WalTransaction, timestamp_ms:
   return { txid, term: state.term, cursor, ltx };
 }
 
-/** True when SQLite's log is long enough to be worth copying back. */
-export function checkpointDue(state: DatabaseState): boolean {
-  return state.cursor.frame >= state.checkpoint_at;
+/**
+ * True when SQLite's log is long enough to be worth copying back. While there is more to capture, that can wait; but
+ * not for ever, and then it is the writers who wait.
+ */
+export function checkpointDue(state: DatabaseState, { all }: Captured): boolean {
+  return state.cursor.frame >= (all ? state.checkpoint_at : state.checkpoint_at + 4 * state.checkpoint_frames);
 }
 
 /**

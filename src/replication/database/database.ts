@@ -18,7 +18,7 @@ import { sameGeneration } from "../wal/frames.ts";
 import type { Moment } from "../wal/scan.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
 import { Applier } from "./apply.ts";
-import { capture, checkpoint, checkpointDue } from "./capture.ts";
+import { type Captured, capture, checkpoint, checkpointDue } from "./capture.ts";
 import { type Found, type FoundBy, recover } from "./recover.ts";
 import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
 
@@ -128,9 +128,9 @@ export class ReplicatedDatabase {
   // ——— capturing ———
 
   /** Takes what applications have committed since the last look, and tidies up when it is time. */
-  capture(): number {
-    const captured = capture(this.#state);
-    if (checkpointDue(this.#state)) checkpoint(this.#state);
+  capture(most?: number): Captured {
+    const captured = capture(this.#state, most);
+    if (checkpointDue(this.#state, captured)) checkpoint(this.#state);
     return captured;
   }
 
@@ -138,6 +138,9 @@ export class ReplicatedDatabase {
 
   /** What is done now and then: `keep_after` names the first transactions that are needed elsewhere, too. */
   tidy(keep_after = Number.MAX_SAFE_INTEGER): void {
+    // A long log that nobody adds to any more would otherwise stay.
+    if (!this.held && this.#state.cursor.frame >= this.#state.checkpoint_frames) checkpoint(this.#state);
+    if (this.log.durable < this.log.last) this.#state.announceWhenDurable([]);
     this.#state.saveTableIfDue();
     this.#state.retain(keep_after);
   }

@@ -15,6 +15,8 @@ import type { Lease, LeaseStore } from "./lease-store.ts";
 export interface Electable {
   readonly id: string;
   readonly complete_term: number;
+  /** Remembers, for good, that this node is complete in a term it is about to be primary of. */
+  claim(term: number): void;
   /** `until_ms` answers, at any time, until when by the monotonic clock anything may be accepted. */
   becomePrimary(term: number, until_ms: () => number): Promise<void>;
   becomeReplica(primary_url: string): Promise<void>;
@@ -78,6 +80,10 @@ export class Elector {
     const candidate = { node: node.id, url, complete_term: node.complete_term };
     const lease = await this.#inTime(leases.acquire(candidate, this.#ttl_ms, force), this.#ttl_ms);
     if (!lease) return false;
+    // Before the store is told that the term has a primary: otherwise a crash in between leaves a term in which
+    // nobody is complete, and after which nobody can be chosen.
+    node.claim(lease.term);
+    if (!(await this.#inTime(leases.renew(lease, this.#ttl_ms), this.#ttl_ms))) return false;
     this.#lease = { lease, fence_at_ms: asked_ms + this.#ttl_ms - this.#margin_ms };
     // The store may have taken long to answer: then the lease is worth nothing any more.
     if (clock.monotonic() >= this.#lease.fence_at_ms) await this.#lose("was granted too late");
@@ -111,7 +117,9 @@ export class Elector {
     if (asked_ms >= held.fence_at_ms) return this.#lose("could not be renewed in time");
     let renewed: boolean | undefined;
     try {
-      renewed = await this.#inTime(leases.renew(held.lease, this.#ttl_ms), held.fence_at_ms - asked_ms);
+      // Not waited for until the end: a second try may get through where the first was lost.
+      const patience_ms = Math.min(this.#renew_ms, held.fence_at_ms - asked_ms);
+      renewed = await this.#inTime(leases.renew(held.lease, this.#ttl_ms), patience_ms);
     } catch (error) {
       this.#options.log(`lease: ${messageOf(error)}`);
     }

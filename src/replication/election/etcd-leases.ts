@@ -1,6 +1,6 @@
 /**
  * The lease in etcd, through its JSON gateway, so without a client library. The holder's key is bound to an etcd
- * lease and vanishes with it; the last term stays in a key of its own. Terms are etcd revisions: they only grow.
+ * lease and vanishes with it; the last term, and the last one that had a primary, stay in keys of their own. Terms are etcd revisions: they only grow.
  */
 import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
 
@@ -15,21 +15,22 @@ const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 export class EtcdLeases implements LeaseStore {
   readonly #origin: string;
-  readonly #keys: { holder: string; term: string; successor: string };
+  readonly #keys: { holder: string; term: string; served: string; successor: string };
   /** The etcd lease behind the one we gave out last. */
-  #etcd_lease: { term: number; id: string } | undefined;
+  #etcd_lease: { term: number; id: string; served: boolean } | undefined;
 
   constructor(origin: string, name: string) {
     this.#origin = origin;
     const prefix = `hangar/db/${name}`;
-    this.#keys = { holder: `${prefix}/holder`, term: `${prefix}/term`, successor: `${prefix}/successor` };
+    const key = (name: string): string => `${prefix}/${name}`;
+    this.#keys = { holder: key("holder"), term: key("term"), served: key("served"), successor: key("successor") };
   }
 
   async acquire({ node, url, complete_term }: Candidate, ttl_ms: number, force = false): Promise<Lease | undefined> {
-    const { holder, term, successor } = await this.#read();
+    const { holder, term, served, successor } = await this.#read();
     const taken = holder !== undefined && (JSON.parse(holder.value) as Lease).node !== node;
     const reserved = successor !== undefined && successor.value !== node;
-    if (taken || reserved || (complete_term < Number(term?.value ?? 0) && !force)) return undefined;
+    if (taken || reserved || (complete_term < Number(served?.value ?? 0) && !force)) return undefined;
     // Everything that was looked at must still be so. The revision of what was read is the next term: it is higher
     // than that of any earlier term, and of two who read the same, one only succeeds.
     const next = Math.max(Number(term?.value ?? 0) + 1, (await this.#revision()) + 1);
@@ -39,6 +40,7 @@ export class EtcdLeases implements LeaseStore {
       compare: [
         unchanged(this.#keys.holder, holder),
         unchanged(this.#keys.term, term),
+        unchanged(this.#keys.served, served),
         unchanged(this.#keys.successor, successor),
       ],
       success: [
@@ -51,7 +53,7 @@ export class EtcdLeases implements LeaseStore {
       await this.#post("lease/revoke", { ID: id });
       return undefined;
     }
-    this.#etcd_lease = { term: next, id };
+    this.#etcd_lease = { term: next, id, served: false };
     return lease;
   }
 
@@ -60,7 +62,16 @@ export class EtcdLeases implements LeaseStore {
     const answer = await this.#post("lease/keepalive", { ID: this.#etcd_lease.id });
     const result = answer["result"] as { TTL?: string } | undefined;
     if (!(Number(result?.TTL ?? 0) > 0)) return false;
-    return (await this.holder())?.term === lease.term;
+    const { holder } = await this.#read();
+    if (!holder || (JSON.parse(holder.value) as Lease).term !== lease.term) return false;
+    if (this.#etcd_lease.served) return true;
+    const put = { request_put: { key: base64(this.#keys.served), value: base64(String(lease.term)) } };
+    const { succeeded } = await this.#post("kv/txn", {
+      compare: [unchanged(this.#keys.holder, holder)],
+      success: [put],
+    });
+    this.#etcd_lease.served = succeeded === true;
+    return succeeded === true;
   }
 
   async release(lease: Lease, successor?: { node: string; for_ms: number }): Promise<void> {
@@ -86,16 +97,20 @@ export class EtcdLeases implements LeaseStore {
     return Promise.resolve();
   }
 
-  async #read(): Promise<{ holder?: Keyed; term?: Keyed; successor?: Keyed }> {
+  async #read(): Promise<{ holder?: Keyed; term?: Keyed; served?: Keyed; successor?: Keyed }> {
     const get = (key: string): object => ({ request_range: { key: base64(key) } });
     const { responses } = await this.#post("kv/txn", {
       compare: [],
-      success: [get(this.#keys.holder), get(this.#keys.term), get(this.#keys.successor)],
+      success: [get(this.#keys.holder), get(this.#keys.term), get(this.#keys.served), get(this.#keys.successor)],
     });
-    const [holder, term, successor] = (responses as { response_range: { kvs?: Record<string, string>[] } }[]).map(
-      ({ response_range }) => keyed(response_range.kvs?.[0]),
-    );
-    return { ...(holder ? { holder } : {}), ...(term ? { term } : {}), ...(successor ? { successor } : {}) };
+    const rows = responses as { response_range: { kvs?: Record<string, string>[] } }[];
+    const [holder, term, served, successor] = rows.map(({ response_range }) => keyed(response_range.kvs?.[0]));
+    return {
+      ...(holder ? { holder } : {}),
+      ...(term ? { term } : {}),
+      ...(served ? { served } : {}),
+      ...(successor ? { successor } : {}),
+    };
   }
 
   async #revision(): Promise<number> {

@@ -82,10 +82,19 @@ export function leaseStoreSuite(name: string, ttl_ms: number, open: () => Promis
     story("a node that was not complete in the last term is not chosen, unless forced", async ({ a, b }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first);
+      assert.ok(await a.renew(first, ttl_ms));
       await a.release(first);
       assert.equal(await b.acquire(candidate("two", first.term - 1), ttl_ms), undefined);
       assert.ok(await b.acquire(candidate("two", first.term - 1), ttl_ms, true));
       assert.equal(await a.acquire(candidate("one", first.term), ttl_ms, true), undefined);
+    });
+
+    story("a term that was given but never had a primary asks nothing of the next candidate", async ({ a, b }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first);
+      await a.release(first);
+      const second = await b.acquire(candidate("two"), ttl_ms);
+      assert.ok(second && second.term > first.term);
     });
 
     story("a node that comes back takes its own lease anew", async ({ a, b }) => {

@@ -8,6 +8,8 @@ interface Row {
   node: string | null;
   url: string;
   term: number;
+  /** The last term that had a primary. */
+  served_term: number;
   expires_ms: number;
   reserved_for: string | null;
   reserved_until_ms: number;
@@ -25,15 +27,15 @@ export class SqliteLeases implements LeaseStore {
     this.#db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
       CREATE TABLE IF NOT EXISTS lease (
         id INTEGER PRIMARY KEY CHECK (id = 1), node TEXT, url TEXT NOT NULL, term INTEGER NOT NULL,
-        expires_ms INTEGER NOT NULL, reserved_for TEXT, reserved_until_ms INTEGER NOT NULL) STRICT;
-      INSERT OR IGNORE INTO lease VALUES (1, NULL, '', 0, 0, NULL, 0)`);
+        served_term INTEGER NOT NULL, expires_ms INTEGER NOT NULL, reserved_for TEXT, reserved_until_ms INTEGER NOT NULL) STRICT;
+      INSERT OR IGNORE INTO lease VALUES (1, NULL, '', 0, 0, 0, NULL, 0)`);
   }
 
   acquire({ node, url, complete_term }: Candidate, ttl_ms: number, force = false): Promise<Lease | undefined> {
     return this.#change((row, now_ms) => {
       const taken = row.node !== null && row.node !== node && row.expires_ms > now_ms;
       const reserved = row.reserved_for !== null && row.reserved_for !== node && row.reserved_until_ms > now_ms;
-      if (taken || reserved || (complete_term < row.term && !force)) return undefined;
+      if (taken || reserved || (complete_term < row.served_term && !force)) return undefined;
       const term = row.term + 1;
       this.#db
         .prepare("UPDATE lease SET node = ?, url = ?, term = ?, expires_ms = ?, reserved_for = NULL")
@@ -45,7 +47,7 @@ export class SqliteLeases implements LeaseStore {
   renew(lease: Lease, ttl_ms: number): Promise<boolean> {
     return this.#change((row, now_ms) => {
       if (!isThis(row, lease) || row.expires_ms <= now_ms) return false;
-      this.#db.prepare("UPDATE lease SET expires_ms = ?").run(Math.ceil(now_ms + ttl_ms));
+      this.#db.prepare("UPDATE lease SET expires_ms = ?, served_term = term").run(Math.ceil(now_ms + ttl_ms));
       return true;
     });
   }

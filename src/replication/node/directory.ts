@@ -38,6 +38,8 @@ export class Directory {
   /** Files that are not databases, or could not be opened, with the reason, so that each is named once. */
   readonly refused = new Map<string, string>();
   term = 0;
+  #mtime_ms = 0;
+  #looked_ms = 0;
 
   constructor(options: DirectoryOptions) {
     this.dir = options.dir;
@@ -59,6 +61,17 @@ export class Directory {
 
   stateDir(name: string): string {
     return join(this.dir, ".replication", "dbs", name);
+  }
+
+  /** True when files may have been added or removed since it was last asked, and now and then anyway. */
+  changed(): boolean {
+    const now_ms = this.#options.clock.monotonic();
+    const { mtimeMs } = statSync(this.dir);
+    const anyway = now_ms - this.#looked_ms >= REPLICATION_LIMITS.discover_anyway_ms;
+    if (mtimeMs === this.#mtime_ms && !anyway) return false;
+    this.#mtime_ms = mtimeMs;
+    this.#looked_ms = now_ms;
+    return true;
   }
 
   /** Opens, held, what is new in the directory. Returns what was opened. */

@@ -120,6 +120,12 @@ export class ReplicationNode {
 
   // ——— roles ———
 
+  /** Remembers that this node has everything there is in a term: it is about to be its primary. */
+  claim(term: number): void {
+    this.#identity.enter(Math.max(term, this.term), false);
+    this.#identity.complete();
+  }
+
   async becomePrimary(term: number, until_ms: () => number = forever): Promise<void> {
     await this.#leave();
     if (term < this.term) throw new StaleTerm(`term ${term} is over, ${this.term} was seen`);
@@ -212,6 +218,7 @@ export class ReplicationNode {
       }
       if (now_ms >= due.tidy_ms) {
         for (const database of this.directory) database.tidy();
+        this.streams.pump();
         due.tidy_ms = now_ms + 1000;
       }
       const cold = now_ms >= due.look_ms;
@@ -228,13 +235,15 @@ export class ReplicationNode {
     for (const database of this.directory) {
       const active = now_ms - (this.#active_ms.get(database.name) ?? 0) < REPLICATION_LIMITS.hot_ms;
       if (!active && !all) continue;
-      if (database.capture() > 0) this.#active_ms.set(database.name, now_ms);
+      if (database.capture(REPLICATION_LIMITS.capture_frames).transactions > 0)
+        this.#active_ms.set(database.name, now_ms);
       hot ||= active;
     }
     return hot;
   }
 
   #discover(): void {
+    if (!this.directory.changed()) return;
     for (const dropped of this.directory.findDropped()) {
       this.#onTransaction(dropped.name, dropped.info);
       this.streams.dropped(dropped);

@@ -82,9 +82,11 @@ export class Streams {
     for (const replica of this.#replicas) this.#pump(replica, name);
   }
 
+  /** Called all the time: says that this node is alive, and tries again what could not be done before. */
   heartbeat(): void {
     const now_ms = this.#options.clock.monotonic();
     for (const replica of this.#replicas) {
+      if (replica.whole.size > 0) this.#pump(replica);
       if (now_ms - replica.sent_at_ms < REPLICATION_LIMITS.heartbeat_ms || replica.ended) continue;
       this.#write(replica, jsonFrame(FRAME.heartbeat, { at: this.#options.clock.now() }));
     }
@@ -217,12 +219,11 @@ export class Streams {
 
   #write(replica: Replica, ...parts: Buffer[]): void {
     replica.sent_at_ms = this.#options.clock.monotonic();
-    replica.response.cork();
+    // Not corked: a response that is says "drain" only after a write that was refused while it was not.
     for (const part of parts) {
       this.bytes_sent += part.length;
       replica.response.write(part);
     }
-    replica.response.uncork();
   }
 }
 

@@ -30,11 +30,27 @@ export interface WalTransaction {
   cursor: WalCursor;
 }
 
-function* frames(files: DatabaseFiles, page_size: number, cursor: WalCursor, upto: number): Generator<Frame> {
+/** Memory that is used again and again: what capturing reads is large, and of use for a moment only. */
+let reused = alignedBuffer(0);
+
+function bufferFor(length: number, in_use: boolean): Buffer {
+  if (in_use) return alignedBuffer(length);
+  if (reused.length < length) reused = alignedBuffer(length);
+  return reused.subarray(0, length);
+}
+
+/** `in_use` says whether frames of the batch before are still needed when the next one is read. */
+function* frames(
+  files: DatabaseFiles,
+  page_size: number,
+  cursor: WalCursor,
+  upto: number,
+  in_use: () => boolean,
+): Generator<Frame> {
   const size = FRAME_HEADER_BYTES + page_size;
   while (cursor.frame < upto) {
     const count = Math.min(FRAMES_AT_ONCE, upto - cursor.frame);
-    const bytes = alignedBuffer(count * size);
+    const bytes = bufferFor(count * size, in_use());
     const read = readSync(files.wal, bytes, 0, bytes.length, frameOffset(cursor.frame + 1, page_size));
     if (read !== bytes.length) throw new WalError(`the log ends before frame ${upto}`);
     const words = wordsOf(bytes);
@@ -46,7 +62,10 @@ function* frames(files: DatabaseFiles, page_size: number, cursor: WalCursor, upt
   }
 }
 
-/** Moves `cursor` over the log up to frame `upto`, which the index says is the end of a transaction. */
+/**
+ * Moves `cursor` over the log up to frame `upto`, which the index says is the end of a transaction. The pages of a
+ * transaction are valid until the next one is asked for.
+ */
 export function* readTransactions(
   files: DatabaseFiles,
   page_size: number,
@@ -56,7 +75,7 @@ export function* readTransactions(
   const skip = lockPage(page_size);
   let newest = new Map<number, Buffer>();
   let start = cursor.frame;
-  for (const { number, data, commit } of frames(files, page_size, cursor, upto)) {
+  for (const { number, data, commit } of frames(files, page_size, cursor, upto, () => newest.size > 0)) {
     newest.set(number, data);
     if (commit === 0) continue;
     const numbers = [...newest.keys()].filter((n) => n <= commit && n !== skip).sort((a, b) => a - b);
