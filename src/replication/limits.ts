@@ -15,8 +15,14 @@ export const REPLICATION_LIMITS = {
   hot_ms: 200,
   /** A quiet database is looked at this often; its next transaction is that much late. */
   cold_ms: 20,
-  /** Frames captured in one go. The rest waits until others had their turn. */
-  capture_frames: 500,
+  /** Frames captured in one go. */
+  capture_frames: 100,
+  /** How long capturing goes on before others have their turn. */
+  capture_ms: 5,
+  /** Frames by which capturing may be behind. Past it, writers get less of the time. */
+  behind_frames: 4000,
+  /** How long writers then wait each time. */
+  catch_up_ms: 10,
   /** Frames in the log before it is copied back into the database. Readers can delay that; then it grows. */
   checkpoint_frames: 4000,
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
@@ -33,6 +39,8 @@ export const REPLICATION_LIMITS = {
   // The transaction log.
   /** A segment file is closed at this size and the next one begun. */
   segment_bytes: 64 * MIB,
+  /** The end of a segment that is read again after a crash: more than can be written between two syncs. */
+  doubtful_bytes: 16 * MIB,
   /** Transactions are kept this long for replicas that come back. Past it they get a snapshot. */
   retention_ms: 10 * 60 * SECOND,
   /** Bytes kept per database, whatever their age. The oldest segments go first. */

@@ -1,4 +1,5 @@
 /** The primary's side: what applications commit becomes transactions in the log, each exactly once and in order. */
+import { REPLICATION_LIMITS } from "../limits.ts";
 import type { LogRecord } from "../log/record.ts";
 import { encodeLtx } from "../ltx/codec.ts";
 import { sameGeneration } from "../wal/frames.ts";
@@ -7,23 +8,21 @@ import type { DatabaseState, TransactionInfo } from "./state.ts";
 
 export interface Captured {
   transactions: number;
-  /** False when more was there than was asked for. */
-  all: boolean;
+  /** Frames that are there and were not captured yet. */
+  behind: number;
 }
-
-const NOTHING: Captured = { transactions: 0, all: true };
 
 /** Looks at SQLite's log and takes what was committed since the last look; about `most` frames of it. */
 export function capture(state: DatabaseState, most = Number.POSITIVE_INFINITY): Captured {
   const header = state.files.indexHeader();
-  if (!header || header.frame === 0) return NOTHING;
+  if (!header || header.frame === 0) return { transactions: 0, behind: 0 };
   if (!sameGeneration(header, state.cursor)) {
     const start = state.files.walHeader();
     // A writer has announced a new generation and not yet written its header.
-    if (!start || !sameGeneration(start, header)) return NOTHING;
+    if (!start || !sameGeneration(start, header)) return { transactions: 0, behind: 0 };
     state.cursor = start;
   }
-  if (header.frame <= state.cursor.frame) return NOTHING;
+  if (header.frame <= state.cursor.frame) return { transactions: 0, behind: 0 };
   const enough = state.cursor.frame + most;
   const records: LogRecord[] = [];
   const infos: TransactionInfo[] = [];
@@ -35,7 +34,7 @@ export function capture(state: DatabaseState, most = Number.POSITIVE_INFINITY): 
   }
   state.append(records);
   state.announceWhenDurable(infos);
-  return { transactions: records.length, all: state.cursor.frame >= header.frame };
+  return { transactions: records.length, behind: header.frame - state.cursor.frame };
 }
 
 function record(state: DatabaseState, transaction: WalTransaction, timestamp_ms: number): LogRecord {
@@ -49,12 +48,14 @@ function record(state: DatabaseState, transaction: WalTransaction, timestamp_ms:
   return { txid, term: state.term, cursor, ltx };
 }
 
-/**
- * True when SQLite's log is long enough to be worth copying back. While there is more to capture, that can wait; but
- * not for ever, and then it is the writers who wait.
- */
-export function checkpointDue(state: DatabaseState, { all }: Captured): boolean {
-  return state.cursor.frame >= (all ? state.checkpoint_at : state.checkpoint_at + 4 * state.checkpoint_frames);
+/** Everything there is, in pieces, so that it does not have to fit in memory. */
+function captureAll(state: DatabaseState): void {
+  while (capture(state, REPLICATION_LIMITS.capture_frames).behind > 0);
+}
+
+/** True when SQLite's log is long enough to be worth copying back. */
+export function checkpointDue(state: DatabaseState): boolean {
+  return state.cursor.frame >= state.checkpoint_at;
 }
 
 /**
@@ -63,24 +64,45 @@ export function checkpointDue(state: DatabaseState, { all }: Captured): boolean 
  * copied back, so it cannot be started over again before we have seen all of it.
  */
 export function checkpoint(state: DatabaseState): void {
-  const { connections, log } = state;
-  const captureAll = (): void => {
-    capture(state);
-  };
-  connections.moveWatch(captureAll);
+  const { connections } = state;
+  connections.moveWatch(() => captureAll(state));
   connections.checkpoint("PASSIVE");
   state.checkpoint_at = state.cursor.frame + state.checkpoint_frames / 4;
   if (!state.tryHoldBriefly()) return;
   try {
-    connections.moveWatch(captureAll);
-    // What leaves SQLite's log must be in ours for good.
-    log.syncNow();
-    if (!connections.checkpoint("PASSIVE").complete) return;
-    state.mark();
-    connections.moveWatch(captureAll);
-    state.checkpoint_at = state.checkpoint_frames;
+    endCheckpoint(state);
   } finally {
     connections.letGo();
+    state.announceDurable();
+  }
+}
+
+function endCheckpoint(state: DatabaseState): void {
+  const { connections, log } = state;
+  connections.moveWatch(() => captureAll(state));
+  // What leaves SQLite's log must be in ours for good.
+  log.syncNow();
+  if (!connections.checkpoint("PASSIVE").complete) return;
+  state.mark();
+  connections.moveWatch(() => captureAll(state));
+  state.checkpoint_at = state.checkpoint_frames;
+}
+
+/**
+ * Writers are faster than capturing: they get less of the time. For some milliseconds they wait for the lock
+ * while we catch up, then it is their turn again. Without this the log would grow until the disk is full.
+ */
+export function catchUp(state: DatabaseState): void {
+  const { clock } = state.options;
+  if (!state.tryHoldBriefly()) return;
+  const until_ms = clock.monotonic() + REPLICATION_LIMITS.catch_up_ms;
+  try {
+    while (capture(state, REPLICATION_LIMITS.capture_frames).behind > 0) {
+      if (clock.monotonic() >= until_ms) return;
+    }
+    endCheckpoint(state);
+  } finally {
+    state.connections.letGo();
     state.announceDurable();
   }
 }

@@ -9,6 +9,7 @@
  * process happens, which is what makes the order of steps an argument.
  */
 import { rmSync } from "node:fs";
+import { REPLICATION_LIMITS } from "../limits.ts";
 import type { TransactionLog } from "../log/transaction-log.ts";
 import { decodeHeader, decodeLtx, encodeLtx } from "../ltx/codec.ts";
 import { type Page, PageTable } from "../ltx/page-table.ts";
@@ -18,7 +19,7 @@ import { sameGeneration } from "../wal/frames.ts";
 import type { Moment } from "../wal/scan.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
 import { Applier } from "./apply.ts";
-import { type Captured, capture, checkpoint, checkpointDue } from "./capture.ts";
+import { type Captured, capture, catchUp, checkpoint, checkpointDue } from "./capture.ts";
 import { type Found, type FoundBy, recover } from "./recover.ts";
 import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
 
@@ -128,9 +129,17 @@ export class ReplicatedDatabase {
   // ——— capturing ———
 
   /** Takes what applications have committed since the last look, and tidies up when it is time. */
-  capture(most?: number): Captured {
-    const captured = capture(this.#state, most);
-    if (checkpointDue(this.#state, captured)) checkpoint(this.#state);
+  capture(): Captured {
+    const { clock } = this.#state.options;
+    const until_ms = clock.monotonic() + REPLICATION_LIMITS.capture_ms;
+    const captured = capture(this.#state, REPLICATION_LIMITS.capture_frames);
+    while (captured.behind > 0 && clock.monotonic() < until_ms) {
+      const more = capture(this.#state, REPLICATION_LIMITS.capture_frames);
+      captured.behind = more.behind;
+      captured.transactions += more.transactions;
+    }
+    if (captured.behind > REPLICATION_LIMITS.behind_frames) catchUp(this.#state);
+    else if (captured.behind === 0 && checkpointDue(this.#state)) checkpoint(this.#state);
     return captured;
   }
 

@@ -3,7 +3,7 @@
  *
  *     0   "HLR1"            magic
  *     4   length            of the LTX file
- *     8   crc32             of everything after this field
+ *     8   crc32             of the rest of this header
  *     12  frame             last frame of the transaction in this node's own WAL
  *     16  term              of the primary that made it
  *     24  salt1 salt2       generation of that WAL
@@ -11,7 +11,7 @@
  *     40  txid
  *     48  the LTX file
  *
- * The place in the WAL is what lets a node know after a restart which transactions its database has, without
+ * The LTX file has a checksum of its own. The place in the WAL is what lets a node know after a restart which transactions its database has, without
  * reading the database.
  */
 import { crc32 } from "node:zlib";
@@ -34,7 +34,6 @@ export interface RecordHeader {
   term: number;
   cursor: WalCursor;
   length: number;
-  crc: number;
 }
 
 export function encodeRecordHeader({ txid, term, cursor, ltx }: LogRecord): Buffer {
@@ -48,16 +47,16 @@ export function encodeRecordHeader({ txid, term, cursor, ltx }: LogRecord): Buff
   bytes.writeUInt32BE(cursor.sum0, 32);
   bytes.writeUInt32BE(cursor.sum1, 36);
   bytes.writeBigUInt64BE(BigInt(txid), 40);
-  bytes.writeUInt32BE(crc32(ltx, crc32(bytes.subarray(SUMMED_FROM))), 8);
+  bytes.writeUInt32BE(crc32(bytes.subarray(SUMMED_FROM)), 8);
   return bytes;
 }
 
 /** Undefined when there is no record here: the end of what was written, or damage. */
 export function decodeRecordHeader(bytes: Buffer): RecordHeader | undefined {
   if (bytes.length < RECORD_HEADER_BYTES || bytes.readUInt32BE(0) !== MAGIC) return undefined;
+  if (crc32(bytes.subarray(SUMMED_FROM, RECORD_HEADER_BYTES)) !== bytes.readUInt32BE(8)) return undefined;
   return {
     length: bytes.readUInt32BE(4),
-    crc: bytes.readUInt32BE(8),
     term: Number(bytes.readBigUInt64BE(16)),
     txid: Number(bytes.readBigUInt64BE(40)),
     cursor: {
@@ -68,8 +67,4 @@ export function decodeRecordHeader(bytes: Buffer): RecordHeader | undefined {
       sum1: bytes.readUInt32BE(36),
     },
   };
-}
-
-export function recordIsWhole(header: Buffer, expected: number, ltx: Buffer): boolean {
-  return crc32(ltx, crc32(header.subarray(SUMMED_FROM, RECORD_HEADER_BYTES))) === expected;
 }

@@ -1,5 +1,7 @@
 import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writevSync } from "node:fs";
 import { basename } from "node:path";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { decodeLtx, LtxError } from "../ltx/codec.ts";
 import { hex16 } from "../position.ts";
 import {
   decodeRecordHeader,
@@ -7,7 +9,6 @@ import {
   type LogRecord,
   RECORD_HEADER_BYTES,
   type RecordHeader,
-  recordIsWhole,
 } from "./record.ts";
 
 /** Buffers in one call; the kernel takes at most 1024. */
@@ -51,7 +52,8 @@ export class Segment {
 
   /**
    * Finds the records of a file that was there before. Answers false when something other than a clean end
-   * follows the last good one. `verify` reads every byte; without it only the headers are followed.
+   * follows the last good one. `verify`: the end of the file may never have been made durable, so its
+   * transactions are read; of the others only the headers are followed.
    */
   load(verify: boolean): boolean {
     const file_size = fstatSync(this.fd).size;
@@ -59,7 +61,8 @@ export class Segment {
       const header = this.#headerAt(this.#size);
       if (!header || header.txid !== this.last + 1) return false;
       const end = this.#size + RECORD_HEADER_BYTES + header.length;
-      if (end > file_size || (verify && !this.#wholeAt(this.#size, header))) return false;
+      const doubtful = verify && file_size - this.#size <= REPLICATION_LIMITS.doubtful_bytes;
+      if (end > file_size || (doubtful && !this.#wholeAt(this.#size, header))) return false;
       this.#offsets.push(this.#size);
       this.#size = end;
     }
@@ -107,8 +110,13 @@ export class Segment {
   }
 
   #wholeAt(offset: number, header: RecordHeader): boolean {
-    const bytes = this.#bytes(offset, RECORD_HEADER_BYTES + header.length);
-    return recordIsWhole(bytes, header.crc, bytes.subarray(RECORD_HEADER_BYTES));
+    try {
+      decodeLtx(this.#bytes(offset + RECORD_HEADER_BYTES, header.length));
+      return true;
+    } catch (error) {
+      if (error instanceof LtxError) return false;
+      throw error;
+    }
   }
 
   #bytes(offset: number, length: number): Buffer {

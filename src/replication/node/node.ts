@@ -235,8 +235,7 @@ export class ReplicationNode {
     for (const database of this.directory) {
       const active = now_ms - (this.#active_ms.get(database.name) ?? 0) < REPLICATION_LIMITS.hot_ms;
       if (!active && !all) continue;
-      if (database.capture(REPLICATION_LIMITS.capture_frames).transactions > 0)
-        this.#active_ms.set(database.name, now_ms);
+      if (database.capture().transactions > 0) this.#active_ms.set(database.name, now_ms);
       hot ||= active;
     }
     return hot;
