@@ -48,9 +48,13 @@ function record(state: DatabaseState, transaction: WalTransaction, timestamp_ms:
   return { txid, term: state.term, cursor, ltx };
 }
 
-/** Everything there is, in pieces, so that it does not have to fit in memory. */
+/** Everything there is now, in pieces, so that it does not have to fit in memory; what comes meanwhile is not waited for. */
 function captureAll(state: DatabaseState): void {
-  while (capture(state, REPLICATION_LIMITS.capture_frames).behind > 0);
+  const now = state.files.indexHeader();
+  let behind = 1;
+  while (now && behind > 0 && !(sameGeneration(state.cursor, now) && state.cursor.frame >= now.frame)) {
+    behind = capture(state, REPLICATION_LIMITS.capture_frames).behind;
+  }
 }
 
 /** True when SQLite's log is long enough to be worth copying back. */
@@ -94,7 +98,7 @@ function endCheckpoint(state: DatabaseState): void {
  */
 export function catchUp(state: DatabaseState): void {
   const { clock } = state.options;
-  if (!state.tryHoldBriefly()) return;
+  if (!state.insistOnHolding()) return;
   const until_ms = clock.monotonic() + REPLICATION_LIMITS.catch_up_ms;
   try {
     while (capture(state, REPLICATION_LIMITS.capture_frames).behind > 0) {

@@ -147,11 +147,18 @@ export class ReplicatedDatabase {
 
   /** What is done now and then: `keep_after` names the first transactions that are needed elsewhere, too. */
   tidy(keep_after = Number.MAX_SAFE_INTEGER): void {
-    // A long log that nobody adds to any more would otherwise stay.
-    if (!this.held && this.#state.cursor.frame >= this.#state.checkpoint_frames) checkpoint(this.#state);
+    this.#checkpointIfIdle();
     if (this.log.durable < this.log.last) this.#state.announceWhenDurable([]);
     this.#state.saveTableIfDue();
     this.#state.retain(keep_after);
+  }
+
+  /** A long log that nobody adds to any more would otherwise stay. */
+  #checkpointIfIdle(): void {
+    const state = this.#state;
+    if (this.held || state.cursor.frame < state.checkpoint_frames) return;
+    const { behind, transactions } = capture(state, REPLICATION_LIMITS.capture_frames);
+    if (behind === 0 && transactions === 0) checkpoint(state);
   }
 
   /** The files and how much of them is the database now. Somebody must keep it from changing. */

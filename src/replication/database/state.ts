@@ -106,12 +106,17 @@ export class DatabaseState {
     return this.#holdWithin(REPLICATION_LIMITS.lock_try_ms);
   }
 
-  #holdWithin(ms: number): boolean {
+  /** Against writers that leave the lock free for microseconds only: asks without a pause. */
+  insistOnHolding(): boolean {
+    return this.#holdWithin(REPLICATION_LIMITS.catch_up_ms, () => undefined);
+  }
+
+  #holdWithin(ms: number, between = pause): boolean {
     const { clock } = this.options;
     const until = clock.monotonic() + ms;
     while (!this.connections.tryHold()) {
       if (clock.monotonic() > until) return false;
-      pause();
+      between();
     }
     return true;
   }
