@@ -111,7 +111,8 @@ function findByReading(parts: RecoverParts, kept: KeptTable): Found {
   const { log } = parts;
   const table = scanTable(parts.files, momentOf(parts, parts.header.frame));
   const cursor = cursorAt(parts, "end");
-  for (let txid = log.last; txid > kept.position.txid; txid--) {
+  // Also before what was kept: a machine that lost power may have an older database than we have checksums for.
+  for (let txid = log.last; txid >= log.base; txid--) {
     if (log.checksumAt(txid) === table.checksum) return { by: "scan", position: position(txid, table), table, cursor };
   }
   if (kept.position.checksum === table.checksum) return { by: "scan", position: kept.position, table, cursor };

@@ -1,7 +1,7 @@
 import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writevSync } from "node:fs";
 import { basename } from "node:path";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { decodeLtx, LtxError } from "../ltx/codec.ts";
+import { decodeLtx, LTX_TRAILER_BYTES, LtxError } from "../ltx/codec.ts";
 import { hex16 } from "../position.ts";
 import {
   decodeRecordHeader,
@@ -90,6 +90,13 @@ export class Segment {
     if (offset === undefined) return undefined;
     const end = this.#offsets[txid - this.first + 1] ?? this.#size;
     return this.#bytes(offset + RECORD_HEADER_BYTES, end - offset - RECORD_HEADER_BYTES);
+  }
+
+  /** The last bytes of its LTX file, which say what the database looks like afterwards. */
+  readTrailer(txid: number): Buffer | undefined {
+    if (this.#offsets[txid - this.first] === undefined) return undefined;
+    const end = this.#offsets[txid - this.first + 1] ?? this.#size;
+    return this.#bytes(end - LTX_TRAILER_BYTES, LTX_TRAILER_BYTES);
   }
 
   /** Forgets the transactions after `txid`, in memory and in the file. */

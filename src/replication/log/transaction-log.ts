@@ -101,8 +101,8 @@ export class TransactionLog {
 
   /** The checksum of the database after `txid`, when the log still has it. */
   checksumAt(txid: number): bigint | undefined {
-    const ltx = this.read(txid);
-    if (ltx) return postChecksum(ltx);
+    const trailer = this.#recent.get(txid) ?? this.#segmentOf(txid)?.readTrailer(txid);
+    if (trailer) return postChecksum(trailer);
     const next = txid === this.#base ? this.read(txid + 1) : undefined;
     return next && decodeHeader(next).pre_checksum;
   }

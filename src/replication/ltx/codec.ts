@@ -44,7 +44,7 @@ const MAGIC = 0x4c545831;
 const PAGE_HEADER_BYTES = 10;
 const SIZE_FOLLOWS = 1;
 const END_BYTES = 6;
-const TRAILER_BYTES = 16;
+export const LTX_TRAILER_BYTES = 16;
 
 export type Packing = "store" | "compress";
 
@@ -144,7 +144,7 @@ export class LtxWriter {
   end(post_checksum: bigint): Buffer {
     this.#index.push(0);
     const index = this.#index.length;
-    const bytes = Buffer.alloc(END_BYTES + index + 8 + TRAILER_BYTES);
+    const bytes = Buffer.alloc(END_BYTES + index + 8 + LTX_TRAILER_BYTES);
     bytes.set(this.#index, END_BYTES);
     bytes.writeBigUInt64BE(BigInt(index), END_BYTES + index);
     bytes.writeBigUInt64BE(post_checksum, END_BYTES + index + 8);
@@ -271,7 +271,7 @@ export function decodeLtx(bytes: Buffer): Ltx {
   return { header: reader.header, pages, ...reader.end() };
 }
 
-/** The checksum after the transaction, without reading the rest. */
+/** The checksum after the transaction, from a file or only its end. */
 export function postChecksum(bytes: Buffer): bigint {
-  return bytes.readBigUInt64BE(bytes.length - TRAILER_BYTES);
+  return bytes.readBigUInt64BE(bytes.length - LTX_TRAILER_BYTES);
 }
