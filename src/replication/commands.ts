@@ -2,8 +2,11 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
+import { Backup } from "./backup/backup.ts";
+import type { ObjectStore } from "./backup/object-store.ts";
 import { Elector } from "./election/elector.ts";
 import type { LeaseStore } from "./election/lease-store.ts";
 import { REPLICATION_LIMITS } from "./limits.ts";
@@ -28,6 +31,8 @@ export interface StartOptions {
   election: Election;
   /** Shared by all nodes of the cluster. Without it anybody who reaches the port can join. */
   key?: string;
+  /** Where the primary copies its transactions to. */
+  backup?: ObjectStore;
   clock: Clock;
   checkpoint_frames?: number;
   step?: (step: Step) => void;
@@ -71,6 +76,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   });
   const stop = new AbortController();
   const { elector, run } = elect(node, url, options, stop.signal);
+  const backing_up = backUp(node, options, stop.signal);
   const running: RunningNode = {
     node,
     url,
@@ -78,12 +84,28 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     close: async () => {
       stop.abort();
       await run;
+      await backing_up;
       server.closeAllConnections();
       await node.close();
       server.close();
     },
   };
   return running;
+}
+
+/** Backs up while the node is primary: one node of a cluster does. */
+async function backUp(
+  node: ReplicationNode,
+  { backup: store, clock, dir, log }: StartOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!store) return;
+  const backup = new Backup({ directory: node.directory, store, clock, scratch: join(dir, ".replication"), log });
+  node.keepAfter = (name) => backup.storedTxid(name);
+  while (!signal.aborted) {
+    if (node.role.kind === "primary") await backup.once();
+    await clock.sleep(REPLICATION_LIMITS.backup_ms, signal).catch(() => undefined);
+  }
 }
 
 /** Gives the node its role, and goes on doing so when it is elected. */

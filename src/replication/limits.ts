@@ -68,6 +68,12 @@ export const REPLICATION_LIMITS = {
   /** A signed request is accepted this long before or after its own time. Past it: 401. */
   signature_age_ms: 30 * SECOND,
 
+  // Backup.
+  /** Time between looks for something to store: so much may be missing when a machine is lost with its disk. */
+  backup_ms: 1 * SECOND,
+  /** Transactions are merged into one object up to this size. */
+  backup_bytes: 64 * MIB,
+
   // Election.
   lease_ms: 10 * SECOND,
   lease_renew_ms: 3 * SECOND,

@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
+import { LocalObjects } from "./backup/local-objects.ts";
 import { type Election, startNode } from "./commands.ts";
 import { openLeases } from "./election/open-leases.ts";
 
@@ -13,6 +14,7 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --join URL           this node follows the node at URL, always
   --lease WHERE        whoever has the lease is primary: sqlite:PATH or etcd:http://host:2379/NAME
   --no-candidate       with --lease: follow, but never become primary
+  --backup DIR         while primary, copy transactions to DIR, for db restore
   --key-file FILE      a key the nodes share (or HANGAR_DB_KEY)
 `;
 
@@ -39,6 +41,7 @@ async function main(): Promise<void> {
       join: { type: "string" },
       lease: { type: "string" },
       "no-candidate": { type: "boolean" },
+      backup: { type: "string" },
       "key-file": { type: "string" },
     },
   });
@@ -52,6 +55,7 @@ async function main(): Promise<void> {
     port: Number(port),
     ...(values.advertise === undefined ? {} : { advertise: values.advertise }),
     ...(key === undefined ? {} : { key }),
+    ...(values.backup === undefined ? {} : { backup: new LocalObjects(values.backup) }),
     election: election(values),
     clock: systemClock,
     log,

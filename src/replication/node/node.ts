@@ -59,6 +59,9 @@ export class ReplicationNode {
   /** Called when the primary asks this node to take over. */
   onHandoff: (term: number) => void = () => undefined;
 
+  /** Transactions of a database after this one must stay in its log, whatever their age. */
+  keepAfter: (name: string) => number = forever;
+
   constructor(options: NodeOptions) {
     this.#options = options;
     this.#identity = new IdentityFile(options.dir);
@@ -217,7 +220,7 @@ export class ReplicationNode {
         due.discover_ms = now_ms + REPLICATION_LIMITS.discover_ms;
       }
       if (now_ms >= due.tidy_ms) {
-        for (const database of this.directory) database.tidy();
+        for (const database of this.directory) database.tidy(this.keepAfter(database.name));
         this.streams.pump();
         due.tidy_ms = now_ms + 1000;
       }
