@@ -67,11 +67,13 @@ export class Backup {
   async #store(database: ReplicatedDatabase): Promise<void> {
     const { name } = database;
     if (!this.#stored.has(name)) await this.#find(database);
+    // What comes while this is stored is for the next time: few large objects are better than many small ones.
+    const upto = database.log.durable;
     for (;;) {
       const stored = this.#stored.get(name);
       const follows = stored && database.checksumAt(stored.txid) === stored.checksum;
       if (!follows) return this.#storeSnapshot(database);
-      if (stored.txid >= database.log.durable) return;
+      if (stored.txid >= upto) return;
       await this.#storeChanges(database, stored.txid + 1);
     }
   }
