@@ -6,7 +6,9 @@ import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { Backup } from "./backup/backup.ts";
+import { LocalObjects } from "./backup/local-objects.ts";
 import type { ObjectStore } from "./backup/object-store.ts";
+import { type Restored, type RestoreOptions, restore } from "./backup/restore.ts";
 import { Elector } from "./election/elector.ts";
 import type { LeaseStore } from "./election/lease-store.ts";
 import { REPLICATION_LIMITS } from "./limits.ts";
@@ -181,4 +183,9 @@ export async function promoteNode(url: string, key: string | undefined, clock: C
 /** What a running node says about itself: what `db info` shows. */
 export async function nodeInfo(url: string, clock: Clock): Promise<unknown> {
   return await new Peer(url, clock, undefined).json("GET", "/info", undefined, AbortSignal.timeout(5000));
+}
+
+/** Makes a database file out of a backup directory: what `db restore` does. */
+export async function restoreFrom(backup_dir: string, options: Omit<RestoreOptions, "store">): Promise<Restored> {
+  return await restore({ ...options, store: new LocalObjects(backup_dir) });
 }
