@@ -28,7 +28,7 @@ export const REPLICATION_LIMITS = {
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
   /** How long the position files may be behind. */
-  status_files_ms: 10,
+  status_files_ms: 50,
   /** Time between looks for new database files. What is written before a file is found is its first transaction. */
   discover_ms: 10,
   /** The directory is read this often even when nothing seems to have been added to it. */
@@ -46,7 +46,7 @@ export const REPLICATION_LIMITS = {
   /** Bytes kept per database, whatever their age. The oldest segments go first. */
   retention_bytes: 1024 * MIB,
   /** The newest transactions stay in memory up to this size; older ones are read back from their segment. */
-  recent_bytes: 16 * MIB,
+  recent_bytes: 4 * MIB,
   /** The page checksums are written out after this much log, so that a restart reads at most this much. */
   table_every_bytes: 64 * MIB,
 

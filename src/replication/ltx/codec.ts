@@ -44,7 +44,12 @@ const MAGIC = 0x4c545831;
 const PAGE_HEADER_BYTES = 10;
 const SIZE_FOLLOWS = 1;
 const END_BYTES = 6;
+/** The most three varints of the index can take: a page number, an offset, a size. */
+const INDEX_ENTRY_BYTES = 5 + 8 + 5;
 export const LTX_TRAILER_BYTES = 16;
+
+/** About as many pages as a small transaction has. */
+const SLAB_PAGES = 6;
 
 export type Packing = "store" | "compress";
 
@@ -128,17 +133,22 @@ export class LtxWriter {
     return bytes;
   }
 
-  page({ number, data }: Page): Buffer {
-    const bytes = Buffer.allocUnsafe(PAGE_HEADER_BYTES + lz4Bound(data.length));
-    const size = this.#pack(data, bytes, PAGE_HEADER_BYTES);
-    bytes.writeUInt32BE(number, 0);
-    bytes.writeUInt16BE(SIZE_FOLLOWS, 4);
-    bytes.writeUInt32BE(size, 6);
-    this.#crc.update(bytes.subarray(0, PAGE_HEADER_BYTES));
+  page(page: Page): Buffer {
+    const bytes = Buffer.allocUnsafe(pageBound(page.data.length));
+    return bytes.subarray(0, this.pageInto(page, bytes, 0));
+  }
+
+  /** Writes a page at `at`, where `pageBound` bytes must be free. Returns how many it took. */
+  pageInto({ number, data }: Page, bytes: Buffer, at: number): number {
+    const size = this.#pack(data, bytes, at + PAGE_HEADER_BYTES);
+    bytes.writeUInt32BE(number, at);
+    bytes.writeUInt16BE(SIZE_FOLLOWS, at + 4);
+    bytes.writeUInt32BE(size, at + 6);
+    this.#crc.update(bytes.subarray(at, at + PAGE_HEADER_BYTES));
     this.#crc.update(data);
     for (const value of [number, this.#offset, PAGE_HEADER_BYTES + size]) varint(value, this.#index);
     this.#offset += PAGE_HEADER_BYTES + size;
-    return bytes.subarray(0, PAGE_HEADER_BYTES + size);
+    return PAGE_HEADER_BYTES + size;
   }
 
   end(post_checksum: bigint): Buffer {
@@ -154,12 +164,19 @@ export class LtxWriter {
   }
 }
 
+function pageBound(page_size: number): number {
+  return PAGE_HEADER_BYTES + lz4Bound(page_size);
+}
+
+/** A whole file in one piece of memory: this runs for every transaction. */
 export function encodeLtx(header: LtxHeader, pages: readonly Page[], post_checksum: bigint, packing?: Packing): Buffer {
   const writer = new LtxWriter(header, packing);
-  const parts = [writer.begin()];
-  for (const page of pages) parts.push(writer.page(page));
-  parts.push(writer.end(post_checksum));
-  return Buffer.concat(parts);
+  const bound = pages.length * (pageBound(header.page_size) + INDEX_ENTRY_BYTES);
+  const bytes = Buffer.allocUnsafeSlow(LTX_HEADER_BYTES + bound + END_BYTES + 9 + LTX_TRAILER_BYTES);
+  let at = writer.begin().copy(bytes);
+  for (const page of pages) at += writer.pageInto(page, bytes, at);
+  at += writer.end(post_checksum).copy(bytes, at);
+  return bytes.subarray(0, at);
 }
 
 /** Where the bytes of a file come from, in order. */
@@ -184,6 +201,7 @@ export class LtxReader {
   readonly header: LtxHeader;
   readonly #source: ByteSource;
   readonly #crc = new Crc64();
+  #slab = Buffer.alloc(0);
   #previous = 0;
 
   constructor(source: ByteSource) {
@@ -203,12 +221,20 @@ export class LtxReader {
     if (start.readUInt16BE(4) !== SIZE_FOLLOWS) throw new LtxError(`page ${number} has unknown flags`);
     const size = this.#take(4).readUInt32BE(0);
     if (size > lz4Bound(page_size)) throw new LtxError(`page ${number} is ${size} bytes packed`);
-    // Its own memory, aligned, because pages are kept while others are read and are summed as 32-bit words.
-    const data = Buffer.from(new ArrayBuffer(page_size));
+    const data = this.#memory();
     expand(this.#source.take(size), data, number);
     this.#crc.update(data);
     this.#previous = number;
     return { number, data };
+  }
+
+  /** Memory for one page, aligned, because pages are summed as 32-bit words; several share one allocation. */
+  #memory(): Buffer {
+    const { page_size } = this.header;
+    if (this.#slab.length < page_size) this.#slab = Buffer.from(new ArrayBuffer(page_size * SLAB_PAGES));
+    const data = this.#slab.subarray(0, page_size);
+    this.#slab = this.#slab.subarray(page_size);
+    return data;
   }
 
   /** Verifies the file and returns the checksum of the database after it. */

@@ -197,10 +197,14 @@ export class ReplicationNode {
   }
 
   /** Applications in the middle of a transaction may finish it; what they commit after this began is not told to anybody. */
-  async #holdAll(): Promise<void> {
+  async #holdAll(until_ms = Number.POSITIVE_INFINITY): Promise<boolean> {
     for (const database of this.directory) {
-      while (!database.hold()) await this.clock.sleep(1);
+      while (!database.hold()) {
+        if (this.clock.monotonic() > until_ms) return false;
+        await this.clock.sleep(1);
+      }
     }
+    return true;
   }
 
   // ——— primary ———
@@ -273,17 +277,18 @@ export class ReplicationNode {
     if (!this.streams.replicas.some((replica) => replica.node === node)) {
       fail("conflict", `replica ${node} is not connected`);
     }
-    await this.#leave();
-    await this.#holdAll();
     const until_ms = this.clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
-    while (!this.streams.hasAll(node) && this.clock.monotonic() < until_ms) {
+    await this.#leave();
+    const held = await this.#holdAll(until_ms);
+    while (held && !this.streams.hasAll(node) && this.clock.monotonic() < until_ms) {
       for (const database of this.directory) await database.log.sync();
       this.streams.pump();
       await this.clock.sleep(2);
     }
-    if (!this.streams.hasAll(node) || !this.streams.handOff(node, term)) {
+    if (!held || !this.streams.hasAll(node) || !this.streams.handOff(node, term)) {
       await this.becomePrimary(term, this.#until_ms);
-      fail("conflict", `replica ${node} did not receive everything in ${REPLICATION_LIMITS.handoff_ms} ms`);
+      const what = held ? `replica ${node} did not receive everything` : "an application did not end its transaction";
+      fail("conflict", `${what} in ${REPLICATION_LIMITS.handoff_ms} ms; this node stays primary`);
     }
     await this.fence();
   }
