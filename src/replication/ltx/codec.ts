@@ -139,13 +139,14 @@ export class LtxWriter {
   }
 
   /** Writes a page at `at`, where `pageBound` bytes must be free. Returns how many it took. */
-  pageInto({ number, data }: Page, bytes: Buffer, at: number): number {
+  pageInto(page: Page, bytes: Buffer, at: number): number {
+    const { number, data } = page;
     const size = this.#pack(data, bytes, at + PAGE_HEADER_BYTES);
     bytes.writeUInt32BE(number, at);
     bytes.writeUInt16BE(SIZE_FOLLOWS, at + 4);
     bytes.writeUInt32BE(size, at + 6);
     this.#crc.update(bytes.subarray(at, at + PAGE_HEADER_BYTES));
-    this.#crc.update(data);
+    this.#crc.absorb(page);
     for (const value of [number, this.#offset, PAGE_HEADER_BYTES + size]) varint(value, this.#index);
     this.#offset += PAGE_HEADER_BYTES + size;
     return PAGE_HEADER_BYTES + size;
@@ -223,15 +224,16 @@ export class LtxReader {
     if (size > lz4Bound(page_size)) throw new LtxError(`page ${number} is ${size} bytes packed`);
     const data = this.#memory();
     expand(this.#source.take(size), data, number);
-    this.#crc.update(data);
+    const page: Page = { number, data };
+    this.#crc.absorb(page);
     this.#previous = number;
-    return { number, data };
+    return page;
   }
 
   /** Memory for one page, aligned, because pages are summed as 32-bit words; several share one allocation. */
   #memory(): Buffer {
     const { page_size } = this.header;
-    if (this.#slab.length < page_size) this.#slab = Buffer.from(new ArrayBuffer(page_size * SLAB_PAGES));
+    if (this.#slab.length < page_size) this.#slab = Buffer.allocUnsafeSlow(page_size * SLAB_PAGES);
     const data = this.#slab.subarray(0, page_size);
     this.#slab = this.#slab.subarray(page_size);
     return data;

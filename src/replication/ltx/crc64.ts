@@ -26,6 +26,18 @@ const PUSHED_OUT = Uint32Array.from({ length: 16 }, (_, bits) => {
   return timesX(0, bits, 1)[0] ^ timesX(0, bits, 3)[0] ^ timesX(0, bits, 4)[0];
 });
 
+/** What a piece of data adds to any checksum it becomes part of. */
+export interface RawSum {
+  high: number;
+  low: number;
+}
+
+/** Data that becomes part of more than one checksum: what it adds is found out once and kept here. */
+export interface Summed {
+  readonly data: Uint8Array;
+  raw?: RawSum;
+}
+
 export class Crc64 {
   #high = -1;
   #low = -1;
@@ -54,6 +66,34 @@ export class Crc64 {
     const fast = aligned ? bytes.length - (bytes.length % 8) : 0;
     if (fast > 0) this.#words(new Uint32Array(bytes.buffer, bytes.byteOffset, fast / 4));
     for (let i = fast; i < bytes.length; i++) this.byte(bytes[i] ?? 0);
+  }
+
+  /**
+   * The same as `update(summed.data)`. The checksum is linear: that of a state and data is the sum of what the state
+   * becomes over as many zeros, which is a table, and what the data adds to nothing, which is kept.
+   */
+  absorb(summed: Summed): void {
+    summed.raw ??= Crc64.#rawOf(summed.data);
+    const [high, low] = zerosAfter(summed.data.length).apply(this.#high, this.#low);
+    this.#high = high ^ summed.raw.high;
+    this.#low = low ^ summed.raw.low;
+  }
+
+  static #rawOf(data: Uint8Array): RawSum {
+    const crc = new Crc64();
+    crc.#high = 0;
+    crc.#low = 0;
+    crc.update(data);
+    return { high: crc.#high, low: crc.#low };
+  }
+
+  /** What the state with only this bit set becomes over `length` zeros. */
+  static bitOverZeros(bit: number, zeros: Uint8Array): RawSum {
+    const crc = new Crc64();
+    crc.#high = bit >= 32 ? 1 << (bit - 32) : 0;
+    crc.#low = bit < 32 ? 1 << bit : 0;
+    crc.update(zeros);
+    return { high: crc.#high, low: crc.#low };
   }
 
   /** An even number of little-endian words. */
@@ -87,4 +127,47 @@ export class Crc64 {
 
 export function joined(high: number, low: number): bigint {
   return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+}
+
+/** What any state becomes over a fixed number of zeros: eight tables, one per byte of the state. */
+class Zeros {
+  readonly #high = new Int32Array(8 * 256);
+  readonly #low = new Int32Array(8 * 256);
+
+  constructor(length: number) {
+    const zeros = new Uint8Array(length);
+    for (let byte = 0; byte < 8; byte++) {
+      for (let bit = 0; bit < 8; bit++) {
+        const { high, low } = Crc64.bitOverZeros(byte * 8 + bit, zeros);
+        this.#fill(byte * 256, 1 << bit, high, low);
+      }
+    }
+  }
+
+  /** Enters a bit into every value that has it as its highest. */
+  #fill(table: number, value: number, high: number, low: number): void {
+    for (let rest = 0; rest < value; rest++) {
+      this.#high[table + value + rest] = (this.#high[table + rest] ?? 0) ^ high;
+      this.#low[table + value + rest] = (this.#low[table + rest] ?? 0) ^ low;
+    }
+  }
+
+  apply(high: number, low: number): [high: number, low: number] {
+    let [h, l] = [0, 0];
+    for (let byte = 0; byte < 8; byte++) {
+      const at = byte * 256 + ((byte < 4 ? low >>> (byte * 8) : high >>> (byte * 8 - 32)) & 255);
+      h ^= this.#high[at] ?? 0;
+      l ^= this.#low[at] ?? 0;
+    }
+    return [h, l];
+  }
+}
+
+/** By length. Pages come in eight sizes, so there are at most eight of these. */
+const zeros = new Map<number, Zeros>();
+
+function zerosAfter(length: number): Zeros {
+  const known = zeros.get(length) ?? new Zeros(length);
+  zeros.set(length, known);
+  return known;
 }

@@ -1,7 +1,7 @@
-import { Crc64, joined } from "./crc64.ts";
+import { Crc64, joined, type Summed } from "./crc64.ts";
 
-/** A page of a database: its number, counted from 1, and its content. */
-export interface Page {
+/** A page of a database: its number, counted from 1, and its content, which is part of two checksums. */
+export interface Page extends Summed {
   readonly number: number;
   readonly data: Buffer;
 }
@@ -62,11 +62,12 @@ export class PageTable {
     const sums = new Uint32Array(pages.length * 2);
     let high = this.#high;
     let low = this.#low;
-    for (const [i, { number, data }] of pages.entries()) {
+    for (const [i, page] of pages.entries()) {
+      const { number } = page;
       if (number === this.#lock_page || number > commit) continue;
       crc.reset();
       crc.uint32(number);
-      crc.update(data);
+      crc.absorb(page);
       const [h, l] = [crc.high | 0x80000000, crc.low];
       sums[i * 2] = h;
       sums[i * 2 + 1] = l;

@@ -55,9 +55,9 @@ export function wordsOf(bytes: Buffer): Uint32Array {
   return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
 }
 
-/** A buffer that starts at a multiple of eight, unlike those from Node's pool. */
+/** A buffer that starts at a multiple of eight, unlike those from Node's pool. Its content is anything. */
 export function alignedBuffer(length: number): Buffer {
-  return Buffer.from(new ArrayBuffer(length));
+  return Buffer.allocUnsafeSlow(length);
 }
 
 /** The header that starts a generation, and the cursor right after it. */

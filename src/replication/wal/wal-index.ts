@@ -63,7 +63,7 @@ function parseHeader(bytes: Buffer): IndexHeader {
 
 /** Publishes. The second copy goes first: readers look at the first one first, and only believe two equal ones. */
 export function writeIndexHeader(fd: number, header: IndexHeader, between?: () => void): void {
-  const bytes = alignedBuffer(HEADER_BYTES);
+  const bytes = alignedBuffer(HEADER_BYTES).fill(0);
   bytes.writeUInt32LE(VERSION, 0);
   bytes.writeUInt32LE(header.change >>> 0, 8);
   bytes[12] = 1;
