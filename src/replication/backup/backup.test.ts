@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { tempDir } from "../../../test/support.ts";
-import { Application, look } from "../database/fixtures.ts";
+import { Application, captureAll, look } from "../database/fixtures.ts";
 import { Directory } from "../node/directory.ts";
 import { Backup } from "./backup.ts";
 import { LocalObjects } from "./local-objects.ts";
@@ -24,7 +24,7 @@ suite("backup and restore", () => {
     mkdirSync(join(dir, ".scratch"));
     const backup = new Backup({ directory, store, clock, scratch: join(dir, ".scratch"), log });
     const capture = (): void => {
-      for (const database of directory) database.capture();
+      for (const database of directory) captureAll(database);
       for (const database of directory) database.log.syncNow();
     };
     return { app, directory, store, backup, capture };

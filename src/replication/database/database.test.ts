@@ -7,7 +7,7 @@ import { tempDir } from "../../../test/support.ts";
 import { NO_PAGES } from "../position.ts";
 import { scanTable } from "../wal/scan.ts";
 import type { ReplicatedDatabase } from "./database.ts";
-import { Application, look, type Opened, open } from "./fixtures.ts";
+import { Application, captureAll, look, type Opened, open } from "./fixtures.ts";
 import { createFromSnapshot, Snapshot, snapshotPages, verifySnapshot } from "./snapshot.ts";
 
 /** Everything after the replica's position, out of the primary's log. */
@@ -66,10 +66,10 @@ suite("a replicated database", () => {
       for (let i = 0; i < 40; i++) {
         app.write(page_size);
         if (i % 7 === 0) app.db.exec("BEGIN; DELETE FROM entry; ROLLBACK");
-        if (i % 3 === 0) primary.database.capture();
+        if (i % 3 === 0) captureAll(primary.database);
       }
       app.db.exec("CREATE INDEX entry_pad ON entry(pad); VACUUM");
-      primary.database.capture();
+      captureAll(primary.database);
       replica.database.apply(missing(primary.database, replica.database), 1);
       assert.deepEqual(replica.database.position, primary.database.position);
       // 40 writes, an index, a VACUUM.
@@ -99,10 +99,10 @@ suite("a replicated database", () => {
     let others = 0;
     for (let i = 0; i < 500; i++) {
       app.write();
-      if (i % 5 === 0) primary.database.capture();
+      if (i % 5 === 0) captureAll(primary.database);
       if (i % 11 === 0) app.db.exec(`PRAGMA wal_checkpoint(${["PASSIVE", "RESTART", "TRUNCATE"][others++ % 3]})`);
     }
-    primary.database.capture();
+    captureAll(primary.database);
     assert.equal(primary.database.position.txid - start, 500);
     assertTrue(primary);
     primary.database.close();
@@ -122,7 +122,7 @@ suite("a replicated database", () => {
     assert.equal(count.get()?.["n"], 0);
     for (let i = 0; i < 30; i++) {
       app.write();
-      primary.database.capture();
+      captureAll(primary.database);
       replica.database.apply(missing(primary.database, replica.database), 1);
     }
     assert.equal(count.get()?.["n"], 0);
@@ -167,7 +167,7 @@ suite("a replicated database", () => {
     primary.database.release();
     const replica = replicaOf(primary.database, there);
     for (let i = 0; i < 4; i++) app.write();
-    primary.database.capture();
+    captureAll(primary.database);
     const files = missing(primary.database, replica.database);
     const gap = files.filter((_, i) => i !== 2);
     const before = replica.database.position.txid;
@@ -190,7 +190,7 @@ suite("a database is opened again", () => {
     const first = open(dir, "db");
     first.database.release();
     for (let i = 0; i < count; i++) app.write();
-    first.database.capture();
+    captureAll(first.database);
     return { dir, app, first };
   }
 
@@ -281,7 +281,7 @@ suite("a database is opened again", () => {
     const files = ["db", "db-wal"].map((name) => join(dir, name));
     const saved = files.map((file) => readFileSync(file));
     for (let i = 0; i < 10; i++) app.write();
-    first.database.capture();
+    captureAll(first.database);
     const { position } = first.database;
     first.database.abandon();
     app.close();
@@ -302,7 +302,7 @@ suite("a database is opened again", () => {
     const saved = files.map((file) => readFileSync(file));
     const { txid } = first.database.position;
     for (let i = 0; i < 10; i++) app.write();
-    first.database.capture();
+    captureAll(first.database);
     first.database.abandon();
     app.close();
     rmSync(join(dir, "db-shm"), { force: true });

@@ -51,6 +51,11 @@ export function look(path: string): { integrity: unknown; sum: unknown; entries:
   }
 }
 
+/** Captures until nothing is left; one call of `capture` stops after some milliseconds. */
+export function captureAll(database: ReplicatedDatabase): void {
+  while (database.capture().behind > 0);
+}
+
 export interface Opened {
   database: ReplicatedDatabase;
   told: TransactionInfo[];
