@@ -45,8 +45,8 @@ export class Tsdb {
 
   /** Everything appended before, of one org or of all, is on the disk when it resolves. */
   async flush(id?: string): Promise<void> {
-    const orgs = id === undefined ? [...this.#orgs.values()] : [await this.org(id)];
-    await Promise.all(orgs.map(({ partition }) => partition.flush()));
+    if (id !== undefined) await (await this.existing(id))?.partition.flush();
+    else await Promise.all(Array.from(this.#orgs.values(), ({ partition }) => partition.flush()));
   }
 
   /** What time brings, and closing who is idle. Called every few seconds by whoever owns this. */
