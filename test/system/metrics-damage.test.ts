@@ -178,6 +178,28 @@ suite("metrics on a bad disk", () => {
     await db.close();
     return undefined;
   });
+
+  test("a disk that fails: flush says so, nothing is acknowledged after it, and reads go on", async (t) => {
+    const why = whyNoDisk();
+    if (why !== undefined) return t.skip(why);
+    const disk = openDisk(t, 24);
+    const db = openPartition(join(disk.dir, "org"), new HandClock());
+    put(db, round(0));
+    await db.flush();
+    put(db, round(1));
+    disk.cut();
+    await assert.rejects(db.flush(), { name: "StorageError", full: false });
+    assert.equal(db.broken, true);
+    assert.throws(() => put(db, round(2)), { name: "StorageError", full: false });
+    await assert.rejects(db.flush(), { name: "StorageError" }, "a later sync proves nothing");
+    assert.equal([...contents(db.source).values()][0]?.length, 2);
+    await db.close();
+    disk.remount();
+    const again = openPartition(join(disk.dir, "org"), new HandClock());
+    assert.ok(([...contents(again.source).values()][0]?.length ?? 0) >= 1, "what was flushed is there");
+    await again.close();
+    return undefined;
+  });
 });
 
 /** Writes until nothing more goes in, in ever smaller pieces. */

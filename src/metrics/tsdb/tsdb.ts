@@ -52,9 +52,12 @@ export class Tsdb {
   /** What time brings, and closing who is idle. Called every few seconds by whoever owns this. */
   async maintain(): Promise<void> {
     for (const [id, org] of this.#orgs) {
-      await org.partition.maintain();
-      if (this.#clock.monotonic() - org.used_at < this.#limits.org_idle_ms) continue;
-      await this.#leave(id, org, () => org.partition.close());
+      const { partition } = org;
+      await partition.maintain();
+      // What a broken log may not have on the disk can still get there as blocks.
+      if (partition.broken) await partition.compact().catch(() => undefined);
+      const idle = this.#clock.monotonic() - org.used_at >= this.#limits.org_idle_ms;
+      if (idle || partition.broken) await this.#leave(id, org, () => partition.close());
     }
   }
 
