@@ -179,6 +179,28 @@ if (await ownMounts(import.meta.filename)) {
       for (const row of rows.values()) assert.equal(row.length, n);
       await db.close();
     });
+
+    test("a disk that fails: flush says so, nothing is acknowledged after it, and reads go on", {
+      skip: mountsMissing(),
+    }, async (t) => {
+      const disk = new Ext4(t, 24);
+      const db = openPartition(join(disk.path, "org"), new HandClock());
+      put(db, round(0));
+      await db.flush();
+      put(db, round(1));
+      await (await disk.switch()).cut();
+      await assert.rejects(db.flush(), { name: "StorageError", full: false });
+      assert.equal(db.broken, true);
+      assert.throws(() => put(db, round(2)), { name: "StorageError", full: false });
+      await assert.rejects(db.flush(), { name: "StorageError" }, "a later sync proves nothing");
+      assert.equal([...contents(db.source).values()][0]?.length, 2);
+      await db.close();
+      disk.unmount();
+      disk.mount();
+      const again = openPartition(join(disk.path, "org"), new HandClock());
+      assert.ok(([...contents(again.source).values()][0]?.length ?? 0) >= 1, "what was flushed is there");
+      await again.close();
+    });
   });
 }
 

@@ -5,7 +5,7 @@ import { QUERY_LIMITS } from "../promql/limits.ts";
 import { StorageError } from "../tsdb/files.ts";
 import { TSDB_LIMITS } from "../tsdb/limits.ts";
 import type { OrgDatabase } from "../tsdb/org-database.ts";
-import { statusOf } from "../tsdb/status.ts";
+import { EMPTY_STATUS } from "../tsdb/status.ts";
 import { Tsdb } from "../tsdb/tsdb.ts";
 import type { Evaluator } from "./evaluator.ts";
 import { Memories } from "./memories.ts";
@@ -49,7 +49,7 @@ const handlers: Handlers = {
   labelNames: (_, org, scope) => ask(org, ({ questions }) => questions.labelNames(scope), []),
   labelValues: (_, org, name, scope) => ask(org, ({ questions }) => questions.labelValues(name, scope), []),
   metadata: (_, org) => ask(org, ({ metadata }) => [...metadata], []),
-  status: async (_, org, request) => statusOf((await tsdb.org(org)).partition, request),
+  status: (_, org, request) => ask(org, (database) => database.status(request), EMPTY_STATUS),
   federate: (_, org, { selector, at_ms, lookback_ms }) =>
     ask(org, (database) => database.federate(selector, at_ms, lookback_ms), ""),
   flush: (_, org) => done(tsdb.flush(org)),

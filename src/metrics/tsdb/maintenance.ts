@@ -22,6 +22,8 @@ const SAME_SPAN_BLOCKS = 4;
 /** The index forgets dead series when at least one in so many is dead; looked at every hour. */
 const DEAD_PART = 10;
 const FORGET_MS = 3_600_000;
+/** After a block could not be written, appends do not set off the next try before this. */
+const RETRY_MS = 5000;
 
 interface Parts {
   head: Head;
@@ -45,6 +47,7 @@ export class Maintenance {
   #running: Promise<void> | undefined;
   #stopped = false;
   #lookedForDead: number;
+  #retryAt = 0;
   /** Why the last block could not be written. */
   failure: Error | undefined;
 
@@ -56,7 +59,8 @@ export class Maintenance {
 
   /** Whether a window is ready to become a block. Cheap: asked after every append. */
   get due(): boolean {
-    const { head } = this.#parts;
+    const { head, clock } = this.#parts;
+    if (this.failure && clock.monotonic() < this.#retryAt) return false;
     return this.#frozen.length > 0 || head.windows.some((window) => this.#isDue(window)) || this.#pressing;
   }
 
@@ -68,6 +72,7 @@ export class Maintenance {
           this.failure = undefined;
         },
         (thrown: unknown) => {
+          this.#retryAt = this.#parts.clock.monotonic() + RETRY_MS;
           this.failure = thrown instanceof Error ? thrown : new Error(String(thrown));
         },
       )

@@ -77,6 +77,11 @@ export class Partition {
     return { wal: this.#wal.bytes, blocks: this.#blocks.bytes };
   }
 
+  /** The log could not be synced: reading goes on, writing only after closing and opening again. */
+  get broken(): boolean {
+    return this.#wal.broken;
+  }
+
   get failure(): Error | undefined {
     return this.#maintenance.failure;
   }

@@ -48,6 +48,31 @@ export interface TsdbStatus {
   };
 }
 
+/** Of an org that has no metrics. */
+export const EMPTY_STATUS: TsdbStatus = {
+  headStats: { numSeries: 0, numLabelPairs: 0, chunkCount: 0, minTime: 0, maxTime: 0 },
+  totalSeries: 0,
+  totalLabelValuePairs: 0,
+  seriesCountByMetricName: [],
+  seriesCountByLabelName: [],
+  seriesCountByFocusLabelValue: [],
+  seriesCountByLabelValuePair: [],
+  labelValueCountByLabelName: [],
+  memoryInBytesByLabelName: [],
+  storage: {
+    samples_appended: 0,
+    active_series: 0,
+    active_series_by_app: [],
+    head_bytes: 0,
+    wal_bytes: 0,
+    block_bytes: 0,
+    blocks: 0,
+    dropped_samples: {},
+    dropped_samples_by_app: [],
+    quarantined: [],
+  },
+};
+
 export function statusOf(partition: Partition, request: StatusRequest): TsdbStatus {
   const { table, head, admission, limits } = partition;
   const top = Math.min(request.top ?? 10, limits.status_rows);

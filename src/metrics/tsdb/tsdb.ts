@@ -45,16 +45,19 @@ export class Tsdb {
 
   /** Everything appended before, of one org or of all, is on the disk when it resolves. */
   async flush(id?: string): Promise<void> {
-    const orgs = id === undefined ? [...this.#orgs.values()] : [await this.org(id)];
-    await Promise.all(orgs.map(({ partition }) => partition.flush()));
+    if (id !== undefined) await (await this.existing(id))?.partition.flush();
+    else await Promise.all(Array.from(this.#orgs.values(), ({ partition }) => partition.flush()));
   }
 
   /** What time brings, and closing who is idle. Called every few seconds by whoever owns this. */
   async maintain(): Promise<void> {
     for (const [id, org] of this.#orgs) {
-      await org.partition.maintain();
-      if (this.#clock.monotonic() - org.used_at < this.#limits.org_idle_ms) continue;
-      await this.#leave(id, org, () => org.partition.close());
+      const { partition } = org;
+      await partition.maintain();
+      // What a broken log may not have on the disk can still get there as blocks.
+      if (partition.broken) await partition.compact().catch(() => undefined);
+      const idle = this.#clock.monotonic() - org.used_at >= this.#limits.org_idle_ms;
+      if (idle || partition.broken) await this.#leave(id, org, () => partition.close());
     }
   }
 

@@ -11,6 +11,8 @@ export class BadSnappy extends Error {
 
 /** Shorter runs are copied byte by byte: a call costs more. */
 const CALL_BYTES = 32;
+/** Behind the unpacked bytes, so that copies may go in steps of four. */
+const SLACK_BYTES = 4;
 /** Kept between bodies at most; a larger body gets memory of its own. */
 const KEPT_BYTES = 4 * 1024 * 1024;
 let kept = new Uint8Array(1 << 16);
@@ -28,41 +30,56 @@ export class Unsnappy {
 
   /** Good until the next call, of any instance. */
   unpack(): Uint8Array {
-    const out = memory(this.size);
-    const { size } = this;
+    const out = memory(this.size + SLACK_BYTES);
+    const view = new DataView(out.buffer);
+    const packed = this.#packed;
     let to = 0;
-    while (this.#at < this.#packed.length) {
-      const tag = this.#packed[this.#at++] as number;
-      to = (tag & 3) === 0 ? this.#literal(tag, out, to) : this.#copy(tag, out, to);
-      if (to > size) throw new BadSnappy("it unpacks to more than it says");
+    while (this.#at < packed.length) {
+      const tag = packed[this.#at++] as number;
+      to = (tag & 3) === 0 ? this.#literal(tag, out, to) : this.#copy(tag, out, view, to);
     }
-    if (to !== size) throw new BadSnappy("it unpacks to less than it says");
-    return out.subarray(0, size);
+    if (this.#at > packed.length) throw new BadSnappy("it ends too early");
+    if (to !== this.size) throw new BadSnappy("it unpacks to less than it says");
+    return out.subarray(0, this.size);
   }
 
   #literal(tag: number, out: Uint8Array, to: number): number {
+    const packed = this.#packed;
     let length = (tag >> 2) + 1;
-    // 60 to 63 mean that the length stands in the next one to four bytes.
+    // 61 to 64 mean that the length stands in the next one to four bytes.
     if (length > 60) length = this.#number(length - 60) + 1;
     const from = this.#at;
     const end = from + length;
-    if (end > this.#packed.length || to + length > this.size) throw new BadSnappy("a literal reaches past the end");
-    if (length > CALL_BYTES) out.set(this.#packed.subarray(from, end), to);
-    else for (let i = 0; i < length; i++) out[to + i] = this.#packed[from + i] as number;
+    if (end > packed.length || to + length > this.size) throw new BadSnappy("a literal reaches past the end");
+    if (length > CALL_BYTES) out.set(packed.subarray(from, end), to);
+    else for (let i = 0; i < length; i++) out[to + i] = packed[from + i] as number;
     this.#at = end;
     return to + length;
   }
 
-  #copy(tag: number, out: Uint8Array, to: number): number {
+  #copy(tag: number, out: Uint8Array, view: DataView, to: number): number {
     const kind = tag & 3;
     const length = kind === 1 ? ((tag >> 2) & 7) + 4 : (tag >> 2) + 1;
-    const back = kind === 1 ? ((tag >> 5) << 8) | this.#number(1) : this.#number(kind === 2 ? 2 : 4);
-    if (back === 0 || back > to || to + length > this.size) throw new BadSnappy("a copy reaches outside");
+    const back = this.#distance(tag, kind);
+    if (!(back > 0 && back <= to) || to + length > this.size) throw new BadSnappy("a copy reaches outside");
     const from = to - back;
-    if (length > CALL_BYTES && back >= length) out.copyWithin(to, from, from + length);
-    // Source and target may overlap: then the run repeats itself, which copying forwards does.
+    // Source and target may overlap: then the run repeats itself, which copying forwards does. Four bytes at a
+    // time may write a little too far, into what the next element overwrites or into the slack.
+    if (back >= 4) for (let i = 0; i < length; i += 4) view.setInt32(to + i, view.getInt32(from + i, true), true);
     else for (let i = 0; i < length; i++) out[to + i] = out[from + i] as number;
     return to + length;
+  }
+
+  #distance(tag: number, kind: number): number {
+    const packed = this.#packed;
+    const at = this.#at;
+    if (kind === 1) {
+      this.#at = at + 1;
+      return ((tag >> 5) << 8) | (packed[at] as number);
+    }
+    if (kind === 3) return this.#number(4);
+    this.#at = at + 2;
+    return (packed[at] as number) | ((packed[at + 1] as number) << 8);
   }
 
   #number(bytes: number): number {
@@ -85,7 +102,7 @@ export class Unsnappy {
   }
 }
 
-function memory(size: number): Uint8Array {
+function memory(size: number): Uint8Array<ArrayBuffer> {
   if (size <= kept.length) return kept;
   const fresh = new Uint8Array(size);
   if (size <= KEPT_BYTES) kept = fresh;

@@ -78,8 +78,9 @@ export class Wal {
     return { segment: last?.number ?? 0, offset: last?.bytes ?? 0 };
   }
 
-  get dirty(): boolean {
-    return this.#dirty;
+  /** A sync failed: nothing is taken any more until the log is opened again. */
+  get broken(): boolean {
+    return this.#broken !== undefined;
   }
 
   /** Throws StorageError when the disk refuses; then nothing of the batch is in the log. */
