@@ -28,6 +28,8 @@ import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
 import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
+import { webhookRoutes } from "#machines/webhook-routes.ts";
+import { Webhooks } from "#machines/webhooks.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
@@ -40,6 +42,7 @@ import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -81,7 +84,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     const tokens = new TokenService({ store: authStore, box, clock });
     const orgs = new OrgService({ store: authStore, clock });
     const secrets = new SecretService({ store: appStore, box, clock });
-    const { hosts, room, apps } = await openMachines(database, settings, { clock, log, secrets, appStore });
+    const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box });
+    const { apps } = machines;
     const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
     const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
@@ -96,9 +100,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
         () => rows,
       ),
       ...authRoutes({ orgs, tokens, store: authStore, clock }),
-      ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
       ...appRoutes({ apps, secrets, orgs }),
-      ...machineRoutes(room.routeParts(apps)),
+      ...machines.rows,
       ...metricsRoutes(),
     ];
     const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
@@ -108,7 +111,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     const token_file = dir.file("token");
     await ensureToken(tokens, token_file, clock);
 
-    await room.start();
+    await machines.start();
     const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
     facts.base_url ||= `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
     void sweep(idempotency, clock, log, stopping.signal);
@@ -125,7 +128,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
       async close() {
         stopping.abort();
         await server.close();
-        await room.close();
+        await machines.close();
         await database.close();
         log.info({}, "stopped");
         log.close();
@@ -142,16 +145,25 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
 interface MachineNeeds {
   clock: Clock;
   log: Log;
+  box: Box;
   secrets: SecretService;
   appStore: AppStore;
 }
 
-/** Apps, hosts and machines: what runs, and where. Nothing happens before the room is started. */
+interface MachinesPart {
+  apps: AppService;
+  rows: Row[];
+  /** Nothing runs before. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Apps, hosts, machines and where their events are sent: what runs, and where. */
 async function openMachines(
   database: Database,
   settings: Settings,
-  { clock, log, secrets, appStore }: MachineNeeds,
-): Promise<{ hosts: HostService; room: MachineRoom; apps: AppService }> {
+  { clock, log, box, secrets, appStore }: MachineNeeds,
+): Promise<MachinesPart> {
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const room = new MachineRoom({
@@ -169,7 +181,24 @@ async function openMachines(
     occupancy: async (app_id) => ({ machines: await room.machines.count(app_id), volumes: 0 }),
     clear: (app_id) => room.clear(app_id),
   });
-  return { hosts, room, apps };
+  const { events, bus } = room;
+  const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
+  return {
+    apps,
+    rows: [
+      ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
+      ...machineRoutes(room.routeParts(apps)),
+      ...webhookRoutes({ apps }, webhooks),
+    ],
+    async start() {
+      await room.start();
+      await webhooks.start();
+    },
+    async close() {
+      webhooks.close();
+      await room.close();
+    },
+  };
 }
 
 function databaseWords({ database_url, data_dir }: Settings): string {
