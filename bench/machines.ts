@@ -9,6 +9,9 @@ import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSettings } from "#core/settings.ts";
+import { aMachine } from "#machines/fixtures.ts";
+import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { openSqlite } from "#stores/sqlite/database.ts";
 import { startPlatform } from "../src/platform.ts";
 
 export interface Figure {
@@ -66,69 +69,103 @@ const quantile = (sorted: readonly number[], q: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? 0;
 const round = (n: number): number => Math.round(n * 100) / 100;
 
+type Put = (name: string, value: number, unit: string) => void;
+
 export async function run(options: { large?: boolean } = {}): Promise<Figure[]> {
   const figures: Figure[] = [];
-  const put = (name: string, value: number, unit: string): void =>
-    void figures.push({ name, value: round(value), unit });
-  const data_dir = mkdtempSync(join(tmpdir(), "hangar-bench-"));
-  const platform = await startPlatform(
-    readSettings([], { HANGAR_LISTEN: "127.0.0.1:0", HANGAR_LOG_LEVEL: "error", HANGAR_DATA_DIR: data_dir }),
-  );
-  try {
-    const ask = asker(platform.base_url, readFileSync(platform.token_file, "utf8").trim());
-    await ask("POST", "/v1/apps", { app_name: "bench" });
-    const path = "/v1/apps/bench/machines";
-    const ids: string[] = [];
-    const create = async (i: number, skip_launch: boolean): Promise<void> => {
-      const metadata = { n: String(i), group: i < 10 ? "few" : "many", hundred: String(i % 100) };
-      const { text } = await ask("POST", path, {
-        skip_launch,
-        config: { image: "registry.example/web:1", metadata, env: { A: "1" } },
-      });
-      ids.push((JSON.parse(text) as { id: string }).id);
-    };
-
-    const cpu = process.cpuUsage();
-    const made = await load(2010, CLIENTS, (i) => create(i, false));
-    put(`create, ${CLIENTS} clients, booting`, 2010 / (made.all / 1000), "/s");
-    put("create p99", quantile(made.each, 0.99), "ms");
-    await ask("GET", `${path}/${ids.at(-1)}/wait?state=settled`);
-    const spent = process.cpuUsage(cpu);
-    put("create to started, CPU of platform and clients", (spent.user + spent.system) / 1000 / 2010, "ms each");
-    const updated = await load(2000, CLIENTS, (i) =>
-      ask("POST", `${path}/${ids[i + 10]}`, { config: { image: "registry.example/web:2" }, skip_launch: true }),
-    );
-    put(`update, ${CLIENTS} clients`, 2000 / (updated.all / 1000), "/s");
-
-    await waiters(ask, path, put);
-    const before = process.memoryUsage().rss;
-    const had = ids.length;
-    for (const total of options.large ? [1000, 10_000, 100_000] : [1000, 10_000]) {
-      if (ids.length < total) await load(total - ids.length, CLIENTS, (i) => create(1_000_000 + ids.length + i, true));
-      await reads(ask, path, ids, total, put);
-    }
-    if (ids.length > had)
-      put(
-        "memory of the process per resting machine",
-        (process.memoryUsage().rss - before) / (ids.length - had),
-        "bytes",
-      );
-  } finally {
-    await platform.close();
-    rmSync(data_dir, { recursive: true, force: true });
+  const put: Put = (name, value, unit) => void figures.push({ name, value: round(value), unit });
+  await inDir(async (data_dir) => {
+    await withPlatform(data_dir, (ask) => writes(ask, put));
+  });
+  for (const total of options.large ? [1000, 10_000, 100_000] : [1000, 10_000]) {
+    await inDir(async (data_dir) => {
+      await withPlatform(data_dir, async (ask) => void (await ask("POST", "/v1/apps", { app_name: "bench" })));
+      const ids = await fill(data_dir, total);
+      await withPlatform(data_dir, (ask) => reads(ask, ids, put));
+    });
   }
   return figures;
 }
 
-async function reads(
-  ask: Ask,
-  path: string,
-  ids: readonly string[],
-  total: number,
-  put: (name: string, value: number, unit: string) => void,
-): Promise<void> {
-  const label = `at ${Math.max(ids.length, total)} machines`;
-  const got = await load(2000, 8, (i) => ask("GET", `${path}/${ids[(i * 7919) % ids.length]}`));
+async function inDir(work: (data_dir: string) => Promise<void>): Promise<void> {
+  const data_dir = mkdtempSync(join(tmpdir(), "hangar-bench-"));
+  try {
+    await work(data_dir);
+  } finally {
+    rmSync(data_dir, { recursive: true, force: true });
+  }
+}
+
+async function withPlatform(data_dir: string, work: (ask: Ask) => Promise<void>): Promise<void> {
+  const env = { HANGAR_LISTEN: "127.0.0.1:0", HANGAR_LOG_LEVEL: "error", HANGAR_DATA_DIR: data_dir };
+  const platform = await startPlatform(readSettings([], env));
+  try {
+    await work(asker(platform.base_url, readFileSync(platform.token_file, "utf8").trim()));
+  } finally {
+    await platform.close();
+  }
+}
+
+const path = "/v1/apps/bench/machines";
+
+async function writes(ask: Ask, put: Put): Promise<void> {
+  await ask("POST", "/v1/apps", { app_name: "bench" });
+  const ids: string[] = [];
+  const total = 2000;
+  const cpu = process.cpuUsage();
+  const made = await load(total, CLIENTS, async (i) => {
+    const config = { image: "registry.example/web:1", metadata: { n: String(i) }, env: { A: "1" } };
+    const { text } = await ask("POST", path, { config });
+    ids.push((JSON.parse(text) as { id: string }).id);
+  });
+  put(`create, ${CLIENTS} clients, booting, every write on disk`, total / (made.all / 1000), "/s");
+  put("create p50", quantile(made.each, 0.5), "ms");
+  await ask("GET", `${path}/${ids.at(-1)}/wait?state=settled`);
+  const spent = process.cpuUsage(cpu);
+  put("create until started, CPU of platform and clients", (spent.user + spent.system) / 1000 / total, "ms each");
+  const body = { config: { image: "registry.example/web:2" } };
+  const updated = await load(total, CLIENTS, (i) => ask("POST", `${path}/${ids[i]}`, body));
+  put(`update, ${CLIENTS} clients, restarting`, total / (updated.all / 1000), "/s");
+  await waiters(ask, put);
+}
+
+/** Writes machines straight into the store: what is measured is reading. */
+async function fill(data_dir: string, total: number): Promise<string[]> {
+  const database = await openSqlite(join(data_dir, "hangar.db"), { synchronous: "OFF" });
+  const store = sqlMachineStore(database);
+  const [app] = await database.read<{ id: string; org_id: string }>("SELECT id, org_id FROM apps");
+  const ids: string[] = [];
+  const insert = async (i: number): Promise<void> => {
+    const id = (i + 1).toString(16).padStart(14, "0");
+    const config = {
+      image: "registry.example/web:1",
+      env: { A: "1" },
+      metadata: { n: String(i), group: i < 10 ? "few" : "many" },
+    };
+    const event = { id: `e${i}`, type: "launch", status: "created", source: "user" as const, timestamp: 1 };
+    const machine = aMachine({
+      id,
+      name: `m-${i}`,
+      config,
+      org_id: app?.org_id ?? "",
+      app_id: app?.id ?? "",
+      app_name: "bench",
+      events: [event],
+    });
+    const nothing = { add_operations: [], put_operations: [], remove_operations: [], new_metadata: false };
+    await store.insert({ machine, events: [event], new_version: true, ...nothing }, total + 1);
+    ids.push(id);
+  };
+  await load(total, 512, insert);
+  await database.close();
+  return ids;
+}
+
+async function reads(ask: Ask, ids: readonly string[], put: Put): Promise<void> {
+  const label = `at ${ids.length} machines`;
+  const before = process.memoryUsage();
+  await ask("GET", `${path}?metadata.group=few`);
+  const got = await load(2000, 1, (i) => ask("GET", `${path}/${ids[(i * 7919) % ids.length]}`));
   put(`get ${label}, p50`, quantile(got.each, 0.5), "ms");
   put(`get ${label}, p99`, quantile(got.each, 0.99), "ms");
   const few = await load(200, 1, () => ask("GET", `${path}?metadata.group=few`));
@@ -136,13 +173,10 @@ async function reads(
   put(`list 10 by metadata ${label}, p99`, quantile(few.each, 0.99), "ms");
   const all = await load(3, 1, () => ask("GET", `${path}?summary=true`));
   put(`list all, summary, ${label}, p50`, quantile(all.each, 0.5), "ms");
+  put(`resident memory of platform and client ${label}`, before.rss / 2 ** 20, "MiB");
 }
 
-async function waiters(
-  ask: Ask,
-  path: string,
-  put: (name: string, value: number, unit: string) => void,
-): Promise<void> {
+async function waiters(ask: Ask, put: Put): Promise<void> {
   const { text } = await ask("POST", path, { skip_launch: true, config: { image: "x" } });
   const { id } = JSON.parse(text) as { id: string };
   const waiting = Array.from({ length: 1000 }, () => ask("GET", `${path}/${id}/wait?state=started&timeout=60`));
@@ -153,17 +187,6 @@ async function waiters(
   const answers = await Promise.all(waiting);
   put("1,000 waiters woken over HTTP", performance.now() - began, "ms");
   if (answers.some((answer) => answer.status !== 200)) throw new Error("a waiter was not woken");
-}
-
-/** Requests per second of CPU that the answering process spends. */
-export async function perCpuSecond(
-  cpuSeconds: () => number,
-  ask: () => Promise<unknown>,
-  count: number,
-): Promise<number> {
-  const before = cpuSeconds();
-  await load(count, 4, ask);
-  return count / Math.max(0.001, cpuSeconds() - before);
 }
 
 if (import.meta.main) {

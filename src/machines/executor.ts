@@ -161,7 +161,11 @@ export class Executor {
       const [operation] = work.operations;
       if (!operation) {
         if (isPersistent(work.machine.state)) return;
-        read = await this.#write(lane, work, (draft) => draft.operations.length === 0 && broke(draft, "no operation is left"));
+        read = await this.#write(
+          lane,
+          work,
+          (draft) => draft.operations.length === 0 && broke(draft, "no operation is left"),
+        );
         continue;
       }
       if (this.#mustWait(operation)) return;
@@ -260,7 +264,8 @@ export class Executor {
   async #settleExit(lane: Lane, notice: ExitNotice): Promise<void> {
     const { store } = this.#parts;
     const work = await store.findWork(notice.id);
-    if (work?.machine.boot === notice.boot) await this.#write(lane, work, (draft) => this.#ended(draft, notice.boot, notice));
+    if (work?.machine.boot === notice.boot)
+      await this.#write(lane, work, (draft) => this.#ended(draft, notice.boot, notice));
   }
 
   /** A boot ended by itself: written down, and the restart policy decides how it goes on. */
