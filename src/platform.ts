@@ -28,6 +28,8 @@ import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
 import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
+import { webhookRoutes } from "#machines/webhook-routes.ts";
+import { Webhooks } from "#machines/webhooks.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
@@ -41,6 +43,7 @@ import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -88,7 +91,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const { hosts, room, apps } = await openMachines(database, settings, { clock, log, secrets, appStore });
+  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box });
+  const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -104,21 +108,20 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
       () => rows,
     ),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
-    ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
     ...appRoutes({ apps, secrets, orgs }),
-    ...machineRoutes(room.routeParts(apps)),
+    ...machines.rows,
     ...metricsRoutes({ engine: metrics, clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
   const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
-  opened.defer(() => room.close());
+  opened.defer(() => machines.close());
   opened.defer(() => server.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = dir.file("token");
   await ensureToken(tokens, token_file, clock);
 
-  await room.start();
+  await machines.start();
   const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
   const address = reachable(host, port);
   facts.base_url ||= address;
@@ -162,16 +165,25 @@ const engine = ({ database_url }: Settings): string => (database_url ? "PostgreS
 interface MachineNeeds {
   clock: Clock;
   log: Log;
+  box: Box;
   secrets: SecretService;
   appStore: AppStore;
 }
 
-/** Apps, hosts and machines: what runs, and where. Nothing happens before the room is started. */
+interface MachinesPart {
+  apps: AppService;
+  rows: Row[];
+  /** Nothing runs before. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Apps, hosts, machines and where their events are sent: what runs, and where. */
 async function openMachines(
   database: Database,
   settings: Settings,
-  { clock, log, secrets, appStore }: MachineNeeds,
-): Promise<{ hosts: HostService; room: MachineRoom; apps: AppService }> {
+  { clock, log, box, secrets, appStore }: MachineNeeds,
+): Promise<MachinesPart> {
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const room = new MachineRoom({
@@ -189,7 +201,24 @@ async function openMachines(
     occupancy: async (app_id) => ({ machines: await room.machines.count(app_id), volumes: 0 }),
     clear: (app_id) => room.clear(app_id),
   });
-  return { hosts, room, apps };
+  const { events, bus } = room;
+  const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
+  return {
+    apps,
+    rows: [
+      ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
+      ...machineRoutes(room.routeParts(apps)),
+      ...webhookRoutes({ apps }, webhooks),
+    ],
+    async start() {
+      await room.start();
+      await webhooks.start();
+    },
+    async close() {
+      webhooks.close();
+      await room.close();
+    },
+  };
 }
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */

@@ -61,6 +61,7 @@ async function furnish(
   const config = { image: "web:1", metadata: { k: "v" } };
   const machine = (await ask("POST /v1/apps/web/machines", { body: { config, lease_ttl: 3600 } })).body;
   await ask(`GET /v1/apps/web/machines/${machine.id}/wait`);
+  const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
   const make = async (org: string, kind: string) => (await ask(`POST /v1/orgs/${org}/tokens`, { body: { kind } })).body;
   const org = await make("acme", "org");
   const revoked = await make("acme", "org");
@@ -72,6 +73,7 @@ async function furnish(
     token_id: revoked.id,
     machine_id: machine.id,
     key: "k",
+    webhook_id: hook.id,
     host_id: "0001",
   };
   let made = 0;

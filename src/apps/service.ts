@@ -36,6 +36,12 @@ export class AppService {
     return (await this.#parts.store.findApp(name)) ?? fail("not_found", `Could not find App ${JSON.stringify(name)}`);
   }
 
+  /** The app, if it is one of the organization's. */
+  async getIn(org_id: string, name: string): Promise<App> {
+    const app = await this.#parts.store.findApp(name);
+    return app?.org_id === org_id ? app : fail("not_found", `Could not find App ${JSON.stringify(name)}`);
+  }
+
   occupancy(app_id: string): Promise<Occupancy> {
     return this.#parts.occupancy(app_id);
   }

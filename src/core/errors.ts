@@ -87,6 +87,12 @@ export const CATALOGUE = {
     meaning:
       "No host that may take the machine has room; the text says what was asked, what is free, and where it fits.",
   },
+  volume_elsewhere: {
+    http: 412,
+    retryable: false,
+    meaning: "The volume is on another host or in another region than the machine can be; the text names both.",
+  },
+  volume_in_use: { http: 412, retryable: false, meaning: "The volume is mounted by another machine." },
   host_unreachable: {
     http: 412,
     retryable: true,

@@ -6,7 +6,7 @@ import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
 import type { Draft } from "./draft.ts";
 import type { Exit, ExitNotice, RuntimeDriver } from "./driver.ts";
-import { type Ledger, type News, topics } from "./ledger.ts";
+import { type Ledger, type News, topics, type Work } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { clear, type Outcome, PHASES, refOf, stopHow } from "./phases.ts";
 import { exitEvent, restartDelay, restartsSoFar } from "./restart.ts";
@@ -151,18 +151,25 @@ export class Executor {
   /** Carries out the machine's operations until none is left that may be done now. */
   async #work(id: string, lane: Lane): Promise<void> {
     const { store, reachable } = this.#parts;
+    let read: Work | undefined;
     while (!this.#closed) {
-      const read = await store.findWork(id);
-      if (!read || !reachable(read.machine.host_id)) return;
-      const { machine } = read;
-      const [operation] = read.operations;
+      // What we wrote ourselves need not be read again, unless somebody else was there too.
+      if (lane.again) read = undefined;
+      lane.again = false;
+      const work: Work | undefined = read ?? (await store.findWork(id));
+      if (!work || !reachable(work.machine.host_id)) return;
+      const [operation] = work.operations;
       if (!operation) {
-        if (isPersistent(machine.state)) return;
-        await this.#write(lane, id, (draft) => draft.operations.length === 0 && broke(draft, "no operation is left"));
+        if (isPersistent(work.machine.state)) return;
+        read = await this.#write(
+          lane,
+          work,
+          (draft) => draft.operations.length === 0 && broke(draft, "no operation is left"),
+        );
         continue;
       }
       if (this.#mustWait(operation)) return;
-      await this.#slot(() => this.#step(machine, operation, lane));
+      read = await this.#slot(() => this.#step(work, operation, lane));
     }
   }
 
@@ -188,21 +195,17 @@ export class Executor {
     );
   }
 
-  async #step(machine: Machine, operation: Operation, lane: Lane): Promise<void> {
-    if (this.#closed) return;
-    if (!operation.begun) {
-      await this.#write(lane, machine.id, (draft) => begin(draft, operation));
-      return;
-    }
-    const phase = PHASES[machine.state];
-    if (!phase) {
-      // Its state says it is done; only the operation was left.
-      await this.#write(lane, machine.id, (draft) => finish(draft, operation));
-      return;
-    }
+  /** One step of one operation; answers what is there afterwards, or undefined when that must be read. */
+  async #step(work: Work, operation: Operation, lane: Lane): Promise<Work | undefined> {
+    // Something happened while we waited for our turn.
+    if (this.#closed || lane.again) return undefined;
+    const { machine } = work;
+    if (!operation.begun) return await this.#write(lane, work, (draft) => begin(draft, operation));
+    // Where there is no phase its state says it is done; only the operation was left.
+    if (!PHASES[machine.state]) return await this.#write(lane, work, (draft) => finish(draft, operation));
     const outcome = await this.#perform(machine, operation, lane);
-    if (outcome === undefined) return;
-    await this.#write(lane, machine.id, (draft) => {
+    if (outcome === undefined) return undefined;
+    return await this.#write(lane, work, (draft) => {
       const current = draft.operations[0];
       // Overtaken meanwhile: what was done is undone by what overtook it.
       if (current?.id !== operation.id || draft.machine.state !== machine.state) return false;
@@ -260,9 +263,9 @@ export class Executor {
 
   async #settleExit(lane: Lane, notice: ExitNotice): Promise<void> {
     const { store } = this.#parts;
-    const machine = await store.find(notice.id);
-    if (!machine || machine.boot !== notice.boot) return;
-    await this.#write(lane, notice.id, (draft) => this.#ended(draft, notice.boot, notice));
+    const work = await store.findWork(notice.id);
+    if (work?.machine.boot === notice.boot)
+      await this.#write(lane, work, (draft) => this.#ended(draft, notice.boot, notice));
   }
 
   /** A boot ended by itself: written down, and the restart policy decides how it goes on. */
@@ -291,15 +294,20 @@ export class Executor {
     return true;
   }
 
-  async #write(lane: Lane, id: string, decide: (draft: Draft) => boolean): Promise<void> {
+  async #write(lane: Lane, work: Work, decide: (draft: Draft) => boolean): Promise<Work | undefined> {
     try {
-      const machine = await this.#parts.ledger.change(id, (draft) => {
-        lane.own_revision = draft.machine.revision + 1;
-        return decide(draft);
-      });
-      this.#remember(machine);
+      const written = await this.#parts.ledger.work(
+        work.machine.id,
+        (draft) => {
+          lane.own_revision = draft.machine.revision + 1;
+          return decide(draft);
+        },
+        work,
+      );
+      this.#remember(written.machine);
+      return written;
     } catch (thrown) {
-      if (thrown instanceof ApiError && thrown.code === "not_found") return;
+      if (thrown instanceof ApiError && thrown.code === "not_found") return undefined;
       throw thrown;
     }
   }
@@ -339,7 +347,7 @@ export class Executor {
     else await driver.stop({ id, boot, handle: null }, { signal: "SIGKILL", timeout_ms: 0 }, signal);
   }
 
-  async #slot(work: () => Promise<void>): Promise<void> {
+  async #slot<T>(work: () => Promise<T>): Promise<T> {
     if (this.#busy >= MACHINE_LIMITS.operations_parallel) {
       await new Promise<void>((resolve) => {
         this.#waiting.push(resolve);
@@ -348,7 +356,7 @@ export class Executor {
       this.#busy++;
     }
     try {
-      await work();
+      return await work();
     } finally {
       // The place is handed on, so that nobody slips in between.
       const first = this.#waiting.shift();

@@ -5,7 +5,7 @@ import type { Ids } from "#core/ids.ts";
 import { Draft } from "./draft.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import type { Committed, Inserted, MachineStore } from "./store.ts";
-import type { Machine, MachineEvent } from "./types.ts";
+import type { Machine, MachineEvent, Operation } from "./types.ts";
 
 /** What a change of a machine looks like to those who wait for it. */
 export interface News {
@@ -19,6 +19,12 @@ export const topics = {
   org: (id: string): string => `org:${id}`,
   host: (id: string): string => `host:${id}`,
 } as const;
+
+/** A machine and what is to be done to it, as of one moment. */
+export interface Work {
+  machine: Machine;
+  operations: Operation[];
+}
 
 interface LedgerParts {
   store: MachineStore;
@@ -43,15 +49,26 @@ export class Ledger {
    * to leave everything as it is; it is called again, with what is there by then, when someone else was faster.
    */
   async change(id: string, decide: (draft: Draft) => boolean, ids: Ids = this.#parts.ids): Promise<Machine> {
+    return (await this.work(id, decide, undefined, ids)).machine;
+  }
+
+  /** The same for someone who has just read the machine, and goes on with it: `known` saves the first reading. */
+  async work(
+    id: string,
+    decide: (draft: Draft) => boolean,
+    known: Work | undefined,
+    ids: Ids = this.#parts.ids,
+  ): Promise<Work> {
     const { store, clock } = this.#parts;
+    let read = known;
     for (let race = 0; race < MACHINE_LIMITS.write_races; race++) {
-      const read = (await store.findWork(id)) ?? fail("not_found", `machine not found: ${id}`);
-      const { machine } = read;
+      read ??= (await store.findWork(id)) ?? fail("not_found", `machine not found: ${id}`);
       const draft = new Draft(read, { now: clock.now(), ids });
-      if (!decide(draft)) return machine;
+      if (!decide(draft)) return read;
       const committed = await this.commit(draft);
-      if (committed === "done") return draft.machine;
-      if (committed === "capacity") outOfRoom(machine);
+      if (committed === "done") return { machine: draft.machine, operations: draft.operations };
+      if (committed === "capacity") outOfRoom(read.machine);
+      read = undefined;
     }
     fail("conflict", `machine ${id} is being changed by too many at once; try again`, { retry_after_s: 1 });
   }

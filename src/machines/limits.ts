@@ -67,6 +67,16 @@ export const MACHINE_LIMITS = {
   exec_max_s: 600,
   exec_output_bytes: 1024 * 1024,
 
+  /** Webhooks of one organization. One more: 422 `limit_reached`. */
+  webhooks_per_org: 20,
+  /** Events in one request to a webhook; the others wait for the next. */
+  webhook_batch: 100,
+  /** An address that does not answer in this time is tried again later: first after the delay, then twice as late … */
+  webhook_timeout_ms: 10 * SECOND,
+  webhook_delay_ms: SECOND,
+  /** … but never later than this. */
+  webhook_delay_max_ms: 10 * MINUTE,
+
   /** A destroyed machine can be read for this long. */
   destroyed_kept_ms: 7 * DAY,
   purge_ms: 10 * MINUTE,

@@ -184,3 +184,32 @@ suite("machines that look after themselves", () => {
     for (const one of [rig, other.rig]) await one.close();
   });
 });
+
+suite("machines with a volume", () => {
+  test("go where it is; one that is elsewhere, taken, or another app's is refused with both places", async () => {
+    const host = (id: string, region: string) => ({ id, region, zone: id, cpus: 1, memory_mb: 512 });
+    const place = { app_id: "a1", region: "fra", host_id: "000b", attached_machine_id: null };
+    const rig = await Rig.open({
+      hosts: [host("000a", "ams"), host("000b", "fra")],
+      volumes: {
+        locate: async (id) =>
+          ({ vol_1: place, vol_2: { ...place, attached_machine_id: "m9" }, vol_3: { ...place, app_id: "a2" } })[id],
+      },
+    });
+    const create = (volume: string, region?: string) =>
+      rig.room.machines.create(
+        { org_id: "o1", app_id: "a1", app_name: "web", network: "default" },
+        { config: { image: "x", mounts: [{ volume, path: "/data" }] }, region },
+        rig.asker(),
+      );
+    assert.equal((await create("vol_1")).host_id, "000b");
+    await assert.rejects(create("vol_1", "ams"), {
+      code: "volume_elsewhere",
+      message: /000b in region fra, not in ams/,
+    });
+    await assert.rejects(create("vol_1"), { code: "insufficient_capacity", message: /in host 000b/ });
+    await assert.rejects(create("vol_2"), { code: "volume_in_use", message: /m9/ });
+    await assert.rejects(create("vol_3"), /not a volume of this app/);
+    await rig.close();
+  });
+});

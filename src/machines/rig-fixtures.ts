@@ -21,7 +21,7 @@ import { sqlMachineStore } from "#stores/sql/machines.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import type { RuntimeDriver } from "./driver.ts";
 import { MachineRoom } from "./room.ts";
-import type { Asker, Owner } from "./service.ts";
+import type { Asker, Owner, VolumeFinder } from "./service.ts";
 import type { MachineStore } from "./store.ts";
 import type { Machine, MachineConfig } from "./types.ts";
 
@@ -37,6 +37,7 @@ export interface RigOptions {
   /** What a variant that is known to be wrong does differently. */
   wrapStore?: (store: MachineStore) => MachineStore;
   clock?: VirtualClock;
+  volumes?: VolumeFinder;
 }
 
 /** The process ended here: this call never comes back. */
@@ -96,7 +97,8 @@ export class Rig {
     const driver = mortal(sim, calls, dead, outside);
     const hosts = this.hosts;
     const parts = { store: this.store, hosts, driver, clock: this.clock, log: silentLog, secrets: async () => ({}) };
-    this.room = new MachineRoom({ ...parts, ids: this.ids });
+    const { volumes } = this.#options;
+    this.room = new MachineRoom({ ...parts, ids: this.ids, ...(volumes ? { volumes } : {}) });
     await this.room.start();
   }
 

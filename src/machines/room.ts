@@ -16,7 +16,7 @@ import { Ledger, type News } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { Metadata } from "./metadata.ts";
 import type { RouteParts } from "./routing.ts";
-import { MachineService } from "./service.ts";
+import { MachineService, type VolumeFinder } from "./service.ts";
 import type { MachineStore } from "./store.ts";
 import { Upkeep } from "./upkeep.ts";
 import { Waits } from "./wait.ts";
@@ -28,6 +28,8 @@ export interface RoomParts {
   clock: Clock;
   log: Log;
   secrets(app_id: string): Promise<Record<string, string>>;
+  /** Without it mounts are kept as they come and place nothing. */
+  volumes?: VolumeFinder;
   ids?: Ids;
 }
 
@@ -57,7 +59,15 @@ export class MachineRoom {
     this.bus = bus;
     this.ledger = ledger;
     this.leases = new Leases({ store, ledger, bus, clock });
-    this.machines = new MachineService({ store, ledger, leases: this.leases, hosts, driver, clock });
+    this.machines = new MachineService({
+      store,
+      ledger,
+      leases: this.leases,
+      hosts,
+      driver,
+      clock,
+      ...(parts.volumes ? { volumes: parts.volumes } : {}),
+    });
     this.waits = new Waits({ store, bus, clock });
     this.metadata = new Metadata({ ledger, leases: this.leases });
     this.events = new Events({ store, bus });

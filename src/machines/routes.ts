@@ -14,6 +14,7 @@ export function machineRoutes(parts: RouteParts): Row[] {
   return [
     ...listRoutes(parts),
     ...ownRoutes(parts),
+    ...otherRoutes(parts),
     ...actionRoutes(parts),
     ...leaseRoutes(parts),
     ...metadataRoutes(parts),
@@ -78,7 +79,7 @@ function listRoutes({ machines, answers, store }: RouteParts): Row[] {
 }
 
 function ownRoutes(parts: RouteParts): Row[] {
-  const { apps, machines, answers, store } = parts;
+  const { apps, machines, answers } = parts;
   const changed = (machine: Machine) => answers.machine(machine, { warnings: configWarnings(machine.config) });
   return [
     route("POST /v1/apps/:app_name/machines", {
@@ -89,7 +90,15 @@ function ownRoutes(parts: RouteParts): Row[] {
       body_limit: MACHINE_LIMITS.config_bytes,
       check,
       answer: { status: 200, schema: schema.MachineAnswer },
-      errors: ["name_taken", "invalid_name", "limit_reached", "insufficient_capacity", "conflict"],
+      errors: [
+        "name_taken",
+        "invalid_name",
+        "limit_reached",
+        "insufficient_capacity",
+        "volume_elsewhere",
+        "volume_in_use",
+        "conflict",
+      ],
       async handle({ body, params, ...call }) {
         const { id: app_id, name: app_name, org_id, network } = await apps.get(params.app_name);
         const wish = { ...body, name: body.name || undefined, region: body.region || undefined };
@@ -130,6 +139,12 @@ function ownRoutes(parts: RouteParts): Row[] {
         return changed(await machines.patch(await machineOf(parts, call), { ...rest, patch: config }, askerOf(call)));
       },
     }),
+  ];
+}
+
+function otherRoutes(parts: RouteParts): Row[] {
+  const { machines, store } = parts;
+  return [
     route("DELETE /v1/apps/:app_name/machines/:machine_id", {
       summary: "Destroy a machine for good",
       part: "machines",

@@ -1,5 +1,5 @@
 import type { Clock } from "#core/clock.ts";
-import { fail, type Problem } from "#core/errors.ts";
+import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { checkSlug } from "#core/names.ts";
 import type { HostService } from "#hosts/service.ts";
@@ -12,6 +12,7 @@ import type { Leases } from "./lease.ts";
 import type { Ledger } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { machineName, privateAddress } from "./names.ts";
+import { keepVolume, mountProblems, refuse, refuseInsert, refuseMoving, refuseStale, volumeProblems } from "./rules.ts";
 import { firstRun } from "./schedule.ts";
 import type { ListFilter, MachineStore } from "./store.ts";
 import type { ImageRef, Machine, MachineConfig, OperationPayload, Source } from "./types.ts";
@@ -23,6 +24,19 @@ interface MachineParts {
   hosts: HostService;
   driver: RuntimeDriver;
   clock: Clock;
+  volumes?: VolumeFinder;
+}
+
+/** Where volumes are; the room that keeps them answers it. */
+export interface VolumeFinder {
+  locate(volume_id: string): Promise<VolumePlace | undefined>;
+}
+
+export interface VolumePlace {
+  app_id: string;
+  region: string;
+  host_id: string;
+  attached_machine_id: string | null;
 }
 
 /** Whose machine it is to be. */
@@ -84,9 +98,10 @@ export class MachineService {
     const name = wish.name ?? machineName(ids);
     checkSlug(name, "body.name");
     refuse(mountProblems(wish.config));
+    const pinned = await this.#volumePlace(owner, wish);
     // Placed anew when the host that had room is full by the time it is written.
     for (let race = 0; race < MACHINE_LIMITS.write_races; race++) {
-      const machine = await this.#blank(owner, { ...wish, name }, id, ids);
+      const machine = await this.#blank(owner, { ...wish, ...pinned, name }, id, ids);
       const { result, machine: made } = await ledger.insert(
         machine,
         (draft) => {
@@ -237,11 +252,47 @@ export class MachineService {
     );
   }
 
-  async #blank(owner: Owner, wish: CreateWish & { name: string }, id: string, ids: Ids): Promise<Machine> {
+  /** A machine goes where its volume is. Fails when it cannot: the volume is elsewhere, or taken. */
+  async #volumePlace(owner: Owner, { config, region }: CreateWish): Promise<{ region?: string; host_id?: string }> {
+    const volume = config.mounts?.[0]?.volume;
+    const { volumes } = this.#parts;
+    if (!volume || !volumes) return {};
+    const place = await volumes.locate(volume);
+    if (!place || place.app_id !== owner.app_id) {
+      refuse([
+        { path: "body.config.mounts.0.volume", problem: `${JSON.stringify(volume)} is not a volume of this app` },
+      ]);
+    }
+    if (place?.attached_machine_id) {
+      fail("volume_in_use", `volume ${volume} is mounted by machine ${place.attached_machine_id}`, {
+        facts: { attached_machine_id: place.attached_machine_id },
+        hint: "destroy that machine, or fork the volume",
+      });
+    }
+    if (place && region !== undefined && region !== place.region) {
+      fail(
+        "volume_elsewhere",
+        `volume ${volume} is on host ${place.host_id} in region ${place.region}, not in ${region}`,
+        {
+          facts: { volume_host: place.host_id, volume_region: place.region, requested: { region } },
+          hint: `ask for region ${place.region}`,
+        },
+      );
+    }
+    return place ? { region: place.region, host_id: place.host_id } : {};
+  }
+
+  async #blank(
+    owner: Owner,
+    wish: CreateWish & { name: string; host_id?: string },
+    id: string,
+    ids: Ids,
+  ): Promise<Machine> {
     const { hosts, clock } = this.#parts;
     const config = complete(wish.config);
     const { cpus, memory_mb } = sizeOf(config);
-    const host = await hosts.place({ region: wish.region, cpus, memory_mb });
+    const { region, host_id } = wish;
+    const host = await hosts.place({ region, cpus, memory_mb, ...(host_id ? { host_id } : {}) });
     const created_at = clock.now();
     const { org_id, app_id, app_name, network } = owner;
     return {
@@ -283,63 +334,4 @@ export class MachineService {
     const parsed = parseImage(image);
     return { ...parsed, digest: parsed.digest ?? this.#parts.driver.digest(image) ?? "" };
   }
-}
-
-function refuseInsert(result: "name_taken" | "no_app" | "limit", name: string, app_name: string): never {
-  switch (result) {
-    case "name_taken":
-      return fail("name_taken", `Validation failed: Name has already been taken: ${name} is a machine of this app`);
-    case "no_app":
-      return fail("not_found", `Could not find App ${JSON.stringify(app_name)}`);
-    case "limit":
-      return fail(
-        "limit_reached",
-        `an organization has at most ${MACHINE_LIMITS.machines_per_org} machines (limit machines_per_org)`,
-      );
-  }
-}
-
-function refuse(problems: Problem[]): void {
-  const [first] = problems;
-  if (first) fail("invalid_request", `${first.path} ${first.problem}`, { details: problems });
-}
-
-function mountProblems({ mounts }: MachineConfig): Problem[] {
-  return (mounts ?? []).flatMap((mount, index) =>
-    mount.volume ? [] : [{ path: `body.config.mounts.${index}.volume`, problem: "is required" }],
-  );
-}
-
-/** A mount that names no volume keeps the one that is there: many clients send only its path again. */
-function keepVolume(config: MachineConfig, before: MachineConfig): MachineConfig {
-  const [mount] = config.mounts ?? [];
-  const [old] = before.mounts ?? [];
-  if (!mount || mount.volume || !old?.volume) return config;
-  return { ...config, mounts: [{ ...mount, volume: old.volume }] };
-}
-
-function volumeProblems(before: MachineConfig, after: MachineConfig): Problem[] {
-  const old = before.mounts?.[0]?.volume;
-  const now = after.mounts?.[0]?.volume;
-  if (old === now) return [];
-  const words = old === undefined ? "cannot be added" : "cannot be changed";
-  return [{ path: "body.config.mounts", problem: `${words} by an update; destroy the machine and create it again` }];
-}
-
-function refuseMoving(machine: Machine, wish: Omit<UpdateWish, "config">): void {
-  refuse(
-    (["name", "region"] as const).flatMap((field) =>
-      wish[field] === undefined || wish[field] === "" || wish[field] === machine[field]
-        ? []
-        : [{ path: `body.${field}`, problem: `cannot be changed; it is ${machine[field]}` }],
-    ),
-  );
-}
-
-function refuseStale(machine: Machine, version: string | undefined): void {
-  if (!version || version === machine.instance_id) return;
-  fail("version_conflict", `machine ${machine.id} is at version ${machine.instance_id}, not ${version}`, {
-    facts: { current_version: machine.instance_id },
-    hint: "read the machine again, and send its instance_id as current_version",
-  });
 }

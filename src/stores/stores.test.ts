@@ -10,6 +10,7 @@ import { authStoreSuite } from "#auth/store.suite.ts";
 import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
+import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
 import type { Database } from "./database.ts";
@@ -20,6 +21,7 @@ import { sqlAuthStore } from "./sql/auth.ts";
 import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
+import { sqlWebhookStore } from "./sql/webhooks.ts";
 import { openSqlite } from "./sqlite/database.ts";
 import { inlineSqlite } from "./sqlite/inline.ts";
 
@@ -84,6 +86,16 @@ for (const { name, open, skip } of DATABASES) {
     async () => {
       const database = await openMigrated();
       return { store: sqlHostStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  webhookStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
+      return { store: sqlWebhookStore(database), close: () => database.close() };
     },
     skip,
   );

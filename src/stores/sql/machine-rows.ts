@@ -49,14 +49,6 @@ export const updateArgs = (machine: Machine): Value[] => [
   machine.revision - 1,
 ];
 
-/** Only what belongs to a machine, whatever else the statement returned. */
-function plain(row: MachineRow): MachineRow {
-  const own: Record<string, unknown> = {};
-  for (const column of COLUMNS) own[column] = row[column];
-  own["config"] = row.config;
-  return own as unknown as MachineRow;
-}
-
 export type MachineRow = Omit<
   Machine,
   "image_ref" | "handle" | "cordoned" | "snapshot" | "reserved" | "lease" | "checks" | "events" | "config"
@@ -72,14 +64,36 @@ export type MachineRow = Omit<
   config: string;
 };
 
+/** Written out field by field: lists make thousands of these, and a spread of thirty fields costs more than the query. */
 export function toMachine(row: MachineRow): Machine {
   return {
-    ...plain(row),
+    id: row.id,
+    org_id: row.org_id,
+    app_id: row.app_id,
+    app_name: row.app_name,
+    name: row.name,
+    region: row.region,
+    host_id: row.host_id,
+    private_ip: row.private_ip,
+    created_at: row.created_at,
+    revision: row.revision,
+    updated_at: row.updated_at,
+    state: row.state,
+    instance_id: row.instance_id,
     image_ref: JSON.parse(row.image_ref) as Machine["image_ref"],
-    cordoned: Boolean(row.cordoned),
-    snapshot: Boolean(row.snapshot),
-    reserved: Boolean(row.reserved),
+    cordoned: row.cordoned === 1,
+    secrets_version: row.secrets_version,
+    pending: row.pending,
+    deadline_at: row.deadline_at,
+    next_run_at: row.next_run_at,
+    boot: row.boot,
     handle: row.handle === null ? null : (JSON.parse(row.handle) as Machine["handle"]),
+    snapshot: row.snapshot === 1,
+    started_at: row.started_at,
+    restarts: row.restarts,
+    cpus: row.cpus,
+    memory_mb: row.memory_mb,
+    reserved: row.reserved === 1,
     lease: row.lease === null ? null : (JSON.parse(row.lease) as Lease),
     checks: row.checks === "{}" ? {} : (JSON.parse(row.checks) as Machine["checks"]),
     events: JSON.parse(row.events) as MachineEvent[],

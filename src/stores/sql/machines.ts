@@ -193,12 +193,14 @@ function contentSteps(change: Change): Step[] {
   ];
 }
 
-function versionSteps({ id, instance_id, updated_at, config }: Machine): Step[] {
+function versionSteps({ id, instance_id, updated_at, revision, config }: Machine): Step[] {
+  const insert: Step = {
+    sql: "INSERT INTO machine_versions (machine_id, instance_id, created_at, config) VALUES (?, ?, ?, ?)",
+    args: [id, instance_id, updated_at, JSON.stringify(config)],
+  };
+  if (revision === 1) return [insert];
   return [
-    {
-      sql: "INSERT INTO machine_versions (machine_id, instance_id, created_at, config) VALUES (?, ?, ?, ?)",
-      args: [id, instance_id, updated_at, JSON.stringify(config)],
-    },
+    insert,
     {
       sql: `DELETE FROM machine_versions WHERE machine_id = ? AND instance_id <> ? AND instance_id IN (
               SELECT instance_id FROM machine_versions WHERE machine_id = ?

@@ -1,0 +1,247 @@
+/**
+ * Inspect and list of 200, next to Docker Engine's and Podman's API on the same box, in requests per second of
+ * CPU that the answering program spends. Nothing runs in any of them: containers are created, machines rest.
+ */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const COUNT = 200;
+const INSPECTS = 2000;
+const LISTS = 100;
+/** One connection each, kept open: what is measured is the answer, not the greeting. */
+const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+const root = join(import.meta.dirname, "..");
+
+export interface PeerFigure {
+  name: string;
+  inspect_per_cpu_s: number;
+  list_per_cpu_s: number;
+}
+
+type Get = (path: string) => Promise<string>;
+
+const over =
+  (options: {
+    socketPath?: string;
+    port?: number;
+    token?: string;
+  }): ((method: string, path: string, body?: unknown) => Promise<string>) =>
+  (method, path, body) =>
+    new Promise((resolve, reject) => {
+      const payload = body === undefined ? undefined : JSON.stringify(body);
+      const headers = {
+        host: "localhost",
+        ...(options.token ? { authorization: `Bearer ${options.token}` } : {}),
+        ...(payload ? { "content-type": "application/json", "content-length": Buffer.byteLength(payload) } : {}),
+      };
+      const target = options.socketPath
+        ? { socketPath: options.socketPath }
+        : { host: "127.0.0.1", port: options.port };
+      const sent = request({ ...target, agent, method, path, headers }, (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (chunk: string) => {
+          text += chunk;
+        });
+        response.on("end", () => ((response.statusCode ?? 500) < 400 ? resolve(text) : reject(new Error(text))));
+      });
+      sent.on("error", reject);
+      sent.end(payload);
+    });
+
+/** Seconds of CPU a process and its children that ended have used. */
+function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return [11, 12, 13, 14].reduce((sum, i) => sum + Number(fields[i] ?? 0), 0) / 100;
+}
+
+async function measure(
+  name: string,
+  pid: number,
+  get: Get,
+  inspect: (i: number) => string,
+  list: string,
+): Promise<PeerFigure> {
+  const rate = async (count: number, path: (i: number) => string): Promise<number> => {
+    for (let i = 0; i < Math.min(50, count); i++) await get(path(i));
+    const before = cpuSeconds(pid);
+    for (let i = 0; i < count; i++) await get(path(i));
+    return Math.round(count / Math.max(0.01, cpuSeconds(pid) - before));
+  };
+  const inspect_per_cpu_s = await rate(INSPECTS, inspect);
+  return { name, inspect_per_cpu_s, list_per_cpu_s: await rate(LISTS, () => list) };
+}
+
+async function until(ready: () => Promise<unknown>): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      await ready();
+      return;
+    } catch (thrown) {
+      if (tries > 200) throw thrown;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const gone = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGTERM");
+  await gone;
+}
+
+async function hangar(dir: string): Promise<PeerFigure> {
+  const port = 20_000 + (process.pid % 20_000);
+  const env = { ...process.env, HANGAR_DATA_DIR: dir, HANGAR_LISTEN: `127.0.0.1:${port}`, HANGAR_LOG_LEVEL: "error" };
+  const child = spawn(process.execPath, ["src/main.ts"], { cwd: root, env, stdio: "ignore" });
+  try {
+    await until(() => over({ port })("GET", "/healthz"));
+    const ask = over({ port, token: readFileSync(join(dir, "token"), "utf8").trim() });
+    await ask("POST", "/v1/apps", { app_name: "bench" });
+    const path = "/v1/apps/bench/machines";
+    const ids: string[] = [];
+    for (let i = 0; i < COUNT; i++) {
+      const made = await ask("POST", path, {
+        skip_launch: true,
+        config: { image: "x", env: { A: "1" }, metadata: { n: String(i) } },
+      });
+      ids.push((JSON.parse(made) as { id: string }).id);
+    }
+    return await measure(
+      "Hangar",
+      child.pid ?? 0,
+      (at) => ask("GET", at),
+      (i) => `${path}/${ids[i % COUNT]}`,
+      path,
+    );
+  } finally {
+    await stop(child);
+  }
+}
+
+/** An image of nothing: both engines take a tar with one empty folder. */
+function emptyImage(dir: string): string {
+  mkdirSync(join(dir, "rootfs/tmp"), { recursive: true });
+  const tar = join(dir, "empty.tar");
+  execFileSync("tar", ["-C", join(dir, "rootfs"), "-cf", tar, "tmp"]);
+  return tar;
+}
+
+async function docker(dir: string): Promise<PeerFigure> {
+  const socket = join(dir, "d.sock");
+  const args = [
+    "-H",
+    `unix://${socket}`,
+    "--data-root",
+    join(dir, "root"),
+    "--exec-root",
+    join(dir, "exec"),
+    "-p",
+    join(dir, "d.pid"),
+  ];
+  const plain = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--storage-driver=vfs"];
+  const child = spawn("dockerd", [...args, ...plain], { stdio: "ignore" });
+  try {
+    const ask = over({ socketPath: socket });
+    await until(() => ask("GET", "/_ping"));
+    execFileSync("docker", ["-H", `unix://${socket}`, "import", emptyImage(dir), "empty:1"], { stdio: "ignore" });
+    const ids: string[] = [];
+    for (let i = 0; i < COUNT; i++) {
+      const made = await ask("POST", `/containers/create?name=c${i}`, {
+        Image: "empty:1",
+        Cmd: ["/x"],
+        Env: ["A=1"],
+        Labels: { n: String(i) },
+      });
+      ids.push((JSON.parse(made) as { Id: string }).Id);
+    }
+    const get: Get = (at) => ask("GET", at);
+    return await measure(
+      "Docker Engine",
+      child.pid ?? 0,
+      get,
+      (i) => `/containers/${ids[i % COUNT]}/json`,
+      "/containers/json?all=1",
+    );
+  } finally {
+    await stop(child);
+  }
+}
+
+async function podman(dir: string): Promise<PeerFigure> {
+  const socket = join(dir, "p.sock");
+  const where = [
+    "--root",
+    join(dir, "root"),
+    "--runroot",
+    join(dir, "run"),
+    "--tmpdir",
+    join(dir, "tmp"),
+    "--cgroup-manager",
+    "cgroupfs",
+    "--storage-driver",
+    "vfs",
+  ];
+  execFileSync("podman", [...where, "import", emptyImage(dir), "empty:1"], { stdio: "ignore" });
+  const child = spawn("podman", [...where, "system", "service", "--time=0", `unix://${socket}`], { stdio: "ignore" });
+  try {
+    const ask = over({ socketPath: socket });
+    await until(() => ask("GET", "/_ping"));
+    const ids: string[] = [];
+    for (let i = 0; i < COUNT; i++) {
+      const made = await ask("POST", `/containers/create?name=c${i}`, {
+        Image: "localhost/empty:1",
+        Cmd: ["/x"],
+        Env: ["A=1"],
+        Labels: { n: String(i) },
+      });
+      ids.push((JSON.parse(made) as { Id: string }).Id);
+    }
+    const get: Get = (at) => ask("GET", at);
+    return await measure(
+      "Podman",
+      child.pid ?? 0,
+      get,
+      (i) => `/containers/${ids[i % COUNT]}/json`,
+      "/containers/json?all=1",
+    );
+  } finally {
+    await stop(child);
+  }
+}
+
+const installed = (name: string): boolean => spawnSync(name, ["--version"], { stdio: "ignore" }).status === 0;
+
+export async function peers(): Promise<PeerFigure[]> {
+  const figures: PeerFigure[] = [];
+  const all = [
+    { measure: hangar, needs: undefined },
+    { measure: docker, needs: "dockerd" },
+    { measure: podman, needs: "podman" },
+  ];
+  for (const { measure: one, needs } of all) {
+    if (needs && !installed(needs)) {
+      process.stderr.write(`${needs} is not installed; left out\n`);
+      continue;
+    }
+    const dir = mkdtempSync(join(tmpdir(), "hangar-peer-"));
+    try {
+      figures.push(await one(dir));
+    } catch (thrown) {
+      process.stderr.write(`${needs ?? "hangar"}: ${String(thrown)}\n`);
+    } finally {
+      if (existsSync(dir)) rmSync(dir, { recursive: true, force: true });
+    }
+  }
+  return figures;
+}
+
+if (import.meta.main) {
+  for (const { name, inspect_per_cpu_s, list_per_cpu_s } of await peers()) {
+    process.stdout.write(
+      `${name.padEnd(14)} inspect ${inspect_per_cpu_s}/CPU s, list of ${COUNT} ${list_per_cpu_s}/CPU s\n`,
+    );
+  }
+}

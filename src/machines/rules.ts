@@ -1,0 +1,64 @@
+/** What is refused about a machine that is to be made or changed, in words. */
+import { fail, type Problem } from "#core/errors.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import type { UpdateWish } from "./service.ts";
+import type { Machine, MachineConfig } from "./types.ts";
+
+export function refuseInsert(result: "name_taken" | "no_app" | "limit", name: string, app_name: string): never {
+  switch (result) {
+    case "name_taken":
+      return fail("name_taken", `Validation failed: Name has already been taken: ${name} is a machine of this app`);
+    case "no_app":
+      return fail("not_found", `Could not find App ${JSON.stringify(app_name)}`);
+    case "limit":
+      return fail(
+        "limit_reached",
+        `an organization has at most ${MACHINE_LIMITS.machines_per_org} machines (limit machines_per_org)`,
+      );
+  }
+}
+
+export function refuse(problems: Problem[]): void {
+  const [first] = problems;
+  if (first) fail("invalid_request", `${first.path} ${first.problem}`, { details: problems });
+}
+
+export function mountProblems({ mounts }: MachineConfig): Problem[] {
+  return (mounts ?? []).flatMap((mount, index) =>
+    mount.volume ? [] : [{ path: `body.config.mounts.${index}.volume`, problem: "is required" }],
+  );
+}
+
+/** A mount that names no volume keeps the one that is there: many clients send only its path again. */
+export function keepVolume(config: MachineConfig, before: MachineConfig): MachineConfig {
+  const [mount] = config.mounts ?? [];
+  const [old] = before.mounts ?? [];
+  if (!mount || mount.volume || !old?.volume) return config;
+  return { ...config, mounts: [{ ...mount, volume: old.volume }] };
+}
+
+export function volumeProblems(before: MachineConfig, after: MachineConfig): Problem[] {
+  const old = before.mounts?.[0]?.volume;
+  const now = after.mounts?.[0]?.volume;
+  if (old === now) return [];
+  const words = old === undefined ? "cannot be added" : "cannot be changed";
+  return [{ path: "body.config.mounts", problem: `${words} by an update; destroy the machine and create it again` }];
+}
+
+export function refuseMoving(machine: Machine, wish: Omit<UpdateWish, "config">): void {
+  refuse(
+    (["name", "region"] as const).flatMap((field) =>
+      wish[field] === undefined || wish[field] === "" || wish[field] === machine[field]
+        ? []
+        : [{ path: `body.${field}`, problem: `cannot be changed; it is ${machine[field]}` }],
+    ),
+  );
+}
+
+export function refuseStale(machine: Machine, version: string | undefined): void {
+  if (!version || version === machine.instance_id) return;
+  fail("version_conflict", `machine ${machine.id} is at version ${machine.instance_id}, not ${version}`, {
+    facts: { current_version: machine.instance_id },
+    hint: "read the machine again, and send its instance_id as current_version",
+  });
+}

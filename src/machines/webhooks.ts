@@ -1,0 +1,222 @@
+import { createHmac } from "node:crypto";
+import { messageOf } from "#core/assert.ts";
+import type { Box } from "#core/box.ts";
+import type { Bus } from "#core/bus.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import type { Log } from "#core/log.ts";
+import { Timers } from "#core/timers.ts";
+import { logAnswer } from "./answers.ts";
+import type { Events } from "./events.ts";
+import { type News, topics } from "./ledger.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import type { Webhook, WebhookStore } from "./webhook-store.ts";
+
+interface WebhookParts {
+  store: WebhookStore;
+  events: Events;
+  bus: Bus<News>;
+  box: Box;
+  clock: Clock;
+  log: Log;
+}
+
+/** What runs for one webhook. */
+interface Courier {
+  hook: Webhook;
+  busy: boolean;
+  again: boolean;
+  end: () => void;
+}
+
+/**
+ * Sends events to addresses: signed, in order, and again until they arrive. How far each webhook got is kept,
+ * so nothing is skipped while the other side, or we, are down; after a crash the last batch may come twice.
+ */
+export class Webhooks {
+  readonly #parts: WebhookParts;
+  readonly #timers: Timers;
+  readonly #couriers = new Map<string, Courier>();
+  readonly #closing = new AbortController();
+
+  constructor(parts: WebhookParts) {
+    this.#parts = parts;
+    this.#timers = new Timers(parts.clock);
+  }
+
+  async start(): Promise<void> {
+    for (const hook of await this.#parts.store.webhooks()) this.#employ(hook);
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#timers.close();
+    for (const { end } of this.#couriers.values()) end();
+  }
+
+  async list(org_id: string): Promise<Webhook[]> {
+    return await this.#parts.store.webhooks(org_id);
+  }
+
+  /** The secret is told once, here. Events from now on are sent. */
+  async create(
+    wish: { org_id: string; app_id: string | null; url: string },
+    ids: Ids,
+  ): Promise<{ hook: Webhook; secret: string }> {
+    const { store, events, box, clock } = this.#parts;
+    const id = ids.short();
+    const secret = `whsec_${ids.hex(48)}`;
+    const hook: Webhook = {
+      id,
+      org_id: wish.org_id,
+      app_id: wish.app_id,
+      url: checkUrl(wish.url),
+      secret: box.seal(`webhook:${id}`, secret),
+      created_at: clock.now(),
+      position: await events.end(wish.org_id),
+      failures: 0,
+      retry_at: null,
+      last_error: null,
+    };
+    if (!(await store.insertWebhook(hook, MACHINE_LIMITS.webhooks_per_org))) {
+      fail(
+        "limit_reached",
+        `an organization has at most ${MACHINE_LIMITS.webhooks_per_org} webhooks (limit webhooks_per_org)`,
+      );
+    }
+    this.#employ(hook);
+    return { hook, secret };
+  }
+
+  async delete(org_id: string, id: string): Promise<void> {
+    if (!(await this.#parts.store.deleteWebhook(org_id, id)))
+      fail("not_found", `there is no webhook ${JSON.stringify(id)}`);
+    this.#dismiss(id);
+  }
+
+  #employ(hook: Webhook): void {
+    const end = this.#parts.bus.subscribe(topics.org(hook.org_id), () => this.#wake(hook.id));
+    this.#couriers.set(hook.id, { hook, busy: false, again: false, end });
+    this.#wake(hook.id);
+  }
+
+  #dismiss(id: string): void {
+    this.#couriers.get(id)?.end();
+    this.#couriers.delete(id);
+    this.#timers.cancel(id);
+  }
+
+  #wake(id: string): void {
+    const courier = this.#couriers.get(id);
+    if (!courier || this.#closing.signal.aborted) return;
+    courier.again = true;
+    // One that backs off is woken by its alarm, not by more of what it could not deliver.
+    if (courier.busy || courier.hook.retry_at !== null) return;
+    courier.busy = true;
+    void this.#deliver(courier);
+  }
+
+  async #deliver(courier: Courier): Promise<void> {
+    const { log } = this.#parts;
+    try {
+      while (courier.again && !this.#closing.signal.aborted) {
+        courier.again = false;
+        if (!(await this.#sendPages(courier))) break;
+      }
+    } catch (error) {
+      log.warn({ error, webhook: courier.hook.id }, "a webhook could not be looked after");
+      this.#retryLater(courier);
+    } finally {
+      courier.busy = false;
+    }
+  }
+
+  /** Sends until nothing is left. False when it has to wait, or is no longer wanted. */
+  async #sendPages(courier: Courier): Promise<boolean> {
+    const { events, store } = this.#parts;
+    for (;;) {
+      const { hook } = courier;
+      const scope = { org_id: hook.org_id, ...(hook.app_id === null ? {} : { app_id: hook.app_id }) };
+      const page = await events.page(scope, hook.position, MACHINE_LIMITS.webhook_batch);
+      if (page.events.length === 0) return true;
+      const problem = await this.#post(
+        hook,
+        JSON.stringify({ events: page.events.map(logAnswer), cursor: page.cursor }),
+      );
+      if (this.#closing.signal.aborted) return false;
+      const progress =
+        problem === undefined
+          ? { position: page.cursor, failures: 0, retry_at: null, last_error: null }
+          : {
+              position: hook.position,
+              failures: hook.failures + 1,
+              retry_at: this.#retryAt(hook),
+              last_error: problem,
+            };
+      courier.hook = { ...hook, ...progress };
+      if (!(await store.putProgress(courier.hook))) {
+        this.#dismiss(hook.id);
+        return false;
+      }
+      if (problem !== undefined) {
+        this.#retryLater(courier);
+        return false;
+      }
+    }
+  }
+
+  #retryAt({ failures }: Webhook): number {
+    const { webhook_delay_ms, webhook_delay_max_ms } = MACHINE_LIMITS;
+    return this.#parts.clock.now() + Math.min(webhook_delay_max_ms, webhook_delay_ms * 2 ** Math.min(failures, 20));
+  }
+
+  #retryLater(courier: Courier): void {
+    const wait = Math.max(MACHINE_LIMITS.webhook_delay_ms, (courier.hook.retry_at ?? 0) - this.#parts.clock.now());
+    this.#timers.set(courier.hook.id, Math.min(wait, MACHINE_LIMITS.webhook_delay_max_ms), () => {
+      courier.hook = { ...courier.hook, retry_at: null };
+      this.#wake(courier.hook.id);
+    });
+  }
+
+  /** Undefined when it arrived, else why it did not. */
+  async #post({ id, url, secret }: Webhook, body: string): Promise<string | undefined> {
+    const { box, clock } = this.#parts;
+    const timestamp = Math.floor(clock.now() / 1000);
+    const key = box.open(`webhook:${id}`, secret).toString();
+    try {
+      const response = await fetch(url, {
+        method: "POST",
+        body,
+        redirect: "manual",
+        signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(MACHINE_LIMITS.webhook_timeout_ms)]),
+        headers: {
+          "content-type": "application/json",
+          "svc-webhook-id": id,
+          "svc-timestamp": String(timestamp),
+          "svc-signature": signature(key, timestamp, body),
+        },
+      });
+      await response.body?.cancel();
+      return response.ok ? undefined : `the answer was ${response.status}`;
+    } catch (thrown) {
+      const cause = thrown instanceof Error && thrown.cause instanceof Error ? `: ${thrown.cause.message}` : "";
+      return `${messageOf(thrown)}${cause}`.slice(0, 500);
+    }
+  }
+}
+
+/** `v1=` and the HMAC-SHA256 of `<timestamp>.<body>`; a receiver compares it, and refuses old timestamps. */
+export function signature(secret: string, timestamp: number, body: string): string {
+  return `v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`;
+}
+
+function checkUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
+    fail("invalid_request", "body.url must be an http or https address without a password in it", {
+      details: [{ path: "body.url", problem: "is not an address to send to", allowed: "https://…" }],
+    });
+  }
+  return url.href;
+}

@@ -1,0 +1,35 @@
+import type { Webhook, WebhookStore } from "#machines/webhook-store.ts";
+import type { Database } from "../database.ts";
+
+const WEBHOOK = "id, org_id, app_id, url, secret, created_at, position, failures, retry_at, last_error";
+
+export function sqlWebhookStore(database: Database): WebhookStore {
+  return {
+    webhooks: (org_id) =>
+      org_id === undefined
+        ? database.read<Webhook>(`SELECT ${WEBHOOK} FROM webhooks ORDER BY id`)
+        : database.read<Webhook>(`SELECT ${WEBHOOK} FROM webhooks WHERE org_id = ? ORDER BY id`, [org_id]),
+    async insertWebhook(hook, limit) {
+      const { id, org_id, app_id, url, secret, created_at, position, failures, retry_at, last_error } = hook;
+      const outcome = await database.write([
+        // Locks the organization, so that two inserts do not both find room.
+        { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [org_id], rows: 1 },
+        {
+          sql: `INSERT INTO webhooks (${WEBHOOK}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+                WHERE (SELECT count(*) FROM webhooks WHERE org_id = ?) < ?`,
+          args: [id, org_id, app_id, url, secret, created_at, position, failures, retry_at, last_error, org_id, limit],
+          rows: 1,
+        },
+      ]);
+      return outcome.ok;
+    },
+    async deleteWebhook(org_id, id) {
+      const sql = "DELETE FROM webhooks WHERE org_id = ? AND id = ?";
+      return (await database.write([{ sql, args: [org_id, id], rows: 1 }])).ok;
+    },
+    async putProgress({ id, position, failures, retry_at, last_error }) {
+      const sql = "UPDATE webhooks SET position = ?, failures = ?, retry_at = ?, last_error = ? WHERE id = ?";
+      return (await database.write([{ sql, args: [position, failures, retry_at, last_error, id], rows: 1 }])).ok;
+    },
+  };
+}

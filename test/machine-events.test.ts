@@ -1,0 +1,158 @@
+/** Events pushed: server-sent streams with a cursor, and signed webhooks. */
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { suite, test } from "node:test";
+import { signature } from "#machines/webhooks.ts";
+import { bench } from "./machine-bench.ts";
+
+interface Stream {
+  /** The next message that is not a comment. */
+  next(): Promise<{ id: string; event: string; data: Record<string, unknown> }>;
+  response: IncomingMessage;
+  close(): void;
+}
+
+/** A reader over a real socket. */
+async function open(
+  base_url: string,
+  token: string,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<Stream> {
+  const asked = request(`${base_url}${path}`, { headers: { authorization: `Bearer ${token}`, ...headers } });
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    asked.on("response", resolve).on("error", reject).end();
+  });
+  let buffer = "";
+  const reader = response[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const message = (): string | undefined => {
+    const end = buffer.indexOf("\n\n");
+    if (end < 0) return undefined;
+    const text = buffer.slice(0, end);
+    buffer = buffer.slice(end + 2);
+    return text;
+  };
+  return {
+    response,
+    close: () => asked.destroy(),
+    async next() {
+      for (;;) {
+        const text = message();
+        if (text !== undefined && !text.startsWith(":")) {
+          const field = (name: string): string => new RegExp(`^${name}: (.*)$`, "m").exec(text)?.[1] ?? "";
+          return { id: field("id"), event: field("event"), data: JSON.parse(field("data")) as Record<string, unknown> };
+        }
+        if (text === undefined) {
+          const { value, done } = await reader.next();
+          if (done) throw new Error("the stream ended");
+          buffer += String(value);
+        }
+      }
+    },
+  };
+}
+
+suite("event streams", () => {
+  test("an app's events come as they happen, in order, and go on where a reader left off", async (t) => {
+    const { create, wait, ask, base_url, token } = await bench(t);
+    await ask("POST /v1/apps", { body: { app_name: "other" } });
+    const stream = await open(base_url, token, "/v1/apps/web/events");
+    assert.match(String(stream.response.headers["content-type"]), /^text\/event-stream/);
+    const { id } = (await create()).body;
+    await ask("POST /v1/apps/other/machines", { body: { config: { image: "x" } } });
+    const seen = [await stream.next(), await stream.next(), await stream.next()];
+    assert.deepEqual(
+      seen.map(({ event, data }) => `${event} ${String(data["status"])}`),
+      ["machine.launch created", "machine.start starting", "machine.start started"],
+    );
+    assert.ok(seen.every(({ data }) => data["machine_id"] === id && data["app_name"] === "web"));
+    stream.close();
+    const later = (await create()).body;
+    await wait(later.id, "started");
+    const back = await open(base_url, token, "/v1/apps/web/events", { "last-event-id": seen[1]?.id ?? "" });
+    assert.equal((await back.next()).id, seen[2]?.id);
+    assert.equal((await back.next()).data["machine_id"], later.id);
+    back.close();
+  });
+
+  test("an organization's log can be read in pages without a gap", async (t) => {
+    const { create, wait, ask } = await bench(t);
+    for (let i = 0; i < 4; i++) await wait((await create()).body.id, "started");
+    const cursors: number[] = [];
+    for (let cursor = 0; ; ) {
+      const { body } = await ask(`GET /v1/orgs/personal/events?cursor=${cursor}&limit=5`);
+      if (body.events.length === 0) break;
+      cursors.push(...body.events.map((event: { cursor: number }) => event.cursor));
+      cursor = body.cursor;
+    }
+    assert.deepEqual(
+      cursors,
+      Array.from({ length: 12 }, (_, i) => i + 1),
+    );
+  });
+
+  test("a platform that stops ends its streams and its waiters at once", async (t) => {
+    const { create, close, base_url, token } = await bench(t);
+    const { id } = (await create({ skip_launch: true })).body;
+    const stream = await open(base_url, token, "/v1/orgs/personal/events");
+    const waiting = fetch(`${base_url}/v1/apps/web/machines/${id}/wait`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const began = performance.now();
+    await close();
+    assert.ok(performance.now() - began < 3000);
+    assert.equal((await waiting).status, 503);
+    await assert.rejects(stream.next());
+  });
+});
+
+suite("webhooks", () => {
+  test("events are sent signed and in order, tried again until they arrive, and not after the webhook is gone", async (t) => {
+    const received: { status: string; signed: boolean }[] = [];
+    let refuse = 2;
+    let secret = "";
+    const arrived = Promise.withResolvers<void>();
+    const server = createServer((incoming, answer) => {
+      let body = "";
+      incoming.on("data", (chunk: Buffer) => {
+        body += chunk.toString();
+      });
+      incoming.on("end", () => {
+        if (refuse-- > 0) {
+          answer.writeHead(500).end();
+          return;
+        }
+        const { "svc-timestamp": at, "svc-signature": given } = incoming.headers;
+        const signed = given === signature(secret, Number(at), body);
+        const { events } = JSON.parse(body) as { events: { status: string }[] };
+        for (const { status } of events) received.push({ status, signed });
+        answer.end("ok");
+        if (received.length >= 3) arrived.resolve();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    t.after(() => server.close());
+    const { create, ask, wait } = await bench(t);
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+    const made = await ask("POST /v1/orgs/personal/webhooks", { body: { url, app_name: "web" } });
+    assert.equal(made.status, 201);
+    secret = made.body.secret;
+    const { id } = (await create()).body;
+    await wait(id, "started");
+    await arrived.promise;
+    assert.deepEqual(
+      received.map(({ status }) => status),
+      ["created", "starting", "started"],
+    );
+    assert.ok(received.every(({ signed }) => signed));
+    const [hook] = (await ask("GET /v1/orgs/personal/webhooks")).body.webhooks;
+    assert.deepEqual([hook.url, hook.app_name, hook.secret], [url, "web", undefined]);
+    assert.equal((await ask(`DELETE /v1/orgs/personal/webhooks/${made.body.id}`)).status, 204);
+    assert.equal((await ask(`DELETE /v1/orgs/personal/webhooks/${made.body.id}`)).status, 404);
+    for (const bad of ["ftp://x", "x", "http://user:pw@x/"]) {
+      assert.equal((await ask("POST /v1/orgs/personal/webhooks", { body: { url: bad } })).status, 400, bad);
+    }
+  });
+});
