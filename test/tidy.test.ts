@@ -3,6 +3,7 @@
  * has grown too long, nothing left behind. The table is the one in ARCHITECTURE.md.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { suite, test } from "node:test";
@@ -34,6 +35,11 @@ const ALLOWED: Record<string, readonly string[]> = {
 };
 /** Files that wire rooms together; nothing imports them. */
 const WIRING = new Set(["src/main.ts", "src/platform.ts", "src/maintenance.ts"]);
+
+const ROOT = new Set(
+  `.ci .gitignore .npmrc .oxlintrc.json ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md bench bin
+  biome.json docs examples package-lock.json package.json scripts src test tools tsconfig.json web`.split(/\s+/),
+);
 
 function walk(folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
@@ -122,6 +128,15 @@ suite("the house", () => {
       return file !== "test/tidy.test.ts" && /\b(FIXME|TODO|XXX)\b|\b(test|suite)\.only\(/.test(source);
     });
     assert.deepEqual(left, []);
+  });
+
+  test("the root holds only what belongs there", () => {
+    const { stdout } = spawnSync("git", ["ls-files"], { cwd: root, encoding: "utf8" });
+    const names = new Set(stdout.split("\n").flatMap((file) => (file === "" ? [] : [file.split("/")[0] ?? ""])));
+    assert.deepEqual(
+      [...names].filter((name) => !ROOT.has(name)),
+      [],
+    );
   });
 
   test("only the clock reads the clock", () => {

@@ -46,7 +46,7 @@ export class CheckRunner {
   /** The boot whose checks are being run, by machine. */
   readonly #boots = new Map<string, { boot: string; instance_id: string; names: string[] }>();
   readonly #closing = new AbortController();
-  #looking = 0;
+  readonly #looking = new Set<Promise<void>>();
 
   constructor(parts: CheckParts) {
     this.#parts = parts;
@@ -63,7 +63,7 @@ export class CheckRunner {
     for (const end of this.#ends) end();
     this.#timers.close();
     this.#closing.abort();
-    while (this.#looking > 0) await new Promise((resolve) => setImmediate(resolve));
+    await Promise.race([Promise.all(this.#looking), this.#parts.clock.sleep(MACHINE_LIMITS.close_ms)]);
   }
 
   #follow(machine: Machine): void {
@@ -78,25 +78,28 @@ export class CheckRunner {
     this.#boots.set(id, { boot, instance_id, names: checks.map(([name]) => name) });
     for (const [name, check] of checks) {
       const grace = configDuration(check.grace_period) ?? 0;
-      this.#timers.set(`${id}/${name}`, grace, () => void this.#look(machine, name, check));
+      this.#timers.set(`${id}/${name}`, grace, () => this.#begin(machine, name, check));
     }
+  }
+
+  #begin(machine: Machine, name: string, check: CheckConfig): void {
+    const look = this.#look(machine, name, check);
+    this.#looking.add(look);
+    void look.then(() => this.#looking.delete(look));
   }
 
   async #look(machine: Machine, name: string, check: CheckConfig): Promise<void> {
     const { log } = this.#parts;
-    this.#looking++;
     try {
       const result = await this.#probe(machine, check);
       await this.#write(machine, name, result);
     } catch (error) {
       if (!this.#closing.signal.aborted) log.warn({ error, machine: machine.id }, "a check could not be run");
-    } finally {
-      this.#looking--;
     }
     if (this.#boots.get(machine.id)?.boot !== machine.boot) return;
     const every = configDuration(check.interval) ?? MACHINE_LIMITS.check_interval_ms;
     const wait = Math.max(every, MACHINE_LIMITS.check_interval_min_ms);
-    this.#timers.set(`${machine.id}/${name}`, wait, () => void this.#look(machine, name, check));
+    this.#timers.set(`${machine.id}/${name}`, wait, () => this.#begin(machine, name, check));
   }
 
   async #probe(machine: Machine, check: CheckConfig): Promise<{ passing: boolean; output: string }> {

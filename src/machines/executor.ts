@@ -36,7 +36,7 @@ interface Lane {
   own_revision: number;
   /** Ends the driver call in progress. */
   abort: AbortController | undefined;
-  operation: string | undefined;
+  done: Promise<void>;
 }
 
 const SUPERSEDED = "superseded";
@@ -86,7 +86,9 @@ export class Executor {
     for (const end of this.#ends) end();
     this.#timers.close();
     for (const lane of this.#lanes.values()) lane.abort?.abort(CLOSED);
-    while (this.#lanes.size > 0) await new Promise((resolve) => setImmediate(resolve));
+    // A lane that waits for a store that does not answer is not waited for: what it would write is not written.
+    const ended = Promise.all([...this.#lanes.values()].map((lane) => lane.done));
+    await Promise.race([ended, this.#parts.clock.sleep(MACHINE_LIMITS.close_ms)]);
   }
 
   /** Nothing to do, as far as is known. */
@@ -101,9 +103,9 @@ export class Executor {
       lane.again = true;
       return;
     }
-    const fresh: Lane = { exits: [], again: true, own_revision: 0, abort: undefined, operation: undefined };
+    const fresh: Lane = { exits: [], again: true, own_revision: 0, abort: undefined, done: Promise.resolve() };
     this.#lanes.set(id, fresh);
-    void this.#run(id, fresh);
+    fresh.done = this.#run(id, fresh);
   }
 
   #hear({ machine }: News): void {
@@ -150,10 +152,10 @@ export class Executor {
   async #work(id: string, lane: Lane): Promise<void> {
     const { store, reachable } = this.#parts;
     while (!this.#closed) {
-      const machine = await store.find(id);
-      if (!machine || (machine.pending === 0 && isPersistent(machine.state))) return;
-      if (!reachable(machine.host_id)) return;
-      const [operation] = await store.operations(id);
+      const read = await store.findWork(id);
+      if (!read || !reachable(read.machine.host_id)) return;
+      const { machine } = read;
+      const [operation] = read.operations;
       if (!operation) {
         if (isPersistent(machine.state)) return;
         await this.#write(lane, id, (draft) => draft.operations.length === 0 && broke(draft, "no operation is left"));

@@ -45,11 +45,9 @@ export class Ledger {
   async change(id: string, decide: (draft: Draft) => boolean, ids: Ids = this.#parts.ids): Promise<Machine> {
     const { store, clock } = this.#parts;
     for (let race = 0; race < MACHINE_LIMITS.write_races; race++) {
-      const machine = (await store.find(id)) ?? fail("not_found", `machine not found: ${id}`);
-      const operations = machine.pending > 0 ? await store.operations(id) : [];
-      // A change between the two reads shows here, or in the revision when it is written.
-      if (operations.length !== machine.pending) continue;
-      const draft = new Draft({ machine, operations }, { now: clock.now(), ids });
+      const read = (await store.findWork(id)) ?? fail("not_found", `machine not found: ${id}`);
+      const { machine } = read;
+      const draft = new Draft(read, { now: clock.now(), ids });
       if (!decide(draft)) return machine;
       const committed = await this.commit(draft);
       if (committed === "done") return draft.machine;

@@ -55,6 +55,9 @@ export const MACHINE_LIMITS = {
   /** A driver that does not heed the end of its time is given this long before the machine is called failed. */
   abort_grace_ms: 5 * SECOND,
 
+  /** How long a stopping platform waits for what it is just writing down. */
+  close_ms: 5 * SECOND,
+
   check_interval_ms: 15 * SECOND,
   check_interval_min_ms: SECOND,
   check_timeout_ms: 10 * SECOND,

@@ -47,6 +47,8 @@ export interface EventFilter {
  */
 export interface MachineStore {
   find(id: string): Promise<Machine | undefined>;
+  /** The machine and its unfinished operations in order, both as of one moment. */
+  findWork(id: string): Promise<{ machine: Machine; operations: Operation[] } | undefined>;
   /** By creation. */
   list(app_id: string, filter: ListFilter): Promise<Machine[]>;
   /** Of an organization, by `updated_at` then id, after the given place. */
@@ -65,8 +67,6 @@ export interface MachineStore {
   /** Writes the change if the machine's revision is still the one before. */
   commit(change: Change): Promise<Committed>;
 
-  /** Unfinished operations of a machine, in order. */
-  operations(machine_id: string): Promise<Operation[]>;
   /** What an executor takes up when it starts: ids of machines with unfinished operations. */
   unfinished(host_ids: readonly string[]): Promise<string[]>;
   /** Machines with a boot (running or frozen), or in a state that passes, or on a schedule. */

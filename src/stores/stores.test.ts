@@ -3,10 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
+import { anApp } from "#apps/fixtures.ts";
 import { appStoreSuite } from "#apps/store.suite.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { authStoreSuite } from "#auth/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
+import { hostStoreSuite } from "#hosts/store.suite.ts";
+import { machineStoreSuite } from "#machines/store.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
 import type { Database } from "./database.ts";
@@ -15,6 +18,8 @@ import { openPostgres } from "./postgres/database.ts";
 import { sqlAppStore } from "./sql/apps.ts";
 import { sqlAuthStore } from "./sql/auth.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
+import { sqlHostStore } from "./sql/hosts.ts";
+import { sqlMachineStore } from "./sql/machines.ts";
 import { openSqlite } from "./sqlite/database.ts";
 import { inlineSqlite } from "./sqlite/inline.ts";
 
@@ -71,6 +76,28 @@ for (const { name, open, skip } of DATABASES) {
       const orgs = sqlAuthStore(database);
       for (const id of ["o1", "o2"]) await orgs.insertOrg(anOrg({ id, slug: id }), 10);
       return { store: sqlAppStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  hostStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      return { store: sqlHostStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  machineStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+      for (const id of ["a1", "a2"]) await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
+      await sqlHostStore(database).declare([
+        { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 },
+        { id: "0002", region: "local", zone: "0002", cpus: 2, memory_mb: 512 },
+      ]);
+      return { store: sqlMachineStore(database), close: () => database.close() };
     },
     skip,
   );

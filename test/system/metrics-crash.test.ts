@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { random, seed, tempDir } from "../support.ts";
-import { openDisk, whyNoDisk } from "./metrics-disk.ts";
+import { Ext4 } from "./ext4.ts";
 import { roundsLeft, roundTime, startWriter } from "./metrics-rounds.ts";
+import { mountsMissing, ownMounts } from "./own-mounts.ts";
 
 const PROVE = process.env["HANGAR_PROVE"] === "1";
 const KILLS = PROVE ? 200 : 25;
@@ -14,72 +15,76 @@ const CUTS = PROVE ? 100 : 12;
 /** The control must show a loss within so many cuts. */
 const CONTROL_CUTS = 5;
 
-suite("metrics after a crash", () => {
-  test(`${KILLS} × kill -9: every appended sample is there`, { timeout: 600_000 }, async (t) => {
-    const roll = random(seed(t));
-    const dir = tempDir(t);
-    let next = 0;
-    let blocks = 0;
-    for (let run = 0; run < KILLS; run++) {
-      const writer = startWriter(dir, next, "sync");
-      await writer.begun;
-      await sleep(roll() * 400);
-      await writer.kill();
-      const left = await roundsLeft(dir, roundTime(next + 1e6));
-      assert.deepEqual(left.odd, [], `run ${run}`);
-      assert.ok(
-        left.rounds > writer.said.appended,
-        `run ${run}: ${left.rounds} rounds, ${writer.said.appended} appended`,
-      );
-      assert.ok(left.rounds > next, "each run adds something");
-      next = left.rounds;
-      blocks = Math.max(blocks, left.blocks);
-    }
-    assert.ok(blocks > 0, "the runs were long enough for blocks");
-    assert.ok(!readdirSync(dir).includes("quarantine"), "nothing looked damaged");
-    t.diagnostic(`${next} rounds, ${blocks} blocks`);
-  });
+if (await ownMounts(import.meta.filename)) {
+  suite("metrics after a crash", () => {
+    test(`${KILLS} × kill -9: every appended sample is there`, { timeout: 600_000 }, async (t) => {
+      const roll = random(seed(t));
+      const dir = tempDir(t);
+      let next = 0;
+      let blocks = 0;
+      for (let run = 0; run < KILLS; run++) {
+        const writer = startWriter(dir, next, "sync");
+        await writer.begun;
+        await sleep(roll() * 400);
+        await writer.kill();
+        const left = await roundsLeft(dir, roundTime(next + 1e6));
+        assert.deepEqual(left.odd, [], `run ${run}`);
+        assert.ok(
+          left.rounds > writer.said.appended,
+          `run ${run}: ${left.rounds} rounds, ${writer.said.appended} appended`,
+        );
+        assert.ok(left.rounds > next, "each run adds something");
+        next = left.rounds;
+        blocks = Math.max(blocks, left.blocks);
+      }
+      assert.ok(blocks > 0, "the runs were long enough for blocks");
+      assert.ok(!readdirSync(dir).includes("quarantine"), "nothing looked damaged");
+      t.diagnostic(`${next} rounds, ${blocks} blocks`);
+    });
 
-  test(`${CUTS} power cuts: every flushed sample is there, and blocks are whole`, { timeout: 600_000 }, async (t) => {
-    const why = whyNoDisk();
-    if (why !== undefined) return t.skip(why);
-    const roll = random(seed(t));
-    const disk = openDisk(t, 96);
-    const dir = join(disk.dir, "org");
-    let next = 0;
-    for (let run = 0; run < CUTS; run++) {
-      const writer = startWriter(dir, next, "sync");
-      await writer.begun;
-      await sleep(roll() * 600);
-      const { flushed } = { ...writer.said };
-      disk.cut();
-      await writer.kill();
-      disk.remount();
-      const left = await roundsLeft(dir, roundTime(next + 1e6));
-      assert.deepEqual(left.odd, [], `run ${run}`);
-      assert.ok(left.rounds > flushed, `run ${run}: ${left.rounds} rounds left, flushed up to ${flushed}`);
-      next = left.rounds;
-    }
-    t.diagnostic(`${next} rounds`);
-    return undefined;
-  });
+    test(`${CUTS} power cuts: every flushed sample is there, and blocks are whole`, {
+      timeout: 600_000,
+      skip: mountsMissing(),
+    }, async (t) => {
+      const roll = random(seed(t));
+      const disk = new Ext4(t, 96);
+      const dir = join(disk.path, "org");
+      let next = 0;
+      for (let run = 0; run < CUTS; run++) {
+        const writer = startWriter(dir, next, "sync");
+        await writer.begun;
+        await sleep(roll() * 600);
+        const power = await disk.switch();
+        const { flushed } = { ...writer.said };
+        await power.cut();
+        await writer.kill();
+        disk.unmount();
+        disk.mount();
+        const left = await roundsLeft(dir, roundTime(next + 1e6));
+        assert.deepEqual(left.odd, [], `run ${run}`);
+        assert.ok(left.rounds > flushed, `run ${run}: ${left.rounds} rounds left, flushed up to ${flushed}`);
+        next = left.rounds;
+      }
+      t.diagnostic(`${next} rounds`);
+    });
 
-  test("the control: without syncing, power cuts do lose", { timeout: 600_000 }, async (t) => {
-    const why = whyNoDisk();
-    if (why !== undefined) return t.skip(why);
-    for (let run = 0; run < CONTROL_CUTS; run++) {
-      const disk = openDisk(t, 96);
-      const dir = join(disk.dir, "org");
-      const writer = startWriter(dir, 0, "nosync");
-      await writer.begun;
-      await sleep(300);
-      const { flushed } = { ...writer.said };
-      disk.cut();
-      await writer.kill();
-      disk.remount();
-      const { rounds } = await roundsLeft(dir, roundTime(1e6));
-      if (rounds <= flushed) return undefined;
-    }
-    assert.fail("cuts without syncing lost nothing: the test above would not notice a loss either");
+    test("the control: without syncing, power cuts do lose", { timeout: 600_000, skip: mountsMissing() }, async (t) => {
+      for (let run = 0; run < CONTROL_CUTS; run++) {
+        const disk = new Ext4(t, 96);
+        const dir = join(disk.path, "org");
+        const writer = startWriter(dir, 0, "nosync");
+        await writer.begun;
+        await sleep(300);
+        const power = await disk.switch();
+        const { flushed } = { ...writer.said };
+        await power.cut();
+        await writer.kill();
+        disk.unmount();
+        disk.mount();
+        const { rounds } = await roundsLeft(dir, roundTime(1e6));
+        if (rounds <= flushed) return;
+      }
+      assert.fail("cuts without syncing lost nothing: the test above would not notice a loss either");
+    });
   });
-});
+}

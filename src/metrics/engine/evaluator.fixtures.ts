@@ -12,7 +12,7 @@ export const evaluator: Evaluator = {
       case "fail":
         throw new PlacedError("wrong at 7");
       case "crash":
-        process.nextTick(() => {
+        queueMicrotask(() => {
           throw new Error("crashed as asked");
         });
         return new Uint8Array();

@@ -12,9 +12,9 @@ export const ENGINE_LIMITS = {
   restarts: 5,
   restart_span_ms: 60_000,
   /** The worker's JavaScript heap. Past it the worker ends, is started again and replays its log. */
-  heap_mib: 1024,
+  heap_mib: 512,
   /** Room for short-lived objects; small, because samples do not live there. */
-  young_heap_mib: 8,
+  young_heap_mib: 2,
   /** How often the worker looks for what time brings: idle windows, merges, retention. */
   maintain_ms: 5000,
 } as const;

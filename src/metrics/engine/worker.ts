@@ -80,12 +80,45 @@ function transferable(answer: unknown): ArrayBuffer[] {
   return answer.byteLength === answer.buffer.byteLength && answer.byteLength > 8192 ? [answer.buffer] : [];
 }
 
+/** A body that was read goes at once: as garbage, a second's worth of them outweighs all series. */
+function free(args: readonly unknown[]): void {
+  for (const arg of args) {
+    if (arg instanceof Uint8Array && arg.buffer instanceof ArrayBuffer) arg.buffer.transfer(0);
+  }
+}
+
+async function answer(request: Request): Promise<void> {
+  const { id, args } = request;
+  try {
+    const value = await handle(request);
+    parentPort?.postMessage({ id, answer: value } satisfies Reply, transferable(value));
+  } catch (thrown) {
+    parentPort?.postMessage({ id, error: crossing(thrown) } satisfies Reply);
+  }
+  free(args);
+}
+
+/** These wait for the disk; nobody waits for them in turn. */
+const SLOW: ReadonlySet<Method> = new Set(["flush", "compact", "dropOrg", "close"]);
+/** How long requests may hold the thread before timers and block work get their turn. */
+const TURN_MS = 20;
+const waiting: Request[] = [];
+
+/** A port hands out its messages without ever letting go while more arrive; so they wait here. */
+async function work(): Promise<void> {
+  let turn = clock.monotonic();
+  for (let request = waiting[0]; request; request = waiting[0]) {
+    const answered = answer(request);
+    if (!SLOW.has(request.method)) await answered;
+    waiting.shift();
+    if (clock.monotonic() - turn < TURN_MS) continue;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    turn = clock.monotonic();
+  }
+}
+
 parentPort?.on("message", (request: Request) => {
-  const { id } = request;
-  handle(request).then(
-    (answer) => parentPort?.postMessage({ id, answer } satisfies Reply, transferable(answer)),
-    (thrown: unknown) => parentPort?.postMessage({ id, error: crossing(thrown) } satisfies Reply),
-  );
+  if (waiting.push(request) === 1) setImmediate(() => void work());
 });
 
 const maintenance = setInterval(() => {

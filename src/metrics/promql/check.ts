@@ -60,10 +60,10 @@ function same(signature: string, names: string): Record<string, string> {
 }
 
 export function checkStrict(text: string, expr: Expr): void {
-  const type = check(text, expr);
-  void type;
+  check(text, expr);
 }
 
+/** The type of an expression; throws at the first thing that does not fit. */
 function check(text: string, expr: Expr): Type {
   switch (expr.kind) {
     case "number":
@@ -90,6 +90,7 @@ function check(text: string, expr: Expr): Type {
   }
 }
 
+/** Like `check`, for a place that takes only certain types. */
 function expect(text: string, expr: Expr, allowed: Type[], where: string): Type {
   const type = check(text, expr);
   if (allowed.includes(type)) return type;
@@ -108,6 +109,7 @@ function matchesEmpty({ op, value }: Matcher): boolean {
   return matches === !op.startsWith("!");
 }
 
+/** Brackets, offset and @ are one node for the parser; here it is decided which of them may stand around what. */
 function checkRollup(text: string, expr: RollupExpr): Type {
   if (expr.moment) checkMoment(text, expr.moment);
   const isSubquery = expr.step !== undefined || expr.inheritStep === true;
@@ -126,6 +128,7 @@ function checkRollup(text: string, expr: RollupExpr): Type {
   throw parseError(text, expr.at, "offset and @ follow a selector or a subquery");
 }
 
+/** `@` takes a moment that is known before the query runs. */
 function checkMoment(text: string, moment: Expr): void {
   const inner = moment.kind === "negate" ? moment.arg : moment;
   const known = inner.kind === "call" && /^(start|end)$/i.test(inner.name) && inner.args.length === 0;
@@ -159,6 +162,7 @@ function checkCount(text: string, expr: CallExpr, params: string[]): void {
   throw parseError(text, expr.at, `${expr.name}() takes ${most === least ? least : range} arguments, not ${got}`);
 }
 
+/** Aggregations that take something before the vector. */
 const PARAMETERS: Record<string, Type> = {
   bottomk: "scalar",
   count_values: "string",
@@ -185,6 +189,7 @@ function checkAggregate(text: string, expr: AggregateExpr): Type {
   return "vector";
 }
 
+/** Two numbers give a number; anything with a vector gives a vector. */
 function checkBinary(text: string, expr: BinaryExpr): Type {
   const left = expect(text, expr.left, ["scalar", "vector"], expr.op);
   const right = expect(text, expr.right, ["scalar", "vector"], expr.op);

@@ -9,18 +9,23 @@ export interface Cursor {
   readonly maxDepth: number;
   token: Token;
   depth: number;
+  /** Binary operators so far. */
+  operators: number;
 }
 
+/** Takes the token and reads the next one. */
 export function advance(c: Cursor): Token {
   const taken = c.token;
   c.token = nextToken(c.text, taken.end, c.dialect);
   return taken;
 }
 
+/** The token after the current one; nothing is taken. */
 export function peek(c: Cursor): Token {
   return nextToken(c.text, c.token.end, c.dialect);
 }
 
+/** What stands here and what should, with the place. */
 export function unexpected(c: Cursor, wanted: string): Error {
   const found =
     c.token.type === "end" ? "the query ends" : `${JSON.stringify(c.text.slice(c.token.at, c.token.end))} stands`;
@@ -36,6 +41,7 @@ export function expectSign(c: Cursor, sign: string): Token {
   return advance(c);
 }
 
+/** Keywords are not case sensitive. */
 export function isWord(c: Cursor, word: string): boolean {
   return c.token.type === "ident" && c.token.text.toLowerCase() === word;
 }

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "#core/clock.ts";
 import type { SampleSource } from "../source.ts";
 import { children, type Dialect, type Expr, type RollupExpr, type SelectorExpr } from "./ast.ts";
-import { executionError, QueryError } from "./errors.ts";
+import { executionError, QueryError, refuseTooDeep } from "./errors.ts";
 import { evaluate } from "./evaluate.ts";
 import { checkPoints, type Frame, type Grid, isEmpty, type Query, type Row, reframe, timesOf } from "./frame.ts";
 import { compareLabels, labelsKey, labelValue, showLabels } from "./labels.ts";
@@ -63,7 +63,8 @@ function run(asked: Asked, grid: Grid, isInstant: boolean): QueryResult {
   const expr = parse(asked.query, dialect, limits);
   const query = newQuery(asked, dialect, limits, grid);
   checkPoints(query, grid, "points_per_series");
-  const data = (dialect === "promql" ? runStrict : runMetricsql)(query, grid, expr, isInstant);
+  const evaluateWhole = dialect === "promql" ? runStrict : runMetricsql;
+  const data = refuseTooDeep(() => evaluateWhole(query, grid, expr, isInstant));
   return { data, warnings: [...query.warnings], infos: [...query.infos], samples: query.samples };
 }
 

@@ -51,6 +51,19 @@ export function parseError(text: string, offset: number, message: string): Query
   );
 }
 
+/**
+ * Depth is limited where queries are read, but templates can stack what is shallow in the text. Running out of stack is
+ * therefore an answer to the query and no fault of the program.
+ */
+export function refuseTooDeep<T>(run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof RangeError) throw new QueryError("bad_data", "the query is nested too deeply or too large");
+    throw error;
+  }
+}
+
 export function executionError(message: string): QueryError {
   return new QueryError("execution", message);
 }

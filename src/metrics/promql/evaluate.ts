@@ -37,6 +37,7 @@ export function evaluate(frame: Frame, expr: Expr): Row[] {
   }
 }
 
+/** Rollups read samples and get their argument unevaluated; transforms get rows. */
 function evaluateCall(frame: Frame, expr: CallExpr): Row[] {
   const name = expr.name.toLowerCase();
   if (isRollup(name)) return evaluateRollup(frame, expr);

@@ -49,6 +49,7 @@ export interface Frame extends Grid {
   readonly evaluate: (frame: Frame, expr: Expr) => Row[];
 }
 
+/** The same query on another grid: what a subquery, an offset or `@` needs. */
 export function reframe(frame: Frame, grid: Grid): Frame {
   const points = Math.floor((grid.end_ms - grid.start_ms) / grid.step_ms) + 1;
   return { query: frame.query, evaluate: frame.evaluate, ...grid, points };
@@ -88,6 +89,7 @@ export function checkAlive(query: Query): void {
   }
 }
 
+/** Samples are counted as they are read, so a query stops in the middle and not at its end. */
 export function countSamples(query: Query, samples: number): void {
   query.samples += samples;
   if (query.samples > query.limits.samples) {
@@ -102,6 +104,7 @@ export function checkSeries(query: Query, series: number): void {
   }
 }
 
+/** Checked before a column of that length is made. */
 export function checkPoints(query: Query, grid: Grid, name: "points_per_series" | "subquery_points"): void {
   const points = Math.floor((grid.end_ms - grid.start_ms) / grid.step_ms) + 1;
   if (points > query.limits[name]) {

@@ -29,6 +29,7 @@ export function setLabel(labels: Labels, name: string, value: string): Labels {
   return out;
 }
 
+/** Most functions change what a series means, so its name goes. */
 export function dropName(labels: Labels): Labels {
   return labelValue(labels, NAME) === "" ? labels : setLabel(labels, NAME, "");
 }

@@ -10,17 +10,20 @@ export interface Token {
   end: number;
 }
 
+/** Comments are blanks. All patterns are sticky: they match at one place or not at all. */
 const BLANK = /(?:[ \t\n\v\f\r]+|#[^\n]*(?:\n|$))*/y;
 const IDENT: Record<Dialect, RegExp> = {
   metricsql:
     /(?:[\p{L}_:]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\[^xu\p{C}])(?:[\p{L}\p{Nd}_:.]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\[^xu\p{C}])*|\$__\w+/iuy,
   promql: /[a-zA-Z_:][a-zA-Z0-9_:]*/y,
 };
+// The multiplier must end the word, or `5min` would be five mega-something.
 const NUMBER =
   /0x[0-9a-f_]+|0[ob][0-7_]+|(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:e[+-]?\d+|(?:ki?b?|mi?b?|gi?b?|ti?b?)(?![\p{L}\d_]))?/iuy;
 const SIGN = /==|!=|=~|!~|>=|<=|[{}[\](),@+\-*/%^=<>]/y;
 const STRING = /"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'|`[^`]*`/y;
 
+/** What the pattern matches at this place. */
 function match(pattern: RegExp, text: string, at: number): string | undefined {
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0];
@@ -70,6 +73,7 @@ function numeric(text: string, at: number): { type: "number" | "duration"; raw: 
   return { type: "number", raw };
 }
 
+/** `\\-` and `\\x2d` in a name stand for the character. */
 function unescapeIdent(ident: string): string {
   if (!ident.includes("\\")) return ident;
   return ident.replace(/\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))/giu, (_all, x?: string, u?: string, plain?: string) =>

@@ -25,6 +25,7 @@ export function memorySource(all: readonly MemorySeries[]): SampleSource {
   };
 }
 
+/** Series without a sample in the range are left out, as the database leaves them out. */
 function overlaps({ timestamps }: MemorySeries, { start_ms, end_ms }: Selection): boolean {
   const { length } = timestamps;
   return length > 0 && (timestamps[0] as number) <= end_ms && (timestamps[length - 1] as number) >= start_ms;

@@ -36,6 +36,7 @@ export function parseFloatStrict(text: string): number | undefined {
   return Number(lower);
 }
 
+/** Go writes the sign of an infinity, JavaScript its whole name. */
 function special(value: number): string | undefined {
   if (Number.isNaN(value)) return "NaN";
   if (value === Number.POSITIVE_INFINITY) return "+Inf";

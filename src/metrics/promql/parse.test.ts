@@ -71,6 +71,9 @@ suite("parsing", () => {
     assert.match(refusal(`${"(".repeat(100_000)}1`), /nested deeper than 200|query_bytes/);
     assert.match(refusal(`${"-".repeat(10_000)}1`), /nested deeper/);
     assert.match(refusal("x".repeat(70_000)), /query_bytes/);
+    assert.match(refusal(`1${"+1".repeat(30_000)}`), /more than 2000 operators/);
+    const long = `x${"+1".repeat(1_500)}`;
+    assert.match(refusal(`WITH (f(x) = ${long}) ${"f(".repeat(150)}up${")".repeat(150)}`), /query_nodes|too deeply/);
   });
 
   test("the strict dialect refuses what Prometheus does not have", () => {

@@ -1,6 +1,6 @@
 import { children, type Dialect, type Expr } from "./ast.ts";
 import { checkStrict } from "./check.ts";
-import { parseError, QueryError } from "./errors.ts";
+import { parseError, QueryError, refuseTooDeep } from "./errors.ts";
 import { AGGREGATES, isRollup, isTransform, nearest, ROLLUPS, TRANSFORMS } from "./functions/names.ts";
 import { limitMessage, QUERY_LIMITS, type QueryLimits } from "./limits.ts";
 import { parseText } from "./parser.ts";
@@ -15,6 +15,10 @@ export function parse(text: string, dialect: Dialect = "metricsql", limits: Quer
       limitMessage("query_bytes", limits.query_bytes, `the query has ${text.length} characters`),
     );
   }
+  return refuseTooDeep(() => parseChecked(text, dialect, limits));
+}
+
+function parseChecked(text: string, dialect: Dialect, limits: QueryLimits): Expr {
   const raw = parseText(text, dialect, limits.query_depth);
   if (dialect === "promql") {
     const expr = dropParens(plainSelectors(text, raw));
@@ -26,6 +30,7 @@ export function parse(text: string, dialect: Dialect = "metricsql", limits: Quer
   return expr;
 }
 
+/** A name is looked up only now, since templates may have replaced it. */
 function checkFunctions(text: string, expr: Expr): void {
   if (expr.kind === "call" && !isRollup(expr.name) && !isTransform(expr.name)) {
     const near = nearest(expr.name, [...TRANSFORMS, ...Object.keys(ROLLUPS), ...AGGREGATES]);

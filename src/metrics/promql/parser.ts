@@ -8,15 +8,26 @@ import { parseNumber } from "./numbers.ts";
 import { parseDuration, parseWindow } from "./parser-durations.ts";
 import { parseFilters, parseStringParts } from "./parser-selector.ts";
 
-/** The whole text as one expression, templates and parentheses still in it. */
+/** How many operators a query may have for each level of nesting it may have. */
+const OPERATORS_PER_LEVEL = 10;
+
+/**
+ * A Pratt parser: `parseExpr` takes operands and operators down to the priority it is given. What comes out is still
+ * raw: templates, parentheses and label filters are worked on afterwards, in `templates.ts` and `simplify.ts`, so that
+ * this file only has to know how things are written.
+ */
 export function parseText(text: string, dialect: Dialect, maxDepth: number): Expr {
-  const c: Cursor = { text, dialect, maxDepth, token: nextToken(text, 0, dialect), depth: 0 };
+  const c: Cursor = { text, dialect, maxDepth, token: nextToken(text, 0, dialect), depth: 0, operators: 0 };
   if (isEnd(c)) throw parseError(text, 0, "the query is empty");
   const expr = parseExpr(c, LOWEST);
   if (!isEnd(c)) throw unexpected(c, "an operator or the end of the query");
   return expr;
 }
 
+/**
+ * The operators that bind at least as strongly as `lowest`. The depth is counted here, since every way into a deeper
+ * expression comes through, and a query must not be able to overflow the stack.
+ */
 function parseExpr(c: Cursor, lowest: number): Expr {
   c.depth++;
   if (c.depth > c.maxDepth)
@@ -31,6 +42,7 @@ function parseExpr(c: Cursor, lowest: number): Expr {
   return left;
 }
 
+/** The operator at hand; `default`, `if` and `ifnot` are names in the strict dialect. */
 function currentOperator(c: Cursor): { name: string; priority: number; right?: true; kind: string } | undefined {
   if (c.token.type !== "sign" && c.token.type !== "ident") return undefined;
   const found = operator(c.token.text);
@@ -38,11 +50,16 @@ function currentOperator(c: Cursor): { name: string; priority: number; right?: t
   return { name: c.token.text.toLowerCase(), ...found };
 }
 
+/** One operator with its modifiers and its right side. */
 function parseBinary(
   c: Cursor,
   left: Expr,
   op: { name: string; priority: number; right?: true; kind: string },
 ): BinaryExpr {
+  // A chain of operators is a tree as deep as the chain is long, whatever the parentheses.
+  c.operators++;
+  const most = c.maxDepth * OPERATORS_PER_LEVEL;
+  if (c.operators > most) throw parseError(c.text, c.token.at, `the query has more than ${most} operators`);
   const at = advance(c).at;
   const binary: BinaryExpr = { kind: "binary", at, op: op.name, left, right: left };
   if (isWord(c, "bool")) {
@@ -59,6 +76,7 @@ function parseBinary(
   return binary;
 }
 
+/** `on (a) group_left (b) prefix "c"`, each part only after the one before it. */
 function parseMatching(c: Cursor, binary: BinaryExpr, kind: string): void {
   if (isWord(c, "on") || isWord(c, "ignoring")) binary.group = parseModifier(c, false);
   if (binary.group && (isWord(c, "group_left") || isWord(c, "group_right"))) {
@@ -72,6 +90,7 @@ function parseMatching(c: Cursor, binary: BinaryExpr, kind: string): void {
   parseFills(c, binary);
 }
 
+/** `prefix` is a modifier only when a string follows; otherwise it is a metric of that name. */
 function prefixFollows(c: Cursor): boolean {
   const next = peek(c);
   return next.type === "string" || (next.type === "ident" && operator(next.text) === undefined);
@@ -82,6 +101,7 @@ function peekSign(c: Cursor, sign: string): boolean {
   return next.type === "sign" && next.text === sign;
 }
 
+/** `fill(0)` is both sides at once. */
 function parseFills(c: Cursor, binary: BinaryExpr): void {
   while (c.token.type === "ident" && /^fill(_left|_right)?$/i.test(c.token.text) && peekSign(c, "(")) {
     const which = advance(c).text.toLowerCase();
@@ -146,6 +166,7 @@ function parseSigned(c: Cursor, lowest: number): Expr {
   return { kind: "binary", at, op: "-", left: { kind: "number", at, value: 0, text: "0" }, right: arg };
 }
 
+/** MetricsQL takes offset and @ once each in any order; the strict dialect may nest them, and `check.ts` decides. */
 function parseSuffixes(c: Cursor, arg: Expr): RollupExpr {
   const rollup: RollupExpr = { kind: "rollup", at: arg.at, arg };
   if (isSign(c, "[")) Object.assign(rollup, parseWindow(c));
@@ -160,6 +181,7 @@ function parseSuffixes(c: Cursor, arg: Expr): RollupExpr {
   }
 }
 
+/** `inf` and `nan` are numbers unless they are called. */
 function parseAtom(c: Cursor): Expr {
   const { type, text, at } = c.token;
   if (type === "duration") return { kind: "duration", at, duration: parseDuration(c, false) };
@@ -181,6 +203,7 @@ function parseAtom(c: Cursor): Expr {
   throw unexpected(c, "an expression");
 }
 
+/** Several expressions in parentheses are a union, which `simplify.ts` makes of them. */
 function parseParens(c: Cursor): Expr {
   const { at } = c.token;
   const args = parseArgs(c);
@@ -193,6 +216,10 @@ function parseParens(c: Cursor): Expr {
   return { kind: "parens", at, args };
 }
 
+/**
+ * A name begins a call, an aggregation or a selector; what follows it tells. Keywords are names wherever they cannot be
+ * anything else, because metrics called `by` or `with` exist.
+ */
 function parseIdent(c: Cursor): Expr {
   const next = peek(c);
   const name = c.token.text;
@@ -211,6 +238,7 @@ function isOpening(token: Token): boolean {
   return token.type === "sign" && token.text === "(";
 }
 
+/** Whether the function exists is checked on the whole tree, after templates had a chance to define it. */
 function parseCall(c: Cursor): Expr {
   const { at, text: name } = advance(c);
   if (operator(name) || reservedAfterOperator(name) || /^(by|without)$/i.test(name)) {
@@ -222,6 +250,7 @@ function parseCall(c: Cursor): Expr {
   return { kind: "call", at, name, args, keepMetricNames: true };
 }
 
+/** The labels may stand before or after the arguments. */
 function parseAggregate(c: Cursor): AggregateExpr {
   const { at, text } = advance(c);
   const aggregate: AggregateExpr = { kind: "aggregate", at, name: text.toLowerCase(), args: [] };
@@ -238,6 +267,7 @@ function parseAggregate(c: Cursor): AggregateExpr {
   return aggregate;
 }
 
+/** Expressions up to the closing parenthesis; MetricsQL allows a last comma. */
 function parseArgs(c: Cursor): Expr[] {
   expectSign(c, "(");
   const args: Expr[] = [];
@@ -251,6 +281,7 @@ function parseArgs(c: Cursor): Expr[] {
   return args;
 }
 
+/** `WITH (name = expr, f(x) = expr) expr`. */
 function parseWith(c: Cursor): Expr {
   const { at } = advance(c);
   expectSign(c, "(");

@@ -66,12 +66,14 @@ function needsParensOnRight({ left, right, keepMetricNames }: Extract<Expr, { ki
   return reservedAfterOperator(right.name) || right.keepMetricNames === true || keepMetricNames === true;
 }
 
+/** Parentheses wherever another reading would be possible, so that priorities need not be known to read the text. */
 function operand(expr: Expr, always: boolean): string {
   const parens =
     always || expr.kind === "binary" || expr.kind === "negate" || (expr.kind === "rollup" && rollupNeedsParens(expr));
   return parens ? `(${print(expr)})` : print(expr);
 }
 
+/** `a offset 5m + b` would be read right, but not by people. */
 function rollupNeedsParens(expr: RollupExpr): boolean {
   if (expr.arg.kind === "binary" && expr.arg.keepMetricNames) return true;
   return expr.offset !== undefined || expr.moment !== undefined;
@@ -100,6 +102,7 @@ function printMoment(moment: Expr): string {
   return parens ? ` @ (${print(moment)})` : ` @ ${print(moment)}`;
 }
 
+/** The name goes in front of the braces when every alternative has the same one. */
 function printSelector(selector: SelectorExpr): string {
   const metric = metricName(selector);
   if (metric === undefined) return `{${selector.filters.map(printGroup).join(" or ")}}`;

@@ -85,6 +85,7 @@ function expand(x: Expansion, scope: Scope, expr: Expr): Expr {
   }
 }
 
+/** The innermost definition of a name. */
 function find(scope: Scope, name: string): Template | undefined {
   return scope.findLast((template) => template.name === name);
 }
@@ -140,6 +141,7 @@ function expandBinary(x: Expansion, scope: Scope, expr: BinaryExpr): Expr {
   return out;
 }
 
+/** A selector that is nothing but a name, which is how a template or a label is written. */
 function isLoneName(expr: Expr): expr is SelectorExpr {
   return (
     expr.kind === "selector" && expr.raw?.length === 1 && expr.raw[0]?.length === 1 && expr.raw[0][0]?.label === NAME
@@ -194,6 +196,7 @@ function resolved(x: Expansion, scope: Scope, expr: SelectorExpr): Pick<Selector
   return { kind: "selector", at: expr.at, filters };
 }
 
+/** One filter as written becomes one matcher, or those of the template it names. */
 function resolveFilter(x: Expansion, scope: Scope, filter: RawFilter, at: number): Matcher[] {
   const place = filter.at < 0 ? at : filter.at;
   if (filter.op === undefined) {
@@ -265,6 +268,7 @@ function withoutName(group: RawFilter[], name: string): RawFilter[] {
   return group.filter((f) => !(f.label === NAME && f.op === "=" && f.value.length === 1 && f.value[0] === name));
 }
 
+/** Alternatives on one side are combined with the filters of the other; on both they would multiply. */
 function merge(x: Expansion, template: SelectorExpr, own: { filters: Matcher[][] }, at: number): Matcher[][] {
   const many = template.filters.length > 1 && own.filters.length > 1;
   if (many) throw parseError(x.text, at, "both the template and its filters have or; only one of them can");

@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { Labels } from "../source.ts";
 import { ByteReader, ByteWriter, DamagedBytes } from "./bytes.ts";
+import type { Keeper } from "./frame-cache.ts";
 import type { WalPosition } from "./wal.ts";
 
 /**
@@ -28,7 +29,7 @@ export interface Extent {
   crc: number;
 }
 
-export interface Frame extends Extent {
+export interface Frame extends Extent, Keeper {
   min_ms: number;
   max_ms: number;
 }

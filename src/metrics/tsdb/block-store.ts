@@ -8,7 +8,7 @@ import { makeDir, type Quarantine, syncDir } from "./files.ts";
 import { FrameCache } from "./frame-cache.ts";
 
 /** How long block work may hold the thread before others get their turn. */
-const TURN_MS = 10;
+const TURN_MS = 20;
 
 /** The blocks of an org: opened, written, replaced, deleted. Oldest written first. */
 export class BlockStore {

@@ -22,7 +22,9 @@ import { StorageError, syncDir, writeAll } from "./files.ts";
 const GROUP_SERIES = 128;
 /** A group is closed when its chunks reach this: reading one series unpacks its whole frame. */
 const GROUP_BYTES = 128 * 1024;
-const WRITE_BYTES = 1024 * 1024;
+/** Room for a usual packed frame in one piece. */
+const PACKED_BYTES = 96 * 1024;
+const WRITE_BYTES = 256 * 1024;
 const syncFile = promisify(fsync);
 
 /** What goes into a block. */
@@ -187,7 +189,8 @@ export class BlockWriter {
 
   #putPacked(bytes: Uint8Array): Extent {
     const params = { [constants.ZSTD_c_compressionLevel]: this.#content.zstd_level };
-    const packed = zstdCompressSync(bytes, { params });
+    // Saying the size beforehand lets zstd take tables of that size instead of megabytes.
+    const packed = zstdCompressSync(bytes, { params, pledgedSrcSize: bytes.length, chunkSize: PACKED_BYTES });
     this.#put(packed);
     return { offset: this.#offset - packed.length, length: packed.length, crc: crc32(packed) };
   }

@@ -22,6 +22,8 @@ import { lowerBound } from "./postings.ts";
 
 /** A frame holds what GROUP_BYTES allows and one chunk more; anything that says it is larger is damaged. */
 const FRAME_BYTES_MOST = 64 * 1024 * 1024;
+/** Room for a usual frame in one piece: several pieces would have to be put together. */
+const UNPACKING = { maxOutputLength: FRAME_BYTES_MOST, chunkSize: 160 * 1024 };
 const NOWHERE = 0xffff_ffff;
 
 /** A readable block. Everything but its frames is in memory. */
@@ -30,6 +32,8 @@ export class Block {
   readonly name: BlockName;
   readonly directory: Directory;
   readonly bytes: number;
+  /** The newest sample's time: `end_ms` is only where its span ends. */
+  readonly max_ms: number;
   readonly #fd: number;
   readonly #cache: FrameCache;
   /** What could not be read, in words; the block is to be written anew from the rest. */
@@ -51,6 +55,7 @@ export class Block {
     try {
       this.bytes = fstatSync(this.#fd).size;
       this.directory = this.#readDirectory();
+      this.max_ms = newestIn(this.directory);
       this.#groupOf = groupsOf(this.directory);
       this.#registerAll(register);
     } catch (thrown) {
@@ -116,9 +121,7 @@ export class Block {
   }
 
   #unpacked(frame: Frame): UnpackedFrame {
-    const key = `${this.path}:${frame.offset}`;
-    const known = this.#cache.get(key);
-    if (known) return known;
+    if (frame.unpacked) return frame.unpacked;
     const bytes = this.#readPacked(frame);
     const from = new ByteReader(bytes);
     const count = from.varint();
@@ -128,7 +131,7 @@ export class Block {
     for (let i = 0; i <= count; i++) offsets[i] = (offsets[i] as number) + from.at;
     if ((offsets[count] as number) > bytes.length) throw new DamagedBytes("chunks reach past their frame");
     const unpacked = { bytes, offsets };
-    this.#cache.set(key, unpacked);
+    this.#cache.keep(frame, unpacked);
     return unpacked;
   }
 
@@ -168,7 +171,7 @@ export class Block {
     const packed = this.#readBytes(extent.offset, extent.length);
     if (crc32(packed) !== extent.crc) throw new DamagedBytes("the checksum is wrong");
     try {
-      return zstdDecompressSync(packed, { maxOutputLength: FRAME_BYTES_MOST });
+      return zstdDecompressSync(packed, UNPACKING);
     } catch (cause) {
       throw new DamagedBytes("it cannot be unpacked", { cause });
     }
@@ -187,6 +190,12 @@ export class Block {
   #note(what: string): void {
     if (!this.damage.includes(what)) this.damage.push(what);
   }
+}
+
+function newestIn({ groups }: Directory): number {
+  let newest = -Infinity;
+  for (const { frames } of groups) for (const { max_ms } of frames) newest = Math.max(newest, max_ms);
+  return newest;
 }
 
 function groupsOf({ groups, series }: Directory): Uint32Array {

@@ -193,7 +193,7 @@ export function readValues(
   if (special) readSpecials(from, count, into, at);
 }
 
-/** The loop that queries spend their time in: one- and two-byte numbers are read in place. */
+/** The loops that queries spend their time in: one- and two-byte numbers are read in place. */
 function readDeltas(
   from: ByteReader,
   twice: boolean,
@@ -202,12 +202,19 @@ function readDeltas(
   into: Float64Array,
   at: number,
 ): void {
-  const { bytes } = from;
-  let value = from.zigzag();
+  const value = from.zigzag();
   into[at] = value;
+  if (twice) sumTwice(from, unit, into, at + 1, at + count, value);
+  else sumOnce(from, unit, into, at + 1, at + count, value);
+  // Past the end every byte reads as undefined, which ends as NaN in the loops and is refused here.
+  if (from.at > from.bytes.length) throw new DamagedBytes("the values end too early");
+}
+
+function sumOnce(from: ByteReader, unit: number, into: Float64Array, at: number, end: number, first: number): void {
+  const { bytes } = from;
   let p = from.at;
-  let delta = 0;
-  for (let i = at + 1; i < at + count; i++) {
+  let value = first;
+  for (let i = at; i < end; i++) {
     let coded = bytes[p++] as number;
     if (coded > 127) {
       const next = bytes[p++] as number;
@@ -218,13 +225,32 @@ function readDeltas(
         p = from.at;
       }
     }
-    const step = unzigzag(coded);
-    delta = twice ? delta + step : step;
-    value += delta * unit;
+    value += unzigzag(coded) * unit;
     into[i] = value;
   }
-  // Past the end every byte reads as undefined, which ends as NaN above and is refused here.
-  if (p > bytes.length) throw new DamagedBytes("the values end too early");
+  from.at = p;
+}
+
+function sumTwice(from: ByteReader, unit: number, into: Float64Array, at: number, end: number, first: number): void {
+  const { bytes } = from;
+  let p = from.at;
+  let value = first;
+  let delta = 0;
+  for (let i = at; i < end; i++) {
+    let coded = bytes[p++] as number;
+    if (coded > 127) {
+      const next = bytes[p++] as number;
+      if (next < 128) coded = (coded & 127) | (next << 7);
+      else {
+        from.at = p - 2;
+        coded = from.varint();
+        p = from.at;
+      }
+    }
+    delta += unzigzag(coded) * unit;
+    value += delta;
+    into[i] = value;
+  }
   from.at = p;
 }
 

@@ -14,7 +14,7 @@ import { chooseCoding, putValues, readValues, VALUES } from "./chunk-values.ts";
 const SPECIALS = 4;
 
 /** Samples in one chunk. More are cut into several: decoding one sample means decoding its chunk. */
-export const CHUNK_SAMPLES = 1440;
+export const CHUNK_SAMPLES = 480;
 
 /** Appends samples [from, to) to `out` and answers the exponent, a good guess for the series' next chunk. */
 export function encodeChunk(

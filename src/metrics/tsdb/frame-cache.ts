@@ -5,12 +5,17 @@ export interface UnpackedFrame {
   offsets: Uint32Array;
 }
 
+/** What can be kept unpacked: finding it again is looking at a field. */
+export interface Keeper {
+  unpacked?: UnpackedFrame | undefined;
+}
+
 /**
- * The frames read last. Series come out of a selection in the order of the files, so the next series mostly
- * lies in the frame at hand; a query over several blocks has one such frame per block.
+ * Forgets the frames unpacked first. Series come out of a selection in the order of the files, so the next
+ * series mostly lies in the frame at hand, and a frame that was left behind is not needed again.
  */
 export class FrameCache {
-  readonly #frames = new Map<string, UnpackedFrame>();
+  readonly #kept: Keeper[] = [];
   readonly #most: number;
   #bytes = 0;
 
@@ -18,22 +23,14 @@ export class FrameCache {
     this.#most = most_bytes;
   }
 
-  get(key: string): UnpackedFrame | undefined {
-    const frame = this.#frames.get(key);
-    if (!frame) return undefined;
-    // Taken out and put back: a Map keeps the order of insertion, so the first is the one longest unused.
-    this.#frames.delete(key);
-    this.#frames.set(key, frame);
-    return frame;
-  }
-
-  set(key: string, frame: UnpackedFrame): void {
-    this.#frames.set(key, frame);
+  keep(keeper: Keeper, frame: UnpackedFrame): void {
+    keeper.unpacked = frame;
+    this.#kept.push(keeper);
     this.#bytes += frame.bytes.length;
-    for (const [oldest, { bytes }] of this.#frames) {
-      if (this.#bytes <= this.#most || oldest === key) break;
-      this.#frames.delete(oldest);
-      this.#bytes -= bytes.length;
+    while (this.#bytes > this.#most && this.#kept.length > 1) {
+      const oldest = this.#kept.shift();
+      this.#bytes -= oldest?.unpacked?.bytes.length ?? 0;
+      if (oldest) oldest.unpacked = undefined;
     }
   }
 }

@@ -42,7 +42,7 @@ export const TSDB_LIMITS = {
   /** Two-hour windows being written at once. One more: the one longest idle becomes a block. */
   open_windows: 16,
   /** A window whose end lies this far behind the newest sample becomes a block. */
-  window_grace_ms: 15 * MINUTE,
+  window_grace_ms: 5 * MINUTE,
   /** A window nobody writes to becomes a block after this. */
   window_idle_ms: HOUR,
 

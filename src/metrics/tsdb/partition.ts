@@ -91,7 +91,7 @@ export class Partition {
     }
     this.admission.admit(batch);
     if (batch.length === 0) return 0;
-    this.#wal.append(batch, (ref) => this.table.labels(ref));
+    this.#wal.append(batch, (ref) => this.table.spell(ref));
     const monotonic = this.clock.monotonic();
     this.head.append(batch, monotonic);
     for (const window of this.head.windows) if (window.written_at === monotonic) this.#wal.holds(window.id);

@@ -1,6 +1,6 @@
-import snappy from "snappy";
 import type { Labels } from "../source.ts";
 import type { Importer, ImportResult } from "./importer.ts";
+import { BadSnappy, Unsnappy } from "./unsnappy.ts";
 import { BadWire, WireReader } from "./wire.ts";
 
 /** Fields of the messages of remote write 0.1.0, as tags: number × 8 + wire type. */
@@ -21,14 +21,15 @@ export function importRemoteWrite(importer: Importer, body: Uint8Array, most_byt
 
 /** The size is in the first bytes: looked at before anything is unpacked. */
 function unpack(body: Uint8Array, most_bytes: number): Uint8Array {
-  const size = new WireReader(body.subarray(0, 5)).varint();
-  if (!(size <= most_bytes)) {
-    throw new BadWire(`the body unpacks to ${size} bytes, more than ${most_bytes} (import_bytes)`, 0);
-  }
   try {
-    return snappy.uncompressSync(Buffer.from(body.buffer, body.byteOffset, body.length), { asBuffer: true }) as Buffer;
-  } catch {
-    throw new BadWire("the body is not snappy", 0);
+    const packed = new Unsnappy(body);
+    if (packed.size > most_bytes) {
+      throw new BadWire(`the body unpacks to ${packed.size} bytes, more than ${most_bytes} (import_bytes)`, 0);
+    }
+    return packed.unpack();
+  } catch (thrown) {
+    if (thrown instanceof BadSnappy) throw new BadWire(`the body is not snappy: ${thrown.message}`, 0);
+    throw thrown;
   }
 }
 

@@ -37,15 +37,15 @@ export class Selected implements Iterable<Series> {
   readonly end_ms: number;
   readonly refs: Uint32Array;
   readonly blocks: readonly Block[];
-  /** No block of the selection reaches past this. */
-  readonly blocks_end_ms: number;
+  /** No block of the selection has a newer sample. */
+  readonly blocks_max_ms: number;
 
   constructor(parts: Readable, matched: Uint32Array, start_ms: number, end_ms: number) {
     this.parts = parts;
     this.start_ms = start_ms;
     this.end_ms = end_ms;
     this.blocks = parts.blocks.filter((block) => block.overlaps(start_ms, end_ms));
-    this.blocks_end_ms = this.blocks.reduce((end, block) => Math.max(end, block.end_ms), -Infinity);
+    this.blocks_max_ms = this.blocks.reduce((newest, block) => Math.max(newest, block.max_ms), -Infinity);
     this.refs = inFileOrder(this.blocks, matched.filter(presentIn(parts, start_ms, end_ms)));
   }
 
@@ -84,7 +84,7 @@ class SelectedSeries implements Series {
 
   newest(after_ms: number, at_ms: number): { timestamp: number; value: number } | undefined {
     const timestamp = this.#from.parts.head.newest(this.ref, after_ms, at_ms, halves);
-    if (timestamp !== undefined && timestamp >= this.#from.blocks_end_ms) {
+    if (timestamp !== undefined && timestamp >= this.#from.blocks_max_ms) {
       return { timestamp, value: word[0] as number };
     }
     this.#readRange(Math.floor(after_ms) + 1, at_ms, scratch);

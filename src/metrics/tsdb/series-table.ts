@@ -74,10 +74,16 @@ export class SeriesTable {
   labels(ref: number): Labels {
     const known = this.#labels.get(ref);
     if (known) return known;
-    const labels: string[] = [];
-    for (const pair of this.pairs(ref)) labels.push(this.#pairName[pair]?.name ?? "", this.#pairValue[pair] ?? "");
+    const labels = this.spell(ref);
     if (this.#labels.size >= this.#labelsKept) this.#labels.clear();
     this.#labels.set(ref, labels);
+    return labels;
+  }
+
+  /** As `labels`, not remembered: for writers, who ask for every series once. */
+  spell(ref: number): Labels {
+    const labels: string[] = [];
+    for (const pair of this.pairs(ref)) labels.push(this.#pairName[pair]?.name ?? "", this.#pairValue[pair] ?? "");
     return labels;
   }
 

@@ -2,7 +2,7 @@ import { assert } from "#core/assert.ts";
 
 const SLAB_BYTES = 256 * 1024;
 /** Slabs given back and kept for the next window: memory that was already paid for. */
-const SPARE_SLABS = 64;
+const SPARE_SLABS = 16;
 const spare: Uint8Array<ArrayBuffer>[] = [];
 
 const HEADER_WORDS = 3;
@@ -59,9 +59,10 @@ export class ChunkSlabs {
   }
 
   release(): void {
-    while (spare.length < SPARE_SLABS && this.#slabs.length > 0) {
-      const slab = this.#slabs.pop();
-      if (slab) spare.push(slab);
+    for (const slab of this.#slabs) {
+      if (spare.length < SPARE_SLABS) spare.push(slab);
+      // Freed now, not when the collector comes by: there is little else to make it come.
+      else slab.buffer.transfer(0);
     }
     this.#slabs.length = 0;
     this.#words.length = 0;

@@ -2,7 +2,7 @@ import type { Columns } from "../source.ts";
 import { growColumns } from "./chunk.ts";
 
 /** Samples a series gathers before they are sealed into a chunk. */
-export const TAIL_SAMPLES = 64;
+export const TAIL_SAMPLES = 32;
 const SLOTS = 1024;
 
 /**

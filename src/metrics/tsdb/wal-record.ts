@@ -1,4 +1,3 @@
-import snappy from "snappy";
 import type { Labels } from "../source.ts";
 import { ByteReader, ByteWriter, DamagedBytes, putVarint, putZigzag } from "./bytes.ts";
 import type { Batch } from "./head.ts";
@@ -6,19 +5,15 @@ import type { Batch } from "./head.ts";
 /**
  * One append in the log:
  *
- *     1 byte: 0 plain, 1 snappy · body
- *     body: definitions · varint sample count · zigzag first time · 1 byte: do all share it · samples
+ *     definitions · varint sample count · zigzag first time · 1 byte: do all share it · samples
  *     definitions: varint count · (varint series · varint pairs · texts)*
  *     sample: zigzag series - (series before + 1) · [zigzag time - time before] · value
  *     value: varint 0 and 8 bytes, or 1 + zigzag of the whole difference to the series' value before
  *
  * A series is defined, and its first value written in full, in each segment that speaks of it. So a segment
- * can be read without any other, and goes when its own samples are in blocks.
+ * can be read without any other, and goes when its own samples are in blocks. That leaves two or three bytes
+ * a sample; packing them further saves a third of the log and costs more memory than that is worth.
  */
-const PLAIN = 0;
-const SNAPPY = 1;
-/** Smaller records are not worth packing. */
-const PACK_BYTES = 128;
 const LARGEST_DIFFERENCE = 2 ** 40;
 
 /** What a segment has said so far; the reader builds the same while it reads. */
@@ -56,10 +51,12 @@ export class SegmentState {
 const out = new ByteWriter(1 << 16);
 const fresh: number[] = [];
 
-/** The record of a batch. `state` is changed by it: a record that is not written ends its segment. */
+/**
+ * The record of a batch, good until the next one. `state` is changed by it: a record that is not written ends
+ * its segment.
+ */
 export function encodeRecord(batch: Batch, labels: (ref: number) => Labels, state: SegmentState): Uint8Array {
   out.reset();
-  out.byte(PLAIN);
   putDefinitions(batch, labels, state);
   const { refs, timestamps, values, bits, length } = batch;
   const first = timestamps[0] as number;
@@ -85,12 +82,7 @@ export function encodeRecord(batch: Batch, labels: (ref: number) => Labels, stat
     state.set(ref, values[i] as number);
   }
   out.at = at;
-  if (out.at < PACK_BYTES) return out.view();
-  const packed = snappy.compressSync(Buffer.from(out.bytes.buffer, 1, out.at - 1));
-  const record = new Uint8Array(packed.length + 1);
-  record[0] = SNAPPY;
-  record.set(packed, 1);
-  return record;
+  return out.view();
 }
 
 function putDefinitions(batch: Batch, labels: (ref: number) => Labels, state: SegmentState): void {
@@ -141,11 +133,11 @@ const halves = new Uint32Array(word.buffer);
 
 /** Throws DamagedBytes when the record is not one; then what was read of it before counts as not written. */
 export function decodeRecord(record: Uint8Array, state: SegmentState, sink: RecordSink): void {
-  const from = new ByteReader(unpack(record));
+  const from = new ByteReader(record);
   for (let definitions = from.varint(); definitions > 0; definitions--) {
     const ref = from.varint();
     const pairs = from.varint();
-    if (ref > 0xffff_fffe || pairs > record.length * 64) throw new DamagedBytes("an impossible definition");
+    if (ref > 0xffff_fffe || pairs > record.length) throw new DamagedBytes("an impossible definition");
     const labels: string[] = [];
     for (let i = 0; i < pairs * 2; i++) labels.push(from.text());
     state.set(ref, Number.NaN);
@@ -176,15 +168,4 @@ function readValue(from: ByteReader, before: number): void {
   const view = new DataView(b.buffer, b.byteOffset, 8);
   halves[0] = view.getUint32(0, true);
   halves[1] = view.getUint32(4, true);
-}
-
-function unpack(record: Uint8Array): Uint8Array {
-  const body = Buffer.from(record.buffer, record.byteOffset + 1, record.length - 1);
-  if (record[0] === PLAIN) return body;
-  if (record[0] !== SNAPPY) throw new DamagedBytes("a record of an unknown kind");
-  try {
-    return snappy.uncompressSync(body, { asBuffer: true }) as Buffer;
-  } catch (cause) {
-    throw new DamagedBytes("a record that cannot be unpacked", { cause });
-  }
 }

@@ -49,6 +49,14 @@ export const updateArgs = (machine: Machine): Value[] => [
   machine.revision - 1,
 ];
 
+/** Only what belongs to a machine, whatever else the statement returned. */
+function plain(row: MachineRow): MachineRow {
+  const own: Record<string, unknown> = {};
+  for (const column of COLUMNS) own[column] = row[column];
+  own["config"] = row.config;
+  return own as unknown as MachineRow;
+}
+
 export type MachineRow = Omit<
   Machine,
   "image_ref" | "handle" | "cordoned" | "snapshot" | "reserved" | "lease" | "checks" | "events" | "config"
@@ -66,7 +74,7 @@ export type MachineRow = Omit<
 
 export function toMachine(row: MachineRow): Machine {
   return {
-    ...row,
+    ...plain(row),
     image_ref: JSON.parse(row.image_ref) as Machine["image_ref"],
     cordoned: Boolean(row.cordoned),
     snapshot: Boolean(row.snapshot),
@@ -97,8 +105,28 @@ export function toEvent({ request, ...row }: EventRow): LoggedEvent {
   return { ...row, ...(request === null ? {} : { request: JSON.parse(request) as EventRequest }) };
 }
 
-export type OperationRow = Omit<Operation, "payload" | "begun"> & { payload: string; begun: number };
+/** An operation beside its machine; all null when there is none. */
+export interface WorkRow {
+  o_id: string | null;
+  o_position: number;
+  o_kind: Operation["kind"];
+  o_payload: string;
+  o_not_before: number | null;
+  o_begun: number;
+}
 
-export function toOperation(row: OperationRow): Operation {
-  return { ...row, payload: JSON.parse(row.payload) as Operation["payload"], begun: Boolean(row.begun) };
+export function operationIn(row: Pick<Machine, "id" | "host_id"> & WorkRow): Operation[] {
+  if (row.o_id === null) return [];
+  return [
+    {
+      id: row.o_id,
+      machine_id: row.id,
+      host_id: row.host_id,
+      position: row.o_position,
+      kind: row.o_kind,
+      payload: JSON.parse(row.o_payload) as Operation["payload"],
+      not_before: row.o_not_before,
+      begun: Boolean(row.o_begun),
+    },
+  ];
 }

@@ -8,12 +8,12 @@ import {
   insertArgs,
   MACHINE,
   type MachineRow,
-  type OperationRow,
+  operationIn,
   toEvent,
   toMachine,
-  toOperation,
   UPDATE_MACHINE,
   updateArgs,
+  type WorkRow,
 } from "./machine-rows.ts";
 
 /** A machine with the config of its current version. */
@@ -23,6 +23,9 @@ const EVENT =
   "e.seq, e.id, e.type, e.status, e.source, e.timestamp, e.request, e.machine_id, m.name AS machine_name, m.app_name, e.instance_id";
 const EVENTS = `SELECT ${EVENT} FROM machine_events e JOIN machines m ON m.id = e.machine_id`;
 const OPERATION = "id, machine_id, host_id, position, kind, payload, not_before, begun";
+const WORK = `SELECT ${MACHINE}, v.config, o.id AS o_id, o.position AS o_position, o.kind AS o_kind,
+  o.payload AS o_payload, o.not_before AS o_not_before, o.begun AS o_begun
+  ${FROM} LEFT JOIN machine_operations o ON o.machine_id = m.id WHERE m.id = ? ORDER BY o.position`;
 const marks = (list: readonly unknown[]): string => list.map(() => "?").join(", ");
 
 export function sqlMachineStore(database: Database): MachineStore {
@@ -32,6 +35,12 @@ export function sqlMachineStore(database: Database): MachineStore {
     async find(id) {
       const [machine] = await machines(`${SELECT} WHERE m.id = ?`, [id]);
       return machine;
+    },
+    async findWork(id) {
+      // One statement, so that state and operations belong together.
+      const rows = await database.read<MachineRow & WorkRow>(WORK, [id]);
+      const [first] = rows;
+      return first && { machine: toMachine(first), operations: rows.flatMap(operationIn) };
     },
     list: (app_id, filter) => machines(...listQuery(app_id, filter)),
     listOrg: (org_id, { include_deleted, after, limit }) =>
@@ -48,10 +57,6 @@ export function sqlMachineStore(database: Database): MachineStore {
     insert: (change, limit) => insert(database, change, limit),
     commit: (change) => commit(database, change),
 
-    async operations(machine_id) {
-      const sql = `SELECT ${OPERATION} FROM machine_operations WHERE machine_id = ? ORDER BY position`;
-      return (await database.read<OperationRow>(sql, [machine_id])).map(toOperation);
-    },
     async unfinished(host_ids) {
       const sql = `SELECT DISTINCT machine_id FROM machine_operations WHERE host_id IN (${marks(host_ids)})`;
       return (await database.read<{ machine_id: string }>(sql, host_ids)).map((row) => row.machine_id);

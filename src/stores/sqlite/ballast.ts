@@ -6,6 +6,7 @@ import { LIMITS } from "#core/limits.ts";
 /** At most this share of what is free goes into the ballast: a small disk keeps its room. */
 const SHARE = 1 / 16;
 const CHUNK = 1 << 20;
+const FILL_LATER_MS = 10_000;
 
 /**
  * Room that is kept back on the disk, so that on a full one something can still be deleted: a write that
@@ -16,6 +17,13 @@ export class Ballast {
 
   constructor(file: string) {
     this.#file = file;
+  }
+
+  /** At once where room is scarce; where there is plenty it can wait until the start is over. */
+  fillSoon(): void {
+    const { bavail, bsize } = statfsSync(dirname(this.#file));
+    if (bavail * bsize * SHARE < 4 * LIMITS.ballast_bytes) this.fill();
+    else setTimeout(() => this.fill(), FILL_LATER_MS).unref();
   }
 
   /** Takes what it may; on a disk without room that is little or nothing, and no error. */

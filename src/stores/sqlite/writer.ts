@@ -122,7 +122,7 @@ function serve(port: MessagePort, { file, synchronous, ballast }: WriterData): v
     }
   });
   port.postMessage([]); // Ready: the file is open.
-  room?.fill();
+  room?.fillSoon();
 }
 
 assert(parentPort, "the writer runs in a worker thread");

@@ -39,7 +39,7 @@ class SimDriver implements RuntimeDriver {
   readonly name = "sim";
   readonly #clock: Clock;
   readonly #world: SimWorld;
-  readonly #adopt: boolean;
+  #adopt: boolean;
   readonly #fault: NonNullable<SimOptions["fault"]>;
   readonly #closing = new AbortController();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
@@ -185,6 +185,8 @@ class SimDriver implements RuntimeDriver {
   async recover(known: readonly Ref[]): Promise<Observed[]> {
     await this.#begin("recover", "");
     if (this.#adopt) for (const ref of known) this.#takeBack(ref);
+    // Once: what is not there later has ended.
+    this.#adopt = false;
     const asked = new Set(known.map(({ id, boot }) => `${id}/${boot}`));
     const found: Observed[] = known.map(({ id, boot }) => {
       const there = this.#world.boots.get(id);

@@ -28,6 +28,7 @@ function eachSeries(frame: Frame, arg: Expr, take: (labels: Labels, values: Floa
   else for (const row of frame.evaluate(frame, arg)) take(row.labels, row.values);
 }
 
+/** absent_over_time looks at all series together, so it cannot stream. */
 function streamable(arg: Expr): CallExpr | undefined {
   if (arg.kind === "call") {
     const name = arg.name.toLowerCase();
@@ -36,6 +37,7 @@ function streamable(arg: Expr): CallExpr | undefined {
   return arg.kind === "selector" || arg.kind === "rollup" ? asCall(arg) : undefined;
 }
 
+/** Groups are made as series come; a series is forgotten once it is added. */
 function accumulate(frame: Frame, expr: AggregateExpr, make: (points: number) => Accumulator): Row[] {
   const groups = new Map<string, { labels: Labels; accumulator: Accumulator }>();
   const take = (series: Labels, values: Float64Array): void => {
@@ -55,14 +57,15 @@ function accumulate(frame: Frame, expr: AggregateExpr, make: (points: number) =>
   return [...groups.values()].map(({ labels, accumulator }) => ({ labels, values: accumulator.finish() }));
 }
 
-/** any(): one series of each group, with all its labels. */
+/** any(): one series of each group, with all its labels; a limit of any size leaves one. */
 function firstOfEach(frame: Frame, expr: AggregateExpr): Row[] {
   const groups = new Map<string, Row>();
+  const limit = expr.limit === undefined ? undefined : Math.min(1, expr.limit);
   for (const arg of expr.args) {
     eachSeries(frame, arg, (labels, values) => {
       const row: Row = { labels, values };
       const key = labelsKey(groupLabels(labels, expr.modifier));
-      if (!groups.has(key) && !full(groups.size, expr.limit) && !isEmpty(row)) groups.set(key, copyRow(row));
+      if (!groups.has(key) && !full(groups.size, limit) && !isEmpty(row)) groups.set(key, copyRow(row));
     });
   }
   return [...groups.values()];

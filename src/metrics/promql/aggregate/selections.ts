@@ -83,6 +83,7 @@ function sumOfRest(call: AggregateCall, ranked: Row[], ks: Float64Array, rest: s
   return { labels: setLabel(groupLabels(ranked[0]?.labels ?? [], call.expr.modifier), name, value), values };
 }
 
+/** What a series is worth over the whole range. */
 const SCORES: Record<string, (values: Float64Array) => number> = {
   avg: mean,
   last: (values) => values.findLast((v) => !Number.isNaN(v)) ?? Number.NaN,
@@ -109,6 +110,7 @@ function together(change: (rows: Row[], i: number) => void): Aggregate {
     });
 }
 
+/** Negative values have no share. */
 function share(rows: Row[], i: number): void {
   const sum = rows.reduce(
     (total, { values }) => ((values[i] as number) >= 0 ? total + (values[i] as number) : total),
@@ -136,6 +138,7 @@ function outside(rows: Row[], points: number, bounds: (values: number[], i: numb
   );
 }
 
+/** Outside one and a half times the middle half of the values. */
 function outliersIqr(call: AggregateCall): Row[] {
   expectArguments(call, 1);
   return groupRows(call.args[0] ?? [], call.expr).flatMap(({ rows }) =>
@@ -149,6 +152,7 @@ function outliersIqr(call: AggregateCall): Row[] {
   );
 }
 
+/** Further from the median than some median distances. */
 function outliersMad(call: AggregateCall): Row[] {
   expectArguments(call, 2);
   const tolerances = scalarAt(call, 0);

@@ -51,6 +51,7 @@ function valuesAt(rows: Row[], i: number): Float64Array {
   return values.subarray(0, n);
 }
 
+/** Columns of a group are read across, one step at a time. */
 function perStep(compute: (values: Float64Array, i: number, call: AggregateCall) => number): Aggregate {
   return (call) =>
     groupRows(call.args.flat(), call.expr).map(({ labels, rows }) => {
@@ -67,6 +68,7 @@ function quantileAggregate(call: AggregateCall): Row[] {
   return perStep((values, i) => quantileOfSorted(phis[i] as number, values.sort()))(rest);
 }
 
+/** The values of a step are sorted once for all quantiles. */
 function quantilesAggregate(call: AggregateCall): Row[] {
   expectArguments(call, 3, Number.POSITIVE_INFINITY);
   const label = stringAt(call, 0);
@@ -106,6 +108,7 @@ function countRow(frame: Frame, values: Float64Array, counts: Map<number, Float6
   }
 }
 
+/** Values into ranges first, then the ranges into cumulative buckets. */
 function histogram(call: AggregateCall): Row[] {
   const ranges = groupRows(call.args.flat(), call.expr).flatMap(({ labels, rows }) => {
     const columns = new Map<string, Float64Array>();

@@ -52,6 +52,7 @@ function fillGaps(left: Row[], right: Row[]): void {
   }
 }
 
+/** A left side without any series is replaced as a whole. */
 const orDefault: Choice = (left, right) => {
   if (left.size === 0) return [...right.values()].flat();
   for (const [key, rows] of left) fillGaps(rows, orNumber(right, key) ?? []);

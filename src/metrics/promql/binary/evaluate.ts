@@ -11,6 +11,7 @@ import { byKey, dropsName, joinedLabels, resultLabels } from "./match.ts";
 
 const REVERSED: Record<string, string> = { ">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "==", "!=": "!=" };
 
+/** Both sides are evaluated whole: most operators need every series of one side to find its partner. */
 export function evaluateBinary(frame: Frame, original: BinaryExpr): Row[] {
   const expr = numberOnRight(original);
   const kind = OPERATORS[expr.op]?.kind;
@@ -56,6 +57,7 @@ function saysNaN(expr: Expr): boolean {
   return (name.startsWith("label_") || name === "") && expr.args[0] !== undefined && saysNaN(expr.args[0]);
 }
 
+/** Two columns that belong together; one of them is absent when it is filled. */
 interface Pair {
   left: Float64Array | undefined;
   right: Float64Array | undefined;
@@ -112,6 +114,7 @@ function scalarPairs(expr: BinaryExpr, left: Row[], right: Row[], compares: bool
   return undefined;
 }
 
+/** Series of both sides with the same labels, as far as `on` and `ignoring` let them matter. */
 function matchPairs(expr: BinaryExpr, left: Row[], right: Row[], compares: boolean): Pair[] {
   const lefts = byKey(left, expr);
   const rights = byKey(right, expr);

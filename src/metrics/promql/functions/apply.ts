@@ -96,6 +96,7 @@ export function pointwise(change: (value: number) => number): Definition {
   );
 }
 
+/** Arguments are counted first: a wrong call costs nothing. */
 export function evaluateTransform(frame: Frame, expr: CallExpr, definition: Definition): Row[] {
   expectArgs(expr, definition.least, definition.most);
   const args = expr.args.map((arg: Expr) => frame.evaluate(frame, arg));

@@ -89,6 +89,7 @@ function histogramQuantile(call: Call): Row[] {
   return estimate(call, rowsOf(call, 1), bounds, (buckets, i) => quantileAt(buckets, phis[i] as number, i));
 }
 
+/** The buckets are mended in place for each quantile, so each gets a copy. */
 function histogramQuantiles(call: Call): Row[] {
   const label = stringOf(call, 0);
   const last = call.args.length - 1;
@@ -107,6 +108,7 @@ function histogramShare(call: Call): Row[] {
   return estimate(call, rowsOf(call, 1), bounds, (buckets, i) => shareAt(buckets, les[i] as number, i));
 }
 
+/** Between two bounds: the share below the upper less the share below the lower. */
 function histogramFraction(call: Call): Row[] {
   const lowers = scalarOf(call, 0);
   const uppers = scalarOf(call, 1);
@@ -139,6 +141,7 @@ function moments(buckets: Bucket[], i: number): { count: number; average: number
   return { count, average: sum / count, squares: squares / count };
 }
 
+/** Average and spread, as if every value lay in the middle of its bucket. */
 function aboutMoments(compute: (average: number, variance: number) => number): Definition {
   return exactly(1, (call) =>
     groupBuckets(toCumulative(call.frame, rowsOf(call, 0)), false).map((group) => {
@@ -168,6 +171,7 @@ function bucketsLimit(call: Call): Row[] {
   });
 }
 
+/** The pair that holds least together loses the least. */
 function joinSmallest(buckets: { row: Row; hits: number }[]): void {
   const together = (n: number): number => (buckets[n]?.hits ?? 0) + (buckets[n + 1]?.hits ?? 0);
   let least = 1;

@@ -26,11 +26,13 @@ function relabel(call: Call, change: (labels: Labels) => Labels): Row[] {
   return rows;
 }
 
+/** One pair after the other, so a later one can undo an earlier. */
 function labelSet(call: Call): Row[] {
   const pairs = pairsOf(call, 1);
   return relabel(call, (labels) => pairs.reduce((out, [name, value]) => setLabel(out, name, value), labels));
 }
 
+/** A label that is absent copies nothing and removes nothing. */
 function labelCopy(move: boolean): Definition {
   return atLeast(1, (call) => {
     const pairs = pairsOf(call, 1);
@@ -54,6 +56,7 @@ function changeCase(change: (text: string) => string): Definition {
   });
 }
 
+/** Values that are not in the list stay. */
 function labelMap(call: Call): Row[] {
   const name = stringOf(call, 1);
   const values = new Map(pairsOf(call, 2));
@@ -63,6 +66,7 @@ function labelMap(call: Call): Row[] {
   });
 }
 
+/** An empty result removes the label. */
 function labelJoin(call: Call): Row[] {
   const to = stringOf(call, 1);
   const separator = stringOf(call, 2);
@@ -76,6 +80,7 @@ export function checkRegex(pattern: string): void {
     throw executionError(`the regular expression ${JSON.stringify(pattern)} is invalid: ${wrong}`);
 }
 
+/** The whole value must match. */
 function labelReplace(call: Call): Row[] {
   const [to, replacement, from, pattern] = [stringOf(call, 1), stringOf(call, 2), stringOf(call, 3), stringOf(call, 4)];
   checkRegex(pattern);
@@ -97,6 +102,7 @@ function labelTransform(call: Call): Row[] {
   });
 }
 
+/** Series whose label matches, or does not. */
 function labelMatch(wanted: boolean): Definition {
   return exactly(3, (call) => {
     const name = stringOf(call, 1);

@@ -44,6 +44,7 @@ function decimals(step: number): number {
   return Number.isFinite(digits) ? Math.max(-20, Math.min(20, digits)) : 0;
 }
 
+// Both bounds may change from step to step.
 function clamp(low: number | undefined, high: number | undefined): Definition {
   const args = 1 + (low === undefined ? 0 : 1) + (high === undefined ? 0 : 1);
   return exactly(args, (call) => {
@@ -59,6 +60,7 @@ function clamp(low: number | undefined, high: number | undefined): Definition {
   });
 }
 
+/** Whole numbers up to 64 bits, which is more than a double holds exactly; BigInt keeps the low ones right. */
 function bitmap(change: (a: bigint, b: bigint) => bigint): Definition {
   return exactly(2, (call) => {
     const masks = scalarOf(call, 1);
@@ -100,6 +102,7 @@ export const DATE_PARTS: Record<string, (date: Date) => number> = {
   year: (d) => d.getUTCFullYear(),
 };
 
+/** The moment of each step, in seconds. */
 function timeRow(call: Call): Row {
   const values = timesOf(call.frame);
   for (let i = 0; i < values.length; i++) values[i] = (values[i] as number) / 1000;
@@ -133,7 +136,10 @@ function timezoneOffset(call: Call): Row[] {
   if (zone === undefined) throw executionError("the argument of timezone_offset() must be a string");
   let format: Intl.DateTimeFormat;
   try {
-    format = new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longOffset" });
+    // As in Go, no name is UTC and "Local" is where the program runs.
+    const timeZone = zone === "" ? "UTC" : zone;
+    const where = zone === "Local" ? {} : { timeZone };
+    format = new Intl.DateTimeFormat("en-US", { ...where, timeZoneName: "longOffset" });
   } catch {
     throw executionError(`there is no time zone ${JSON.stringify(zone)}`);
   }
@@ -167,6 +173,7 @@ function absentColumn(call: Call, labels: Row["labels"]): Row[] {
   return [{ labels, values }];
 }
 
+/** Handed the labels from outside, because they come from the selector and not from the rows. */
 export function absentDefinition(labelsOf: (call: Call) => Row["labels"]): Definition {
   return exactly(1, (call) => absentColumn(call, labelsOf(call)));
 }

@@ -35,6 +35,7 @@ function run(values: Float64Array, combine: (a: number, b: number, index: number
   }
 }
 
+/** `index` counts from the first value, which an average needs. */
 type Combine = (a: number, b: number, index: number) => number;
 
 const COMBINE: Record<string, Combine> = {
@@ -90,6 +91,7 @@ function normalize(call: Call): Row[] {
   });
 }
 
+/** Values that are not kept become gaps, not zeros. */
 function trim(values: Float64Array, keep: (value: number) => boolean): void {
   for (let i = 0; i < values.length; i++) if (!keep(values[i] as number)) values[i] = Number.NaN;
 }
@@ -131,6 +133,7 @@ function linearRegression(call: Call): Row[] {
   return rows;
 }
 
+/** Gaps take the value before them. */
 function keepLast(values: Float64Array): void {
   for (let i = 1; i < values.length; i++) if (Number.isNaN(values[i] as number)) values[i] = values[i - 1] as number;
 }
@@ -154,6 +157,7 @@ function interpolate(values: Float64Array): void {
   }
 }
 
+/** An infinity would never be forgotten, so it is passed over. */
 function smooth(values: Float64Array, factors: Float64Array): void {
   const first = values.findIndex((v) => Number.isFinite(v));
   if (first < 0) return;

@@ -24,6 +24,7 @@ function byValue(descending: boolean): Definition {
   );
 }
 
+/** The first label that differs decides. */
 function byLabels(compare: (a: string, b: string) => number, descending: boolean): Definition {
   return atLeast(1, (call: Call): Row[] => {
     const names = stringsOf(call, 1);

@@ -43,6 +43,7 @@ export function evaluateRollup(frame: Frame, call: CallExpr): Row[] {
   return rows;
 }
 
+/** A selector on its own is a rollup too: the last value. */
 export function asCall(expr: Expr): CallExpr {
   return { kind: "call", at: expr.at, name: "default_rollup", args: [expr] };
 }
@@ -77,6 +78,7 @@ function evaluateShifted(frame: Frame, plan: Plan, rollup: RollupExpr, sink: Sin
   else overSubquery(moved, plan, rollup, sink);
 }
 
+/** 0 when the query names none; the step or the series then decides. */
 function windowOf(frame: Frame, rollup: RollupExpr): number {
   if (!rollup.window) return 0;
   const window_ms = durationMs(rollup.window.text, frame.step_ms) ?? 0;
@@ -133,6 +135,7 @@ function scratch(): Columns {
   return { timestamps: new Float64Array(1024), values: new Float64Array(1024), length: 0 };
 }
 
+/** The same columns for every series: a query over a million of them allocates two arrays. */
 function readSeries(series: Series, into: Columns): void {
   into.length = 0;
   series.read(into);
@@ -169,6 +172,7 @@ function makeRunner(
   };
 }
 
+/** Columns are made as values turn up, and are empty where they did not. */
 function spreadRows(
   frame: Frame,
   spread: NonNullable<Plan["spread"]>,
@@ -208,6 +212,10 @@ function align(grid: Grid): Grid {
   };
 }
 
+/**
+ * The inner expression on its own grid, its rows taken for samples. The grid reaches one step past the end, because a
+ * function may ask for the sample after the window.
+ */
 function overSubquery(frame: Frame, plan: Plan, rollup: RollupExpr, sink: Sink): void {
   const step_ms = rollup.step ? (durationMs(rollup.step.text, frame.step_ms) ?? 0) : frame.step_ms;
   if (step_ms <= 0) throw executionError("the step of a subquery must be longer than 0");

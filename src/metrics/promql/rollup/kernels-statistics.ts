@@ -33,12 +33,14 @@ const product: Kernel = fold(1, (a, v) => a * v);
 export const geometricMean: Kernel = (w) => product(w) ** (1 / count(w));
 export const stdvar: Kernel = (w) => variance(w.values, w.from, w.to);
 export const stddev: Kernel = (w) => Math.sqrt(stdvar(w));
+/** Samples that are increments already, so their sum is the increase. */
 export const rateOverSum: Kernel = (w) => sum(w) / (w.length / 1000);
 
 const sorted = (w: Window): Float64Array => sortedValues(w.values, w.from, w.to);
 
 export const median: Kernel = (w) => quantileOfSorted(0.5, sorted(w));
 export const deviation: Kernel = (w) => mad(w.values.subarray(w.from, w.to));
+/** The sample before the window counts, too. */
 export const mostFrequent: Kernel = (w) => mode(sorted(w), w.previous);
 export const distinct: Kernel = (w) => (count(w) === 0 ? NONE : new Set(w.values.subarray(w.from, w.to)).size);
 
@@ -70,6 +72,7 @@ export const maximumTime: Kernel = extremeTime((a, b) => a > b);
 
 export const slope: Kernel = (w) => regression(w.values, w.times, w.from, w.to, w.now)[1];
 
+/** A window whose last sample is older than usual says nothing about now. */
 export const zscore: Kernel = (w) => {
   const interval = scrapeInterval(w);
   const behind = lag(w);

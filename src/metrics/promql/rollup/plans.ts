@@ -28,14 +28,17 @@ export interface Plan {
 
 const words = (text: string): Set<string> => new Set(text.trim().split(/\s+/));
 
+/** Functions that do not change what a series means. */
 const KEEP_NAME = words(`
   avg_over_time default_rollup first_over_time geomean_over_time hoeffding_bound_lower hoeffding_bound_upper holt_winters
   double_exponential_smoothing last_over_time max_over_time median_over_time min_over_time mode_over_time
   outlier_iqr_over_time predict_linear quantile_over_time quantiles_over_time rollup rollup_candlestick
   timestamp_with_name`);
+/** Functions that make no sense on fewer than two samples, so without a window of its own the query gets a longer one. */
 const ADJUST = words(`
   default_rollup deriv deriv_fast ideriv irate rate rate_over_sum rollup rollup_candlestick rollup_deriv rollup_rate
   rollup_scrape_interval scrape_interval timestamp`);
+/** Functions of counters, which must see through restarts. */
 const COUNTERS = words(
   "increase increase_prometheus increase_pure irate rate rate_prometheus rollup_increase rollup_rate",
 );
@@ -161,6 +164,10 @@ export function seriesArgument(call: CallExpr): number {
   return place < 0 ? call.args.length - 1 : place;
 }
 
+/**
+ * Which kernels to run and what to do to the samples first. Arguments that are numbers are evaluated here, once for all
+ * series.
+ */
 export function planRollup(frame: Frame, call: CallExpr): Plan {
   const name = call.name.toLowerCase();
   const base = {
@@ -228,6 +235,7 @@ function planTagged(call: CallExpr, tagged: (typeof TAGGED)[string]): Pick<Plan,
   return { ...prepare, outputs: [tagged.keepTag ? { tag, kernel } : { kernel }] };
 }
 
+/** aggr_over_time runs several functions over the same window. */
 function planAggregates(call: CallExpr): Pick<Plan, "prepare" | "outputs"> {
   expectArgs(call, 2);
   const [first] = call.args;
@@ -242,6 +250,7 @@ function planAggregates(call: CallExpr): Pick<Plan, "prepare" | "outputs"> {
   return names.some((name) => COUNTERS.has(name.toLowerCase())) ? { outputs, prepare: removeResets } : { outputs };
 }
 
+/** Functions whose number of rows depends on the samples. */
 function planSpread(frame: Frame, call: CallExpr, name: string): NonNullable<Plan["spread"]> {
   if (name === "histogram_over_time") {
     expectArgs(call, 1);

@@ -16,6 +16,7 @@ interface Group {
   rows: Row[];
 }
 
+/** A name that is going to be dropped is no label any more. */
 function groupsOf(rows: Row[], expr: AggregateExpr): Group[] {
   const groups = new Map<string, Group>();
   for (const row of rows) {
@@ -33,6 +34,7 @@ interface Fold {
   readonly value: number;
 }
 
+/** NaN loses against any number, at both ends. */
 class Extreme implements Fold {
   value = Number.NaN;
   readonly #better: (a: number, b: number) => boolean;
@@ -136,6 +138,7 @@ function numbersAt(frame: Frame, expr: AggregateExpr, rows: Row[], i: number): F
   return values.subarray(0, n);
 }
 
+/** NaN counts as the smallest value. */
 function quantiles(frame: Frame, expr: AggregateExpr, rows: Row[], phis: Float64Array): Row[] {
   for (const phi of new Set(phis)) checkQuantile(frame, phi, expr.args[0]?.at ?? expr.at);
   return groupsOf(rows, expr).map(({ labels, rows: members }) => {
@@ -150,6 +153,7 @@ function quantiles(frame: Frame, expr: AggregateExpr, rows: Row[], phis: Float64
   });
 }
 
+/** The value becomes a label, so it must be one that can be written. */
 function countValues(frame: Frame, expr: AggregateExpr, rows: Row[], label: string): Row[] {
   if (label === "" || label.includes("\ufffd")) throw executionError(`invalid label name ${JSON.stringify(label)}`);
   const { modifier } = expr;

@@ -37,6 +37,7 @@ function operate(expr: BinaryExpr, a: number, b: number, kept = a): number | und
   return compare(a, b) ? kept : undefined;
 }
 
+/** Between numbers a comparison is always `bool`; the checker saw to it. */
 function scalars(frame: Frame, expr: BinaryExpr, a: Float64Array, b: Float64Array): Value {
   const values = column(frame);
   for (let i = 0; i < values.length; i++) values[i] = operate(expr, a[i] as number, b[i] as number) ?? Number.NaN;
@@ -47,6 +48,7 @@ function dropsName(expr: BinaryExpr): boolean {
   return expr.bool === true || !Object.hasOwn(COMPARE, expr.op);
 }
 
+/** The number goes with every series. */
 function withScalar(frame: Frame, expr: BinaryExpr, rows: Row[], numbers: Float64Array, swapped: boolean): Value {
   const out = rows.map((row) => {
     const result = newRow(frame, row.labels, row.dropName || dropsName(expr));
@@ -172,6 +174,7 @@ function fillMissingMany(
   }
 }
 
+/** All series of a group at one step with the one they are matched with. */
 function matchStep(
   frame: Frame,
   expr: BinaryExpr,
@@ -221,6 +224,7 @@ function theOne(expr: BinaryExpr, others: Row[], i: number, manyRight: boolean):
   return found;
 }
 
+/** With group_left and group_right all labels of the side with many stay, and some of the other are copied. */
 function resultLabels(row: Row, other: Row | undefined, expr: BinaryExpr): Row["labels"] {
   const { group, join } = expr;
   if (!join) {

@@ -44,12 +44,14 @@ export function evaluateStrict(frame: Frame, expr: Expr): Value {
 
 const vector = (rows: Row[]): Value => ({ type: "vector", rows });
 
+/** What is left after ranges and subqueries were taken care of: offset and @ on a selector. */
 function selectorOf(expr: RollupExpr): SelectorExpr {
   if (expr.window || expr.step || expr.inheritStep) throw executionError("a range vector cannot stand here");
   if (expr.arg.kind !== "selector") throw executionError("offset and @ follow a selector or a subquery");
   return expr.arg;
 }
 
+/** Series whose names were all that told them apart become one, or an error. */
 function negate(value: Value): Value {
   if (value.type === "scalar") return { type: "scalar", values: value.values.map((v) => -v) };
   if (value.type === "string") throw executionError("a string cannot be negated");

@@ -106,6 +106,7 @@ function toVector(call: Call): Value {
   return vector([row]);
 }
 
+/** The replacement character stands for bytes that are no UTF-8. */
 function checkName(name: string, where: string): void {
   if (name === "" || name.includes("\ufffd"))
     throw executionError(`invalid destination label name in ${where}(): ${name}`);
@@ -179,6 +180,7 @@ function sort(descending: boolean): Implementation {
 /** Digits count as numbers. */
 const NATURAL = new Intl.Collator("en", { numeric: true });
 
+/** Series that are equal in the labels asked for are told apart by all of them. */
 function sortByLabel(descending: boolean): Implementation {
   return (call) => {
     warnOrder(call);
@@ -196,6 +198,7 @@ function sortByLabel(descending: boolean): Implementation {
   };
 }
 
+/** Functions of numbers alone. */
 function ofNumbers(pick: (values: number[]) => number): Implementation {
   return (call) => {
     const columns = call.args.map((_, i) => numbersOf(call, i));

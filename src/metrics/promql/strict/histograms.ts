@@ -99,6 +99,7 @@ function makeMonotonic(buckets: Bucket[]): boolean {
   return forced;
 }
 
+/** A straight line within the bucket; the last one has no end, so its start is the answer. */
 function quantileOf(phi: number, buckets: Bucket[]): number {
   const last = buckets.length - 1;
   const total = buckets[last]?.count ?? 0;
@@ -116,6 +117,7 @@ function quantileOf(phi: number, buckets: Bucket[]): number {
   return start + (bucket.le - start) * (rank / count);
 }
 
+/** The answer outside 0..1 is an infinity, with a warning. */
 function histogramQuantile(frame: Frame, phi: number, histogram: Histogram, i: number, at: number): number | undefined {
   const buckets = bucketsAt(frame, histogram, i);
   if (buckets.length === 0) return undefined;
@@ -160,6 +162,7 @@ function fractionOf(frame: Frame, lower: number, upper: number, histogram: Histo
 
 type Compute = (histogram: Histogram, i: number) => number | undefined;
 
+/** One row per histogram. */
 function perHistogram(frame: Frame, rows: Row[], at: number, compute: Compute): Row[] {
   const out = group(frame, rows, at).map((histogram) => {
     const row = newRow(frame, histogram.labels, true);

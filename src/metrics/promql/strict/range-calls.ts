@@ -9,6 +9,7 @@ import { ABSENT, checkQuantile, FLOAT, HISTOGRAM, inform, newRow, type Row, warn
 
 /** Calls of functions that take a range vector. */
 
+/** Functions that look at samples, as opposed to values of a step. */
 export function takesRange(name: string): boolean {
   return (
     Object.hasOwn(RANGE_FUNCTIONS, name) ||
@@ -17,6 +18,7 @@ export function takesRange(name: string): boolean {
   );
 }
 
+/** The range is the only argument with a window, wherever it stands. */
 function rangeArgument(call: CallExpr): RollupExpr {
   const found = call.args.find((arg) => arg.kind === "rollup" && arg.window !== undefined);
   if (found?.kind !== "rollup") throw executionError(`${call.name}() needs a range such as metric[5m]`);
@@ -189,6 +191,7 @@ function computeStep(work: Work, row: Row, i: number, range: Range): boolean {
   return value !== undefined;
 }
 
+/** The number for a window that holds one. */
 function compute(name: string, range: Range): number | undefined {
   if (name === "last_over_time") return range.values[range.from + range.length - 1];
   if (name === "first_over_time") return range.values[range.from];

@@ -30,6 +30,7 @@ function unreachable(): never {
   throw new Error("the strict dialect has an evaluator of its own");
 }
 
+/** Instant vectors keep the order the query gave them; ranges are sorted, as Prometheus sorts them. */
 function present(frame: Frame, rows: Row[], isInstant: boolean): QueryData {
   const times = timesOf(frame);
   const series = rows.filter((row) => !isEmpty(row)).map((row) => toSeries(row, times));

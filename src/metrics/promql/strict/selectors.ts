@@ -21,6 +21,7 @@ export interface Look {
 
 export type Evaluate = (frame: Frame, expr: Expr) => Value;
 
+/** `@` comes before the offset: the offset counts from the moment. */
 export function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment">): Look {
   const offset = rollup.offset ? (durationMs(rollup.offset.text, frame.step_ms) ?? 0) : 0;
   if (rollup.moment) {
@@ -32,6 +33,7 @@ export function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment
   return { at: (i) => first + i * step_ms, first_ms: first, last_ms: first + (points - 1) * step_ms, fixed: false };
 }
 
+/** start() and end() mean the query that was asked, also inside a subquery. */
 function momentMs(frame: Frame, moment: Expr): number {
   if (moment.kind === "number") return Math.round(moment.value * 1000);
   if (moment.kind === "negate") return -momentMs(frame, moment.arg);

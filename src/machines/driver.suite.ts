@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { ExitNotice, Launch, RuntimeDriver } from "./driver.ts";
+import { aMachine } from "./fixtures.ts";
+
+export interface OpenedDriver {
+  driver: RuntimeDriver;
+  /** A config of a machine that runs until it is stopped. */
+  running: Launch["config"];
+  /** A config of a machine that ends by itself at once, with this code. */
+  ending: { config: Launch["config"]; exit_code: number };
+  /** The driver after a restart of our own process, over the same box. */
+  reopen(): Promise<RuntimeDriver>;
+  close(): Promise<void>;
+}
+
+const never = new AbortController().signal;
+const HOW = { signal: "SIGTERM", timeout_ms: 5000 };
+
+/** What every RuntimeDriver must do. A new driver's own test file is one call of this. */
+export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDriver>, skip?: string): void {
+  suite(`runtime driver: ${name}`, { skip }, () => {
+    const launch = (boot: string, config: Launch["config"]): Launch => {
+      const { id, name: own, app_name, org_id, region, instance_id, private_ip, image_ref } = aMachine();
+      const base = { id, name: own, app_name, org_id, region, instance_id, private_ip, image_ref };
+      return { ...base, boot, config, secrets: {}, keep_rootfs: false };
+    };
+    async function withDriver(work: (opened: OpenedDriver, id: string) => Promise<void>): Promise<void> {
+      const opened = await open();
+      try {
+        await work(opened, aMachine().id);
+      } finally {
+        await opened.driver.destroy(aMachine().id, never);
+        await opened.close();
+      }
+    }
+    const states = async (driver: RuntimeDriver, known: Parameters<RuntimeDriver["recover"]>[0]) =>
+      (await driver.recover(known)).map(({ boot, state }) => `${boot} ${state}`);
+
+    test("starting the same boot twice is starting it once; stopping it twice tells the same end", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        await driver.start(launch("b1", running), never);
+        const ref = { id, boot: "b1", handle };
+        assert.deepEqual(await states(driver, [ref]), ["b1 running"]);
+        const exit = await driver.stop(ref, HOW, never);
+        assert.ok(exit);
+        assert.deepEqual(await driver.stop(ref, HOW, never), exit);
+        assert.deepEqual(await states(driver, [ref]), ["b1 gone"]);
+        assert.equal(await driver.stop({ ...ref, boot: "b0" }, HOW, never), undefined);
+      }));
+
+    test("an aborted start leaves nothing running", () =>
+      withDriver(async ({ driver, running }) => {
+        await assert.rejects(driver.start(launch("b1", running), AbortSignal.abort()));
+        assert.deepEqual(await states(driver, []), []);
+      }));
+
+    test("a new boot takes the place of one that is left over", () =>
+      withDriver(async ({ driver, running }, id) => {
+        await driver.start(launch("b1", running), never);
+        const { handle } = await driver.start(launch("b2", running), never);
+        assert.deepEqual(await states(driver, [{ id, boot: "b2", handle }]), ["b2 running"]);
+      }));
+
+    test("a suspended machine is frozen, resumes under the same boot, and loses its snapshot by a stop", () =>
+      withDriver(async ({ driver, running }, id) => {
+        if (!driver.capabilities().suspend) return;
+        const { handle } = await driver.start(launch("b1", running), never);
+        const frozen = await driver.suspend({ id, boot: "b1", handle }, never);
+        const ref = { id, boot: "b1", handle: frozen };
+        assert.deepEqual(await states(driver, [ref]), ["b1 frozen"]);
+        const resumed = await driver.resume(launch("b1", running), frozen, never);
+        assert.ok(resumed);
+        assert.deepEqual(await states(driver, [ref]), ["b1 running"]);
+        const again = await driver.suspend(ref, never);
+        assert.equal(await driver.stop({ ...ref, handle: again }, HOW, never), undefined);
+        assert.equal(await driver.resume(launch("b1", running), again, never), undefined);
+      }));
+
+    test("word comes of a machine that ends by itself, with its code", () =>
+      withDriver(async ({ driver, ending }, id) => {
+        const heard = Promise.withResolvers<ExitNotice>();
+        const end = driver.onExit((notice) => heard.resolve(notice));
+        const { handle } = await driver.start(launch("b1", ending.config), never);
+        const notice = await heard.promise;
+        end();
+        assert.deepEqual([notice.id, notice.boot, notice.exit_code], [id, "b1", ending.exit_code]);
+        assert.deepEqual(await states(driver, [{ id, boot: "b1", handle }]), ["b1 gone"]);
+      }));
+
+    test("after a restart of ours the machine is found again by its handle, and can be stopped", () =>
+      withDriver(async ({ driver, running, reopen }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const kept = JSON.parse(JSON.stringify(handle)) as typeof handle;
+        const after = await reopen();
+        const ref = { id, boot: "b1", handle: kept };
+        assert.deepEqual(await states(after, [ref]), ["b1 running"]);
+        assert.ok(await after.stop(ref, HOW, never));
+        await after.destroy(id, never);
+        await after.destroy(id, never);
+        assert.deepEqual(await states(after, [ref]), ["b1 gone"]);
+        await after.close();
+      }));
+
+    test("exec, ps, signals and logs reach a running machine and refuse one that is not", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const ref = { id, boot: "b1", handle };
+        const run = await driver.exec(ref, { command: ["echo", "hi"], timeout_ms: 5000 }, never);
+        assert.deepEqual([run.exit_code, run.stdout], [0, "hi\n"]);
+        assert.ok((await driver.ps(ref)).length > 0);
+        await driver.stop(ref, HOW, never);
+        await assert.rejects(driver.exec(ref, { command: ["true"], timeout_ms: 1000 }, never));
+        await assert.rejects(driver.signal(ref, "SIGTERM"));
+        assert.ok(Array.isArray(await driver.logs(id, 10)));
+      }));
+  });
+}

@@ -1,0 +1,179 @@
+/** M2, W2: every interleaving of what clients, the executor and the store do one after the other. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import fc, { type Scheduler } from "fast-check";
+import { runs, seed } from "../../test/support.ts";
+import { topics } from "./ledger.ts";
+import { Rig, turns } from "./rig-fixtures.ts";
+import { isPersistent } from "./states.ts";
+import type { MachineStore } from "./store.ts";
+
+const never = new AbortController().signal;
+
+/** A rig in which the scheduler decides, at each call to the outside, who goes on. */
+class Stage {
+  rig!: Rig;
+  scheduler: Scheduler | undefined;
+
+  static async open(wrapStore?: (store: MachineStore) => MachineStore): Promise<Stage> {
+    const stage = new Stage();
+    stage.rig = await Rig.open({
+      // Both ways: a call may reach the outside late, and its answer may come back late.
+      outside: async (call, when) => {
+        if (stage.scheduler) await stage.scheduler.schedule(Promise.resolve(), `${when} ${call}`);
+      },
+      ...(wrapStore ? { wrapStore } : {}),
+    });
+    return stage;
+  }
+
+  /** Runs everybody to the end under the scheduler, then lets the rest happen. */
+  async run<T>(scheduler: Scheduler, clients: (() => Promise<T>)[]): Promise<PromiseSettledResult<T>[]> {
+    this.scheduler = scheduler;
+    const all = Promise.allSettled(clients.map((client) => client()));
+    await scheduler.waitIdle();
+    while (!this.rig.room.executor.idle) {
+      await turns(1);
+      await scheduler.waitIdle();
+    }
+    const results = await all;
+    this.scheduler = undefined;
+    await this.rig.settle();
+    return results;
+  }
+}
+
+type Verb = "start" | "stop" | "suspend" | "restart" | "update" | "destroy" | "lease";
+const VERBS: Verb[] = ["start", "stop", "suspend", "restart", "update", "lease", "destroy"];
+
+async function act({ rig }: Stage, id: string, verb: Verb): Promise<unknown> {
+  const { machines, leases } = rig.room;
+  switch (verb) {
+    case "lease": {
+      const wish = { owner: "x", description: "", ttl_s: 10, wait_s: 0 };
+      const { lease } = await leases.acquire(id, wish, rig.ids, never);
+      return await leases.release(id, lease.nonce);
+    }
+    case "update":
+      return await machines.update(await rig.find(id), { config: { image: "web:2" } }, rig.asker());
+    case "destroy":
+      return await machines.destroy(id, true, rig.asker());
+    case "stop":
+    case "restart":
+      return await machines[verb](id, {}, rig.asker());
+    case "start":
+    case "suspend":
+      return await machines[verb](id, rig.asker());
+  }
+}
+
+suite("machines, interleavings (M2)", () => {
+  test("three clients at once: what is written and what runs agree whatever the order", async (t) => {
+    const stage = await Stage.open();
+    const clients = fc.array(fc.array(fc.constantFrom(...VERBS), { minLength: 1, maxLength: 3 }), {
+      minLength: 3,
+      maxLength: 3,
+    });
+    const property = fc.asyncProperty(fc.scheduler(), clients, async (scheduler, plans) => {
+      const { rig } = stage;
+      const { id } = await rig.create();
+      await stage.run(
+        scheduler,
+        plans.map((plan) => async () => {
+          for (const verb of plan) await act(stage, id, verb).catch(refusal);
+        }),
+      );
+      const machine = await rig.find(id);
+      const real = rig.world.boots.get(id)?.state;
+      assert.ok(isPersistent(machine.state) && machine.pending === 0, `${machine.state} with ${machine.pending}`);
+      assert.equal(real === "running", machine.state === "started", `written ${machine.state}, really ${real}`);
+      assert.equal(real === "frozen", machine.state === "suspended");
+    });
+    const numRuns = process.env["HANGAR_PROVE"] ? 5000 : 150;
+    await fc.assert(property, { numRuns, seed: seed(t) });
+    t.diagnostic(`${numRuns} schedules`);
+    await stage.rig.close();
+  });
+
+  const leaseRace = (stage: Stage) =>
+    fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+      const { rig } = stage;
+      const { id } = await rig.create({}, { skip_launch: true });
+      const wish = { owner: "x", description: "", ttl_s: 10, wait_s: 0 };
+      const results = await stage.run(
+        scheduler,
+        Array.from({ length: 4 }, () => () => rig.room.leases.acquire(id, wish, rig.ids, never)),
+      );
+      assert.equal(results.filter((result) => result.status === "fulfilled").length, 1, "exactly one winner");
+    });
+
+  test("a lease has exactly one winner in every order", async (t) => {
+    const stage = await Stage.open();
+    await fc.assert(leaseRace(stage), { numRuns: runs(250), seed: seed(t) });
+    await stage.rig.close();
+  });
+
+  test("control: a lease that is read and then written without a guard is caught", async (t) => {
+    const stage = await Stage.open((store) => ({
+      ...store,
+      async commit(change) {
+        const now = await store.find(change.machine.id);
+        return await store.commit({ ...change, machine: { ...change.machine, revision: (now?.revision ?? 0) + 1 } });
+      },
+    }));
+    await assert.rejects(
+      fc.assert(leaseRace(stage), { numRuns: 500, seed: seed(t), endOnFailure: true }),
+      causedBy(/winner/),
+    );
+  });
+
+  /** A waiter and a start, in every order; `wait` is the one under test. */
+  const wakeUp = (stage: Stage, wait: (stage: Stage, id: string) => Promise<unknown>) =>
+    fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+      const { rig } = stage;
+      const { id } = await rig.create({}, { skip_launch: true });
+      let woken = false;
+      await stage.run(scheduler, [
+        async () => {
+          void wait(stage, id).then(() => {
+            woken = true;
+          });
+        },
+        async () => void (await rig.room.machines.start(id, rig.asker())),
+      ]);
+      assert.ok(woken, "the waiter was woken");
+    });
+
+  test("no wake-up is lost in any order of looking, listening and changing (W2)", async (t) => {
+    const stage = await Stage.open();
+    const wait = ({ rig }: Stage, id: string) => rig.room.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
+    await fc.assert(wakeUp(stage, wait), { numRuns: runs(250), seed: seed(t) });
+    assert.equal(stage.rig.room.bus.listeners, 3, "only the room itself still listens");
+    await stage.rig.close();
+  });
+
+  test("control: looking before listening is caught", async (t) => {
+    const stage = await Stage.open();
+    const wait = async ({ rig }: Stage, id: string): Promise<void> => {
+      const machine = await rig.store.find(id);
+      if (machine?.state === "started") return;
+      await new Promise<void>((resolve) => {
+        rig.room.bus.subscribe(topics.machine(id), (news) => news.machine.state === "started" && resolve());
+      });
+    };
+    await assert.rejects(
+      fc.assert(wakeUp(stage, wait), { numRuns: 2000, seed: seed(t), endOnFailure: true }),
+      causedBy(/woken/),
+    );
+  });
+});
+
+/** fast-check tells what failed as the cause of its own error. */
+const causedBy =
+  (text: RegExp) =>
+  (error: Error): boolean =>
+    text.test(String((error.cause as Error | undefined)?.message));
+
+function refusal(thrown: unknown): void {
+  if ((thrown as { http?: number }).http === undefined) throw thrown as Error;
+}

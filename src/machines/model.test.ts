@@ -1,0 +1,199 @@
+/** M1: whatever step the controller dies at, what is written down and what really runs agree afterwards. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import fc from "fast-check";
+import { seed } from "../../test/support.ts";
+import { Killed, type Outside, Rig, turns } from "./rig-fixtures.ts";
+import { EVENT_TYPES, isPersistent, type MachineState, next, STATES, type Trigger } from "./states.ts";
+import type { Machine } from "./types.ts";
+
+type Verb = "start" | "stop" | "suspend" | "restart" | "update" | "rest" | "destroy" | "crash";
+
+interface Step {
+  verb: Verb;
+  /** The process dies at this call to the outside, counted from the request; 0 is not at all. */
+  die_at: number;
+}
+
+/** Where a machine may be after a wish that was acknowledged; refusals leave it where it is. */
+const MODEL: Record<Verb, (state: MachineState) => MachineState> = {
+  start: () => "started",
+  restart: () => "started",
+  update: () => "started",
+  stop: () => "stopped",
+  suspend: (state) => (state === "started" ? "suspended" : state),
+  rest: (state) => (state === "started" ? "started" : state === "created" ? "created" : "stopped"),
+  crash: (state) => (state === "started" ? "stopped" : state),
+  destroy: () => "destroyed",
+};
+
+const steps = fc.array(
+  fc.record<Step>({
+    verb: fc.constantFrom<Verb>(
+      "start",
+      "stop",
+      "suspend",
+      "restart",
+      "update",
+      "rest",
+      "crash",
+      "start",
+      "stop",
+      "destroy",
+    ),
+    die_at: fc.oneof(
+      { weight: 2, arbitrary: fc.constant(0) },
+      { weight: 1, arbitrary: fc.integer({ min: 1, max: 25 }) },
+    ),
+  }),
+  { minLength: 1, maxLength: 8 },
+);
+
+/** Counts calls to the outside and ends the process at the chosen one. */
+class Reaper {
+  left = 0;
+  deaths = 0;
+  readonly outside: Outside = () => {
+    if (this.left === 0 || --this.left > 0) return;
+    this.deaths++;
+    throw new Killed();
+  };
+}
+
+function ask(rig: Rig, id: string, verb: Verb): Promise<unknown> {
+  const { machines } = rig.room;
+  const asker = rig.asker();
+  switch (verb) {
+    case "start":
+      return machines.start(id, asker);
+    case "stop":
+      return machines.stop(id, {}, asker);
+    case "suspend":
+      return machines.suspend(id, asker);
+    case "restart":
+      return machines.restart(id, {}, asker);
+    case "destroy":
+      return machines.destroy(id, true, asker);
+    case "crash":
+      rig.world.crash(id, { exit_code: 1, signal: -1, oom_killed: false, exited_at: rig.clock.now() });
+      return Promise.resolve();
+    case "update":
+    case "rest":
+      return update(rig, id, verb === "rest");
+  }
+}
+
+async function update(rig: Rig, id: string, skip_launch: boolean): Promise<unknown> {
+  const config = { image: "web:2", restart: { policy: "no" as const } };
+  return await rig.room.machines.update(await rig.find(id), { config, skip_launch }, rig.asker());
+}
+
+/** Asks, and tells whether it was acknowledged before the process died. */
+async function attempt(rig: Rig, id: string, verb: Verb): Promise<"acknowledged" | "refused" | "unknown"> {
+  let outcome: "acknowledged" | "refused" | "unknown" = "unknown";
+  ask(rig, id, verb).then(
+    () => {
+      outcome = "acknowledged";
+    },
+    () => {
+      outcome = "refused";
+    },
+  );
+  while (outcome === "unknown" && !rig.killed) await turns(1);
+  return outcome;
+}
+
+async function play(rig: Rig, reaper: Reaper, sequence: readonly Step[]): Promise<void> {
+  reaper.left = 0;
+  const { id } = await rig.create({ restart: { policy: "no" } }, { skip_launch: sequence.length % 2 === 0 });
+  await rig.settle();
+  let state = (await rig.find(id)).state;
+  for (const { verb, die_at } of sequence) {
+    if (state === "destroyed") break;
+    reaper.left = die_at;
+    const outcome = await attempt(rig, id, verb);
+    await rig.settle();
+    reaper.left = 0;
+    if (rig.killed) {
+      await rig.boot();
+      await rig.settle();
+    }
+    const machine = await rig.find(id);
+    const wanted = MODEL[verb](state);
+    const allowed = outcome === "acknowledged" ? [wanted] : outcome === "refused" ? [state] : [state, wanted];
+    assert.ok(
+      allowed.includes(machine.state),
+      `${state} ${verb} (${outcome}) is ${machine.state}, not ${allowed.join(" or ")}`,
+    );
+    await agree(rig, machine);
+    state = machine.state;
+  }
+}
+
+/** What is written down is what is; nothing is left to do; the log tells how it came about. */
+async function agree(rig: Rig, machine: Machine): Promise<void> {
+  const { id, state, boot, pending, snapshot } = machine;
+  assert.ok(isPersistent(state) && pending === 0, `${state} with ${pending} operations`);
+  assert.deepEqual((await rig.store.findWork(id))?.operations, []);
+  const real = rig.world.boots.get(id);
+  const runs = real?.state === "running";
+  assert.equal(runs, state === "started", `written ${state}, really ${real?.state ?? "nothing"}`);
+  assert.equal(real?.state === "frozen", state === "suspended");
+  assert.equal(snapshot, state === "suspended");
+  if (runs) assert.equal(real.boot, boot);
+  await checkLog(rig, machine);
+}
+
+/** M8: every change of state is one event, and every event that names another state is a change the table has. */
+async function checkLog(rig: Rig, machine: Machine): Promise<void> {
+  const events = (await rig.store.events(machine.id, { limit: 1000 })).reverse();
+  let state: MachineState = "created";
+  let time = 0;
+  for (const { type, status, timestamp, request } of events.slice(1)) {
+    const hop = HOPS.get(`${state} ${type} ${status}`);
+    assert.ok(hop || status === state, `${state} to ${status} by ${type}`);
+    assert.ok(timestamp >= time);
+    if (type === "exit") assert.ok(request?.exit_event, "an exit says how");
+    state = status as MachineState;
+    time = timestamp;
+  }
+  assert.equal(state, machine.state, "the newest event tells the state");
+  assert.deepEqual(machine.events[0]?.id, events.at(-1)?.id);
+}
+
+const HOPS = new Map<string, Trigger>(
+  STATES.flatMap((state) =>
+    (Object.keys(EVENT_TYPES) as Trigger[]).flatMap((trigger) => {
+      const to = next(state, trigger);
+      return to ? [[`${state} ${EVENT_TYPES[trigger]} ${to}`, trigger] as const] : [];
+    }),
+  ),
+);
+
+suite("machines, model (M1, M8)", () => {
+  test("after a death at any step the written and the real agree, and nothing acknowledged is lost", async (t) => {
+    const reaper = new Reaper();
+    const rig = await Rig.open({ outside: reaper.outside });
+    const numRuns = process.env["HANGAR_PROVE"] ? 50_000 : 600;
+    let commands = 0;
+    const property = fc.asyncProperty(steps, async (sequence) => {
+      commands += sequence.length;
+      await play(rig, reaper, sequence);
+    });
+    await fc.assert(property, { numRuns, seed: seed(t) });
+    t.diagnostic(`${numRuns} sequences, ${commands} commands, ${reaper.deaths} deaths`);
+    assert.ok(reaper.deaths > numRuns / 10, "the process died often enough to prove anything");
+    await rig.close();
+  });
+
+  test("control: an executor that acts before anything is written down is caught", async (t) => {
+    const reaper = new Reaper();
+    // Operations are forgotten by this store: the intent is only in memory.
+    const rig = await Rig.open({
+      outside: reaper.outside,
+      wrapStore: (store) => ({ ...store, unfinished: async () => [] }),
+    });
+    const property = fc.asyncProperty(steps, (sequence) => play(rig, reaper, sequence));
+    await assert.rejects(fc.assert(property, { numRuns: 200, seed: seed(t), endOnFailure: true }));
+  });
+});

@@ -1,0 +1,291 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { aMachine } from "./fixtures.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import type { Change, MachineStore } from "./store.ts";
+import type { Machine, MachineEvent, Operation } from "./types.ts";
+
+const event = (id: string, status: string): MachineEvent => ({
+  id,
+  type: "start",
+  status,
+  source: "user",
+  timestamp: 7,
+});
+
+const operation = (change: Partial<Operation> = {}): Operation => ({
+  id: "op1",
+  machine_id: "m1",
+  host_id: "0001",
+  position: 1,
+  kind: "start",
+  payload: { source: "user" },
+  not_before: null,
+  begun: false,
+  ...change,
+});
+
+function change(machine: Machine, more: Partial<Change> = {}): Change {
+  return {
+    machine,
+    events: [],
+    add_operations: [],
+    put_operations: [],
+    remove_operations: [],
+    new_version: false,
+    new_metadata: false,
+    ...more,
+  };
+}
+
+const inserting = (machine: Machine, more: Partial<Change> = {}): Change =>
+  change(machine, { new_version: true, events: [event(`${machine.id}-e0`, "created")], ...more });
+
+/**
+ * What every MachineStore must do. `open` gives an empty one in which organization o1 has the apps a1 and a2,
+ * and there are the hosts 0001, without bounds, and 0002, with 2 cpus and 512 MB.
+ */
+export function machineStoreSuite(
+  name: string,
+  open: () => Promise<{ store: MachineStore; close(): Promise<void> }>,
+  skip?: string,
+): void {
+  suite(`machine store: ${name}`, { skip }, () => {
+    async function withStore(work: (store: MachineStore) => Promise<void>): Promise<void> {
+      const { store, close } = await open();
+      try {
+        await work(store);
+      } finally {
+        await close();
+      }
+    }
+
+    test("a machine comes back as it was written, with everything in it", () =>
+      withStore(async (store) => {
+        const machine = aMachine({
+          id: "m1",
+          handle: { pid: 1 },
+          boot: "b1",
+          snapshot: true,
+          cordoned: true,
+          deadline_at: 99,
+          lease: { nonce: "n", owner: "o", description: "d", expires_at: 5, ttl_ms: 3 },
+          checks: { a: { status: "passing", output: "ok", updated_at: 4 } },
+          events: [event("e1", "created")],
+          config: { image: "x", metadata: { k: "v" }, env: { É: "ü" } },
+        });
+        assert.equal(await store.insert(inserting(machine), 10), "inserted");
+        assert.deepEqual(await store.find("m1"), machine);
+        assert.equal(await store.find("m2"), undefined);
+        assert.equal(await store.insert(inserting(machine), 10), "exists");
+      }));
+
+    test("a name is taken once per app until its machine is destroyed; the limit and the app are looked at", () =>
+      withStore(async (store) => {
+        const one = aMachine({ id: "m1", name: "web" });
+        assert.equal(await store.insert(inserting(one), 2), "inserted");
+        assert.equal(await store.insert(inserting(aMachine({ id: "m2", name: "web" })), 2), "name_taken");
+        assert.equal(await store.insert(inserting(aMachine({ id: "m2", name: "web", app_id: "a2" })), 2), "inserted");
+        assert.equal(await store.insert(inserting(aMachine({ id: "m3", name: "api" })), 2), "limit");
+        assert.equal(await store.insert(inserting(aMachine({ id: "m3", app_id: "gone" })), 2), "no_app");
+        const gone = { ...one, state: "destroyed" as const, revision: 2 };
+        assert.equal(await store.commit(change(gone, { events: [event("e9", "destroyed")] })), "done");
+        assert.equal(await store.insert(inserting(aMachine({ id: "m4", name: "web" })), 2), "inserted");
+        assert.equal(await store.count("a1"), 1);
+      }));
+
+    test("of many changes made from the same reading one is written", () =>
+      withStore(async (store) => {
+        const machine = aMachine({ id: "m1" });
+        await store.insert(inserting(machine), 10);
+        const results = await Promise.all(
+          Array.from({ length: 20 }, (_, i) =>
+            store.commit(change({ ...machine, revision: 2, instance_id: machine.instance_id, restarts: i })),
+          ),
+        );
+        assert.equal(results.filter((result) => result === "done").length, 1);
+        assert.equal(results.filter((result) => result === "conflict").length, 19);
+        assert.equal((await store.find("m1"))?.restarts, results.indexOf("done"));
+      }));
+
+    test("operations are added, begun and removed with the change they belong to, and read together with it", () =>
+      withStore(async (store) => {
+        const machine = aMachine({ id: "m1" });
+        const add_operations = [operation(), operation({ id: "op2", position: 2, kind: "stop", not_before: 12 })];
+        await store.insert(inserting({ ...machine, pending: 2 }, { add_operations }), 10);
+        assert.deepEqual(await store.unfinished(["0001", "0002"]), ["m1"]);
+        assert.deepEqual(await store.unfinished(["0002"]), []);
+        const put_operations = [operation({ begun: true, payload: { source: "user", reason: "x" } })];
+        const next = { ...machine, revision: 2, pending: 1 };
+        await store.commit(change(next, { put_operations, remove_operations: ["op2"] }));
+        assert.deepEqual(await store.findWork("m1"), { machine: next, operations: put_operations });
+        // A change that comes too late takes nothing with it.
+        await store.commit(change(next, { remove_operations: ["op1"] }));
+        assert.equal((await store.findWork("m1"))?.operations.length, 1);
+        assert.equal(await store.findWork("m2"), undefined);
+      }));
+
+    test("a host's room is taken and given back with the change, never beyond it", () =>
+      withStore(async (store) => {
+        const small = (id: string): Machine => aMachine({ id, name: id, host_id: "0002", reserved: true });
+        const reserve = { cpus: 1, memory_mb: 256 };
+        const results = await Promise.all(
+          ["m1", "m2", "m3", "m4"].map((id) => store.insert(inserting(small(id), { reserve }), 10)),
+        );
+        assert.deepEqual(results.toSorted(), ["capacity", "capacity", "inserted", "inserted"]);
+        const [first] = await store.list("a1", {});
+        assert.ok(first);
+        const back = change({ ...first, revision: 2, reserved: false }, { reserve: { cpus: -1, memory_mb: -256 } });
+        assert.equal(await store.commit(back), "done");
+        assert.equal(await store.insert(inserting(small("m5"), { reserve }), 10), "inserted");
+        const other = change({ ...first, revision: 3, reserved: true }, { reserve });
+        assert.equal(await store.commit(other), "capacity");
+        assert.equal((await store.find(first.id))?.revision, 2, "nothing of it was written");
+      }));
+
+    test("lists are filtered by state, region and metadata, oldest first", () =>
+      withStore(async (store) => {
+        const rows = [
+          "even low started ams",
+          "odd low started fra",
+          "even low started fra",
+          "odd high started fra",
+          "even high stopped fra",
+          "odd high destroyed fra",
+        ];
+        for (const [i, row] of rows.entries()) {
+          const [parity = "", half = "", state, region = ""] = row.split(" ");
+          const config = { image: "x", metadata: { parity, half } };
+          const change = {
+            id: `m${i}`,
+            name: `n${i}`,
+            created_at: i,
+            config,
+            state: state as Machine["state"],
+            region,
+          };
+          await store.insert(inserting(aMachine(change)), 10);
+        }
+        const ids = async (filter: Parameters<MachineStore["list"]>[1]): Promise<string> =>
+          (await store.list("a1", filter)).map((machine) => machine.id.slice(1)).join("");
+        assert.equal(await ids({}), "01234");
+        assert.equal(await ids({ include_deleted: true }), "012345");
+        assert.equal(await ids({ states: ["stopped", "destroyed"] }), "45");
+        assert.equal(await ids({ region: "ams" }), "0");
+        assert.equal(await ids({ metadata: [["parity", "even"]] }), "024");
+        assert.equal(
+          await ids({
+            metadata: [
+              ["parity", "even"],
+              ["half", "high"],
+            ],
+            states: ["stopped"],
+          }),
+          "4",
+        );
+        assert.equal(await ids({ metadata: [["parity", "none"]] }), "");
+        assert.deepEqual(await store.list("a2", {}), []);
+      }));
+
+    test("metadata that changed in place is found by its new value only", () =>
+      withStore(async (store) => {
+        const machine = aMachine({ id: "m1", config: { image: "x", metadata: { k: "old" } } });
+        await store.insert(inserting(machine), 10);
+        const after = { ...machine, revision: 2, config: { ...machine.config, metadata: { k: "new" } } };
+        await store.commit(change(after, { new_metadata: true }));
+        assert.equal((await store.list("a1", { metadata: [["k", "old"]] })).length, 0);
+        assert.equal((await store.list("a1", { metadata: [["k", "new"]] })).length, 1);
+        assert.equal((await store.versions("m1")).length, 1);
+      }));
+
+    test("the log of an organization has no gap, and places come in the order they can be seen", () =>
+      withStore(async (store) => {
+        const ids = Array.from({ length: 8 }, (_, i) => `m${i}`);
+        await Promise.all(
+          ids.map((id) => store.insert(inserting(aMachine({ id, name: id, app_id: id === "m7" ? "a2" : "a1" })), 10)),
+        );
+        const log = await store.log({ org_id: "o1", after: 0, limit: 100 });
+        assert.deepEqual(
+          log.map(({ seq }) => seq),
+          [1, 2, 3, 4, 5, 6, 7, 8],
+        );
+        assert.equal(await store.logEnd("o1"), 8);
+        assert.equal(await store.logEnd("o2"), 0);
+        assert.equal((await store.log({ org_id: "o1", app_id: "a2", after: 0, limit: 100 })).length, 1);
+        assert.equal((await store.log({ org_id: "o1", after: 6, limit: 1 }))[0]?.seq, 7);
+        const one = await store.find("m0");
+        assert.ok(one);
+        await store.commit(
+          change({ ...one, revision: 2 }, { events: [event("e1", "starting"), event("e2", "started")] }),
+        );
+        const own = await store.events("m0", { limit: 10 });
+        assert.deepEqual(
+          own.map(({ id }) => id),
+          ["e2", "e1", "m0-e0"],
+        );
+        const seq = await store.eventSeq("m0", "e1");
+        assert.deepEqual(
+          (await store.events("m0", { after: seq ?? 0, limit: 10 })).map(({ id }) => id),
+          ["e2"],
+        );
+        assert.equal(await store.eventSeq("m1", "e1"), undefined);
+      }));
+
+    test("an organization's machines come in pages by their last change", () =>
+      withStore(async (store) => {
+        for (const [id, updated_at] of [
+          ["m3", 5],
+          ["m1", 7],
+          ["m2", 7],
+          ["m4", 9],
+        ] as const) {
+          await store.insert(inserting(aMachine({ id, name: id, updated_at })), 10);
+        }
+        const page = async (after?: { updated_at: number; id: string }): Promise<string[]> =>
+          (await store.listOrg("o1", { include_deleted: false, limit: 2, ...(after ? { after } : {}) })).map(
+            ({ id }) => id,
+          );
+        assert.deepEqual(await page(), ["m3", "m1"]);
+        assert.deepEqual(await page({ updated_at: 7, id: "m1" }), ["m2", "m4"]);
+      }));
+
+    test("versions are kept up to the limit; machines that are done with are forgotten with all they had", () =>
+      withStore(async (store) => {
+        let machine = aMachine({ id: "m1", updated_at: 1, config: { image: "x", standbys: ["m9"] } });
+        await store.insert(inserting(machine), 10);
+        assert.deepEqual(
+          (await store.standbys("m9")).map(({ id }) => id),
+          ["m1"],
+        );
+        for (let i = 1; i <= MACHINE_LIMITS.versions_kept + 3; i++) {
+          machine = { ...machine, revision: i + 1, updated_at: i * 10, instance_id: `v${String(i).padStart(4, "0")}` };
+          await store.commit(change(machine, { new_version: true }));
+        }
+        const versions = await store.versions("m1");
+        assert.equal(versions.length, MACHINE_LIMITS.versions_kept);
+        assert.equal(versions[0]?.instance_id, machine.instance_id);
+        const gone = { ...machine, revision: machine.revision + 1, state: "destroyed" as const, updated_at: 2000 };
+        await store.commit(change(gone, { events: [event("e9", "destroyed")] }));
+        assert.equal(await store.purge(2000), 0);
+        assert.equal(await store.purge(2001), 1);
+        assert.equal(await store.find("m1"), undefined);
+        assert.deepEqual(await store.events("m1", { limit: 5 }), []);
+      }));
+
+    test("alive are those that run, are on their way, or wait for their time", () =>
+      withStore(async (store) => {
+        const rows: Partial<Machine>[] = [
+          { boot: "b" },
+          { deadline_at: 5 },
+          { next_run_at: 9 },
+          {},
+          { boot: "b", host_id: "0002" },
+        ];
+        for (const [i, row] of rows.entries())
+          await store.insert(inserting(aMachine({ id: `m${i}`, name: `n${i}`, ...row })), 10);
+        const ids = async (hosts: string[]): Promise<string[]> => (await store.alive(hosts)).map(({ id }) => id).sort();
+        assert.deepEqual(await ids(["0001"]), ["m0", "m1", "m2"]);
+        assert.deepEqual(await ids(["0001", "0002"]), ["m0", "m1", "m2", "m4"]);
+      }));
+  });
+}

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { Rig, turns } from "./rig-fixtures.ts";
+
+const never = new AbortController().signal;
+const ROOM_LISTENERS = 3;
+
+suite("waiting", () => {
+  test("a thousand waiters are woken by one change, well within a second (W1)", async (t) => {
+    const rig = await Rig.open();
+    const { id } = await rig.create({}, { skip_launch: true });
+    const before = process.memoryUsage().heapUsed;
+    const waiters = Array.from({ length: 1000 }, () =>
+      rig.room.waits.wait(id, { states: ["started"], timeout_s: 60 }, never),
+    );
+    await turns(2);
+    const each = (process.memoryUsage().heapUsed - before) / 1000;
+    assert.equal(rig.room.bus.listeners, ROOM_LISTENERS + 1000);
+    const began = performance.now();
+    await rig.room.machines.start(id, rig.asker());
+    const reached = await Promise.all(waiters);
+    const took = performance.now() - began;
+    assert.ok(reached.every((one) => one.state === "started"));
+    assert.ok(took < 1000, `${took} ms`);
+    assert.ok(each < 32 * 1024, `${each} bytes for each`);
+    assert.equal(rig.room.bus.listeners, ROOM_LISTENERS);
+    assert.equal(rig.clock.sleepers <= 5, true, "no alarm is left behind");
+    t.diagnostic(`1,000 woken in ${took.toFixed(1)} ms, ${Math.round(each)} bytes each`);
+    await rig.close();
+  });
+
+  test("waiters that vanish leave nothing behind (W3)", async () => {
+    const rig = await Rig.open();
+    const { id } = await rig.create({}, { skip_launch: true });
+    const gone = new AbortController();
+    const waiters = Array.from({ length: 5000 }, () =>
+      rig.room.waits.wait(id, { states: ["started"], timeout_s: 60 }, gone.signal).catch(() => "left"),
+    );
+    await turns(2);
+    const sleepers = rig.clock.sleepers;
+    gone.abort();
+    assert.ok((await Promise.all(waiters)).every((one) => one === "left"));
+    assert.equal(rig.room.bus.listeners, ROOM_LISTENERS);
+    assert.equal(rig.clock.sleepers, sleepers - 5000);
+    await rig.close();
+  });
+
+  test("the time is kept to half a second, and the answer says where the machine is (W4)", async () => {
+    const rig = await Rig.open();
+    const { id } = await rig.create({}, { skip_launch: true });
+    const waiting = rig.room.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
+    let over = false;
+    waiting.catch(() => {
+      over = true;
+    });
+    await turns(2);
+    await rig.clock.advance(59_500);
+    assert.equal(over, false);
+    await rig.clock.advance(501);
+    await assert.rejects(waiting, { code: "wait_timeout", message: /desired state, started, currently created/ });
+    await rig.close();
+  });
+
+  test("a state the machine only passed through counts for those who were there, and for from_event_id", async () => {
+    const rig = await Rig.open();
+    const { id } = await rig.create(
+      { restart: { policy: "no" }, env: { SIM_RUN_MS: "0", SIM_EXIT_CODE: "0" } },
+      { skip_launch: true },
+    );
+    const [first] = (await rig.find(id)).events;
+    const waiting = rig.room.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
+    await turns(2);
+    await rig.room.machines.start(id, rig.asker());
+    await rig.settle();
+    await rig.clock.advance(10);
+    assert.equal((await waiting).state, "started");
+    await rig.settle();
+    assert.equal((await rig.find(id)).state, "stopped");
+    const wish = { states: ["started"], timeout_s: 1, from_event_id: first?.id };
+    assert.equal((await rig.room.waits.wait(id, wish, never)).state, "started");
+    await assert.rejects(rig.room.waits.wait(id, { ...wish, from_event_id: "none" }, never), /from_event_id/);
+    await rig.close();
+  });
+
+  test("who waits for a machine that is destroyed, or for a version that is replaced, is told at once", async () => {
+    const rig = await Rig.open();
+    const machine = await rig.create();
+    await rig.settle();
+    const { id, instance_id } = machine;
+    const version = rig.room.waits.wait(id, { states: ["stopped"], instance_id, timeout_s: 60 }, never);
+    version.catch(() => {});
+    const gone = rig.room.waits.wait(id, { states: ["suspended"], timeout_s: 60 }, never);
+    gone.catch(() => {});
+    await turns(2);
+    await rig.room.machines.update(machine, { config: { image: "web:2" } }, rig.asker());
+    await assert.rejects(version, { code: "version_conflict", message: /currently replaced/ });
+    await rig.settle();
+    await rig.room.machines.destroy(id, true, rig.asker());
+    await rig.settle();
+    await assert.rejects(gone, { code: "not_found" });
+    assert.equal((await rig.room.waits.wait(id, { states: ["destroyed"], timeout_s: 1 }, never)).state, "destroyed");
+    await rig.close();
+  });
+});
