@@ -9,6 +9,10 @@ import { CATALOGUE } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
 import type { Row } from "#http/route.ts";
+import { MACHINE_LIMITS } from "#machines/limits.ts";
+import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/states.ts";
+import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
+import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
 import { startPlatform } from "../src/platform.ts";
 import { named, typeOf } from "./schema-types.ts";
 
@@ -73,15 +77,47 @@ function settingsPage(): string {
   return `# Settings\n\n${NOTE}A flag wins over the environment, the environment over the config file.\n\n${table(["environment", "flag", "config file", "default", "meaning"], rows)}\n`;
 }
 
+/** What a limits file says about each of its names. */
+function limitWords(file: string): Map<string | undefined, string | undefined> {
+  const source = readFileSync(join(root, file), "utf8");
+  return new Map([...source.matchAll(/\/\*\* ([^*]+) \*\/\n {2}(\w+):/g)].map(([, text, name]) => [name, text]));
+}
+
 function limitsPage(): string {
-  const source = readFileSync(join(root, "src/core/limits.ts"), "utf8");
-  const words = new Map([...source.matchAll(/\/\*\* ([^*]+) \*\/\n {2}(\w+):/g)].map(([, text, name]) => [name, text]));
-  const rows = Object.entries(LIMITS).map(([name, value]) => [
-    `\`${name}\``,
-    value.toLocaleString("en-US"),
-    words.get(name) ?? "",
+  const sections: [string, string, Record<string, number>][] = [
+    ["The platform", "src/core/limits.ts", LIMITS],
+    ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
+    ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
+    ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
+  ];
+  const text = sections.map(([title, file, limits]) => {
+    const words = limitWords(file);
+    const rows = Object.entries(limits).map(([name, value]) => [
+      `\`${name}\``,
+      value.toLocaleString("en-US"),
+      words.get(name) ?? "",
+    ]);
+    return `## ${title}\n\n${table(["limit", "value", "at the bound"], rows)}\n`;
+  });
+  return `# Limits\n\n${NOTE}Every bound of the program, by the name its errors use.\n\n${text.join("\n")}`;
+}
+
+function statesPage(): string {
+  const triggers = Object.keys(EVENT_TYPES) as Trigger[];
+  const hops = STATES.flatMap((state) =>
+    triggers.flatMap((trigger) => ({ state, trigger, to: next(state, trigger) })).filter(({ to }) => to !== undefined),
+  );
+  const picture = hops.map(({ state, trigger, to }) => `  ${state} --> ${to}: ${trigger}`).join("\n");
+  const rows = STATES.map((state) => [
+    `\`${state}\``,
+    DEADLINES_MS[state] === undefined ? "rests" : `passes, within ${DEADLINES_MS[state] / 1000} s`,
+    hops
+      .filter((hop) => hop.state === state)
+      .map(({ trigger, to }) => `${trigger} → \`${to}\``)
+      .join(", "),
   ]);
-  return `# Limits\n\n${NOTE}Every bound of the program, by the name its errors use.\n\n${table(["limit", "value", "at the bound"], rows)}\n`;
+  const events = triggers.map((trigger) => [trigger, `\`${EVENT_TYPES[trigger]}\``]);
+  return `# The states of a machine\n\n${NOTE}A machine rests in some states and passes through the others; one that stays too long in a passing state becomes\n\`failed\`, with an event that says why (\`destroying\` is tried again instead).\n\n${table(["state", "", "what leads on"], rows)}\n\n\`\`\`mermaid\nstateDiagram-v2\n  [*] --> created\n${picture}\n  destroyed --> [*]\n\`\`\`\n\n## Events\n\nEvery hop is one event: its type is the word below, its status the state it leads to. Besides there are \`launch\`\n(created), \`cordon\` and \`uncordon\`, which change no state. An \`exit\` event always has \`request.exit_event\`.\n\n${table(["what happened", "type"], events)}\n`;
 }
 
 const rows = await allRows();
@@ -90,6 +126,7 @@ const files: Record<string, string> = {
   "docs/errors.md": errorsPage(),
   "docs/settings.md": settingsPage(),
   "docs/limits.md": limitsPage(),
+  "docs/states.md": statesPage(),
 };
 const stale = Object.entries(files).filter(([name, content]) => {
   try {

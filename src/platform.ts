@@ -28,6 +28,7 @@ import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
 import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
+import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
@@ -50,6 +51,7 @@ export interface Platform {
   database: string;
   log_file: string;
   rows: readonly Row[];
+  metrics(): MetricsEngine;
   inject: Server["inject"];
   close(): Promise<void>;
 }
@@ -87,6 +89,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
   const { hosts, room, apps } = await openMachines(database, settings, { clock, log, secrets, appStore });
+  const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
@@ -104,7 +107,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
     ...appRoutes({ apps, secrets, orgs }),
     ...machineRoutes(room.routeParts(apps)),
-    ...metricsRoutes(),
+    ...metricsRoutes({ engine: metrics, clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
   const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
@@ -120,9 +123,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const address = reachable(host, port);
   facts.base_url ||= address;
   writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
-  const stopping = new AbortController();
-  opened.defer(() => stopping.abort());
-  void sweep(idempotency, clock, log, stopping.signal);
+  opened.defer(keepSweeping(idempotency, clock, log));
   log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
 
   const running = opened.move();
@@ -133,8 +134,19 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
     rows,
+    metrics,
     inject: server.inject,
     close: () => running.disposeAsync(),
+  };
+}
+
+/** The metrics engine is a thread and files of its own; it starts when it is first asked for. */
+function lazyMetrics(dir: string, clock: Clock, opened: AsyncDisposableStack): () => MetricsEngine {
+  let engine: MetricsEngine | undefined;
+  opened.defer(() => engine?.close());
+  return () => {
+    engine ??= openMetricsEngine({ dir, clock });
+    return engine;
   };
 }
 
@@ -189,14 +201,21 @@ async function ensureToken(tokens: TokenService, file: string, clock: Clock): Pr
   writeFileDurably(file, `${await tokens.createFull("first start", randomIds(clock))}\n`);
 }
 
-async function sweep(idempotency: Idempotency, clock: Clock, log: Log, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await clock.sleep(SWEEP_MS, signal).catch(() => {});
-    if (signal.aborted) return;
-    await idempotency
-      .expire()
-      .catch((error: unknown) => log.warn({ error }, "old repeated requests could not be forgotten"));
-  }
+/** Forgets old repeated requests now and then; answers what ends it. */
+function keepSweeping(idempotency: Idempotency, clock: Clock, log: Log): () => void {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const sweep = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await clock.sleep(SWEEP_MS, signal).catch(() => {});
+      if (signal.aborted) return;
+      await idempotency
+        .expire()
+        .catch((error: unknown) => log.warn({ error }, "old repeated requests could not be forgotten"));
+    }
+  };
+  void sweep();
+  return () => stopping.abort();
 }
 
 /** Listening everywhere is not an address one can call. */

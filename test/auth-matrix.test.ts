@@ -87,8 +87,9 @@ async function furnish(
       full: platform.token,
     },
     url(row) {
-      const query =
+      const about =
         row.access.endsWith(" org") && row.method === "GET" && !row.path.includes(":") ? "?org_slug=acme" : "";
+      const query = row.style === "prometheus" ? "?query=1&start=1&end=2&step=1&match[]=up" : about;
       return row.path.replaceAll(/:(\w+)/g, (_, name: string) => names[name] ?? "x") + query;
     },
     body(row) {

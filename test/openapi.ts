@@ -102,7 +102,8 @@ export function generator(random: () => number): { value(schema: JsonSchema): un
     const extra = free
       ? Array.from({ length: whole(0, 3) }, (): [string, unknown] => [pick(["A", "KEY", "a-b", "1"]), value(free)])
       : [];
-    const stray: [string, unknown][] = random() < 0.1 ? [[pick(["__proto__", "extra", "constructor"]), pick(ODD)]] : [];
+    const stray: [string, unknown][] =
+      random() < 0.1 ? [[pick(["__proto__", "extra", "constructor", "\u{1f600}", "a\nb"]), pick(ODD)]] : [];
     return Object.fromEntries([...own, ...extra, ...stray]);
   };
 

@@ -37,7 +37,7 @@ const ALLOWED: Record<string, readonly string[]> = {
 const WIRING = new Set(["src/main.ts", "src/platform.ts", "src/maintenance.ts"]);
 
 const ROOT = new Set(
-  `.ci .gitignore .npmrc .oxlintrc.json ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md bench bin
+  `.ci .gitignore .npmrc .oxlintrc.json ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE NOTICE README.md bench bin
   biome.json docs examples package-lock.json package.json scripts src test tools tsconfig.json web`.split(/\s+/),
 );
 

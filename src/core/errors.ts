@@ -114,6 +114,18 @@ export const CATALOGUE = {
   },
   rate_limited: { http: 429, retryable: true, meaning: "Too many requests; `Retry-After` says when to come back." },
   headers_too_large: { http: 431, retryable: false, meaning: "The request's headers are larger than the limit." },
+  query_invalid: {
+    http: 400,
+    retryable: false,
+    meaning: "The query cannot be read; the text points at the place.",
+  },
+  query_failed: {
+    http: 422,
+    retryable: false,
+    meaning: "The query cannot be answered: it does not fit the data, or meets a named limit.",
+  },
+  query_canceled: { http: 499, retryable: true, meaning: "The caller left before the query was answered." },
+  query_timeout: { http: 503, retryable: true, meaning: "The query took longer than its limit." },
   internal: {
     http: 500,
     retryable: false,

@@ -17,8 +17,6 @@ export const LIMITS = {
   header_bytes: 16 * KIB,
   /** The request target. Past it: 414. */
   target_bytes: 8 * KIB,
-  /** One path parameter. Past it: 404, nothing can have that name. */
-  path_parameter_chars: 256,
   /** Until the header block is complete. Past it: 408 and the connection is closed. */
   headers_timeout_ms: 5 * SECOND,
   /** Until the whole request is there. Past it: 408 and the connection is closed. */

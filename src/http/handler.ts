@@ -28,11 +28,12 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
     const input = readInput(row, request, reply);
     const admitted = row.access === "open" ? {} : await parts.guard.admit(caller, row.access, targetOf(input));
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending });
-    const work = (ids: Ids): Promise<Recorded> => run(row, call(ids));
+    const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
     if (row.stream && wantsStream(request)) return await startStream(row.stream(call(random)), reply, parts, ending);
 
     const key = request.headers["idempotency-key"];
-    if (row.method !== "POST" || typeof key !== "string" || open) return send(row, reply, await work(random));
+    const repeatable = row.method === "POST" && !open && !row.style;
+    if (!repeatable || typeof key !== "string") return send(row, reply, await run(row, call(random)));
     return send(row, reply, await once(parts, request, reply, { caller: caller.token_id, key }, work));
   };
 }
@@ -73,7 +74,7 @@ interface Input {
 
 function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Input {
   const params = request.params as Record<string, string>;
-  const rawQuery = request.query as Record<string, unknown>;
+  const rawQuery = { ...(request.query as Record<string, unknown>), ...formOf(row, request) };
   const query = row.query ? coerceQuery(row.query, rawQuery) : rawQuery;
   const body = row.body ? dropNulls(row.body, orEmpty(row.body, request.body)) : undefined;
   const found: Problem[] = [
@@ -89,6 +90,18 @@ function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Inpu
   const unknown = row.body ? unknownFields(row.body, body) : [];
   if (unknown.length > 0) reply.header("svc-warning", unknown.join("; "));
   return { params, query, body };
+}
+
+/** The parameters of a form in the body; a name that comes several times is a list. */
+function formOf({ style }: Row, { hangar }: FastifyRequest): Record<string, string | string[]> {
+  if (style !== "prometheus" || hangar.rawBody === "") return {};
+  const form = new URLSearchParams(hangar.rawBody);
+  return Object.fromEntries(
+    [...new Set(form.keys())].map((name) => {
+      const values = form.getAll(name);
+      return [name, values.length === 1 ? (values[0] ?? "") : values];
+    }),
+  );
 }
 
 /** No body, or the empty array some languages send for an empty object, is an empty object where one is expected. */
@@ -150,16 +163,28 @@ class Presence {
   }
 }
 
-async function run(row: Row, call: AnyCall): Promise<Recorded> {
-  const value = await row.handle(call);
-  if (value === undefined) return { status: row.answer.status, body: undefined };
-  return { status: row.answer.status, body: row.answer.type ? (value as string) : JSON.stringify(value) };
+interface Outcome {
+  status: number;
+  body: string | Uint8Array | undefined;
 }
 
-function send(row: Row, reply: FastifyReply, { status, body }: Recorded): FastifyReply {
+async function run(row: Row, call: AnyCall): Promise<Outcome> {
+  const value = await row.handle(call);
+  if (value === undefined) return { status: row.answer.status, body: undefined };
+  return { status: row.answer.status, body: row.answer.type ? (value as string | Uint8Array) : JSON.stringify(value) };
+}
+
+/** What is kept of an answer for a repeat is text. */
+function recordable({ status, body }: Outcome): Recorded {
+  return { status, body: body instanceof Uint8Array ? Buffer.from(body).toString() : body };
+}
+
+function send(row: Row, reply: FastifyReply, { status, body }: Outcome): FastifyReply {
   reply.code(status);
   if (body === undefined) return reply.send();
   const type = row.answer.type ?? "application/json";
   if (type === "text/html") reply.headers(PAGE_HEADERS);
-  return reply.header("content-type", `${type}; charset=utf-8`).send(body);
+  return reply
+    .header("content-type", `${type}; charset=utf-8`)
+    .send(body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : body);
 }

@@ -1,6 +1,7 @@
 import type { TSchema } from "typebox";
 import { CATALOGUE, type ErrorCode } from "#core/errors.ts";
 import { VERSION } from "#core/version.ts";
+import { PROMETHEUS_ERROR_SCHEMA } from "./prometheus.ts";
 import { PARTS, type Part, type Row } from "./route.ts";
 import type { JsonSchema } from "./validate.ts";
 
@@ -71,7 +72,7 @@ export function openapi(rows: readonly Row[], base_url: string): object {
           description: "`SvcV1 <token>`: metrics queries with a created token.",
         },
       },
-      schemas: { Error: ERROR_SCHEMA },
+      schemas: { Error: ERROR_SCHEMA, PrometheusError: PROMETHEUS_ERROR_SCHEMA },
     },
   };
 }
@@ -143,7 +144,9 @@ function failures(row: Row): Record<string, object> {
       {
         description: codes.map((code) => `\`${code}\`: ${CATALOGUE[code].meaning}`).join("\n\n"),
         headers: REQUEST_ID,
-        content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+        content: {
+          "application/json": { schema: { $ref: `#/components/schemas/${row.style ? "PrometheusError" : "Error"}` } },
+        },
       },
     ]),
   );

@@ -23,6 +23,11 @@ export interface Row {
   body_limit?: number;
   /** The success answer: its status, and its schema, or the media type of one that is not JSON. */
   answer: Answer;
+  /**
+   * The customs of the API it speaks. `prometheus`: parameters may also come as a form in the body, and errors
+   * are `{status: "error", errorType, error}`.
+   */
+  style?: Style;
   /** Codes beyond the ones every route may answer. */
   errors?: readonly ErrorCode[];
   /** What the schemas cannot say about a body of any shape; told together with what they do. */
@@ -32,6 +37,7 @@ export interface Row {
   stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]>;
 }
 
+export type Style = "prometheus";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Parts of the API, in the order they are documented. */
@@ -76,7 +82,7 @@ type StaticOf<Schema> = Schema extends TSchema ? Static<Schema> : undefined;
 type Returns<A> = A extends { schema: infer Schema extends TSchema }
   ? Static<Schema>
   : A extends { type: string }
-    ? string
+    ? string | Uint8Array
     : // biome-ignore lint/suspicious/noConfusingVoidType: what a handler without an answer returns.
       void;
 

@@ -11,8 +11,9 @@ import { ambiguity, tooLong } from "./framing.ts";
 import { handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { parseJson } from "./json.ts";
+import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
-import type { Row } from "./route.ts";
+import type { Row, Style } from "./route.ts";
 
 export interface ServerParts {
   rows: readonly Row[];
@@ -34,6 +35,9 @@ export interface Server {
 
 /** Carried from hook to hook. */
 declare module "fastify" {
+  interface FastifyContextConfig {
+    style?: Style;
+  }
   interface FastifyRequest {
     hangar: { request_id: string; started: number; rawBody: string };
   }
@@ -44,7 +48,8 @@ export function createServer(parts: ServerParts): Server {
   const ids = randomIds(parts.clock);
   const app = fastify({
     bodyLimit: LIMITS.body_bytes,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: LIMITS.path_parameter_chars },
+    // A name that is too long is one that nothing has: the room says so, in its own words.
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: LIMITS.target_bytes },
     http: {
       maxHeaderSize: LIMITS.header_bytes,
       headersTimeout: LIMITS.headers_timeout_ms,
@@ -109,6 +114,7 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
       method: row.method,
       url: row.path,
       bodyLimit: row.body_limit ?? LIMITS.body_bytes,
+      config: row.style ? { style: row.style } : {},
       handler: handler(row, parts, ending),
     });
     const shape = row.path.replaceAll(/:\w+/g, ":x");
@@ -140,7 +146,8 @@ function readJsonBodies(app: FastifyInstance): void {
         fail("unsupported_media_type", `bodies of type ${type.slice(0, 100)} are not read here; send application/json`);
       }
       request.hangar.rawBody = text;
-      done(null, text.trim() === "" ? undefined : parseJson(text));
+      const form = request.routeOptions.config.style === "prometheus";
+      done(null, form || text.trim() === "" ? undefined : parseJson(text));
     } catch (thrown) {
       done(thrown as Error);
     }
@@ -156,7 +163,6 @@ const FASTIFY_ERRORS: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["malformed_http", "the body is not as long as Content-Length says"],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ["unsupported_media_type", "the Content-Type cannot be read; send application/json"],
   FST_ERR_BAD_URL: ["malformed_http", "the path holds a broken percent-encoding"],
-  FST_ERR_MAX_PARAM_LENGTH: ["not_found", `a name in the path has more than ${LIMITS.path_parameter_chars} characters`],
   FST_ERR_VALIDATION: ["invalid_request", "the request is not valid"],
 };
 
@@ -184,7 +190,12 @@ function answerError(log: Log, ids: Ids, thrown: unknown, reply: FastifyReply): 
     .header("content-type", "application/json; charset=utf-8")
     .code(error.http)
     .serializer(JSON.stringify)
-    .send(errorBody(error, request_id));
+    .send(styled((reply.request as Partial<FastifyRequest>).routeOptions?.config.style, error, request_id));
+}
+
+function styled(style: Style | undefined, error: ApiError, request_id: string): object {
+  const body = errorBody(error, request_id);
+  return style === "prometheus" ? prometheusError(body, error.http) : body;
 }
 
 /** What the parser refuses never becomes a request: the answer is written by hand, and the connection ends. */

@@ -199,6 +199,12 @@ export function unknownFields(schema: JsonSchema, value: unknown): string[] {
     .slice(0, 8)
     .map((key) => {
       const near = closest(key, Object.keys(properties));
-      return `${JSON.stringify(key)} is not a field of this request${near ? `, did you mean ${near}?` : ""}`;
+      return `${quoted(key)} is not a field of this request${near ? `, did you mean ${near}?` : ""}`;
     });
+}
+
+/** For a header, which takes no more than ASCII. */
+function quoted(key: string): string {
+  const json = JSON.stringify(key.slice(0, 64));
+  return json.replaceAll(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

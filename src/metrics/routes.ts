@@ -1,36 +1,280 @@
+import { assert } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
 import { VERSION } from "#core/version.ts";
+import type { Admitted } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
+import type { MetricsEngine } from "./engine/engine.ts";
+import { answering } from "./failures.ts";
+import { selectorOf, stepOf, timeOf } from "./params.ts";
+import type { Scope } from "./tsdb/metadata-queries.ts";
 
-const text = Type.String();
+interface Parts {
+  engine(): MetricsEngine;
+  clock: Clock;
+}
 
-/** The Prometheus-compatible query API of an organization. */
-export function metricsRoutes(): Row[] {
+const text = Type.Optional(Type.String());
+const list = Type.Optional(Type.Array(Type.String()));
+const dialect = Type.Optional(
+  Type.Union([Type.Literal("metricsql"), Type.Literal("promql")], { description: "`promql` is strict Prometheus 3." }),
+);
+const InstantQuery = Type.Object({ query: Type.String(), time: text, step: text, timeout: text, dialect });
+const RangeQuery = Type.Object({
+  query: Type.String(),
+  start: Type.String(),
+  end: Type.String(),
+  step: Type.String(),
+  timeout: text,
+  dialect,
+});
+const ScopeQuery = Type.Object({
+  "match[]": list,
+  start: text,
+  end: text,
+  limit: Type.Optional(Type.Integer({ minimum: 0 })),
+});
+const StatusQuery = Type.Object({
+  topN: Type.Optional(Type.Integer({ minimum: 1 })),
+  focusLabel: text,
+  "match[]": list,
+});
+const JSON_BYTES = { status: 200, type: "application/json" } as const;
+const BASE = "/prometheus/:org_slug";
+const COMMON = { part: "metrics", access: "read org", scheme: "metrics", style: "prometheus" } as const;
+const QUERY_ERRORS = ["query_invalid", "query_failed", "query_timeout", "query_canceled"] as const;
+const DAY_MS = 86_400_000;
+
+/** The Prometheus-compatible query API of an organization. What it sees is that organization's own database. */
+export function metricsRoutes(parts: Parts): Row[] {
+  return [...queryRoutes(parts), ...labelRoutes(parts), ...grafanaRoutes(parts)];
+}
+
+/** Clients send the same questions as GET, or as POST with a form. */
+function both(row: Row): Row[] {
+  return [row, { ...row, method: "POST" }];
+}
+
+function queryRoutes({ engine, clock }: Parts): Row[] {
   return [
-    route("GET /prometheus/:org_slug/api/v1/status/buildinfo", {
-      summary: "What Grafana asks to learn which features there are",
-      part: "metrics",
-      access: "read org",
-      scheme: "metrics",
-      answer: {
-        status: 200,
-        schema: Type.Object({
-          status: Type.Literal("success"),
-          data: Type.Object({
-            version: text,
-            revision: text,
-            branch: text,
-            buildUser: text,
-            buildDate: text,
-            goVersion: text,
-          }),
-        }),
-      },
-      // The version is the one of the query API we are compatible with; the revision is ours.
-      handle: async () => ({
-        status: "success" as const,
-        data: { version: "2.45.0", revision: VERSION, branch: "", buildUser: "", buildDate: "", goVersion: "" },
+    ...both(
+      route(`GET ${BASE}/api/v1/query`, {
+        ...COMMON,
+        summary: "Evaluate a query at one time",
+        query: InstantQuery,
+        answer: JSON_BYTES,
+        errors: QUERY_ERRORS,
+        async handle({ query, signal, ...admitted }) {
+          const end_ms = timeOf("time", query.time, clock.now());
+          const asked = {
+            query: query.query,
+            start_ms: end_ms,
+            end_ms,
+            ...limitsOf(query.timeout),
+            ...dialectOf(query.dialect),
+          };
+          return await answering(() => engine().query(orgOf(admitted), asked, signal));
+        },
       }),
+    ),
+    ...both(
+      route(`GET ${BASE}/api/v1/query_range`, {
+        ...COMMON,
+        summary: "Evaluate a query over a range of time",
+        query: RangeQuery,
+        answer: JSON_BYTES,
+        errors: QUERY_ERRORS,
+        async handle({ query, signal, ...admitted }) {
+          const start_ms = timeOf("start", query.start, 0);
+          const end_ms = timeOf("end", query.end, 0);
+          const step_ms =
+            stepOf("step", query.step) ?? fail("invalid_request", 'invalid parameter "step": it is empty');
+          const asked = {
+            query: query.query,
+            start_ms,
+            end_ms,
+            step_ms,
+            ...limitsOf(query.timeout),
+            ...dialectOf(query.dialect),
+          };
+          return await answering(() => engine().query(orgOf(admitted), asked, signal));
+        },
+      }),
+    ),
+    route(`GET ${BASE}/federate`, {
+      ...COMMON,
+      summary: "The newest samples of the series that match, as Prometheus text",
+      query: Type.Object({ "match[]": list }),
+      answer: { status: 200, type: "text/plain" },
+      errors: QUERY_ERRORS,
+      async handle({ query, signal, ...admitted }) {
+        const selector = await answering(() => selectorOf(query["match[]"]));
+        if (!selector) fail("invalid_request", "match[] is required");
+        const asked = { selector, at_ms: clock.now(), lookback_ms: 300_000 };
+        return await answering(() => engine().federate(orgOf(admitted), asked, signal));
+      },
+    }),
+    route(`POST ${BASE}/api/v1/read`, {
+      ...COMMON,
+      summary: "Remote read: not supported",
+      answer: JSON_BYTES,
+      handle: async () => fail("invalid_request", "remote read is not supported; use /api/v1/query_range"),
     }),
   ];
+}
+
+function labelRoutes({ engine, clock }: Parts): Row[] {
+  const scopeOf = async (query: {
+    "match[]"?: string[];
+    start?: string;
+    end?: string;
+    limit?: number;
+  }): Promise<Scope> => {
+    const end_ms = timeOf("end", query.end, clock.now());
+    const selector = await selectorOf(query["match[]"]);
+    return {
+      start_ms: timeOf("start", query.start, end_ms - DAY_MS),
+      end_ms,
+      limit: query.limit ?? 0,
+      ...(selector ? { selector } : {}),
+    };
+  };
+  return [
+    ...both(
+      route(`GET ${BASE}/api/v1/series`, {
+        ...COMMON,
+        summary: "Series that match",
+        query: ScopeQuery,
+        answer: JSON_BYTES,
+        errors: QUERY_ERRORS,
+        handle: async ({ query, signal, ...admitted }) =>
+          await answering(async () => {
+            if (!query["match[]"]) fail("invalid_request", "match[] is required");
+            return success(await engine().series(orgOf(admitted), await scopeOf(query), signal));
+          }),
+      }),
+    ),
+    ...both(
+      route(`GET ${BASE}/api/v1/labels`, {
+        ...COMMON,
+        summary: "Label names",
+        query: ScopeQuery,
+        answer: JSON_BYTES,
+        errors: QUERY_ERRORS,
+        handle: async ({ query, signal, ...admitted }) =>
+          await answering(async () =>
+            success(await engine().labelNames(orgOf(admitted), await scopeOf(query), signal)),
+          ),
+      }),
+    ),
+    route(`GET ${BASE}/api/v1/label/:label_name/values`, {
+      ...COMMON,
+      summary: "Values of a label",
+      query: ScopeQuery,
+      answer: JSON_BYTES,
+      errors: QUERY_ERRORS,
+      handle: async ({ params, query, signal, ...admitted }) =>
+        await answering(async () =>
+          success(
+            await engine().labelValues(orgOf(admitted), unescaped(params.label_name), await scopeOf(query), signal),
+          ),
+        ),
+    }),
+    route(`GET ${BASE}/api/v1/status/tsdb`, {
+      ...COMMON,
+      summary: "What is stored: series by metric, by label, by value",
+      query: StatusQuery,
+      answer: JSON_BYTES,
+      errors: QUERY_ERRORS,
+      handle: async ({ query, ...admitted }) =>
+        await answering(async () => {
+          const selector = await selectorOf(query["match[]"]);
+          const asked = {
+            ...(query.topN ? { top: query.topN } : {}),
+            ...(query.focusLabel ? { focus_label: query.focusLabel } : {}),
+            ...(selector ? { selector } : {}),
+          };
+          return success(await engine().status(orgOf(admitted), asked));
+        }),
+    }),
+  ];
+}
+
+/** What Grafana's data source asks besides. There are no rules and no alerts here, and it is told so. */
+function grafanaRoutes({ engine }: Parts): Row[] {
+  const fixed = (path: string, summary: string, data: unknown): Row =>
+    route(`GET ${BASE}${path}`, { ...COMMON, summary, answer: JSON_BYTES, handle: async () => success(data) });
+  return [
+    // The version is the one of the query API we are compatible with; the revision is ours.
+    fixed("/api/v1/status/buildinfo", "What Grafana asks to learn which features there are", {
+      version: "2.45.0",
+      revision: VERSION,
+      branch: "",
+      buildUser: "",
+      buildDate: "",
+      goVersion: "",
+    }),
+    fixed("/api/v1/rules", "Recording and alerting rules: there are none", { groups: [] }),
+    fixed("/api/v1/alerts", "Alerts: there are none", { alerts: [] }),
+    ...both(fixed("/api/v1/query_exemplars", "Exemplars: there are none", [])),
+    route(`GET ${BASE}/api/v1/metadata`, {
+      ...COMMON,
+      summary: "What senders said about their metrics",
+      query: Type.Object({ metric: text, limit: Type.Optional(Type.Integer({ minimum: 0 })) }),
+      answer: JSON_BYTES,
+      async handle({ query, ...admitted }) {
+        const known = await engine().metadata(orgOf(admitted));
+        const wanted = query.metric ? known.filter(([name]) => name === query.metric) : known;
+        const shown = query.limit ? wanted.slice(0, query.limit) : wanted;
+        return success(Object.fromEntries(shown.map(([name, facts]) => [name, [facts]])));
+      },
+    }),
+    ...both(
+      route(`GET ${BASE}/api/v1/format_query`, {
+        ...COMMON,
+        summary: "A query, written as we would",
+        query: Type.Object({ query: Type.String(), dialect }),
+        answer: JSON_BYTES,
+        errors: QUERY_ERRORS,
+        handle: async ({ query }) =>
+          await answering(async () => {
+            const [{ parse }, { print }] = await Promise.all([
+              import("./promql/parse.ts"),
+              import("./promql/printer.ts"),
+            ]);
+            return success(print(parse(query.query, query.dialect ?? "metricsql")));
+          }),
+      }),
+    ),
+  ];
+}
+
+function orgOf({ org }: Admitted): string {
+  assert(org, "a route about an organization has one");
+  return org.id;
+}
+
+function success(data: unknown): Uint8Array | string {
+  if (!(data instanceof Uint8Array)) return `{"status":"success","data":${JSON.stringify(data)}}`;
+  return Buffer.concat([Buffer.from('{"status":"success","data":'), data, Buffer.from("}")]);
+}
+
+const dialectOf = (name: "metricsql" | "promql" | undefined): { dialect?: "metricsql" | "promql" } =>
+  name ? { dialect: name } : {};
+
+function limitsOf(timeout: string | undefined): { limits?: { time_ms: number } } {
+  const time_ms = stepOf("timeout", timeout);
+  // A caller may ask for less than the limit, not for more.
+  return time_ms === undefined ? {} : { limits: { time_ms: Math.min(time_ms, 30_000) } };
+}
+
+/** Grafana writes names that are not plain as `U__` with hexadecimal escapes. */
+function unescaped(name: string): string {
+  if (!name.startsWith("U__")) return name;
+  return name
+    .slice(3)
+    .replaceAll(/_([0-9a-fA-F]{1,6})_|__/g, (all, hex: string | undefined) =>
+      hex ? String.fromCodePoint(Number.parseInt(hex, 16)) : all === "__" ? "_" : all,
+    );
 }

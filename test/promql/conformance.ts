@@ -56,7 +56,10 @@ function runScript(path: string, file: string, isCore: (line: number) => boolean
   const storage = new Storage();
   const verdicts: Verdict[] = [];
   for (const command of parseScript(readFileSync(path, "utf8"))) {
-    if (command.type === "clear") storage.clear();
+    if (command.type === "unreadable") {
+      const { line, text: query, reason } = command;
+      verdicts.push({ file, place: `line ${line}`, query, core: isCore(line), wrong: `cannot be read: ${reason}` });
+    } else if (command.type === "clear") storage.clear();
     else if (command.type === "load") {
       storage.load(command.step_ms, command.series);
       if (command.nhcb) storage.loadCustomBuckets(command.step_ms, command.series);

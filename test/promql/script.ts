@@ -36,8 +36,17 @@ export interface Evaluation {
   series: LoadedSeries[];
 }
 
+/** A command of a later version of the language, which the runner reports instead of stopping. */
+export interface Unreadable {
+  type: "unreadable";
+  line: number;
+  text: string;
+  reason: string;
+}
+
 export type Command =
   | { type: "clear" }
+  | Unreadable
   | { type: "load"; step_ms: number; series: LoadedSeries[]; nhcb: boolean }
   | Evaluation;
 
@@ -50,16 +59,24 @@ export function parseScript(text: string): Command[] {
     const body: string[] = [];
     const line = i + 1;
     if (/^(load|eval)/i.test(head)) while ((lines[i + 1] ?? "") !== "") body.push(lines[++i] ?? "");
-    commands.push(parseCommand(head, body, line));
+    commands.push(readCommand(head, body, line));
   }
   return commands;
+}
+
+function readCommand(head: string, body: string[], line: number): Command {
+  try {
+    return parseCommand(head, body, line);
+  } catch (error) {
+    return { type: "unreadable", line, text: head, reason: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 function parseCommand(head: string, body: string[], line: number): Command {
   if (/^clear$/i.test(head)) return { type: "clear" };
   const load = /^load\w*\s+(\S+)$/i.exec(head);
   if (load) {
-    const series = body.filter((text) => !/@st\s/.test(text)).map(parseSeries);
+    const series = body.filter((text) => !/@st\s/.test(text)).flatMap(parseLoaded);
     return { type: "load", step_ms: time(load[1]), series, nhcb: /^load_with_nhcb/i.test(head) };
   }
   const base = { type: "eval" as const, line, ...parseExpectations(head, body) };
@@ -103,34 +120,46 @@ function parseExpectation(kind: string, rest: string): Expectation {
   return rest === "" ? { kind: known } : { kind: known, text: rest };
 }
 
+/** A line of `load` that cannot be read leaves its series out; what is asked about it will fail and say so. */
+function parseLoaded(text: string): LoadedSeries[] {
+  try {
+    return [parseSeries(text)];
+  } catch {
+    return [];
+  }
+}
+
 /** `name{a="b"} 1 2 3`; the name may be absent, quoted, or inside the braces. */
 export function parseSeries(text: string): LoadedSeries {
-  const pairs: [string, string][] = [];
   const name = /^[a-zA-Z_:][\w:]*/.exec(text)?.[0];
+  const pairs: [string, string][] = name ? [["__name__", name]] : [];
   let at = name?.length ?? 0;
-  if (name) pairs.push(["__name__", name]);
   if (/^\s*\{(?!\{)/.test(text.slice(at))) {
-    at = text.indexOf("{", at) + 1;
-    for (;;) {
-      const key = nextToken(text, at, "metricsql");
-      at = key.end;
-      if (key.text === "}" && key.type === "sign") break;
-      if (key.type === "sign") continue;
-      const sign = nextToken(text, at, "promql");
-      if (sign.text !== "=") {
-        pairs.push(["__name__", key.text]);
-        continue;
-      }
-      const value = nextToken(text, sign.end, "promql");
-      pairs.push([key.text, value.text]);
-      at = value.end;
-    }
+    const inside = parseLabels(text, text.indexOf("{", at) + 1);
+    pairs.push(...inside.pairs);
+    at = inside.end;
   }
   const labels = pairs
     .filter(([, value]) => value !== "")
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flat();
   return { labels, points: parsePoints(text.slice(at)) };
+}
+
+/** Labels up to the closing brace; a lone string is the name. */
+function parseLabels(text: string, from: number): { pairs: [string, string][]; end: number } {
+  const pairs: [string, string][] = [];
+  for (let at = from; ; ) {
+    const key = nextToken(text, at, "metricsql");
+    at = key.end;
+    if (key.type === "end") throw new Error("the labels have no end");
+    if (key.type === "sign" && key.text === "}") return { pairs, end: at };
+    if (key.type === "sign") continue;
+    const sign = nextToken(text, at, "promql");
+    const value = sign.text === "=" ? nextToken(text, sign.end, "promql") : undefined;
+    pairs.push(value ? [key.text, value.text] : ["__name__", key.text]);
+    if (value) at = value.end;
+  }
 }
 
 const ITEM = /\{\{[^}]*\}\}(?:[+-]\{\{[^}]*\}\})?(?:x\d+)?|\S+/g;

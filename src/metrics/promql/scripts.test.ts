@@ -14,6 +14,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith(".test")))
     const strict = file === "strict.test";
     const storage = new Storage();
     for (const command of parseScript(readFileSync(join(folder, file), "utf8"))) {
+      if (command.type === "unreadable") throw new Error(`line ${command.line}: ${command.reason}`);
       if (command.type === "clear") storage.clear();
       else if (command.type === "load") storage.load(command.step_ms, command.series);
       else {

@@ -1,0 +1,196 @@
+/**
+ * How fast and how late replication is: `node bench/replication.ts [seconds]`. Writers commit with synchronous = FULL.
+ * Lag is from the moment the primary captured a transaction, a millisecond or two after its commit, to the moment a
+ * reader of the replica's event stream has heard of it; all clocks are one machine's. Processor time per transaction is
+ * that of each node's process, from /proc.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { get } from "node:http";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const root = join(import.meta.dirname, "..");
+const TICK_US = 10_000;
+
+export interface ReplicationFigure {
+  name: string;
+  rate: number;
+  replicas: number;
+  tx_per_s: number;
+  lag_p50_ms: number;
+  lag_p99_ms: number;
+  primary_us_per_tx: number;
+  replica_us_per_tx: number;
+}
+
+/** Processor time a process has used, microseconds. */
+function cpuUs(child: ChildProcess): number {
+  const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * TICK_US;
+}
+
+async function port(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  return typeof address === "object" && address ? address.port : 0;
+}
+
+function start(script: string, ...args: string[]): ChildProcess {
+  return spawn(process.execPath, [script, ...args], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill("SIGKILL");
+  await once(child, "close");
+}
+
+interface Info {
+  databases: Record<string, string>;
+  replicas: unknown[];
+}
+
+async function info(at: number): Promise<Info | undefined> {
+  const answer = await fetch(`http://127.0.0.1:${at}/info`).catch(() => undefined);
+  return answer && ((await answer.json()) as Info);
+}
+
+async function until(done: () => Promise<boolean>): Promise<void> {
+  while (!(await done())) await new Promise((next) => setTimeout(next, 20));
+}
+
+/** Follows a replica's events and notes how late each is, against the time the primary gave it. */
+function lags(at: number): { lags: number[]; stop(): void } {
+  const found: number[] = [];
+  let rest = "";
+  const request = get(`http://127.0.0.1:${at}/events`, (response) => {
+    response.setEncoding("utf8").on("data", (text: string) => {
+      const now = Date.now();
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const { type, data } = JSON.parse(line) as { type: string; data: { timestamp: string } };
+        if (type === "tx") found.push(now - Date.parse(data.timestamp));
+      }
+    });
+  });
+  request.on("error", () => undefined);
+  return { lags: found, stop: () => request.destroy() };
+}
+
+const quantile = (sorted: number[], q: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
+
+/** A primary and its replicas, with a database that all of them have. */
+async function cluster(base: string, replicas: number) {
+  const ports: number[] = [];
+  for (let i = 0; i <= replicas; i++) ports.push(await port());
+  const nodes: ChildProcess[] = [];
+  for (const [i, listen] of ports.entries()) {
+    const dir = join(base, String(i));
+    mkdirSync(dir);
+    const role = i === 0 ? ["--primary"] : ["--join", `http://127.0.0.1:${ports[0]}`];
+    nodes.push(start("src/replication/main.ts", "--dir", dir, "--listen", `127.0.0.1:${listen}`, ...role));
+    await until(async () => (await info(listen)) !== undefined);
+  }
+  await once(start("test/system/replication-writer.ts", join(base, "0", "db"), "0.5", "100", "full"), "close");
+  const caughtUp = async (): Promise<void> => {
+    for (const other of ports.slice(1)) {
+      await until(async () => {
+        const [a, b] = [await info(ports[0] ?? 0), await info(other)];
+        return a?.databases["db"] !== undefined && a.databases["db"] === b?.databases["db"];
+      });
+    }
+  };
+  await caughtUp();
+  return { ports, nodes, caughtUp, path: join(base, "0", "db") };
+}
+
+async function measure(name: string, rate: number, replicas: number, seconds: number): Promise<ReplicationFigure> {
+  const base = mkdtempSync(join(tmpdir(), "hangar-bench-"));
+  const { ports, nodes, caughtUp, path } = await cluster(base, replicas);
+  try {
+    const watched = ports.slice(1).map(lags);
+    const before = nodes.map(cpuUs);
+    const writer = start("test/system/replication-writer.ts", path, String(seconds), String(rate), "full");
+    let output = "";
+    writer.stdout?.on("data", (bytes: Buffer) => {
+      output += bytes.toString("utf8");
+    });
+    await once(writer, "close");
+    await caughtUp();
+    const spent = nodes.map((node, i) => cpuUs(node) - (before[i] ?? 0));
+    const { transactions, took_ms } = JSON.parse(output.trimEnd().split("\n").at(-1) ?? "") as Record<string, number>;
+    const count = transactions ?? 1;
+    const all = watched.flatMap((watch) => watch.lags).sort((a, b) => a - b);
+    for (const watch of watched) watch.stop();
+    return {
+      name,
+      rate,
+      replicas,
+      tx_per_s: Math.round((count * 1000) / (took_ms ?? 1)),
+      lag_p50_ms: quantile(all, 0.5),
+      lag_p99_ms: quantile(all, 0.99),
+      primary_us_per_tx: Math.round((spent[0] ?? 0) / count),
+      replica_us_per_tx: Math.round(spent.slice(1).reduce((a, b) => a + b, 0) / replicas / count),
+    };
+  } finally {
+    await Promise.all(nodes.map(end));
+    rmSync(base, { recursive: true, force: true });
+  }
+}
+
+/** Events to many readers: how many a second arrive in all, and what one costs the node. */
+async function readers(count: number, seconds: number): Promise<Record<string, number>> {
+  const base = mkdtempSync(join(tmpdir(), "hangar-bench-"));
+  const { ports, nodes, path } = await cluster(base, 0);
+  try {
+    let received = 0;
+    const requests = Array.from({ length: count }, () =>
+      get(`http://127.0.0.1:${ports[0]}/events`, (response) => {
+        response.on("data", (bytes: Buffer) => {
+          for (const byte of bytes) if (byte === 10) received++;
+        });
+      }).on("error", () => undefined),
+    );
+    await until(async () => received >= count || (await info(ports[0] ?? 0)) === undefined);
+    received = 0;
+    const [node] = nodes;
+    const before = node ? cpuUs(node) : 0;
+    await once(start("test/system/replication-writer.ts", path, String(seconds), "50", "full"), "close");
+    await new Promise((done) => setTimeout(done, 1000));
+    const spent = (node ? cpuUs(node) : 0) - before;
+    for (const request of requests) request.destroy();
+    return {
+      readers: count,
+      events_per_s: Math.round(received / seconds),
+      us_per_event: Number((spent / received).toFixed(2)),
+    };
+  } finally {
+    await Promise.all(nodes.map(end));
+    rmSync(base, { recursive: true, force: true });
+  }
+}
+
+export async function run(seconds = 8): Promise<{ figures: ReplicationFigure[]; events: Record<string, number> }> {
+  const figures: ReplicationFigure[] = [];
+  for (const replicas of [1, 3]) {
+    for (const rate of [200, 1000, 0]) {
+      const name = `${rate === 0 ? "unlimited" : `${rate} tx/s`}, ${replicas} replica${replicas > 1 ? "s" : ""}`;
+      const figure = await measure(name, rate, replicas, seconds);
+      figures.push(figure);
+      process.stdout.write(`${JSON.stringify(figure)}\n`);
+    }
+  }
+  const events = await readers(1000, seconds);
+  process.stdout.write(`${JSON.stringify(events)}\n`);
+  return { figures, events };
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await run(Number(process.argv[2] ?? 8));

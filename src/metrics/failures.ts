@@ -1,0 +1,27 @@
+import { ApiError, type ErrorCode } from "#core/errors.ts";
+
+/** The kinds of the query language's errors, as codes of the catalogue. */
+const CODES: Record<string, ErrorCode> = {
+  bad_data: "query_invalid",
+  execution: "query_failed",
+  timeout: "query_timeout",
+  canceled: "query_canceled",
+};
+
+/** Runs a question; an error of the language becomes one for the caller, wherever it was thrown. */
+export async function answering<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    throw translated(thrown);
+  }
+}
+
+/** Errors cross the worker as plain data, so they are known by their names. */
+function translated(thrown: unknown): unknown {
+  if (!(thrown instanceof Error)) return thrown;
+  if (thrown.name === "AbortError") return new ApiError("query_canceled", "the caller has gone", { cause: thrown });
+  const { kind } = ("details" in thrown ? (thrown.details ?? {}) : {}) as { kind?: string };
+  const code = kind === undefined ? undefined : CODES[kind];
+  return code ? new ApiError(code, thrown.message, { cause: thrown }) : thrown;
+}

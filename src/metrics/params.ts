@@ -1,0 +1,38 @@
+import { fail } from "#core/errors.ts";
+import { durationMs } from "./promql/durations.ts";
+import type { Matcher } from "./source.ts";
+
+/** A moment as Prometheus' clients write it: seconds, with decimals, or RFC 3339. In milliseconds. */
+export function timeOf(name: string, text: string | undefined, otherwise: number): number {
+  if (text === undefined || text === "") return otherwise;
+  const ms = /^-?[\d.]+(e[+-]?\d+)?$/i.test(text) ? Number(text) * 1000 : Date.parse(text);
+  if (!Number.isFinite(ms)) bad(name, text, "seconds since 1970, or a time such as 2026-01-02T03:04:05Z");
+  return Math.round(ms);
+}
+
+/** A length of time: seconds, or a duration such as 5m. In milliseconds. */
+export function stepOf(name: string, text: string | undefined): number | undefined {
+  if (text === undefined || text === "") return undefined;
+  const ms = /^[\d.]+(e[+-]?\d+)?$/i.test(text) ? Number(text) * 1000 : durationMs(text, 1);
+  if (ms === undefined || !(ms > 0)) bad(name, text, "seconds, or a duration such as 15s or 5m");
+  return ms;
+}
+
+/** `match[]`: any of these selectors; undefined when there is none. */
+export async function selectorOf(texts: readonly string[] | undefined): Promise<Matcher[][] | undefined> {
+  if (!texts || texts.length === 0) return undefined;
+  // Loaded when it is first needed: a platform nobody asks for metrics has no use for a parser.
+  const { parse } = await import("./promql/parse.ts");
+  return texts.flatMap((text) => {
+    const expr = parse(text, "metricsql");
+    if (expr.kind !== "selector") fail("query_invalid", `match[] takes selectors such as up{app="web"}, not ${text}`);
+    return expr.filters;
+  });
+}
+
+function bad(name: string, text: string, allowed: string): never {
+  fail(
+    "invalid_request",
+    `invalid parameter ${JSON.stringify(name)}: ${JSON.stringify(text.slice(0, 100))} is not ${allowed}`,
+  );
+}

@@ -1,0 +1,157 @@
+/** Makes a database file out of a backup, as it was at a moment or at a transaction. */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readLtxHeader, snapshotPages, verifySnapshot } from "../database/snapshot.ts";
+import { decodeLtx, type LtxHeader } from "../ltx/codec.ts";
+import type { Page, PageTable } from "../ltx/page-table.ts";
+import type { Position } from "../position.ts";
+import { type ArchivedChanges, type ArchivedSnapshot, parseChanges, parseSnapshot } from "./archive.ts";
+import type { ObjectStore } from "./object-store.ts";
+
+export interface RestoreOptions {
+  store: ObjectStore;
+  name: string;
+  /** The file to make; it must not exist. */
+  to: string;
+  /** Not later than this, wall clock of the primary. Without it, and without `txid`: everything there is. */
+  at_ms?: number;
+  txid?: number;
+}
+
+export interface Restored {
+  position: Position;
+  timestamp_ms: number;
+}
+
+export class RestoreError extends Error {
+  override readonly name = "RestoreError";
+}
+
+export async function restore(options: RestoreOptions): Promise<Restored> {
+  const { to, name, store } = options;
+  if (existsSync(to)) throw new RestoreError(`${to} is there already; restore to another name and move it`);
+  const scratch = mkdtempSync(join(tmpdir(), "hangar-restore-"));
+  const fresh = `${to}.incoming`;
+  try {
+    const keys = await store.list(`${name}/`);
+    const snapshots = keys.map(parseSnapshot).filter((found) => found !== undefined);
+    const changes = keys.map(parseChanges).filter((found) => found !== undefined);
+    if (snapshots.length === 0) throw new RestoreError(`there is no backup of ${name}`);
+    const restored = await build(options, newestFirst(snapshots), changes, scratch, fresh);
+    renameSync(fresh, to);
+    return restored;
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+    rmSync(fresh, { force: true });
+  }
+}
+
+function newestFirst(snapshots: ArchivedSnapshot[]): ArchivedSnapshot[] {
+  return snapshots.toSorted((a, b) => b.position.txid - a.position.txid);
+}
+
+/** True when what the header describes is not later than what was asked for. */
+function early({ at_ms, txid }: RestoreOptions, header: LtxHeader): boolean {
+  return (
+    header.timestamp_ms <= (at_ms ?? Number.POSITIVE_INFINITY) && header.max_txid <= (txid ?? Number.POSITIVE_INFINITY)
+  );
+}
+
+async function build(
+  options: RestoreOptions,
+  snapshots: ArchivedSnapshot[],
+  changes: ArchivedChanges[],
+  scratch: string,
+  fresh: string,
+): Promise<Restored> {
+  const file = join(scratch, "object.ltx");
+  for (const { key } of snapshots) {
+    await options.store.get(key, file);
+    if (!early(options, readLtxHeader(file))) continue;
+    const { header, table, position } = verifySnapshot(file);
+    const fd = openSync(fresh, "w", 0o644);
+    try {
+      const target = new Target(fd, header.page_size, table);
+      for (const batch of snapshotPages({ path: file, header, table, position })) target.write(batch);
+      const restored = { position, timestamp_ms: header.timestamp_ms };
+      return await replayChanges(options, changes, file, target, restored);
+    } finally {
+      closeSync(fd);
+    }
+  }
+  throw new RestoreError(`the backup of ${options.name} does not go back so far`);
+}
+
+/** Follows the changes from position to position, as long as they are early enough. */
+async function replayChanges(
+  options: RestoreOptions,
+  changes: ArchivedChanges[],
+  file: string,
+  target: Target,
+  start: Restored,
+): Promise<Restored> {
+  let restored = start;
+  for (;;) {
+    const { position } = restored;
+    const next = await findNext(options, changes, file, position);
+    if (!next) break;
+    const { header, pages, post_checksum } = next;
+    target.apply(pages, header.commit, post_checksum);
+    restored = { position: { txid: header.max_txid, checksum: post_checksum }, timestamp_ms: header.timestamp_ms };
+  }
+  target.end();
+  return restored;
+}
+
+/** Of the changes that begin after `position`, those that begin from its very checksum. */
+async function findNext(options: RestoreOptions, changes: ArchivedChanges[], file: string, position: Position) {
+  for (const { key } of changes.filter(({ first }) => first === position.txid + 1)) {
+    await options.store.get(key, file);
+    const ltx = decodeLtx(readFileSync(file));
+    if (ltx.header.pre_checksum === position.checksum && early(options, ltx.header)) return ltx;
+  }
+  return undefined;
+}
+
+/** The file being made, and the checksums of what is in it. */
+class Target {
+  readonly #fd: number;
+  readonly #page_size: number;
+  readonly #table: PageTable;
+
+  constructor(fd: number, page_size: number, table: PageTable) {
+    this.#fd = fd;
+    this.#page_size = page_size;
+    this.#table = table;
+  }
+
+  write(pages: readonly Page[]): void {
+    for (const { number, data } of pages) {
+      writeSync(this.#fd, data, 0, this.#page_size, (number - 1) * this.#page_size);
+    }
+  }
+
+  apply(pages: readonly Page[], commit: number, post_checksum: bigint): void {
+    const change = this.#table.change(pages, commit);
+    if (change.checksum !== post_checksum) throw new RestoreError("the changes do not lead to their checksum");
+    this.#table.accept(change);
+    this.write(pages);
+  }
+
+  end(): void {
+    ftruncateSync(this.#fd, this.#table.count * this.#page_size);
+    fsyncSync(this.#fd);
+  }
+}

@@ -1,0 +1,145 @@
+/** The replica's side: transactions of the primary are appended to SQLite's log while this process holds its lock. */
+import type { LogRecord } from "../log/record.ts";
+import { decodeLtx, type Ltx } from "../ltx/codec.ts";
+import type { Page, PageTable } from "../ltx/page-table.ts";
+import type { Position } from "../position.ts";
+import { sameGeneration, type WalCursor } from "../wal/frames.ts";
+import { WalWriter } from "../wal/wal-writer.ts";
+import { type DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
+
+export class Applier {
+  readonly #state: DatabaseState;
+  #writer: WalWriter;
+
+  /** The write lock must be held, and stay held. */
+  constructor(state: DatabaseState) {
+    this.#state = state;
+    this.#writer = this.#newWriter();
+  }
+
+  /**
+   * Applies transactions that follow from each other and from the position, as one change for readers.
+   * Those before the first one that does not fit are applied; then it throws `PositionMismatch` or `LtxError`.
+   */
+  apply(files: readonly Buffer[], term: number): void {
+    const state = this.#state;
+    const records: LogRecord[] = [];
+    const infos: TransactionInfo[] = [];
+    let refused: Error | undefined;
+    for (const bytes of files) {
+      try {
+        const ltx = decodeLtx(bytes);
+        const cursor = this.#stage(ltx);
+        records.push({ txid: ltx.header.max_txid, term, cursor, ltx: bytes });
+        infos.push(state.info(ltx.header.commit, ltx.header.timestamp_ms));
+      } catch (error) {
+        refused = error instanceof Error ? error : new Error(String(error));
+        break;
+      }
+    }
+    if (records.length > 0) this.#publish(records, infos);
+    if (refused) throw refused;
+  }
+
+  #publish(records: LogRecord[], infos: TransactionInfo[]): void {
+    const state = this.#state;
+    state.append(records);
+    state.step("logged");
+    this.#writer.publish();
+    state.cursor = records.at(-1)?.cursor ?? state.cursor;
+    for (const info of infos) state.options.onTransaction(info);
+    state.log.sync().catch((error: unknown) => state.options.onFailure(error));
+    if (this.#writer.frame >= state.checkpoint_at) this.truncate();
+  }
+
+  /** Verifies everything that can be verified before anything is written. */
+  #stage({ header, pages, post_checksum }: Ltx): WalCursor {
+    const state = this.#state;
+    const { txid, checksum } = state.position;
+    const what = `${state.options.name}: transaction ${header.min_txid}`;
+    if (header.min_txid !== txid + 1 || header.max_txid !== txid + 1 || header.pre_checksum !== checksum) {
+      throw new PositionMismatch(`${what} does not follow ${txid}`);
+    }
+    if (header.page_size !== state.page_size || pages.length === 0) {
+      throw new PositionMismatch(`${what} is for another database`);
+    }
+    const change = state.table.change(pages, header.commit);
+    if (change.checksum !== post_checksum) throw new PositionMismatch(`${what} does not lead to its checksum`);
+    const cursor = this.#writer.stage(pages, header.commit);
+    state.table.accept(change);
+    state.position = { txid: header.max_txid, checksum: post_checksum };
+    return cursor;
+  }
+
+  /** The machine lost the end of SQLite's log, which the application had not made durable. Ours has it. */
+  rollForward(): void {
+    const state = this.#state;
+    for (let txid = state.position.txid + 1; txid <= state.log.last; txid++) {
+      const bytes = state.log.read(txid);
+      if (bytes) state.cursor = this.#stage(decodeLtx(bytes));
+    }
+    this.#writer.publish();
+  }
+
+  /**
+   * Puts a whole database in place of this one, through its log, so that readers see the old one or the new one.
+   * `batches` are all its pages in order; `position` is where it stands then.
+   */
+  replace(batches: Iterable<Page[]>, table: PageTable, position: Position): void {
+    const state = this.#state;
+    const writer = this.#writer;
+    // From here to the end nobody could say after a crash which of the two is there, so nothing is claimed.
+    state.kept.beginReplacing();
+    state.log.reset(0);
+    let held_back: Page | undefined;
+    for (const batch of batches) {
+      const last = batch.at(-1);
+      writer.stage([...(held_back ? [held_back] : []), ...batch.slice(0, -1)], 0);
+      writer.flush();
+      held_back = last && { number: last.number, data: Buffer.from(last.data) };
+    }
+    if (!held_back) throw new PositionMismatch(`${state.options.name}: a snapshot without pages`);
+    state.cursor = writer.stage([held_back], table.count);
+    writer.publish();
+    state.table = table;
+    state.position = position;
+    state.log.reset(position.txid);
+    state.saveTable();
+    state.kept.endReplacing();
+    this.truncate();
+  }
+
+  /**
+   * Copies SQLite's log back into the database and empties it. SQLite wants the lock for itself to do that, so
+   * for a moment it is open; whether somebody used the moment can be seen exactly.
+   */
+  truncate(): void {
+    const state = this.#state;
+    const { connections } = state;
+    state.log.syncNow();
+    const before = this.#writer.header;
+    connections.letGo();
+    state.step("unlocked");
+    const { busy } = connections.checkpoint("TRUNCATE", patienceWith(before.frame, state.checkpoint_frames));
+    state.step("truncated");
+    state.holdPatiently();
+    state.step("relocked");
+    const after = state.headerUnderLock();
+    const emptied = after.frame === 0 && after.salt1 === (before.salt1 + 1) >>> 0;
+    const untouched = after.frame === before.frame && sameGeneration(after, before);
+    if (!emptied && !untouched) throw new PositionMismatch(`${state.options.name} was written by somebody else`);
+    this.#writer = this.#newWriter();
+    state.checkpoint_at = busy ? after.frame + state.checkpoint_frames / 4 : state.checkpoint_frames;
+    if (emptied) state.mark();
+  }
+
+  #newWriter(): WalWriter {
+    const state = this.#state;
+    return new WalWriter(state.files, state.page_size, state.headerUnderLock(), (step) => state.step(step));
+  }
+}
+
+/** Short readers get a moment to finish, a longer one when the log has grown past its size already. */
+function patienceWith(frames: number, usual: number): number {
+  return frames > usual * 4 ? 100 : 5;
+}

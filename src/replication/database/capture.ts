@@ -1,0 +1,112 @@
+/** The primary's side: what applications commit becomes transactions in the log, each exactly once and in order. */
+import { REPLICATION_LIMITS } from "../limits.ts";
+import type { LogRecord } from "../log/record.ts";
+import { encodeLtx } from "../ltx/codec.ts";
+import { sameGeneration } from "../wal/frames.ts";
+import { readTransactions, type WalTransaction } from "../wal/read-transactions.ts";
+import type { DatabaseState, TransactionInfo } from "./state.ts";
+
+export interface Captured {
+  transactions: number;
+  /** Frames that are there and were not captured yet. */
+  behind: number;
+}
+
+/** Looks at SQLite's log and takes what was committed since the last look; about `most` frames of it. */
+export function capture(state: DatabaseState, most = Number.POSITIVE_INFINITY): Captured {
+  const header = state.files.indexHeader();
+  if (!header || header.frame === 0) return { transactions: 0, behind: 0 };
+  if (!sameGeneration(header, state.cursor)) {
+    const start = state.files.walHeader();
+    // A writer has announced a new generation and not yet written its header.
+    if (!start || !sameGeneration(start, header)) return { transactions: 0, behind: 0 };
+    state.cursor = start;
+  }
+  if (header.frame <= state.cursor.frame) return { transactions: 0, behind: 0 };
+  const enough = state.cursor.frame + most;
+  const records: LogRecord[] = [];
+  const infos: TransactionInfo[] = [];
+  for (const transaction of readTransactions(state.files, state.page_size, state.cursor, header.frame)) {
+    const now_ms = state.options.clock.now();
+    records.push(record(state, transaction, now_ms));
+    infos.push(state.info(transaction.commit, now_ms));
+    if (transaction.cursor.frame >= enough) break;
+  }
+  state.append(records);
+  state.announceWhenDurable(infos);
+  return { transactions: records.length, behind: header.frame - state.cursor.frame };
+}
+
+function record(state: DatabaseState, transaction: WalTransaction, timestamp_ms: number): LogRecord {
+  const { pages, commit, offset, size, cursor } = transaction;
+  const change = state.table.change(pages, commit);
+  const txid = state.position.txid + 1;
+  const header = { ...state.header(txid, commit), timestamp_ms, wal_offset: offset, wal_size: size };
+  const ltx = encodeLtx(header, pages, change.checksum);
+  state.table.accept(change);
+  state.position = { txid, checksum: change.checksum };
+  return { txid, term: state.term, cursor, ltx };
+}
+
+/** Everything there is now, in pieces, so that it does not have to fit in memory; what comes meanwhile is not waited for. */
+function captureAll(state: DatabaseState): void {
+  const now = state.files.indexHeader();
+  let behind = 1;
+  while (now && behind > 0 && !(sameGeneration(state.cursor, now) && state.cursor.frame >= now.frame)) {
+    behind = capture(state, REPLICATION_LIMITS.capture_frames).behind;
+  }
+}
+
+/** True when SQLite's log is long enough to be worth copying back. */
+export function checkpointDue(state: DatabaseState): boolean {
+  return state.cursor.frame >= state.checkpoint_at;
+}
+
+/**
+ * Copies SQLite's log back into the database, most of it without a lock, the end of it with. Afterwards the
+ * next writer may start the log over, once: our read transaction then forbids that anything of the new log is
+ * copied back, so it cannot be started over again before we have seen all of it.
+ */
+export function checkpoint(state: DatabaseState): void {
+  const { connections } = state;
+  connections.moveWatch(() => captureAll(state));
+  connections.checkpoint("PASSIVE");
+  state.checkpoint_at = state.cursor.frame + state.checkpoint_frames / 4;
+  if (!state.tryHoldBriefly()) return;
+  try {
+    endCheckpoint(state);
+  } finally {
+    connections.letGo();
+    state.announceDurable();
+  }
+}
+
+function endCheckpoint(state: DatabaseState): void {
+  const { connections, log } = state;
+  connections.moveWatch(() => captureAll(state));
+  // What leaves SQLite's log must be in ours for good.
+  log.syncNow();
+  if (!connections.checkpoint("PASSIVE").complete) return;
+  state.mark();
+  connections.moveWatch(() => captureAll(state));
+  state.checkpoint_at = state.checkpoint_frames;
+}
+
+/**
+ * Writers are faster than capturing: they get less of the time. For some milliseconds they wait for the lock
+ * while we catch up, then it is their turn again. Without this the log would grow until the disk is full.
+ */
+export function catchUp(state: DatabaseState): void {
+  const { clock } = state.options;
+  if (!state.insistOnHolding()) return;
+  const until_ms = clock.monotonic() + REPLICATION_LIMITS.catch_up_ms;
+  try {
+    while (capture(state, REPLICATION_LIMITS.capture_frames).behind > 0) {
+      if (clock.monotonic() >= until_ms) return;
+    }
+    endCheckpoint(state);
+  } finally {
+    state.connections.letGo();
+    state.announceDurable();
+  }
+}

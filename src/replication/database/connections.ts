@@ -1,0 +1,138 @@
+/**
+ * This process's SQLite connections to one database. They exist for their locks: the write lock keeps
+ * applications out (replica, fencing, the end of a checkpoint), a read transaction keeps the log from being
+ * started over before it was captured.
+ */
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+
+const BUSY = 5;
+/** How long to wait for locks while opening: applications may be in the middle of something. */
+const OPEN_TIMEOUT_MS = 5000;
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error && Number(error.errcode) % 256 === BUSY;
+}
+
+class Reader {
+  readonly #db: DatabaseSync;
+  readonly #look: StatementSync;
+  #open = false;
+
+  constructor(path: string) {
+    this.#db = connect(path);
+    this.#look = this.#db.prepare("SELECT count(*) FROM sqlite_schema");
+  }
+
+  begin(): void {
+    if (this.#open) return;
+    this.#db.exec("BEGIN");
+    this.#open = true;
+    this.#look.get();
+  }
+
+  end(): void {
+    if (this.#open) this.#db.exec("COMMIT");
+    this.#open = false;
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}
+
+function connect(path: string): DatabaseSync {
+  const db = new DatabaseSync(path, { timeout: OPEN_TIMEOUT_MS });
+  // Checkpoints happen when this process decides; NORMAL is what makes them sync the log and the database.
+  db.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL");
+  return db;
+}
+
+export interface CheckpointResult {
+  /** True when every frame of the log is now in the database. */
+  complete: boolean;
+  busy: boolean;
+}
+
+export class Connections {
+  readonly #lock: DatabaseSync;
+  readonly #checkpointer: DatabaseSync;
+  #reader: Reader;
+  #spare: Reader;
+  #held = false;
+  readonly page_size: number;
+
+  /** Opens the database and puts it into WAL mode. Throws when it is busy, or is not a database. */
+  constructor(path: string) {
+    this.#lock = connect(path);
+    const mode = this.#lock.prepare("PRAGMA journal_mode = WAL").get();
+    if (mode?.["journal_mode"] !== "wal") throw new Error(`${path} cannot be put into WAL mode`);
+    this.page_size = Number(this.#lock.prepare("PRAGMA page_size").get()?.["page_size"]);
+    this.#checkpointer = connect(path);
+    this.#checkpointer.prepare("SELECT count(*) FROM sqlite_schema").get();
+    this.#reader = new Reader(path);
+    this.#spare = new Reader(path);
+    for (const db of [this.#lock, this.#checkpointer]) db.exec("PRAGMA busy_timeout = 0");
+  }
+
+  get held(): boolean {
+    return this.#held;
+  }
+
+  /** Takes the write lock, without waiting. False when an application has it. */
+  tryHold(): boolean {
+    if (this.#held) return true;
+    try {
+      this.#lock.exec("BEGIN IMMEDIATE");
+    } catch (error) {
+      if (isBusy(error)) return false;
+      throw error;
+    }
+    this.#held = true;
+    return true;
+  }
+
+  letGo(): void {
+    if (this.#held) this.#lock.exec("ROLLBACK");
+    this.#held = false;
+  }
+
+  /** Begins to watch over the log: from now on it cannot be started over more than once. */
+  watch(): void {
+    this.#reader.begin();
+  }
+
+  /**
+   * Moves the read transaction to now, without a moment in which there is none. `before_end` runs while both
+   * exist: what the new one could let go must be captured there.
+   */
+  moveWatch(before_end: () => void): void {
+    this.#spare.begin();
+    before_end();
+    this.#reader.end();
+    [this.#reader, this.#spare] = [this.#spare, this.#reader];
+  }
+
+  unwatch(): void {
+    this.#reader.end();
+  }
+
+  checkpoint(mode: "PASSIVE" | "TRUNCATE", timeout_ms = 0): CheckpointResult {
+    this.#checkpointer.exec(`PRAGMA busy_timeout = ${timeout_ms}`);
+    try {
+      const row = this.#checkpointer.prepare(`PRAGMA wal_checkpoint(${mode})`).get();
+      return { complete: row?.["log"] === row?.["checkpointed"], busy: row?.["busy"] !== 0 };
+    } catch (error) {
+      if (isBusy(error)) return { complete: false, busy: true };
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.letGo();
+    this.unwatch();
+    this.#spare.close();
+    this.#reader.close();
+    this.#checkpointer.close();
+    this.#lock.close();
+  }
+}

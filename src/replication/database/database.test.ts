@@ -1,0 +1,334 @@
+import assert from "node:assert/strict";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { suite, test } from "node:test";
+import { tempDir } from "../../../test/support.ts";
+import { NO_PAGES } from "../position.ts";
+import { scanTable } from "../wal/scan.ts";
+import type { ReplicatedDatabase } from "./database.ts";
+import { Application, captureAll, look, type Opened, open } from "./fixtures.ts";
+import { createFromSnapshot, Snapshot, snapshotPages, verifySnapshot } from "./snapshot.ts";
+
+/** Everything after the replica's position, out of the primary's log. */
+function missing(primary: ReplicatedDatabase, replica: ReplicatedDatabase): Buffer[] {
+  const files: Buffer[] = [];
+  for (let txid = replica.position.txid + 1; txid <= primary.position.txid; txid++) {
+    const ltx = primary.log.read(txid);
+    assert.ok(ltx, `transaction ${txid} is in the log`);
+    files.push(ltx);
+  }
+  return files;
+}
+
+function snapshotFile(database: ReplicatedDatabase, path: string): void {
+  const snapshot = Snapshot.take(database);
+  assert.ok(snapshot);
+  writeFileSync(path, Buffer.concat([...snapshot.ltx()]));
+  snapshot.close();
+}
+
+function replicaOf(primary: ReplicatedDatabase, dir: string): Opened {
+  const file = join(dir, "snapshot.ltx");
+  open(dir, "other", {}).database.close();
+  snapshotFile(primary, file);
+  const snapshot = verifySnapshot(file);
+  createFromSnapshot(snapshot, join(dir, "db"), join(dir, ".replication", "db"));
+  return open(dir, "db");
+}
+
+/** The position is no mere claim: reading the whole file gives the same checksum. */
+function assertTrue({ database }: Opened): void {
+  assert.ok(
+    database.whileStill(() => {
+      const { files, moment } = database.source;
+      assert.equal(scanTable(files, moment).checksum, database.position.checksum);
+    }),
+  );
+}
+
+function makeOther(dir: string): void {
+  const db = new DatabaseSync(join(dir, "other"));
+  db.exec("PRAGMA journal_mode = WAL; CREATE TABLE t(x)");
+  db.close();
+}
+
+suite("a replicated database", () => {
+  for (const page_size of [512, 1024, 4096, 16384, 65536]) {
+    test(`every transaction reaches a replica, pages of ${page_size} bytes`, async (t) => {
+      const [here, there] = [tempDir(t), tempDir(t)];
+      makeOther(there);
+      const app = new Application(join(here, "db"), page_size);
+      const primary = open(here, "db");
+      const start = primary.database.position.txid;
+      primary.database.release();
+      const replica = replicaOf(primary.database, there);
+      for (let i = 0; i < 40; i++) {
+        app.write(page_size);
+        if (i % 7 === 0) app.db.exec("BEGIN; DELETE FROM entry; ROLLBACK");
+        if (i % 3 === 0) captureAll(primary.database);
+      }
+      app.db.exec("CREATE INDEX entry_pad ON entry(pad); VACUUM");
+      captureAll(primary.database);
+      replica.database.apply(missing(primary.database, replica.database), 1);
+      assert.deepEqual(replica.database.position, primary.database.position);
+      // 40 writes, an index, a VACUUM.
+      assert.equal(primary.database.position.txid, start + 42);
+      assert.deepEqual(look(join(there, "db")), { integrity: "ok", sum: 3000, entries: 40 });
+      assertTrue(primary);
+      assertTrue(replica);
+      await primary.database.log.sync();
+      const ids = primary.told.map((info) => info.position.txid);
+      assert.deepEqual(
+        ids,
+        ids.map((_, i) => i + 1),
+      );
+      for (const { database } of [primary, replica]) database.close();
+      app.close();
+    });
+  }
+
+  test("through many checkpoints, with applications checkpointing too, nothing is missed", (t) => {
+    const dir = tempDir(t);
+    const app = new Application(join(dir, "db"));
+    const primary = open(dir, "db", { checkpoint_frames: 60 });
+    const start = primary.database.position.txid;
+    primary.database.release();
+    // It would wait for our read transaction, in vain.
+    app.db.exec("PRAGMA busy_timeout = 0");
+    let others = 0;
+    for (let i = 0; i < 500; i++) {
+      app.write();
+      if (i % 5 === 0) captureAll(primary.database);
+      if (i % 11 === 0) app.db.exec(`PRAGMA wal_checkpoint(${["PASSIVE", "RESTART", "TRUNCATE"][others++ % 3]})`);
+    }
+    captureAll(primary.database);
+    assert.equal(primary.database.position.txid - start, 500);
+    assertTrue(primary);
+    primary.database.close();
+    app.close();
+  });
+
+  test("a reader that stays keeps its view while the replica goes on", (t) => {
+    const [here, there] = [tempDir(t), tempDir(t)];
+    makeOther(there);
+    const app = new Application(join(here, "db"));
+    const primary = open(here, "db");
+    primary.database.release();
+    const replica = replicaOf(primary.database, there);
+    const reader = new DatabaseSync(join(there, "db"), { readOnly: true });
+    const count = reader.prepare("SELECT count(*) AS n FROM entry");
+    reader.exec("BEGIN");
+    assert.equal(count.get()?.["n"], 0);
+    for (let i = 0; i < 30; i++) {
+      app.write();
+      captureAll(primary.database);
+      replica.database.apply(missing(primary.database, replica.database), 1);
+    }
+    assert.equal(count.get()?.["n"], 0);
+    reader.exec("COMMIT");
+    assert.equal(count.get()?.["n"], 30);
+    assert.throws(() => new DatabaseSync(join(there, "db")).exec("DELETE FROM entry"), /locked/);
+    reader.close();
+    for (const { database } of [primary, replica]) database.close();
+    app.close();
+  });
+
+  test("a snapshot replaces a live database at once, in front of an open reader", (t) => {
+    const [here, there] = [tempDir(t), tempDir(t)];
+    const app = new Application(join(here, "db"));
+    for (let i = 0; i < 300; i++) app.write(3000);
+    const other = new Application(join(there, "db"));
+    other.write();
+    const primary = open(here, "db");
+    const replica = open(there, "db");
+    other.db.exec("BEGIN");
+    const count = other.db.prepare("SELECT count(*) AS n FROM entry");
+    assert.equal(count.get()?.["n"], 1);
+    const file = join(there, "snapshot.ltx");
+    snapshotFile(primary.database, file);
+    const snapshot = verifySnapshot(file);
+    replica.database.replace(snapshotPages(snapshot), snapshot.table, snapshot.position, 0);
+    assert.equal(count.get()?.["n"], 1);
+    other.db.exec("COMMIT");
+    assert.equal(count.get()?.["n"], 300);
+    assert.deepEqual(replica.database.position, primary.database.position);
+    assertTrue(replica);
+    other.close();
+    for (const { database } of [primary, replica]) database.close();
+    app.close();
+  });
+
+  test("what does not follow is refused, and what came before it is applied", (t) => {
+    const [here, there] = [tempDir(t), tempDir(t)];
+    makeOther(there);
+    const app = new Application(join(here, "db"));
+    const primary = open(here, "db");
+    primary.database.release();
+    const replica = replicaOf(primary.database, there);
+    for (let i = 0; i < 4; i++) app.write();
+    captureAll(primary.database);
+    const files = missing(primary.database, replica.database);
+    const gap = files.filter((_, i) => i !== 2);
+    const before = replica.database.position.txid;
+    assert.throws(() => replica.database.apply(gap, 1), { name: "PositionMismatch" });
+    assert.equal(replica.database.position.txid, before + 2);
+    const [damaged = Buffer.alloc(0)] = missing(primary.database, replica.database).map((b) => Buffer.from(b));
+    damaged[200] = (damaged[200] ?? 0) ^ 1;
+    assert.throws(() => replica.database.apply([damaged], 1), { name: "LtxError" });
+    replica.database.apply(missing(primary.database, replica.database), 1);
+    assert.equal(look(join(there, "db")).entries, 4);
+    for (const { database } of [primary, replica]) database.close();
+    app.close();
+  });
+});
+
+suite("a database is opened again", () => {
+  function written(t: Parameters<typeof tempDir>[0], count = 20): { dir: string; app: Application; first: Opened } {
+    const dir = tempDir(t);
+    const app = new Application(join(dir, "db"));
+    const first = open(dir, "db");
+    first.database.release();
+    for (let i = 0; i < count; i++) app.write();
+    captureAll(first.database);
+    return { dir, app, first };
+  }
+
+  test("after a crash, by its log, with what was written meanwhile as transactions of their own", (t) => {
+    const { dir, app, first } = written(t);
+    const { txid } = first.database.position;
+    first.database.abandon();
+    for (let i = 0; i < 5; i++) app.write();
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "log");
+    assert.equal(again.database.position.txid, txid + 5);
+    assertTrue(again);
+    again.database.close();
+    app.close();
+  });
+
+  test("after a clean end, by its mark", (t) => {
+    const { dir, app, first } = written(t);
+    app.close();
+    const { position } = first.database;
+    first.database.close();
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "mark");
+    assert.deepEqual(again.database.position, position);
+    assertTrue(again);
+    again.database.close();
+  });
+
+  test("after a clean end and new writes in the log, by its mark, transaction by transaction", (t) => {
+    const { dir, app, first } = written(t);
+    app.close();
+    const { txid } = first.database.position;
+    first.database.close();
+    const next = new DatabaseSync(join(dir, "db"));
+    next.exec("DELETE FROM entry WHERE n = 1");
+    next.exec("DELETE FROM entry WHERE n = 2");
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "mark");
+    assert.equal(again.database.position.txid, txid + 2);
+    assertTrue(again);
+    again.database.close();
+    next.close();
+  });
+
+  test("when nothing fits any more, what differs becomes one transaction that replicas can apply", (t) => {
+    const there = tempDir(t);
+    makeOther(there);
+    const { dir, app, first } = written(t);
+    const replica = replicaOf(first.database, there);
+    first.database.close();
+    app.write();
+    app.db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    app.close();
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "difference");
+    assert.equal(again.database.position.txid, replica.database.position.txid + 1);
+    replica.database.apply(missing(again.database, replica.database), 1);
+    assert.equal(look(join(there, "db")).entries, 21);
+    assertTrue(again);
+    for (const { database } of [again, replica]) database.close();
+  });
+
+  test("without its mark, by reading it", (t) => {
+    const { dir, app, first } = written(t);
+    app.close();
+    const { position } = first.database;
+    first.database.close();
+    rmSync(join(dir, ".replication", "db", "mark.json"));
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "scan");
+    assert.deepEqual(again.database.position, position);
+    again.database.close();
+  });
+
+  test("with nonsense in place of everything kept, as if it were new", (t) => {
+    const { dir, app, first } = written(t);
+    app.close();
+    first.database.close();
+    writeFileSync(join(dir, ".replication", "db", "pages"), "nonsense");
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "nothing");
+    assertTrue(again);
+    again.database.close();
+  });
+
+  test("when SQLite lost the end of its log but ours has it, the end is put back", (t) => {
+    const { dir, app, first } = written(t);
+    const files = ["db", "db-wal"].map((name) => join(dir, name));
+    const saved = files.map((file) => readFileSync(file));
+    for (let i = 0; i < 10; i++) app.write();
+    captureAll(first.database);
+    const { position } = first.database;
+    first.database.abandon();
+    app.close();
+    // What a machine without power does to an application that does not sync: the end of its log is gone.
+    rmSync(join(dir, "db-shm"), { force: true });
+    for (const [i, file] of files.entries()) writeFileSync(file, saved[i] ?? "");
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "log");
+    assert.deepEqual(again.database.position, position);
+    assert.equal(look(join(dir, "db")).entries, 30);
+    assertTrue(again);
+    again.database.close();
+  });
+
+  test("when the application went on from the older state, the lost transactions are dropped and counted", (t) => {
+    const { dir, app, first } = written(t);
+    const files = ["db", "db-wal"].map((name) => join(dir, name));
+    const saved = files.map((file) => readFileSync(file));
+    const { txid } = first.database.position;
+    for (let i = 0; i < 10; i++) app.write();
+    captureAll(first.database);
+    first.database.abandon();
+    app.close();
+    rmSync(join(dir, "db-shm"), { force: true });
+    for (const [i, file] of files.entries()) writeFileSync(file, saved[i] ?? "");
+    const next = new Application(join(dir, "db"));
+    next.write(1);
+    const again = open(dir, "db");
+    assert.equal(again.database.cut, 10);
+    // The application looks whether its accounts are there, and then writes once.
+    assert.equal(again.database.position.txid, txid + 1);
+    assertTrue(again);
+    again.database.close();
+    next.close();
+  });
+
+  test("a deleted database is a transaction, and one of the same name goes on counting", (t) => {
+    const { dir, app, first } = written(t);
+    app.close();
+    const { txid } = first.database.position;
+    const info = first.database.drop();
+    assert.deepEqual(info.position, { txid: txid + 1, checksum: NO_PAGES });
+    const next = new Application(join(dir, "db"), 1024);
+    const again = open(dir, "db");
+    assert.equal(again.database.position.txid, txid + 2);
+    assertTrue(again);
+    again.database.close();
+    next.close();
+  });
+});

@@ -1,0 +1,281 @@
+/**
+ * One database file of a node, in one of two states:
+ *
+ *   held        this node has SQLite's write lock. Applications read, nobody writes, `apply` appends what a primary
+ *               sent. Replicas are held, and so is a primary that has lost its right to be one.
+ *   capturing   applications write; `capture` turns each committed transaction into one LTX file in the log.
+ *
+ * Everything here is synchronous but for durability: between two lines of a method nothing else of this
+ * process happens, which is what makes the order of steps an argument.
+ */
+import { rmSync } from "node:fs";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import type { TransactionLog } from "../log/transaction-log.ts";
+import { decodeHeader, decodeLtx, encodeLtx } from "../ltx/codec.ts";
+import { type Page, PageTable } from "../ltx/page-table.ts";
+import { NO_PAGES, NOWHERE, type Position } from "../position.ts";
+import type { DatabaseFiles } from "../wal/files.ts";
+import { sameGeneration } from "../wal/frames.ts";
+import type { Moment } from "../wal/scan.ts";
+import type { IndexHeader } from "../wal/wal-index.ts";
+import { Applier } from "./apply.ts";
+import { type Captured, capture, catchUp, checkpoint, checkpointDue } from "./capture.ts";
+import { type Found, type FoundBy, recover } from "./recover.ts";
+import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
+
+export class ReplicatedDatabase {
+  readonly name: string;
+  readonly path: string;
+  /** How the position was found when it was opened. */
+  readonly found_by: FoundBy;
+  /** Transactions of the log that the database had lost when it was opened, and that could not be put back. */
+  readonly cut: number;
+  /** True when a crash interrupted a snapshot: what is here is of no worth to anybody. */
+  readonly half_replaced: boolean;
+  readonly #state: DatabaseState;
+  #applier: Applier | undefined;
+
+  /** Opens it held. Throws `DatabaseBusy` when applications do not let go, and SQLite's errors when it is none. */
+  constructor(options: DatabaseOptions) {
+    this.name = options.name;
+    this.path = options.path;
+    const state = new DatabaseState(options);
+    this.#state = state;
+    try {
+      state.holdPatiently();
+      this.half_replaced = state.kept.replacing;
+      const header = state.headerUnderLock();
+      const found = this.#find(header);
+      this.found_by = found.by;
+      state.table = found.table;
+      state.position = found.position;
+      state.cursor = found.cursor;
+      if (found.by === "nothing") state.log.reset(found.position.txid);
+      const info = state.info(found.table.count, this.#timestampOf(found.position.txid));
+      if (found.by === "nothing" || found.by === "difference") state.announceWhenDurable([info]);
+      this.cut = this.#settle(header);
+    } catch (error) {
+      state.close();
+      throw error;
+    }
+  }
+
+  get position(): Position {
+    return this.#state.position;
+  }
+
+  get page_size(): number {
+    return this.#state.page_size;
+  }
+
+  get pages(): number {
+    return this.#state.table.count;
+  }
+
+  get log(): TransactionLog {
+    return this.#state.log;
+  }
+
+  /** When the last transaction was written on its primary. */
+  get timestamp_ms(): number {
+    return this.#state.timestamp_ms;
+  }
+
+  /** Frames in SQLite's log. */
+  get wal_frames(): number {
+    return this.#state.files.indexHeader()?.frame ?? 0;
+  }
+
+  get held(): boolean {
+    return this.#state.connections.held;
+  }
+
+  /** The term written beside transactions from now on. */
+  set term(term: number) {
+    this.#state.term = term;
+  }
+
+  // ——— held ———
+
+  /** Lets applications write, and begins to capture. */
+  release(): void {
+    if (!this.held) return;
+    this.#applier = undefined;
+    this.#state.connections.watch();
+    this.#state.connections.letGo();
+  }
+
+  /** Takes the write lock and captures what came before it. False when an application has it right now. */
+  hold(): boolean {
+    if (this.#applier) return true;
+    if (!this.#state.tryHoldBriefly()) return false;
+    capture(this.#state);
+    this.#state.connections.unwatch();
+    this.#applier = new Applier(this.#state);
+    return true;
+  }
+
+  /** See `Applier.apply`. */
+  apply(files: readonly Buffer[], term: number): void {
+    this.#held().apply(files, term);
+  }
+
+  /** See `Applier.replace`. */
+  replace(batches: Iterable<Page[]>, table: PageTable, position: Position, timestamp_ms: number): void {
+    this.#held().replace(batches, table, position);
+    this.#state.timestamp_ms = timestamp_ms;
+  }
+
+  // ——— capturing ———
+
+  /** Takes what applications have committed since the last look, and tidies up when it is time. */
+  capture(): Captured {
+    const { clock } = this.#state.options;
+    const until_ms = clock.monotonic() + REPLICATION_LIMITS.capture_ms;
+    const captured = capture(this.#state, REPLICATION_LIMITS.capture_frames);
+    while (captured.behind > 0 && clock.monotonic() < until_ms) {
+      const more = capture(this.#state, REPLICATION_LIMITS.capture_frames);
+      captured.behind = more.behind;
+      captured.transactions += more.transactions;
+    }
+    if (captured.behind > REPLICATION_LIMITS.behind_frames) catchUp(this.#state);
+    else if (captured.behind === 0 && checkpointDue(this.#state)) checkpoint(this.#state);
+    return captured;
+  }
+
+  // ——— both ———
+
+  /** What is done now and then: `keep_after` names the first transactions that are needed elsewhere, too. */
+  tidy(keep_after = Number.MAX_SAFE_INTEGER): void {
+    this.#checkpointIfIdle();
+    if (this.log.durable < this.log.last) this.#state.announceWhenDurable([]);
+    this.#state.saveTableIfDue();
+    this.#state.retain(keep_after);
+  }
+
+  /** A long log that nobody adds to any more would otherwise stay. */
+  #checkpointIfIdle(): void {
+    const state = this.#state;
+    if (this.held || state.cursor.frame < state.checkpoint_frames) return;
+    const { behind, transactions } = capture(state, REPLICATION_LIMITS.capture_frames);
+    if (behind === 0 && transactions === 0) checkpoint(state);
+  }
+
+  /** The files and how much of them is the database now. Somebody must keep it from changing. */
+  get source(): { files: DatabaseFiles; moment: Moment } {
+    const { files, page_size, table } = this.#state;
+    return { files, moment: { page_size, pages: table.count, frames: this.wal_frames } };
+  }
+
+  /** Runs `work` while nothing can be written and everything written is captured. False when an application writes. */
+  whileStill(work: () => void): boolean {
+    if (this.held) {
+      work();
+      return true;
+    }
+    if (!this.#state.tryHoldBriefly()) return false;
+    try {
+      capture(this.#state);
+      work();
+      return true;
+    } finally {
+      this.#state.connections.letGo();
+    }
+  }
+
+  /** The checksum after `txid`, as far back as the log goes. */
+  checksumAt(txid: number): bigint | undefined {
+    return txid === this.position.txid ? this.position.checksum : this.log.checksumAt(txid);
+  }
+
+  /** Records that the file is gone, and closes. `leave`: another file has its name, so nothing is removed. */
+  drop(leave = false): TransactionInfo {
+    const header = this.#state.header(this.position.txid + 1, 0);
+    return this.#dropBy(encodeLtx(header, [], NO_PAGES), this.#state.term, leave);
+  }
+
+  /** The same on a replica: the primary says that the database is gone. */
+  applyDrop(bytes: Buffer, term: number): TransactionInfo {
+    const { header } = decodeLtx(bytes);
+    const { txid, checksum } = this.position;
+    if (header.min_txid !== txid + 1 || header.pre_checksum !== checksum) {
+      throw new PositionMismatch(`${this.name}: deletion ${header.min_txid} does not follow ${txid}`);
+    }
+    return this.#dropBy(bytes, term);
+  }
+
+  #dropBy(ltx: Buffer, term: number, leave = false): TransactionInfo {
+    const state = this.#state;
+    const { max_txid, timestamp_ms } = decodeLtx(ltx).header;
+    state.append([{ txid: max_txid, term, cursor: state.cursor, ltx }]);
+    state.position = { txid: max_txid, checksum: NO_PAGES };
+    state.table = new PageTable(state.page_size);
+    state.saveTable();
+    state.announceDurable();
+    state.close();
+    if (!leave) for (const end of ["", "-wal", "-shm"]) rmSync(`${this.path}${end}`, { force: true });
+    return state.info(0, timestamp_ms);
+  }
+
+  /** Leaves everything so that the next start need not read the database. */
+  close(): void {
+    const state = this.#state;
+    // Emptying SQLite's log leaves a mark. When somebody is in the way, the next start has more to read.
+    if (this.hold()) this.#emptyLog();
+    state.saveTable();
+    state.announceDurable();
+    state.close();
+  }
+
+  #emptyLog(): void {
+    try {
+      this.#held().truncate();
+    } catch (error) {
+      if (!(error instanceof PositionMismatch || error instanceof DatabaseBusy)) throw error;
+    }
+  }
+
+  /** Closes without a word, as if the process had died. */
+  abandon(): void {
+    this.#state.close();
+  }
+
+  #held(): Applier {
+    if (!this.#applier) throw new Error(`${this.name} is not held`);
+    return this.#applier;
+  }
+
+  #timestampOf(txid: number): number {
+    const ltx = this.log.read(txid);
+    return ltx ? decodeHeader(ltx).timestamp_ms : this.#state.options.clock.now();
+  }
+
+  #find(header: IndexHeader): Found {
+    const { files, page_size, log, kept, options } = this.#state;
+    const { node_id, clock } = options;
+    const parts = { files, page_size, header, log, kept, node_id, now_ms: clock.now() };
+    try {
+      return recover(parts);
+    } catch {
+      // What was kept does not fit together. It goes aside, and the database is taken as it is.
+      kept.setAside();
+      log.reset(NOWHERE.txid);
+      return recover(parts);
+    }
+  }
+
+  /** Brings database and log together: what only one of them has goes to the other. Returns what had to be dropped. */
+  #settle(header: IndexHeader): number {
+    const state = this.#state;
+    const ahead = state.log.last - state.position.txid;
+    const { cursor } = state;
+    const uncaptured = header.frame > (sameGeneration(header, cursor) ? cursor.frame : 0);
+    if (ahead > 0 && uncaptured) state.log.cutAfter(state.position.txid);
+    if (uncaptured) capture(state);
+    this.#applier = new Applier(state);
+    if (ahead > 0 && !uncaptured) this.#applier.rollForward();
+    state.saveTable();
+    state.kept.endReplacing();
+    return uncaptured ? Math.max(0, ahead) : 0;
+  }
+}

@@ -1,0 +1,80 @@
+/** What the tests of this room share: an application that writes, and databases wired by hand. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { systemClock } from "#core/clock.ts";
+import { ReplicatedDatabase } from "./database.ts";
+import type { DatabaseOptions, TransactionInfo } from "./state.ts";
+
+/** An application: accounts whose sum never changes, a log that grows and shrinks. */
+export class Application {
+  readonly db: DatabaseSync;
+  #n = 0;
+
+  constructor(path: string, page_size = 4096) {
+    this.db = new DatabaseSync(path, { timeout: 5000 });
+    this.db.exec(`PRAGMA page_size = ${page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF`);
+    this.db.exec("CREATE TABLE IF NOT EXISTS account(id INTEGER PRIMARY KEY, balance INT)");
+    this.db.exec("CREATE TABLE IF NOT EXISTS entry(n INTEGER PRIMARY KEY, pad TEXT)");
+    this.db.exec("INSERT OR IGNORE INTO account VALUES (1, 1000), (2, 1000), (3, 1000)");
+    this.#n = Number(this.db.prepare("SELECT coalesce(max(n), 0) AS n FROM entry").get()?.["n"]);
+  }
+
+  /** One transaction. */
+  write(bytes = 300): void {
+    this.#n++;
+    this.db.exec("BEGIN IMMEDIATE");
+    this.db.exec(`UPDATE account SET balance = balance - 7 WHERE id = ${1 + (this.#n % 3)}`);
+    this.db.exec(`UPDATE account SET balance = balance + 7 WHERE id = ${1 + ((this.#n + 1) % 3)}`);
+    this.db.prepare("INSERT INTO entry VALUES (?, ?)").run(this.#n, "x".repeat(bytes));
+    this.db.exec("COMMIT");
+  }
+
+  get written(): number {
+    return this.#n;
+  }
+
+  close(): void {
+    this.db.close();
+  }
+}
+
+/** What any reader must find: whole, in balance, and this many entries. */
+export function look(path: string): { integrity: unknown; sum: unknown; entries: number } {
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 2000 });
+  try {
+    const row = db.prepare("SELECT (SELECT sum(balance) FROM account) AS s, (SELECT count(*) FROM entry) AS n").get();
+    const integrity = db.prepare("PRAGMA integrity_check").get()?.["integrity_check"];
+    return { integrity, sum: row?.["s"], entries: Number(row?.["n"]) };
+  } finally {
+    db.close();
+  }
+}
+
+/** Captures until nothing is left; one call of `capture` stops after some milliseconds. */
+export function captureAll(database: ReplicatedDatabase): void {
+  while (database.capture().behind > 0);
+}
+
+export interface Opened {
+  database: ReplicatedDatabase;
+  told: TransactionInfo[];
+}
+
+export function open(dir: string, name: string, options: Partial<DatabaseOptions> = {}): Opened {
+  const told: TransactionInfo[] = [];
+  mkdirSync(dir, { recursive: true });
+  const database = new ReplicatedDatabase({
+    name,
+    path: join(dir, name),
+    dir: join(dir, ".replication", name),
+    node_id: 1n,
+    clock: systemClock,
+    onTransaction: (info) => told.push(info),
+    onFailure: (error) => {
+      throw error;
+    },
+    ...options,
+  });
+  return { database, told };
+}

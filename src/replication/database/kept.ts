@@ -1,0 +1,152 @@
+/**
+ * What a node keeps about a database besides its log, so that a restart need not read the database:
+ *
+ *   pages       a line of JSON (position, place in the WAL), then the checksum of every page, 8 bytes each
+ *   mark.json   "this file, with these times, without its log, was at this position"
+ *
+ * Both are hints. Anything that does not fit together is ignored, and the database is read instead.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import { PageTable } from "../ltx/page-table.ts";
+import { formatPosition, type Position, parsePosition } from "../position.ts";
+import type { FileStamp } from "../wal/files.ts";
+import type { WalCursor } from "../wal/frames.ts";
+
+export interface KeptTable {
+  position: Position;
+  /** Where the position is in the WAL, when it is in there. */
+  cursor: WalCursor | undefined;
+  table: PageTable;
+}
+
+export interface Mark {
+  position: Position;
+  stamp: FileStamp;
+}
+
+/** Writes beside and renames, so that a reader sees the old file or the new one. */
+export function replaceFile(path: string, parts: readonly (Uint8Array | string)[], durable: boolean): void {
+  const fresh = `${path}.new`;
+  const fd = openSync(fresh, "w", 0o644);
+  try {
+    for (const part of parts) writeAll(fd, Buffer.from(part as Uint8Array));
+    if (durable) fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(fresh, path);
+}
+
+export function writeAll(fd: number, bytes: Buffer): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done);
+}
+
+export class Kept {
+  readonly #pages: string;
+  readonly #mark: string;
+  readonly #replacing: string;
+
+  constructor(dir: string) {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    this.#pages = join(dir, "pages");
+    this.#mark = join(dir, "mark.json");
+    this.#replacing = join(dir, "replacing");
+  }
+
+  saveTable({ position, cursor, table }: KeptTable): void {
+    const sums = table.copy();
+    const bytes = Buffer.from(sums.buffer, 0, sums.byteLength);
+    const line = JSON.stringify({
+      version: 1,
+      position: formatPosition(position),
+      page_size: table.page_size,
+      cursor,
+      crc32: crc32(bytes),
+    });
+    replaceFile(this.#pages, [`${line}\n`, bytes], true);
+  }
+
+  loadTable(): KeptTable | undefined {
+    try {
+      const file = readFileSync(this.#pages);
+      const end = file.indexOf("\n");
+      const line = JSON.parse(file.toString("utf8", 0, end)) as Record<string, unknown>;
+      const bytes = file.subarray(end + 1);
+      const position = parsePosition(String(line["position"]));
+      if (!position || line["version"] !== 1 || line["crc32"] !== crc32(bytes)) return undefined;
+      const sums = new Uint32Array(bytes.length / 4);
+      Buffer.from(sums.buffer).set(bytes);
+      const table = new PageTable(Number(line["page_size"]), sums);
+      if (table.checksum !== position.checksum) return undefined;
+      return { position, table, cursor: line["cursor"] as WalCursor | undefined };
+    } catch {
+      return undefined;
+    }
+  }
+
+  saveMark({ position, stamp }: Mark): void {
+    replaceFile(this.#mark, [JSON.stringify({ position: formatPosition(position), stamp })], false);
+  }
+
+  loadMark(): Mark | undefined {
+    try {
+      const mark = JSON.parse(readFileSync(this.#mark, "utf8")) as { position: string; stamp: FileStamp };
+      const position = parsePosition(mark.position);
+      return position && { position, stamp: mark.stamp };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** A snapshot is about to replace the database: until it has, nothing is known about what is there. */
+  beginReplacing(): void {
+    writeFileSync(this.#replacing, "");
+    rmSync(this.#pages, { force: true });
+    rmSync(this.#mark, { force: true });
+  }
+
+  endReplacing(): void {
+    rmSync(this.#replacing, { force: true });
+  }
+
+  get replacing(): boolean {
+    return existsSync(this.#replacing);
+  }
+
+  /** Moves files that led to an error out of the way, for somebody to look at. */
+  setAside(): void {
+    for (const path of [this.#pages, this.#mark]) {
+      try {
+        renameSync(path, `${path}.damaged`);
+      } catch {
+        // It was not there.
+      }
+    }
+  }
+}
+
+export function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+export function writeJson(path: string, value: unknown): void {
+  writeFileSync(`${path}.new`, `${JSON.stringify(value, undefined, 2)}\n`, { flush: true });
+  renameSync(`${path}.new`, path);
+}

@@ -1,0 +1,176 @@
+/**
+ * Where does a database stand? Asked when it is opened, with the write lock held, so that nothing moves.
+ *
+ * 1. The end of the WAL, or an earlier place in it, is one that the log of transactions knows: the position is
+ *    that transaction's. Frames after it are transactions nobody has captured yet.
+ * 2. The WAL is new, and the database file is, by its times, the one that was marked when the old WAL ended:
+ *    the position is the mark's.
+ * 3. Otherwise the database is read, and its checksum looked up in the log.
+ * 4. Nothing fits: somebody wrote while no node was looking. That becomes one transaction of its own, made of the
+ *    pages that differ; nobody knows any more how many it was.
+ */
+
+import type { TransactionLog } from "../log/transaction-log.ts";
+import { decodeLtx, encodeLtx } from "../ltx/codec.ts";
+import { type Page, PageTable } from "../ltx/page-table.ts";
+import { NOWHERE, type Position } from "../position.ts";
+import type { DatabaseFiles } from "../wal/files.ts";
+import { sameGeneration, type WalCursor } from "../wal/frames.ts";
+import { type Moment, scan, scanTable } from "../wal/scan.ts";
+import type { IndexHeader } from "../wal/wal-index.ts";
+import type { Kept, KeptTable } from "./kept.ts";
+
+export type FoundBy = "log" | "mark" | "scan" | "difference" | "nothing";
+
+export interface Found {
+  by: FoundBy;
+  position: Position;
+  table: PageTable;
+  /** In the WAL, right behind the position. */
+  cursor: WalCursor;
+}
+
+export interface RecoverParts {
+  files: DatabaseFiles;
+  page_size: number;
+  header: IndexHeader;
+  log: TransactionLog;
+  kept: Kept;
+  node_id: bigint;
+  now_ms: number;
+}
+
+/** The table as it was after `txid`: the kept one with the log's transactions laid over it. */
+export function replay(log: TransactionLog, kept: KeptTable, txid: number): PageTable {
+  let table = new PageTable(kept.table.page_size, kept.table.copy());
+  for (let next = kept.position.txid + 1; next <= txid; next++) {
+    const bytes = log.read(next);
+    if (!bytes) throw new Error(`the log does not have transaction ${next}`);
+    const { header, pages, post_checksum } = decodeLtx(bytes);
+    // A deleted database can come back with another page size.
+    if (table.count === 0 && table.page_size !== header.page_size) table = new PageTable(header.page_size);
+    table.accept(table.change(pages, header.commit));
+    if (table.checksum !== post_checksum) throw new Error(`transaction ${next} does not lead to its own checksum`);
+  }
+  return table;
+}
+
+/** True when the frame at which `cursor` stands is in the WAL now, with everything before it. */
+function inWal({ files, header, page_size }: RecoverParts, cursor: WalCursor): boolean {
+  if (!sameGeneration(cursor, header) || cursor.frame > header.frame) return false;
+  if (cursor.frame === 0) return true;
+  const bytes = files.frameHeader(cursor.frame, page_size);
+  return bytes.readUInt32BE(16) === cursor.sum0 && bytes.readUInt32BE(20) === cursor.sum1;
+}
+
+/** The newest known transaction that the WAL ends with or goes on from. */
+function findInWal(parts: RecoverParts, kept: KeptTable): { txid: number; cursor: WalCursor } | undefined {
+  for (let txid = parts.log.last; txid > kept.position.txid; txid--) {
+    const cursor = parts.log.header(txid)?.cursor;
+    if (!cursor) break;
+    if (inWal(parts, cursor)) return { txid, cursor };
+  }
+  const { cursor, position } = kept;
+  return cursor && inWal(parts, cursor) ? { txid: position.txid, cursor } : undefined;
+}
+
+/** Behind all frames, or in front of them. */
+function cursorAt(parts: RecoverParts, where: "start" | "end"): WalCursor {
+  const { salt1, salt2, frame, sum0, sum1 } = parts.header;
+  if (where === "end" || frame === 0) return { salt1, salt2, frame, sum0, sum1 };
+  const start = parts.files.walHeader();
+  if (!start || !sameGeneration(start, parts.header))
+    throw new Error("the log's header is not the one the index means");
+  return start;
+}
+
+function momentOf({ files, page_size, header }: RecoverParts, frames: number): Moment {
+  const pages = frames > 0 ? header.pages : Math.floor(files.databaseBytes() / page_size);
+  return { page_size, pages, frames };
+}
+
+function position(txid: number, table: PageTable): Position {
+  return { txid, checksum: table.checksum };
+}
+
+/** Never seen before. If nothing was copied back yet, the file alone is the start, and every frame a transaction. */
+function adopt(parts: RecoverParts): Found {
+  const untouched = parts.header.frame > 0 && parts.files.copiedBack() === 0;
+  if (untouched) {
+    const table = scanTable(parts.files, momentOf(parts, 0));
+    if (parts.files.copiedBack() === 0 && table.count > 0) {
+      return { by: "nothing", position: position(1, table), table, cursor: cursorAt(parts, "start") };
+    }
+  }
+  const table = scanTable(parts.files, momentOf(parts, parts.header.frame));
+  return { by: "nothing", position: position(1, table), table, cursor: cursorAt(parts, "end") };
+}
+
+/** Reads the database and looks for its checksum among the known ones. */
+function findByReading(parts: RecoverParts, kept: KeptTable): Found {
+  const { log } = parts;
+  const table = scanTable(parts.files, momentOf(parts, parts.header.frame));
+  const cursor = cursorAt(parts, "end");
+  // Also before what was kept: a machine that lost power may have an older database than we have checksums for.
+  for (let txid = log.last; txid >= log.base; txid--) {
+    if (log.checksumAt(txid) === table.checksum) return { by: "scan", position: position(txid, table), table, cursor };
+  }
+  if (kept.position.checksum === table.checksum) return { by: "scan", position: kept.position, table, cursor };
+  return appendDifference(parts, replay(log, kept, log.last), table, cursor);
+}
+
+function appendDifference(parts: RecoverParts, before: PageTable, table: PageTable, cursor: WalCursor): Found {
+  const { files, log, page_size, node_id, now_ms } = parts;
+  const pages: Page[] = [];
+  for (const batch of scan(files, momentOf(parts, parts.header.frame))) {
+    for (const { number, data } of batch) {
+      if (!table.samePage(before, number)) pages.push({ number, data: Buffer.from(data) });
+    }
+  }
+  const txid = log.last + 1;
+  const ltx = encodeLtx(
+    {
+      page_size,
+      commit: table.count,
+      min_txid: txid,
+      max_txid: txid,
+      timestamp_ms: now_ms,
+      pre_checksum: before.checksum,
+      wal_offset: 0,
+      wal_size: 0,
+      salt1: cursor.salt1,
+      salt2: cursor.salt2,
+      node_id,
+    },
+    pages,
+    table.checksum,
+  );
+  log.append([{ txid, term: 0, cursor, ltx }]);
+  return { by: "difference", position: position(txid, table), table, cursor };
+}
+
+export function recover(parts: RecoverParts): Found {
+  const { log, kept: files, page_size } = parts;
+  const kept = files.loadTable();
+  if (kept && log.empty) log.reset(kept.position.txid);
+  const usable = kept && kept.position.txid >= log.base && kept.position.txid <= log.last;
+  if (!usable) {
+    log.reset(NOWHERE.txid);
+    return adopt(parts);
+  }
+  const there = kept.table.page_size === page_size ? findInWal(parts, kept) : undefined;
+  if (there) {
+    const table = replay(log, kept, there.txid);
+    return { by: "log", position: position(there.txid, table), table, cursor: there.cursor };
+  }
+  const mark = files.loadMark();
+  const stamp = parts.files.stamp();
+  const marked = mark && mark.position.txid >= kept.position.txid && mark.position.txid <= log.last;
+  if (marked && JSON.stringify(mark.stamp) === JSON.stringify(stamp)) {
+    const table = replay(log, kept, mark.position.txid);
+    if (table.checksum === mark.position.checksum && table.page_size === page_size) {
+      return { by: "mark", position: mark.position, table, cursor: cursorAt(parts, "start") };
+    }
+  }
+  return findByReading(parts, kept);
+}

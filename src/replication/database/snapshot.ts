@@ -1,0 +1,219 @@
+/** Whole databases as LTX files: made from a live one, received into a file, put in place of another. */
+import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import {
+  type ByteSource,
+  decodeHeader,
+  isSnapshot,
+  LTX_HEADER_BYTES,
+  LtxError,
+  type LtxHeader,
+  LtxReader,
+  LtxWriter,
+  type Packing,
+} from "../ltx/codec.ts";
+import { type Page, PageTable } from "../ltx/page-table.ts";
+import type { Position } from "../position.ts";
+import { scan } from "../wal/scan.ts";
+import type { ReplicatedDatabase } from "./database.ts";
+import { Kept } from "./kept.ts";
+
+const PAGES_AT_ONCE = 256;
+const READ_BYTES = 1024 * 1024;
+
+/** A database as it was at one moment, kept readable until `close`, while applications go on writing. */
+export class Snapshot {
+  readonly position: Position;
+  readonly timestamp_ms: number;
+  readonly #database: ReplicatedDatabase;
+  readonly #source: ReplicatedDatabase["source"];
+  readonly #reader: DatabaseSync;
+
+  private constructor(database: ReplicatedDatabase, reader: DatabaseSync) {
+    this.#database = database;
+    this.#reader = reader;
+    this.position = database.position;
+    this.timestamp_ms = database.timestamp_ms;
+    this.#source = database.source;
+  }
+
+  /** Undefined when an application is writing right now: ask again in a moment. */
+  static take(database: ReplicatedDatabase): Snapshot | undefined {
+    let taken: Snapshot | undefined;
+    database.whileStill(() => {
+      const reader = new DatabaseSync(database.path, { readOnly: true, timeout: 1000 });
+      // The read transaction keeps these pages where they are: in the file, or in the log.
+      reader.exec("BEGIN");
+      reader.prepare("SELECT count(*) FROM sqlite_schema").get();
+      taken = new Snapshot(database, reader);
+    });
+    return taken;
+  }
+
+  get bytes(): number {
+    const { pages, page_size } = this.#source.moment;
+    return pages * page_size;
+  }
+
+  /** Every page, in batches that are valid until the next one. */
+  pages(): Generator<Page[]> {
+    return scan(this.#source.files, this.#source.moment);
+  }
+
+  /** The pieces of an LTX file with the whole database. */
+  *ltx(packing: Packing = "store"): Generator<Buffer> {
+    const { page_size, pages } = this.#source.moment;
+    const { txid, checksum } = this.position;
+    const header: LtxHeader = {
+      page_size,
+      commit: pages,
+      min_txid: 1,
+      max_txid: txid,
+      timestamp_ms: this.timestamp_ms,
+      pre_checksum: 0n,
+      wal_offset: 0,
+      wal_size: 0,
+      salt1: 0,
+      salt2: 0,
+      node_id: 0n,
+    };
+    const writer = new LtxWriter(header, packing);
+    yield writer.begin();
+    for (const batch of this.pages()) yield Buffer.concat(batch.map((page) => writer.page(page)));
+    yield writer.end(checksum);
+  }
+
+  /** The database file itself, in pieces, as /export gives it and as a diverged one is kept. */
+  *file(): Generator<Buffer> {
+    const { page_size, pages } = this.#source.moment;
+    let next = 1;
+    for (const batch of this.pages()) {
+      for (const { number, data } of batch) {
+        // The lock page is not part of a scan, but is part of the file.
+        if (number > next) yield Buffer.alloc((number - next) * page_size);
+        yield Buffer.from(data);
+        next = number + 1;
+      }
+    }
+    if (next <= pages) yield Buffer.alloc((pages - next + 1) * page_size);
+  }
+
+  close(): void {
+    this.#reader.close();
+  }
+
+  get name(): string {
+    return this.#database.name;
+  }
+}
+
+/** The bytes of a file from its start. */
+class FileSource implements ByteSource {
+  readonly #fd: number;
+  #buffer = Buffer.alloc(0);
+  #at = 0;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  take(count: number): Buffer {
+    if (this.#buffer.length < count) {
+      const more = Buffer.allocUnsafe(Math.max(READ_BYTES, count));
+      const read = readSync(this.#fd, more, 0, more.length, this.#at);
+      this.#at += read;
+      this.#buffer = Buffer.concat([this.#buffer, more.subarray(0, read)]);
+      if (this.#buffer.length < count) throw new LtxError("the file ends too early");
+    }
+    const taken = this.#buffer.subarray(0, count);
+    this.#buffer = this.#buffer.subarray(count);
+    return taken;
+  }
+}
+
+/** A snapshot that has arrived as a file and was found whole. */
+export interface ReceivedSnapshot {
+  path: string;
+  header: LtxHeader;
+  table: PageTable;
+  position: Position;
+}
+
+function* readPages(reader: LtxReader): Generator<Page[]> {
+  let batch: Page[] = [];
+  for (let page = reader.next(); page; page = reader.next()) {
+    batch.push(page);
+    if (batch.length < PAGES_AT_ONCE) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Reads the whole file and verifies it. Throws `LtxError` when it is not a whole, good snapshot. */
+export function verifySnapshot(path: string): ReceivedSnapshot {
+  const fd = openSync(path, "r");
+  try {
+    const reader = new LtxReader(new FileSource(fd));
+    const { header } = reader;
+    if (!isSnapshot(header)) throw new LtxError("not a whole database");
+    const table = new PageTable(header.page_size);
+    for (const batch of readPages(reader)) {
+      table.accept(table.change(batch, Math.max(table.count, batch.at(-1)?.number ?? 0)));
+    }
+    if (table.count < header.commit) table.accept(table.change([], header.commit));
+    const { post_checksum } = reader.end();
+    if (table.checksum !== post_checksum) throw new LtxError("the pages do not lead to the checksum");
+    return { path, header, table, position: { txid: header.max_txid, checksum: post_checksum } };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The pages of a verified snapshot. */
+export function* snapshotPages({ path }: ReceivedSnapshot): Generator<Page[]> {
+  const fd = openSync(path, "r");
+  try {
+    yield* readPages(new LtxReader(new FileSource(fd)));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Writes a verified snapshot as a database file. Nobody sees it before it is whole. */
+export function writeDatabaseFile(snapshot: ReceivedSnapshot, path: string): void {
+  const { page_size } = snapshot.header;
+  const fresh = `${path}.incoming`;
+  const fd = openSync(fresh, "w", 0o644);
+  try {
+    for (const batch of snapshotPages(snapshot)) {
+      for (const { number, data } of batch) writeSync(fd, data, 0, page_size, (number - 1) * page_size);
+    }
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(fresh, path);
+}
+
+/** Makes a database that was not there before. What the node knows about it is written first, then the file. */
+export function createFromSnapshot(snapshot: ReceivedSnapshot, path: string, dir: string): void {
+  for (const end of ["-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });
+  rmSync(join(dir, "log"), { recursive: true, force: true });
+  const { position, table } = snapshot;
+  new Kept(dir).saveTable({ position, table, cursor: undefined });
+  writeDatabaseFile(snapshot, path);
+}
+
+/** The header of the LTX file at `path`. */
+export function readLtxHeader(path: string): LtxHeader {
+  const fd = openSync(path, "r");
+  try {
+    const bytes = Buffer.alloc(LTX_HEADER_BYTES);
+    readSync(fd, bytes, 0, LTX_HEADER_BYTES, 0);
+    return decodeHeader(bytes);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * What capturing and applying share about one database: its files and locks, where it stands, its log, and how
+ * others hear of transactions.
+ */
+import { join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import type { LogRecord } from "../log/record.ts";
+import { TransactionLog } from "../log/transaction-log.ts";
+import type { LtxHeader } from "../ltx/codec.ts";
+import { PageTable } from "../ltx/page-table.ts";
+import { NOWHERE, type Position } from "../position.ts";
+import { DatabaseFiles } from "../wal/files.ts";
+import type { WalCursor } from "../wal/frames.ts";
+import type { IndexHeader } from "../wal/wal-index.ts";
+import type { Step } from "../wal/wal-writer.ts";
+import { Connections } from "./connections.ts";
+import { Kept } from "./kept.ts";
+
+/** A transaction as others are told of it. */
+export interface TransactionInfo {
+  position: Position;
+  page_size: number;
+  commit: number;
+  timestamp_ms: number;
+}
+
+export interface DatabaseOptions {
+  name: string;
+  path: string;
+  /** Where the node keeps what it knows about the database. */
+  dir: string;
+  node_id: bigint;
+  clock: Clock;
+  /** Called once per transaction, in order: captured and durable, or applied. */
+  onTransaction(info: TransactionInfo): void;
+  /** The disk failed; what is on it is not known any more. */
+  onFailure(error: unknown): void;
+  checkpoint_frames?: number;
+  /** Called at the moments a crash is most interesting. */
+  step?: (step: Step) => void;
+}
+
+/** What came does not follow from what is here, or somebody else wrote here. */
+export class PositionMismatch extends Error {
+  override readonly name = "PositionMismatch";
+}
+
+/** An application holds the write lock for too long. */
+export class DatabaseBusy extends Error {
+  override readonly name = "DatabaseBusy";
+}
+
+/** How long to wait for applications to let go of the write lock when there is no way around it. */
+const PATIENCE_MS = 5000;
+
+export class DatabaseState {
+  readonly options: DatabaseOptions;
+  readonly connections: Connections;
+  readonly files: DatabaseFiles;
+  readonly kept: Kept;
+  readonly log: TransactionLog;
+  readonly page_size: number;
+  table: PageTable;
+  position: Position = NOWHERE;
+  /** In SQLite's log, right behind the position. */
+  cursor: WalCursor = { salt1: 0, salt2: 0, frame: 0, sum0: 0, sum1: 0 };
+  /** When the last transaction was written on its primary. */
+  timestamp_ms = 0;
+  /** The term written beside transactions from now on. */
+  term = 0;
+  /** Frames in SQLite's log at which the next attempt is made to copy it back. */
+  checkpoint_at: number;
+  readonly #unpublished: TransactionInfo[] = [];
+  #logged_bytes = 0;
+  #table_saved_at = 0;
+  #table_txid = 0;
+
+  constructor(options: DatabaseOptions) {
+    this.options = options;
+    this.checkpoint_at = this.checkpoint_frames;
+    this.kept = new Kept(options.dir);
+    this.connections = new Connections(options.path);
+    this.files = new DatabaseFiles(options.path);
+    this.page_size = this.connections.page_size;
+    this.table = new PageTable(this.page_size);
+    this.log = new TransactionLog(join(options.dir, "log"));
+  }
+
+  get checkpoint_frames(): number {
+    return this.options.checkpoint_frames ?? REPLICATION_LIMITS.checkpoint_frames;
+  }
+
+  step(step: Step): void {
+    this.options.step?.(step);
+  }
+
+  // ——— the write lock ———
+
+  holdPatiently(): void {
+    if (!this.#holdWithin(PATIENCE_MS)) throw new DatabaseBusy(`${this.options.name} is being written to`);
+  }
+
+  /** For what can as well be done a little later. */
+  tryHoldBriefly(): boolean {
+    return this.#holdWithin(REPLICATION_LIMITS.lock_try_ms);
+  }
+
+  /** Against writers that leave the lock free for microseconds only: asks without a pause. */
+  insistOnHolding(): boolean {
+    return this.#holdWithin(REPLICATION_LIMITS.catch_up_ms, () => undefined);
+  }
+
+  #holdWithin(ms: number, between = pause): boolean {
+    const { clock } = this.options;
+    const until = clock.monotonic() + ms;
+    while (!this.connections.tryHold()) {
+      if (clock.monotonic() > until) return false;
+      between();
+    }
+    return true;
+  }
+
+  headerUnderLock(): IndexHeader {
+    const header = this.files.indexHeader();
+    if (!header) throw new Error(`${this.options.path}-shm has no valid header although the lock is held`);
+    // Before the first frame of a generation the index knows neither size.
+    const pages = Math.floor(this.files.databaseBytes() / this.page_size);
+    return header.frame > 0 ? header : { ...header, page_size: this.page_size, pages };
+  }
+
+  // ——— transactions ———
+
+  /** The header of the next transaction; where it was in SQLite's log is for the caller to add. */
+  header(txid: number, commit: number): LtxHeader {
+    return {
+      page_size: this.page_size,
+      commit,
+      min_txid: txid,
+      max_txid: txid,
+      timestamp_ms: this.options.clock.now(),
+      pre_checksum: this.position.checksum,
+      wal_offset: 0,
+      wal_size: 0,
+      salt1: this.cursor.salt1,
+      salt2: this.cursor.salt2,
+      node_id: this.options.node_id,
+    };
+  }
+
+  /** What to tell of the transaction the position is at. */
+  info(commit: number, timestamp_ms: number): TransactionInfo {
+    this.timestamp_ms = timestamp_ms;
+    return { position: this.position, page_size: this.page_size, commit, timestamp_ms };
+  }
+
+  append(records: readonly LogRecord[]): void {
+    this.log.append(records);
+    for (const { ltx } of records) this.#logged_bytes += ltx.length;
+  }
+
+  /** Tells others of transactions as soon as the log has them for good. */
+  announceWhenDurable(infos: readonly TransactionInfo[]): void {
+    this.#unpublished.push(...infos);
+    this.log.sync().then(
+      () => this.announceDurable(),
+      (error: unknown) => this.options.onFailure(error),
+    );
+  }
+
+  announceDurable(): void {
+    const { durable } = this.log;
+    const ready = this.#unpublished.findIndex(({ position }) => position.txid > durable);
+    const infos = this.#unpublished.splice(0, ready < 0 ? this.#unpublished.length : ready);
+    for (const info of infos) this.options.onTransaction(info);
+  }
+
+  // ——— what is kept for the next start ———
+
+  saveTable(): void {
+    this.log.syncNow();
+    const { position, cursor, table } = this;
+    this.kept.saveTable({ position, cursor, table });
+    this.#table_saved_at = this.#logged_bytes;
+    this.#table_txid = position.txid;
+  }
+
+  /** Writes the page checksums out when enough was logged since the last time. */
+  saveTableIfDue(): void {
+    const due = Math.max(REPLICATION_LIMITS.table_every_bytes, this.table.count * 64);
+    if (this.#logged_bytes - this.#table_saved_at >= due) this.saveTable();
+  }
+
+  /** The database file alone, as it is now, is at the position. */
+  mark(): void {
+    this.kept.saveMark({ position: this.position, stamp: this.files.stamp() });
+  }
+
+  retain(keep_after: number): void {
+    const { retention_ms, retention_bytes } = REPLICATION_LIMITS;
+    this.log.retain(this.options.clock.now(), Math.min(keep_after, this.#table_txid), retention_ms, retention_bytes);
+  }
+
+  close(): void {
+    this.log.close();
+    this.connections.close();
+    this.files.close();
+  }
+}
+
+const nap = new Int32Array(new SharedArrayBuffer(4));
+
+/** Gives another process a moment to let go of a lock. */
+function pause(): void {
+  Atomics.wait(nap, 0, 0, 0.1);
+}

@@ -1,0 +1,185 @@
+/**
+ * Makes a node primary while it has the lease, and a replica of whoever has it otherwise.
+ *
+ * Safety rests on one comparison: a primary stops itself when its own monotonic clock says that the lease, counted
+ * from before it was asked for, is within a margin of its end. Whatever the network does, it stops before the
+ * store can give the lease to another, as long as clocks run at about the same speed.
+ */
+import { messageOf } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import type { Lease, LeaseStore } from "./lease-store.ts";
+
+/** What is elected. */
+export interface Electable {
+  readonly id: string;
+  readonly complete_term: number;
+  /** Remembers, for good, that this node is complete in a term it is about to be primary of. */
+  claim(term: number): void;
+  /** `until_ms` answers, at any time, until when by the monotonic clock anything may be accepted. */
+  becomePrimary(term: number, until_ms: () => number): Promise<void>;
+  becomeReplica(primary_url: string): Promise<void>;
+  /** When this has returned, nothing is accepted any more. */
+  fence(): Promise<void>;
+}
+
+export interface ElectorOptions {
+  node: Electable;
+  /** Where replicas reach this node. */
+  url: string;
+  leases: LeaseStore;
+  clock: Clock;
+  /** False for a node that is never to be primary. */
+  candidate: boolean;
+  ttl_ms?: number;
+  renew_ms?: number;
+  margin_ms?: number;
+  log(message: string): void;
+}
+
+export class Elector {
+  readonly #options: ElectorOptions;
+  readonly #ttl_ms: number;
+  readonly #renew_ms: number;
+  readonly #margin_ms: number;
+  #lease: { lease: Lease; fence_at_ms: number } | undefined;
+  /** Not before this moment does the node stand for election: it has just given the lease away. */
+  #wait_until_ms = 0;
+  readonly #wake = new EventTarget();
+
+  constructor(options: ElectorOptions) {
+    this.#options = options;
+    this.#ttl_ms = options.ttl_ms ?? REPLICATION_LIMITS.lease_ms;
+    this.#renew_ms = options.renew_ms ?? REPLICATION_LIMITS.lease_renew_ms;
+    this.#margin_ms = options.margin_ms ?? REPLICATION_LIMITS.lease_margin_ms;
+  }
+
+  get lease(): Lease | undefined {
+    return this.#lease?.lease;
+  }
+
+  /** Runs until the signal; then gives the lease back, so that others need not wait. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        if (this.#lease) await this.#keep();
+        else await this.#look();
+      } catch (error) {
+        if (!signal.aborted) this.#options.log(`election: ${messageOf(error)}`);
+      }
+      await this.#rest(signal);
+    }
+    await this.#giveBack();
+  }
+
+  /** Takes the lease now if it can be had: asked by a person, or named as successor. */
+  async stand(force = false): Promise<boolean> {
+    const { leases, node, url, clock } = this.#options;
+    const asked_ms = clock.monotonic();
+    const candidate = { node: node.id, url, complete_term: node.complete_term };
+    const lease = await this.#inTime(leases.acquire(candidate, this.#ttl_ms, force), this.#ttl_ms);
+    if (!lease) return false;
+    // Before the store is told that the term has a primary: otherwise a crash in between leaves a term in which
+    // nobody is complete, and after which nobody can be chosen.
+    node.claim(lease.term);
+    if (!(await this.#inTime(leases.renew(lease, this.#ttl_ms), this.#ttl_ms))) return false;
+    this.#lease = { lease, fence_at_ms: asked_ms + this.#ttl_ms - this.#margin_ms };
+    // The store may have taken long to answer: then the lease is worth nothing any more.
+    if (clock.monotonic() >= this.#lease.fence_at_ms) await this.#lose("was granted too late");
+    else await node.becomePrimary(lease.term, () => this.#acceptUntil(lease));
+    this.#wake.dispatchEvent(new Event("wake"));
+    return this.#lease !== undefined;
+  }
+
+  /** Gives the lease to a successor after `prepare` has brought it up to date. */
+  async handOff(successor: string, prepare: () => Promise<void>): Promise<void> {
+    const { leases, clock } = this.#options;
+    const held = this.#lease;
+    if (!held) fail("conflict", "this node does not have the lease");
+    await prepare();
+    // From here on this node is fenced, whether or not the store can be told.
+    this.#lease = undefined;
+    this.#wait_until_ms = clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
+    await leases.release(held.lease, { node: successor, for_ms: REPLICATION_LIMITS.handoff_ms });
+  }
+
+  /** Asked before each thing a primary does, because a process can be stopped for longer than a lease lasts. */
+  #acceptUntil(lease: Lease): number {
+    return this.#lease?.lease === lease ? this.#lease.fence_at_ms : Number.NEGATIVE_INFINITY;
+  }
+
+  async #keep(): Promise<void> {
+    const held = this.#lease;
+    if (!held) return;
+    const { leases, clock } = this.#options;
+    const asked_ms = clock.monotonic();
+    if (asked_ms >= held.fence_at_ms) return this.#lose("could not be renewed in time");
+    let renewed: boolean | undefined;
+    try {
+      // Not waited for until the end: a second try may get through where the first was lost.
+      const patience_ms = Math.min(this.#renew_ms, held.fence_at_ms - asked_ms);
+      renewed = await this.#inTime(leases.renew(held.lease, this.#ttl_ms), patience_ms);
+    } catch (error) {
+      this.#options.log(`lease: ${messageOf(error)}`);
+    }
+    if (this.#lease !== held) return;
+    if (renewed === true) held.fence_at_ms = asked_ms + this.#ttl_ms - this.#margin_ms;
+    else if (renewed === false) await this.#lose("is somebody else's");
+    else if (clock.monotonic() >= held.fence_at_ms) await this.#lose("could not be renewed in time");
+  }
+
+  async #look(): Promise<void> {
+    const { leases, node, candidate, clock } = this.#options;
+    const holder = await this.#inTime(leases.holder(), this.#ttl_ms);
+    if (this.#lease) return;
+    if (holder && holder.node !== node.id) return node.becomeReplica(holder.url);
+    if (candidate && clock.monotonic() >= this.#wait_until_ms) await this.stand();
+  }
+
+  async #lose(why: string): Promise<void> {
+    this.#options.log(`lease of term ${this.#lease?.lease.term} ${why}`);
+    this.#lease = undefined;
+    await this.#options.node.fence();
+  }
+
+  async #giveBack(): Promise<void> {
+    const held = this.#lease;
+    this.#lease = undefined;
+    if (!held) return;
+    await this.#options.node.fence();
+    await this.#inTime(this.#options.leases.release(held.lease), this.#margin_ms).catch(() => undefined);
+  }
+
+  /** Until the next thing to do: renewing, fencing, or looking who is primary. */
+  async #rest(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const held = this.#lease;
+    const until_fence_ms = held ? held.fence_at_ms - clock.monotonic() : Number.POSITIVE_INFINITY;
+    const usual_ms = held ? this.#renew_ms : this.#renew_ms / 3;
+    const ms = Math.max(1, Math.min(usual_ms, until_fence_ms));
+    const woken = new AbortController();
+    const wake = (): void => woken.abort();
+    this.#wake.addEventListener("wake", wake);
+    signal.addEventListener("abort", wake);
+    await clock.sleep(ms, woken.signal).catch(() => undefined);
+    this.#wake.removeEventListener("wake", wake);
+    signal.removeEventListener("abort", wake);
+  }
+
+  /** The answer, or an error when the store is silent for `ms`. */
+  async #inTime<T>(work: Promise<T>, ms: number): Promise<T> {
+    const done = new AbortController();
+    const late = this.#options.clock.sleep(Math.max(0, ms), done.signal).then(
+      () => {
+        throw new Error("the lease store does not answer");
+      },
+      () => new Promise<never>(() => undefined),
+    );
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      done.abort();
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { Candidate, LeaseStore } from "./lease-store.ts";
+
+export interface OpenedLeases {
+  /** Two views of one store, as two nodes have them. */
+  a: LeaseStore;
+  b: LeaseStore;
+  /** Lets a lease of `ttl_ms` run out. */
+  pass(ttl_ms: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+function candidate(node: string, complete_term = 0): Candidate {
+  return { node, url: `http://${node}:20202`, complete_term };
+}
+
+/** What every LeaseStore must do. `ttl_ms` is the shortest time to live the store is good at. */
+export function leaseStoreSuite(name: string, ttl_ms: number, open: () => Promise<OpenedLeases>): void {
+  suite(`lease store: ${name}`, () => {
+    const story = (title: string, tell: (leases: OpenedLeases) => Promise<void>): void => {
+      test(title, async () => {
+        const leases = await open();
+        try {
+          await tell(leases);
+        } finally {
+          await leases.close();
+        }
+      });
+    };
+
+    story("one of two gets it, and both see who", async ({ a, b }) => {
+      const lease = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(lease && lease.term > 0);
+      assert.equal(await b.acquire(candidate("two"), ttl_ms), undefined);
+      assert.deepEqual(await b.holder(), lease);
+      assert.equal(lease.url, "http://one:20202");
+    });
+
+    story("it runs out, and the next has a higher term", async ({ a, b, pass }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first);
+      await pass(ttl_ms);
+      assert.equal(await b.holder(), undefined);
+      const second = await b.acquire(candidate("two", first.term), ttl_ms);
+      assert.ok(second && second.term > first.term);
+      assert.equal(await a.renew(first, ttl_ms), false);
+      assert.deepEqual(await a.holder(), second);
+    });
+
+    story("renewing keeps it", async ({ a, b, pass }) => {
+      const lease = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(lease);
+      for (let i = 0; i < 3; i++) {
+        await pass(ttl_ms / 3);
+        assert.equal(await a.renew(lease, ttl_ms), true);
+      }
+      assert.equal(await b.acquire(candidate("two", lease.term), ttl_ms), undefined);
+    });
+
+    story("given back, it can be taken at once", async ({ a, b }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first);
+      await a.release(first);
+      assert.equal(await a.holder(), undefined);
+      assert.ok(await b.acquire(candidate("two", first.term), ttl_ms));
+    });
+
+    story("given to a successor, nobody else gets it until its time is over", async ({ a, b, pass }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first);
+      await a.release(first, { node: "two", for_ms: ttl_ms });
+      assert.equal(await a.acquire(candidate("three", first.term), ttl_ms), undefined);
+      const second = await b.acquire(candidate("two", first.term), ttl_ms);
+      assert.ok(second);
+      await b.release(second, { node: "nobody", for_ms: ttl_ms });
+      assert.equal(await a.acquire(candidate("one", second.term), ttl_ms), undefined);
+      await pass(ttl_ms);
+      assert.ok(await a.acquire(candidate("one", second.term), ttl_ms));
+    });
+
+    story("a node that was not complete in the last term is not chosen, unless forced", async ({ a, b }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first);
+      assert.ok(await a.renew(first, ttl_ms));
+      await a.release(first);
+      assert.equal(await b.acquire(candidate("two", first.term - 1), ttl_ms), undefined);
+      assert.ok(await b.acquire(candidate("two", first.term - 1), ttl_ms, true));
+      assert.equal(await a.acquire(candidate("one", first.term), ttl_ms, true), undefined);
+    });
+
+    story("a term that was given but never had a primary asks nothing of the next candidate", async ({ a, b }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first);
+      await a.release(first);
+      const second = await b.acquire(candidate("two"), ttl_ms);
+      assert.ok(second && second.term > first.term);
+    });
+
+    story("a node that comes back takes its own lease anew", async ({ a, b }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first);
+      const again = await b.acquire(candidate("one", first.term), ttl_ms);
+      assert.ok(again && again.term > first.term);
+      assert.equal(await a.renew(first, ttl_ms), false);
+    });
+
+    story("releasing what one no longer has does nothing", async ({ a, b, pass }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first);
+      await pass(ttl_ms);
+      const second = await b.acquire(candidate("two", first.term), ttl_ms);
+      await a.release(first);
+      assert.deepEqual(await a.holder(), second);
+    });
+
+    story("of many at once, one gets it", async ({ a, b }) => {
+      const names = Array.from({ length: 20 }, (_, i) => `node${i}`);
+      const got = await Promise.all(names.map((node, i) => (i % 2 ? a : b).acquire(candidate(node), ttl_ms)));
+      assert.equal(got.filter((lease) => lease !== undefined).length, 1);
+    });
+  });
+}

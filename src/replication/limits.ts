@@ -1,0 +1,84 @@
+/** The bounds of a replication node, by name, each with what happens when it is reached. */
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const SECOND = 1000;
+
+export const REPLICATION_LIMITS = {
+  // Events.
+  /** Events waiting for one reader. One more: the reader is cut and counted in the metrics. */
+  events_waiting: 1024,
+  /** Readers of /events. One more: 503. */
+  event_readers: 10_000,
+
+  // Capture and checkpoints.
+  /** A database that was written within this time is looked at every millisecond. */
+  hot_ms: 200,
+  /** A quiet database is looked at this often; its next transaction is that much late. */
+  cold_ms: 20,
+  /** Frames captured in one go. */
+  capture_frames: 100,
+  /** How long capturing goes on before others have their turn. */
+  capture_ms: 5,
+  /** Frames by which capturing may be behind. Past it, writers get less of the time. */
+  behind_frames: 4000,
+  /** How long writers then wait each time. */
+  catch_up_ms: 10,
+  /** Frames in the log before it is copied back into the database. Readers can delay that; then it grows. */
+  checkpoint_frames: 4000,
+  /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
+  lock_try_ms: 2,
+  /** How long the position files may be behind. */
+  status_files_ms: 50,
+  /** Time between looks for new database files. What is written before a file is found is its first transaction. */
+  discover_ms: 10,
+  /** The directory is read this often even when nothing seems to have been added to it. */
+  discover_anyway_ms: 200,
+  /** Databases in one directory. More are not adopted and named in the log. */
+  databases: 1000,
+
+  // The transaction log.
+  /** A segment file is closed at this size and the next one begun. */
+  segment_bytes: 64 * MIB,
+  /** The end of a segment that is read again after a crash: more than can be written between two syncs. */
+  doubtful_bytes: 16 * MIB,
+  /** Transactions are kept this long for replicas that come back. Past it they get a snapshot. */
+  retention_ms: 10 * 60 * SECOND,
+  /** Bytes kept per database, whatever their age. The oldest segments go first. */
+  retention_bytes: 1024 * MIB,
+  /** The newest transactions stay in memory up to this size; older ones are read back from their segment. */
+  recent_bytes: 4 * MIB,
+  /** The page checksums are written out after this much log, so that a restart reads at most this much. */
+  table_every_bytes: 64 * MIB,
+
+  // Streams between nodes.
+  /** Bytes given to one replica's connection and not yet sent. Past it the node waits for that replica. */
+  stream_waiting_bytes: 4 * MIB,
+  /** One transaction on the wire. Past it the connection is closed: it is not one of ours. */
+  stream_frame_bytes: 4 * 1024 * MIB - 1,
+  heartbeat_ms: 1 * SECOND,
+  /** Without any frame for this long a primary is taken for lost. */
+  silence_ms: 5 * SECOND,
+  reconnect_ms: 200,
+  /** Snapshots being sent at once. Further replicas wait their turn. */
+  snapshots: 2,
+  /** Copies of diverged databases kept per name. One more: the oldest copy is deleted. */
+  copies_aside: 10,
+  /** A JSON body between nodes. Past it: 413. */
+  body_bytes: 1 * MIB,
+  /** A signed request is accepted this long before or after its own time. Past it: 401. */
+  signature_age_ms: 30 * SECOND,
+
+  // Backup.
+  /** Time between looks for something to store: so much may be missing when a machine is lost with its disk. */
+  backup_ms: 1 * SECOND,
+  /** Transactions are merged into one object up to this size. */
+  backup_bytes: 64 * MIB,
+
+  // Election.
+  lease_ms: 10 * SECOND,
+  lease_renew_ms: 3 * SECOND,
+  /** A primary stops this long before its lease can be taken by another. */
+  lease_margin_ms: 2 * SECOND,
+  /** How long a successor named at handoff is preferred over everybody else. */
+  handoff_ms: 5 * SECOND,
+} as const;

@@ -1,0 +1,239 @@
+/**
+ * The transactions of one database, newest last, in segment files. A transaction is written at once, so that it
+ * survives this process, and made durable together with those written meanwhile, so that it survives the machine.
+ * What is not durable yet is not told to anybody.
+ */
+import {
+  closeSync,
+  fdatasync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { join } from "node:path";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { decodeHeader, postChecksum } from "../ltx/codec.ts";
+import type { LogRecord, RecordHeader } from "./record.ts";
+import { Segment, segmentFirst, segmentName } from "./segment.ts";
+
+function syncDirectory(path: string): void {
+  const fd = openSync(path, "r");
+  fsyncSync(fd);
+  closeSync(fd);
+}
+
+export interface LogOptions {
+  segment_bytes?: number;
+  recent_bytes?: number;
+}
+
+export class TransactionLog {
+  readonly dir: string;
+  readonly #segment_bytes: number;
+  readonly #recent_bytes: number;
+  #segments: Segment[] = [];
+  /** The txid before the first one kept. */
+  #base: number;
+  #durable: number;
+  readonly #recent = new Map<number, Buffer>();
+  #recent_size = 0;
+  #syncing: Promise<void> | undefined;
+  #closed = false;
+  /** Files that could not be read and were moved out of the way, for the log and the metrics. */
+  readonly damaged: string[] = [];
+
+  constructor(dir: string, options: LogOptions = {}) {
+    this.dir = dir;
+    this.#segment_bytes = options.segment_bytes ?? REPLICATION_LIMITS.segment_bytes;
+    this.#recent_bytes = options.recent_bytes ?? REPLICATION_LIMITS.recent_bytes;
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    this.#load();
+    this.#base = (this.#segments[0]?.first ?? 1) - 1;
+    this.#durable = this.last;
+  }
+
+  /** Transactions `base + 1` to `last` can be read. */
+  get base(): number {
+    return this.#base;
+  }
+
+  get last(): number {
+    return this.#segments.at(-1)?.last ?? this.#base;
+  }
+
+  /** True when no transaction is kept; then `base` says nothing after a restart. */
+  get empty(): boolean {
+    return this.#segments.length === 0;
+  }
+
+  get durable(): number {
+    return this.#durable;
+  }
+
+  get bytes(): number {
+    return this.#segments.reduce((sum, segment) => sum + segment.size, 0);
+  }
+
+  append(records: readonly LogRecord[]): void {
+    const first = records[0];
+    if (!first) return;
+    if (first.txid !== this.last + 1) throw new Error(`transaction ${first.txid} cannot follow ${this.last}`);
+    this.#writable(first.txid).append(records);
+    for (const { txid, ltx } of records) this.#remember(txid, ltx);
+  }
+
+  header(txid: number): RecordHeader | undefined {
+    return this.#segmentOf(txid)?.header(txid);
+  }
+
+  read(txid: number): Buffer | undefined {
+    return this.#recent.get(txid) ?? this.#segmentOf(txid)?.read(txid);
+  }
+
+  /** Like `read`, but from memory only; also when the log was closed. */
+  recent(txid: number): Buffer | undefined {
+    return this.#recent.get(txid);
+  }
+
+  /** The checksum of the database after `txid`, when the log still has it. */
+  checksumAt(txid: number): bigint | undefined {
+    const trailer = this.#recent.get(txid) ?? this.#segmentOf(txid)?.readTrailer(txid);
+    if (trailer) return postChecksum(trailer);
+    const next = txid === this.#base ? this.read(txid + 1) : undefined;
+    return next && decodeHeader(next).pre_checksum;
+  }
+
+  /** Makes everything written so far durable, before returning. */
+  syncNow(): void {
+    const segment = this.#segments.at(-1);
+    if (segment && this.#durable < this.last) fdatasyncSync(segment.fd);
+    this.#durable = this.last;
+  }
+
+  /** The same without waiting here. Those who ask while a sync runs share the next one. */
+  sync(): Promise<void> {
+    this.#syncing ??= this.#syncAll().finally(() => {
+      this.#syncing = undefined;
+    });
+    return this.#syncing;
+  }
+
+  async #syncAll(): Promise<void> {
+    while (this.#durable < this.last && !this.#closed) {
+      const upto = this.last;
+      const segment = this.#segments.at(-1);
+      if (segment) await new Promise<void>((done, failed) => fdatasync(segment.fd, (e) => (e ? failed(e) : done())));
+      this.#durable = Math.max(this.#durable, Math.min(upto, this.last));
+    }
+  }
+
+  /** Forgets the transactions after `txid`: they are not in the database and never will be. */
+  cutAfter(txid: number): void {
+    while ((this.#segments.at(-1)?.first ?? 0) > txid) this.#drop(this.#segments.pop());
+    this.#segments.at(-1)?.cutAfter(txid);
+    for (const known of this.#recent.keys()) if (known > txid) this.#forget(known);
+    if (this.#segments.length === 0) this.#base = Math.min(this.#base, txid);
+    this.#durable = Math.min(this.#durable, txid);
+  }
+
+  /** Starts over: the database was replaced and now stands at `txid`. */
+  reset(txid: number): void {
+    for (const segment of this.#segments.splice(0)) this.#drop(segment);
+    this.#recent.clear();
+    this.#recent_size = 0;
+    this.#base = txid;
+    this.#durable = txid;
+  }
+
+  /** Deletes old segments. `keep_after`: transactions after this one are still needed by somebody. */
+  retain(now_ms: number, keep_after: number, age_ms: number, bytes: number): void {
+    while (this.#segments.length > 1) {
+      const [oldest] = this.#segments;
+      if (!oldest || oldest.last > keep_after) return;
+      if (now_ms - oldest.modified_ms < age_ms && this.bytes < bytes) return;
+      this.#drop(this.#segments.shift());
+      this.#base = (this.#segments[0]?.first ?? this.#base + 1) - 1;
+    }
+  }
+
+  close(): void {
+    this.syncNow();
+    this.#closed = true;
+    const pending = this.#syncing;
+    const segments = this.#segments.splice(0);
+    const closeAll = (): void => {
+      for (const segment of segments) segment.close();
+    };
+    // A descriptor must not be closed, and perhaps used for another file, under a running sync.
+    if (pending) void pending.then(closeAll, closeAll);
+    else closeAll();
+  }
+
+  #writable(txid: number): Segment {
+    const current = this.#segments.at(-1);
+    if (current && current.size < this.#segment_bytes) return current;
+    if (current) fdatasyncSync(current.fd);
+    const segment = new Segment(join(this.dir, segmentName(txid)), txid);
+    this.#segments.push(segment);
+    syncDirectory(this.dir);
+    return segment;
+  }
+
+  #segmentOf(txid: number): Segment | undefined {
+    return this.#segments.findLast((segment) => segment.first <= txid && txid <= segment.last);
+  }
+
+  #remember(txid: number, ltx: Buffer): void {
+    this.#recent.set(txid, ltx);
+    this.#recent_size += ltx.length;
+    for (const oldest of this.#recent.keys()) {
+      if (this.#recent_size <= this.#recent_bytes) break;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(txid: number): void {
+    this.#recent_size -= this.#recent.get(txid)?.length ?? 0;
+    this.#recent.delete(txid);
+  }
+
+  #drop(segment: Segment | undefined): void {
+    if (!segment) return;
+    segment.close();
+    rmSync(segment.path, { force: true });
+  }
+
+  /** Only an unbroken row up to the newest transaction is of use; what is before a gap is moved aside. */
+  #load(): void {
+    const firsts = readdirSync(this.dir)
+      .map(segmentFirst)
+      .filter((first) => first !== undefined)
+      .sort((a, b) => a - b);
+    for (const [i, first] of firsts.entries()) {
+      const segment = new Segment(join(this.dir, segmentName(first)), first);
+      const newest = i === firsts.length - 1;
+      const whole = segment.load(newest);
+      const follows = this.#segments.length === 0 || this.#segments.at(-1)?.last === first - 1;
+      if (!follows) this.#setAside(this.#segments.splice(0));
+      if (whole || newest) this.#segments.push(segment);
+      else this.#setAside([...this.#segments.splice(0), segment]);
+      // The end of the newest file may be half a record from a crash; nobody was told about that one.
+      if (newest && !whole) segment.cutAfter(segment.last);
+    }
+    const empty = this.#segments.filter((segment) => segment.last < segment.first);
+    for (const segment of empty) this.#drop(segment);
+    this.#segments = this.#segments.filter((segment) => !empty.includes(segment));
+  }
+
+  #setAside(segments: Segment[]): void {
+    for (const segment of segments) {
+      segment.close();
+      renameSync(segment.path, `${segment.path}.damaged`);
+      this.damaged.push(segment.path);
+    }
+  }
+}

@@ -1,0 +1,305 @@
+/**
+ * LTX files, version 3: one transaction (or one whole database) as a list of pages. All numbers big-endian.
+ *
+ *     header 100 B   "LTX1" flags page_size commit min_txid max_txid timestamp pre_checksum
+ *                    wal_offset wal_size salt1 salt2 node_id, 20 zero bytes
+ *     page           number (4) · flags (2) = 1 · size (4) · LZ4 block        ascending, without the lock page
+ *     end            6 zero bytes
+ *     index          (number, offset, size) as varints for each page · 0 · length of the index (8)
+ *     trailer 16 B   post_checksum · file_checksum
+ *
+ * The file checksum covers everything before itself, with the pages as they are, not as they are packed.
+ * Snapshots are read and written page by page, so that no database has to fit in memory.
+ */
+import { NO_PAGES } from "../position.ts";
+import { Crc64 } from "./crc64.ts";
+import { Lz4Error, lz4Bound, lz4Compress, lz4Expand, lz4Store } from "./lz4.ts";
+import { lockPage, type Page } from "./page-table.ts";
+
+export interface LtxHeader {
+  page_size: number;
+  /** How many pages the database has afterwards; 0 says that the database was deleted. */
+  commit: number;
+  min_txid: number;
+  max_txid: number;
+  /** Wall clock of the primary, milliseconds. */
+  timestamp_ms: number;
+  /** Checksum of the database before; 0 in a snapshot, which needs no before. */
+  pre_checksum: bigint;
+  /** Where in the primary's WAL the transaction was. */
+  wal_offset: number;
+  wal_size: number;
+  salt1: number;
+  salt2: number;
+  node_id: bigint;
+}
+
+/** The file breaks a rule of the format, or its checksum does not match: do not use it. */
+export class LtxError extends Error {
+  override readonly name = "LtxError";
+}
+
+export const LTX_HEADER_BYTES = 100;
+const MAGIC = 0x4c545831;
+const PAGE_HEADER_BYTES = 10;
+const SIZE_FOLLOWS = 1;
+const END_BYTES = 6;
+/** The most three varints of the index can take: a page number, an offset, a size. */
+const INDEX_ENTRY_BYTES = 5 + 8 + 5;
+export const LTX_TRAILER_BYTES = 16;
+
+/** About as many pages as a small transaction has. */
+const SLAB_PAGES = 6;
+
+export type Packing = "store" | "compress";
+
+export function encodeHeader(header: LtxHeader): Buffer {
+  const bytes = Buffer.alloc(LTX_HEADER_BYTES);
+  bytes.writeUInt32BE(MAGIC, 0);
+  bytes.writeUInt32BE(header.page_size, 8);
+  bytes.writeUInt32BE(header.commit, 12);
+  bytes.writeBigUInt64BE(BigInt(header.min_txid), 16);
+  bytes.writeBigUInt64BE(BigInt(header.max_txid), 24);
+  bytes.writeBigUInt64BE(BigInt(header.timestamp_ms), 32);
+  bytes.writeBigUInt64BE(header.pre_checksum, 40);
+  bytes.writeBigUInt64BE(BigInt(header.wal_offset), 48);
+  bytes.writeBigUInt64BE(BigInt(header.wal_size), 56);
+  bytes.writeUInt32BE(header.salt1, 64);
+  bytes.writeUInt32BE(header.salt2, 68);
+  bytes.writeBigUInt64BE(header.node_id, 72);
+  return bytes;
+}
+
+function safeNumber(bytes: Buffer, at: number, what: string): number {
+  const value = bytes.readBigUInt64BE(at);
+  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw new LtxError(`${what} is out of range`);
+  return Number(value);
+}
+
+export function decodeHeader(bytes: Buffer): LtxHeader {
+  if (bytes.length < LTX_HEADER_BYTES || bytes.readUInt32BE(0) !== MAGIC) throw new LtxError("not an LTX file");
+  if (bytes.readUInt32BE(4) !== 0) throw new LtxError(`flags ${bytes.readUInt32BE(4)} are not supported`);
+  const header: LtxHeader = {
+    page_size: bytes.readUInt32BE(8),
+    commit: bytes.readUInt32BE(12),
+    min_txid: safeNumber(bytes, 16, "min_txid"),
+    max_txid: safeNumber(bytes, 24, "max_txid"),
+    timestamp_ms: safeNumber(bytes, 32, "timestamp"),
+    pre_checksum: bytes.readBigUInt64BE(40),
+    wal_offset: safeNumber(bytes, 48, "wal_offset"),
+    wal_size: safeNumber(bytes, 56, "wal_size"),
+    salt1: bytes.readUInt32BE(64),
+    salt2: bytes.readUInt32BE(68),
+    node_id: bytes.readBigUInt64BE(72),
+  };
+  const { page_size, min_txid, max_txid, pre_checksum } = header;
+  if (page_size < 512 || page_size > 65536 || (page_size & (page_size - 1)) !== 0) {
+    throw new LtxError(`page size ${page_size} is not one of SQLite's`);
+  }
+  if (min_txid < 1 || max_txid < min_txid) throw new LtxError(`txids ${min_txid} to ${max_txid} are not a range`);
+  const first = min_txid === 1;
+  if (first !== (pre_checksum === 0n)) throw new LtxError("only the first transaction has no checksum before it");
+  return header;
+}
+
+/** True when the file holds the whole database, so that it can be applied on top of anything. */
+export function isSnapshot(header: Pick<LtxHeader, "min_txid">): boolean {
+  return header.min_txid === 1;
+}
+
+function varint(value: number, into: number[]): void {
+  let rest = value;
+  for (; rest >= 128; rest = Math.floor(rest / 128)) into.push((rest % 128) | 128);
+  into.push(rest);
+}
+
+/** Writes one file piece by piece: `begin`, every `page` in ascending order, `end`. */
+export class LtxWriter {
+  readonly #header: LtxHeader;
+  readonly #pack: (source: Buffer, target: Buffer, at: number) => number;
+  readonly #crc = new Crc64();
+  readonly #index: number[] = [];
+  #offset = 0;
+
+  constructor(header: LtxHeader, packing: Packing = "store") {
+    this.#header = header;
+    this.#pack = packing === "store" ? lz4Store : lz4Compress;
+  }
+
+  begin(): Buffer {
+    const bytes = encodeHeader(this.#header);
+    this.#crc.update(bytes);
+    this.#offset = bytes.length;
+    return bytes;
+  }
+
+  page(page: Page): Buffer {
+    const bytes = Buffer.allocUnsafe(pageBound(page.data.length));
+    return bytes.subarray(0, this.pageInto(page, bytes, 0));
+  }
+
+  /** Writes a page at `at`, where `pageBound` bytes must be free. Returns how many it took. */
+  pageInto(page: Page, bytes: Buffer, at: number): number {
+    const { number, data } = page;
+    const size = this.#pack(data, bytes, at + PAGE_HEADER_BYTES);
+    bytes.writeUInt32BE(number, at);
+    bytes.writeUInt16BE(SIZE_FOLLOWS, at + 4);
+    bytes.writeUInt32BE(size, at + 6);
+    this.#crc.update(bytes.subarray(at, at + PAGE_HEADER_BYTES));
+    this.#crc.absorb(page);
+    for (const value of [number, this.#offset, PAGE_HEADER_BYTES + size]) varint(value, this.#index);
+    this.#offset += PAGE_HEADER_BYTES + size;
+    return PAGE_HEADER_BYTES + size;
+  }
+
+  end(post_checksum: bigint): Buffer {
+    this.#index.push(0);
+    const index = this.#index.length;
+    const bytes = Buffer.alloc(END_BYTES + index + 8 + LTX_TRAILER_BYTES);
+    bytes.set(this.#index, END_BYTES);
+    bytes.writeBigUInt64BE(BigInt(index), END_BYTES + index);
+    bytes.writeBigUInt64BE(post_checksum, END_BYTES + index + 8);
+    this.#crc.update(bytes.subarray(0, bytes.length - 8));
+    bytes.writeBigUInt64BE(this.#crc.flagged, bytes.length - 8);
+    return bytes;
+  }
+}
+
+function pageBound(page_size: number): number {
+  return PAGE_HEADER_BYTES + lz4Bound(page_size);
+}
+
+/** A whole file in one piece of memory: this runs for every transaction. */
+export function encodeLtx(header: LtxHeader, pages: readonly Page[], post_checksum: bigint, packing?: Packing): Buffer {
+  const writer = new LtxWriter(header, packing);
+  const bound = pages.length * (pageBound(header.page_size) + INDEX_ENTRY_BYTES);
+  const bytes = Buffer.allocUnsafeSlow(LTX_HEADER_BYTES + bound + END_BYTES + 9 + LTX_TRAILER_BYTES);
+  let at = writer.begin().copy(bytes);
+  for (const page of pages) at += writer.pageInto(page, bytes, at);
+  at += writer.end(post_checksum).copy(bytes, at);
+  return bytes.subarray(0, at);
+}
+
+/** Where the bytes of a file come from, in order. */
+export interface ByteSource {
+  /** Exactly `count` bytes, valid until the next call, or throws `LtxError` when there are not so many. */
+  take(count: number): Buffer;
+}
+
+export function bytesSource(bytes: Buffer): ByteSource {
+  let at = 0;
+  return {
+    take(count) {
+      if (count > bytes.length - at) throw new LtxError("the file ends too early");
+      at += count;
+      return bytes.subarray(at - count, at);
+    },
+  };
+}
+
+/** Reads one file piece by piece: `next` until it answers undefined, then `end`, which alone says it was whole. */
+export class LtxReader {
+  readonly header: LtxHeader;
+  readonly #source: ByteSource;
+  readonly #crc = new Crc64();
+  #slab = Buffer.alloc(0);
+  #previous = 0;
+
+  constructor(source: ByteSource) {
+    this.#source = source;
+    const bytes = source.take(LTX_HEADER_BYTES);
+    this.#crc.update(bytes);
+    this.header = decodeHeader(bytes);
+  }
+
+  next(): Page | undefined {
+    const { page_size, commit } = this.header;
+    const start = this.#take(END_BYTES);
+    const number = start.readUInt32BE(0);
+    if (number === 0) return undefined;
+    if (number <= this.#previous) throw new LtxError(`page ${number} after page ${this.#previous}`);
+    if (number > commit || number === lockPage(page_size)) throw new LtxError(`page ${number} does not belong here`);
+    if (start.readUInt16BE(4) !== SIZE_FOLLOWS) throw new LtxError(`page ${number} has unknown flags`);
+    const size = this.#take(4).readUInt32BE(0);
+    if (size > lz4Bound(page_size)) throw new LtxError(`page ${number} is ${size} bytes packed`);
+    const data = this.#memory();
+    expand(this.#source.take(size), data, number);
+    const page: Page = { number, data };
+    this.#crc.absorb(page);
+    this.#previous = number;
+    return page;
+  }
+
+  /** Memory for one page, aligned, because pages are summed as 32-bit words; several share one allocation. */
+  #memory(): Buffer {
+    const { page_size } = this.header;
+    if (this.#slab.length < page_size) this.#slab = Buffer.allocUnsafeSlow(page_size * SLAB_PAGES);
+    const data = this.#slab.subarray(0, page_size);
+    this.#slab = this.#slab.subarray(page_size);
+    return data;
+  }
+
+  /** Verifies the file and returns the checksum of the database after it. */
+  end(): { post_checksum: bigint } {
+    this.#skipIndex();
+    const post_checksum = this.#take(8).readBigUInt64BE(0);
+    const expected = this.#crc.flagged;
+    const found = this.#source.take(8).readBigUInt64BE(0);
+    if (found !== expected) throw new LtxError("the file checksum does not match");
+    if (this.header.commit === 0 && post_checksum !== NO_PAGES) throw new LtxError("a deleted database has a checksum");
+    return { post_checksum };
+  }
+
+  #skipIndex(): void {
+    let length = 0;
+    const value = (): number => {
+      let [result, scale] = [0, 1];
+      for (;;) {
+        const byte = this.#take(1)[0] ?? 0;
+        length++;
+        result += (byte & 127) * scale;
+        scale *= 128;
+        if (byte < 128) return result;
+        if (scale > 2 ** 56) throw new LtxError("a number in the index is too long");
+      }
+    };
+    while (value() !== 0) {
+      value();
+      value();
+    }
+    if (Number(this.#take(8).readBigUInt64BE(0)) !== length) throw new LtxError("the index has another length");
+  }
+
+  #take(count: number): Buffer {
+    const bytes = this.#source.take(count);
+    this.#crc.update(bytes);
+    return bytes;
+  }
+}
+
+function expand(block: Buffer, data: Buffer, number: number): void {
+  try {
+    lz4Expand(block, data);
+  } catch (cause) {
+    if (cause instanceof Lz4Error) throw new LtxError(`page ${number}: ${cause.message}`, { cause });
+    throw cause;
+  }
+}
+
+export interface Ltx {
+  header: LtxHeader;
+  pages: Page[];
+  post_checksum: bigint;
+}
+
+export function decodeLtx(bytes: Buffer): Ltx {
+  const reader = new LtxReader(bytesSource(bytes));
+  const pages: Page[] = [];
+  for (let page = reader.next(); page; page = reader.next()) pages.push(page);
+  return { header: reader.header, pages, ...reader.end() };
+}
+
+/** The checksum after the transaction, from a file or only its end. */
+export function postChecksum(bytes: Buffer): bigint {
+  return bytes.readBigUInt64BE(bytes.length - LTX_TRAILER_BYTES);
+}

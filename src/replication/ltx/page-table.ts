@@ -1,0 +1,122 @@
+import { Crc64, joined, type Summed } from "./crc64.ts";
+
+/** A page of a database: its number, counted from 1, and its content, which is part of two checksums. */
+export interface Page extends Summed {
+  readonly number: number;
+  readonly data: Buffer;
+}
+
+/** SQLite never uses the page that holds its lock bytes; it is in no LTX file and in no checksum. */
+const LOCK_BYTE = 0x40000000;
+
+export function lockPage(page_size: number): number {
+  return Math.floor(LOCK_BYTE / page_size) + 1;
+}
+
+/** What a transaction does to the checksums; nothing is changed until `accept`. */
+export interface TableChange {
+  readonly pages: readonly Page[];
+  readonly sums: Uint32Array;
+  readonly commit: number;
+  readonly high: number;
+  readonly low: number;
+  readonly checksum: bigint;
+}
+
+const crc = new Crc64();
+
+/**
+ * The checksum of every page, and of the database: the exclusive or of all of them. So the checksum after a
+ * transaction costs only the pages it wrote. Eight bytes per page in memory.
+ */
+export class PageTable {
+  readonly page_size: number;
+  readonly #lock_page: number;
+  #sums: Uint32Array;
+  #count: number;
+  #high = 0;
+  #low = 0;
+
+  constructor(page_size: number, sums: Uint32Array = new Uint32Array(0)) {
+    this.page_size = page_size;
+    this.#lock_page = lockPage(page_size);
+    this.#sums = sums;
+    this.#count = sums.length / 2;
+    for (let i = 0; i < sums.length; i += 2) {
+      this.#high ^= sums[i] ?? 0;
+      this.#low ^= sums[i + 1] ?? 0;
+    }
+  }
+
+  /** How many pages the database has. */
+  get count(): number {
+    return this.#count;
+  }
+
+  get checksum(): bigint {
+    return joined(this.#high | 0x80000000, this.#low);
+  }
+
+  /** What `pages` make of the database when it then has `commit` pages. */
+  change(pages: readonly Page[], commit: number): TableChange {
+    const sums = new Uint32Array(pages.length * 2);
+    let high = this.#high;
+    let low = this.#low;
+    for (const [i, page] of pages.entries()) {
+      const { number } = page;
+      if (number === this.#lock_page || number > commit) continue;
+      crc.reset();
+      crc.uint32(number);
+      crc.absorb(page);
+      const [h, l] = [crc.high | 0x80000000, crc.low];
+      sums[i * 2] = h;
+      sums[i * 2 + 1] = l;
+      high ^= h ^ this.#high_of(number);
+      low ^= l ^ this.#low_of(number);
+    }
+    for (let number = commit + 1; number <= this.#count; number++) {
+      high ^= this.#high_of(number);
+      low ^= this.#low_of(number);
+    }
+    return { pages, sums, commit, high, low, checksum: joined(high | 0x80000000, low) };
+  }
+
+  accept({ pages, sums, commit, high, low }: TableChange): void {
+    this.#resize(commit);
+    for (const [i, { number }] of pages.entries()) {
+      if (number > commit) continue;
+      this.#sums[(number - 1) * 2] = sums[i * 2] ?? 0;
+      this.#sums[(number - 1) * 2 + 1] = sums[i * 2 + 1] ?? 0;
+    }
+    this.#high = high;
+    this.#low = low;
+  }
+
+  /** True when `number` is known to have exactly the content whose checksum the other table has. */
+  samePage(other: PageTable, number: number): boolean {
+    return this.#high_of(number) === other.#high_of(number) && this.#low_of(number) === other.#low_of(number);
+  }
+
+  /** The checksums, two words per page, for keeping on disk. A copy: the table goes on changing. */
+  copy(): Uint32Array {
+    return this.#sums.slice(0, this.#count * 2);
+  }
+
+  #high_of(number: number): number {
+    return number <= this.#count ? (this.#sums[(number - 1) * 2] ?? 0) : 0;
+  }
+
+  #low_of(number: number): number {
+    return number <= this.#count ? (this.#sums[(number - 1) * 2 + 1] ?? 0) : 0;
+  }
+
+  #resize(count: number): void {
+    if (count * 2 > this.#sums.length) {
+      const grown = new Uint32Array(Math.max(count * 2, this.#sums.length * 2, 1024));
+      grown.set(this.#sums.subarray(0, this.#count * 2));
+      this.#sums = grown;
+    }
+    if (count < this.#count) this.#sums.fill(0, count * 2, this.#count * 2);
+    this.#count = count;
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * GET /events: one JSON object per line, `init` first. A reader gets every event from the moment it connected, in
+ * order, or is cut: what does not fit into its buffer is never left out silently.
+ */
+import type { ServerResponse } from "node:http";
+import { isoTime } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { TransactionInfo } from "../database/state.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { hex16 } from "../position.ts";
+
+/** What a node says about who is primary. `hostname` is the primary's, absent when it is this node, or nobody. */
+export interface PrimaryStatus {
+  isPrimary: boolean;
+  hostname?: string;
+}
+
+interface EventReader {
+  response: ServerResponse;
+  /** Events the connection had no room for. */
+  waiting: Buffer[];
+  blocked: boolean;
+}
+
+export class EventHub {
+  readonly #readers = new Set<EventReader>();
+  #status: PrimaryStatus = { isPrimary: false };
+  #told = JSON.stringify(this.#status);
+  /** Readers that were cut because they were too slow. */
+  cut = 0;
+  sent = 0;
+
+  get readers(): number {
+    return this.#readers.size;
+  }
+
+  get status(): PrimaryStatus {
+    return this.#status;
+  }
+
+  /** Begins the answer. `init` and the first event after it have nothing between them: both happen here, at once. */
+  subscribe(response: ServerResponse): void {
+    if (this.#readers.size >= REPLICATION_LIMITS.event_readers) {
+      fail("overloaded", `event_readers: ${REPLICATION_LIMITS.event_readers} readers are connected`);
+    }
+    response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store" });
+    const reader: EventReader = { response, waiting: [], blocked: false };
+    this.#readers.add(reader);
+    response.on("drain", () => this.#drained(reader));
+    response.on("close", () => this.#readers.delete(reader));
+    response.on("error", () => this.#readers.delete(reader));
+    this.#send(reader, line({ type: "init", data: this.#status }));
+  }
+
+  transaction(db: string, { position, page_size, commit, timestamp_ms }: TransactionInfo): void {
+    if (this.#readers.size === 0) return;
+    const data = {
+      txID: hex16(position.txid),
+      postApplyChecksum: hex16(position.checksum),
+      pageSize: page_size,
+      commit,
+      timestamp: isoTime(timestamp_ms),
+    };
+    this.#broadcast({ type: "tx", db, data });
+  }
+
+  /** Tells readers when it is different from what they were told last, and only then. */
+  primaryChange(status: PrimaryStatus): void {
+    const text = JSON.stringify(status);
+    if (text === this.#told) return;
+    this.#status = status;
+    this.#told = text;
+    this.#broadcast({ type: "primaryChange", data: status });
+  }
+
+  close(): void {
+    for (const { response } of this.#readers) response.end();
+    this.#readers.clear();
+  }
+
+  #broadcast(event: object): void {
+    const bytes = line(event);
+    for (const reader of this.#readers) this.#send(reader, bytes);
+  }
+
+  #send(reader: EventReader, bytes: Buffer): void {
+    if (reader.blocked) {
+      reader.waiting.push(bytes);
+      if (reader.waiting.length > REPLICATION_LIMITS.events_waiting) this.#cut(reader);
+      return;
+    }
+    this.sent++;
+    reader.blocked = !reader.response.write(bytes);
+  }
+
+  #drained(reader: EventReader): void {
+    reader.blocked = false;
+    const waiting = reader.waiting.splice(0);
+    if (waiting.length === 0) return;
+    this.sent += waiting.length;
+    reader.blocked = !reader.response.write(Buffer.concat(waiting));
+  }
+
+  #cut(reader: EventReader): void {
+    this.cut++;
+    this.#readers.delete(reader);
+    reader.response.destroy();
+  }
+}
+
+function line(event: object): Buffer {
+  return Buffer.from(`${JSON.stringify(event)}\n`);
+}

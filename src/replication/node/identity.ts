@@ -1,0 +1,57 @@
+import { randomBytes } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { readJson, writeJson } from "../database/kept.ts";
+
+/** What a node must remember about itself: who it is, and the highest term it has ever heard of. */
+export interface Identity {
+  /** 16 hex digits, made once. */
+  node: string;
+  term: number;
+  /** True when it was the primary of that term. */
+  was_primary: boolean;
+  /** The highest term in which it had, at some moment, everything its primary had. */
+  complete_term: number;
+}
+
+export class IdentityFile {
+  readonly #path: string;
+  #identity: Identity;
+
+  constructor(dir: string) {
+    const folder = join(dir, ".replication");
+    mkdirSync(folder, { recursive: true });
+    this.#path = join(folder, "node.json");
+    const kept = readJson(this.#path) as Partial<Identity> | undefined;
+    const node = /^[0-9a-f]{16}$/.test(kept?.node ?? "") ? kept?.node : undefined;
+    this.#identity = {
+      node: node ?? randomBytes(8).toString("hex"),
+      term: whole(kept?.term),
+      was_primary: kept?.was_primary === true,
+      complete_term: whole(kept?.complete_term),
+    };
+    if (!node) writeJson(this.#path, this.#identity);
+  }
+
+  get value(): Readonly<Identity> {
+    return this.#identity;
+  }
+
+  /** Everything of this term was here. */
+  complete(): void {
+    if (this.#identity.complete_term === this.#identity.term) return;
+    this.#identity = { ...this.#identity, complete_term: this.#identity.term };
+    writeJson(this.#path, this.#identity);
+  }
+
+  /** Written before anything is done in the new term, so that a lower one is refused even after a crash. */
+  enter(term: number, was_primary: boolean): void {
+    if (this.#identity.term === term && this.#identity.was_primary === was_primary) return;
+    this.#identity = { ...this.#identity, term, was_primary };
+    writeJson(this.#path, this.#identity);
+  }
+}
+
+function whole(value: number | undefined): number {
+  return Number.isSafeInteger(value) ? (value ?? 0) : 0;
+}

@@ -1,0 +1,72 @@
+/** POST /import: a file of somebody's becomes a database of the cluster, by way of SQLite, like any other change. */
+import { createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { join } from "node:path";
+import { backup, DatabaseSync } from "node:sqlite";
+import { pipeline } from "node:stream/promises";
+import { messageOf } from "#core/assert.ts";
+import { fail } from "#core/errors.ts";
+import type { Position } from "../position.ts";
+import { isDatabaseName } from "./directory.ts";
+import type { ReplicationNode } from "./node.ts";
+
+/** More pages than a database can have: everything in one step, so in one transaction. */
+const ALL_PAGES = 2 ** 31 - 1;
+/** How long to wait until the node has captured what was imported. */
+const CAPTURE_MS = 10_000;
+
+export async function importDatabase(node: ReplicationNode, name: string, body: IncomingMessage): Promise<Position> {
+  if (node.role.kind !== "primary") fail("conflict", "databases are imported on the primary");
+  if (!isDatabaseName(name)) fail("invalid_name", `${name} cannot be the name of a database`);
+  const incoming = join(node.dir, ".replication", `${name}.import`);
+  try {
+    await pipeline(body, createWriteStream(incoming));
+    const before = node.directory.get(name)?.position.txid ?? 0;
+    await install(node, name, incoming);
+    return await captured(node, name, before);
+  } finally {
+    for (const end of ["", "-wal", "-shm", "-journal"]) rmSync(`${incoming}${end}`, { force: true });
+  }
+}
+
+async function install(node: ReplicationNode, name: string, incoming: string): Promise<void> {
+  const source = openGood(incoming);
+  const path = join(node.dir, name);
+  try {
+    if (existsSync(path)) {
+      // Over the old one in one transaction: readers see the old or the new, replicas get the pages that differ.
+      await backup(source, path, { rate: ALL_PAGES });
+      return;
+    }
+    source.exec("PRAGMA journal_mode = WAL");
+  } finally {
+    source.close();
+  }
+  renameSync(incoming, path);
+}
+
+function openGood(path: string): DatabaseSync {
+  let db: DatabaseSync | undefined;
+  try {
+    db = new DatabaseSync(path);
+    const verdict = db.prepare("PRAGMA quick_check").get()?.["quick_check"];
+    if (verdict !== "ok") throw new Error(String(verdict));
+    return db;
+  } catch (error) {
+    db?.close();
+    return fail("invalid_request", `the body is not a whole SQLite database: ${messageOf(error)}`);
+  }
+}
+
+async function captured(node: ReplicationNode, name: string, before: number): Promise<Position> {
+  const until_ms = node.clock.monotonic() + CAPTURE_MS;
+  while (node.clock.monotonic() < until_ms) {
+    const position = node.directory.get(name)?.position;
+    if (position && position.txid > before) return position;
+    await node.clock.sleep(5);
+  }
+  return fail(
+    "storage_failed",
+    `${name} was imported but could not be opened: ${node.directory.refused.get(name) ?? ""}`,
+  );
+}

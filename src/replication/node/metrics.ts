@@ -1,0 +1,84 @@
+/** GET /metrics, in the text format Prometheus reads. */
+import type { ReplicationNode } from "./node.ts";
+
+interface Metric {
+  name: string;
+  type: "counter" | "gauge";
+  help: string;
+  /** A value, or one per database. */
+  value: number | Map<string, number>;
+}
+
+export class NodeMetrics {
+  readonly #node: ReplicationNode;
+  transactions = 0;
+  dropped = 0;
+  disconnects = 0;
+
+  constructor(node: ReplicationNode) {
+    this.#node = node;
+  }
+
+  text(): string {
+    return this.#all().map(render).join("");
+  }
+
+  #each(value: (database: ReturnType<ReplicationNode["directory"]["get"]> & object) => number): Map<string, number> {
+    return new Map([...this.#node.directory].map((database) => [database.name, value(database)]));
+  }
+
+  #all(): Metric[] {
+    const { role, term, lag_ms, events, streams, directory } = this.#node;
+    const gauge = (name: string, help: string, value: Metric["value"]): Metric => ({
+      name,
+      type: "gauge",
+      help,
+      value,
+    });
+    const counter = (name: string, help: string, value: number): Metric => ({ name, type: "counter", help, value });
+    return [
+      gauge("is_primary", "1 on the primary.", role.kind === "primary" ? 1 : 0),
+      gauge("term", "The highest term this node knows of.", term),
+      gauge("databases", "Open databases.", directory.count),
+      gauge("databases_refused", "Files that could not be opened as databases.", directory.refused.size),
+      gauge(
+        "txid",
+        "Transaction the database is at.",
+        this.#each((d) => d.position.txid),
+      ),
+      gauge(
+        "durable_txid",
+        "Transaction up to which the log is durable.",
+        this.#each((d) => d.log.durable),
+      ),
+      gauge(
+        "log_bytes",
+        "Bytes of transactions kept for replicas.",
+        this.#each((d) => d.log.bytes),
+      ),
+      gauge(
+        "wal_frames",
+        "Frames in SQLite's log.",
+        this.#each((d) => d.wal_frames),
+      ),
+      gauge("lag_seconds", "How far this replica was behind at the last word of its primary.", lag_ms / 1000),
+      gauge("replicas", "Connected replicas.", streams.replicas.length),
+      gauge("event_readers", "Connected readers of /events.", events.readers),
+      counter("transactions_total", "Transactions captured or applied.", this.transactions),
+      counter("transactions_dropped_total", "Transactions dropped to follow another primary.", this.dropped),
+      counter("snapshots_sent_total", "Whole databases sent to replicas.", streams.snapshots_sent),
+      counter("stream_bytes_total", "Bytes sent to replicas.", streams.bytes_sent),
+      counter("disconnects_total", "Times the stream from the primary ended.", this.disconnects),
+      counter("events_sent_total", "Events written to readers.", events.sent),
+      counter("event_readers_cut_total", "Readers of /events cut for being 1,024 events behind.", events.cut),
+    ];
+  }
+}
+
+function render({ name, type, help, value }: Metric): string {
+  const full = `hangar_db_${name}`;
+  const head = `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n`;
+  if (typeof value === "number") return `${head}${full} ${value}\n`;
+  const lines = [...value].map(([db, v]) => `${full}{db=${JSON.stringify(db)}} ${v}\n`);
+  return head + lines.join("");
+}

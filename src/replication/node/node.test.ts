@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { get } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { type Election, nodeInfo, promoteNode, type RunningNode, type StartOptions, startNode } from "../commands.ts";
+import { Application, look } from "../database/fixtures.ts";
+import { SqliteLeases } from "../election/sqlite-leases.ts";
+import { formatPosition } from "../position.ts";
+
+/** What a test has opened, closed again in the other order when it ends. */
+class Scene {
+  readonly #t: TestContext;
+  readonly #close: (() => unknown)[] = [];
+
+  constructor(t: TestContext) {
+    this.#t = t;
+  }
+
+  dir(): string {
+    const dir = mkdtempSync(join(tmpdir(), "hangar-node-"));
+    this.#close.push(() => rmSync(dir, { recursive: true, force: true }));
+    return dir;
+  }
+
+  app(dir: string, page_size?: number): Application {
+    const app = new Application(join(dir, "db"), page_size);
+    this.#close.push(() => app.close());
+    return app;
+  }
+
+  later(close: () => unknown): void {
+    this.#close.push(close);
+  }
+
+  async start(dir: string, election: Election, more: Partial<StartOptions> = {}): Promise<RunningNode> {
+    const running = await startNode({
+      dir,
+      host: "127.0.0.1",
+      port: 0,
+      election,
+      clock: systemClock,
+      log: (message) => this.#t.diagnostic(message),
+      onFailure: (error) => this.#t.diagnostic(`failure: ${String(error)}`),
+      ...more,
+    });
+    let open = true;
+    const { close } = running;
+    running.close = async () => {
+      if (open) await close();
+      open = false;
+    };
+    this.#close.push(() => running.close());
+    return running;
+  }
+
+  listen(url: string): Line[] {
+    const lines: Line[] = [];
+    let rest = "";
+    const request = get(`${url}/events`, (response) => {
+      response.setEncoding("utf8");
+      response.on("data", (text: string) => {
+        const parts = (rest + text).split("\n");
+        rest = parts.pop() ?? "";
+        for (const part of parts) lines.push(JSON.parse(part) as Line);
+      });
+      response.on("error", () => undefined);
+    });
+    request.on("error", () => undefined);
+    this.#close.push(() => request.destroy());
+    return lines;
+  }
+
+  async end(): Promise<void> {
+    for (const close of this.#close.reverse()) await close();
+  }
+}
+
+interface Line {
+  type: string;
+  db?: string;
+  data: Record<string, unknown>;
+}
+
+function story(title: string, tell: (scene: Scene) => Promise<void>): void {
+  test(title, async (t) => {
+    const scene = new Scene(t);
+    try {
+      await tell(scene);
+    } finally {
+      await scene.end();
+    }
+  });
+}
+
+/** Waits for something to become true, and says what it was when it does not. */
+async function until(what: string, done: () => boolean): Promise<void> {
+  const end = performance.now() + 10_000;
+  while (!done()) {
+    if (performance.now() > end) assert.fail(`waited in vain: ${what}`);
+    await new Promise((next) => {
+      setTimeout(next, 2);
+    });
+  }
+}
+
+function same(a: RunningNode, b: RunningNode, name = "db"): () => boolean {
+  return () => {
+    const [x, y] = [a.node.directory.get(name), b.node.directory.get(name)];
+    return x !== undefined && y !== undefined && formatPosition(x.position) === formatPosition(y.position);
+  };
+}
+
+suite("nodes", () => {
+  story(
+    "a replica follows its primary, and both tell of every transaction in the words of the specification",
+    async (scene) => {
+      const [here, there] = [scene.dir(), scene.dir()];
+      const primary = await scene.start(here, { kind: "primary" });
+      const replica = await scene.start(there, { kind: "join", url: primary.url });
+      const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
+      await until("both readers are greeted", () => told.length > 0 && heard.length > 0);
+      await until("the replica is connected", () => primary.node.streams.replicas.length === 1);
+      const app = scene.app(here);
+      for (let i = 0; i < 20; i++) app.write();
+      await until("20 entries", () => existsSync(join(there, "db")) && look(join(there, "db")).entries === 20);
+      await until("the same position", same(primary, replica));
+
+      assert.deepEqual(told[0], { type: "init", data: { isPrimary: true } });
+      const last = primary.node.directory.get("db")?.position.txid ?? 0;
+      await until("all events", () => told.length > last && heard.at(-1)?.data["txID"] === told.at(-1)?.data["txID"]);
+      const ids = told.slice(1).map((event) => Number(`0x${String(event.data["txID"])}`));
+      assert.deepEqual(
+        ids,
+        ids.map((_, i) => i + 1),
+      );
+      const event = told.at(-1);
+      assert.equal(event?.type, "tx");
+      assert.equal(event.db, "db");
+      assert.match(String(event.data["txID"]), /^[0-9a-f]{16}$/);
+      assert.match(String(event.data["postApplyChecksum"]), /^[0-9a-f]{16}$/);
+      assert.match(String(event.data["timestamp"]), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      assert.deepEqual(Object.keys(event.data), ["txID", "postApplyChecksum", "pageSize", "commit", "timestamp"]);
+      assert.deepEqual(heard.at(-1), event);
+      const hostname = new URL(primary.url).host;
+      const changes = heard.filter(({ type }) => type !== "tx").map(({ data }) => data);
+      assert.deepEqual(changes.at(-1), { isPrimary: false, hostname });
+      assert.equal(readFileSync(join(there, ".primary"), "utf8"), `${hostname}\n`);
+      assert.ok(!existsSync(join(here, ".primary")));
+      const file = join(there, "db-pos");
+      const position = (): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
+      await until("the position file", () => position().startsWith(String(event.data["txID"])));
+    },
+  );
+
+  story("a replica that comes back goes on where it was, without a snapshot", async (scene) => {
+    const [here, there] = [scene.dir(), scene.dir()];
+    const primary = await scene.start(here, { kind: "primary" });
+    const app = scene.app(here);
+    const first = await scene.start(there, { kind: "join", url: primary.url });
+    await until("the first copy", same(primary, first));
+    await first.close();
+    for (let i = 0; i < 10; i++) app.write();
+    const sent = primary.node.streams.snapshots_sent;
+    const again = await scene.start(there, { kind: "join", url: primary.url });
+    await until("caught up", () => same(primary, again)() && look(join(there, "db")).entries === 10);
+    assert.equal(primary.node.streams.snapshots_sent, sent);
+  });
+
+  // The three ways in which a replica can differ from its primary.
+  for (const [shape, here_writes, there_writes, dropped] of [
+    ["at the same transaction with another checksum", 2, 2, 2],
+    ["ahead of its primary", 0, 3, 3],
+    ["behind, with another state before", 5, 1, 1],
+  ] as const) {
+    story(`a replica that is ${shape} is healed, and what it alone had is counted and kept`, async (scene) => {
+      const [here, there] = [scene.dir(), scene.dir()];
+      const app = scene.app(here);
+      const primary = await scene.start(here, { kind: "primary" });
+      const first = await scene.start(there, { kind: "join", url: primary.url });
+      await until("the first copy", same(primary, first));
+      await first.close();
+      for (let i = 0; i < here_writes; i++) app.write();
+      // An application that writes while the node is not there to stop it.
+      const local = scene.app(there);
+      for (let i = 0; i < there_writes; i++) local.write(17);
+      const again = await scene.start(there, { kind: "join", url: primary.url });
+      await until("healed", () => same(primary, again)() && look(join(there, "db")).entries === here_writes);
+      assert.equal(again.node.metrics.dropped, dropped);
+      const [kept = ""] = readdirSync(join(there, ".replication", "aside"));
+      assert.equal(look(join(there, ".replication", "aside", kept)).entries, there_writes);
+    });
+  }
+
+  story("without the key nothing but events, info and metrics is answered", async (scene) => {
+    const [here, there] = [scene.dir(), scene.dir()];
+    scene.app(here);
+    const primary = await scene.start(here, { kind: "primary" }, { key: "one" });
+    const stranger = await scene.start(there, { kind: "join", url: primary.url }, { key: "two" });
+    const friend = await scene.start(scene.dir(), { kind: "join", url: primary.url }, { key: "one" });
+    await until("the friend has it", same(primary, friend));
+    assert.equal(stranger.node.directory.count, 0);
+    assert.equal((await fetch(`${primary.url}/export?name=db`)).status, 401);
+    assert.equal((await fetch(`${primary.url}/promote`, { method: "POST" })).status, 401);
+    assert.equal((await fetch(`${primary.url}/metrics`)).status, 200);
+    assert.equal(((await nodeInfo(primary.url, systemClock)) as { isPrimary: boolean }).isPrimary, true);
+  });
+
+  story("export gives a database, import takes one, bad requests get clear answers", async (scene) => {
+    const here = scene.dir();
+    const app = scene.app(here);
+    app.write();
+    const primary = await scene.start(here, { kind: "primary" });
+    const file = Buffer.from(await (await fetch(`${primary.url}/export?name=db`)).arrayBuffer());
+    assert.equal(file.toString("latin1", 0, 15), "SQLite format 3");
+    const sent = await fetch(`${primary.url}/import?name=copy`, { method: "POST", body: file });
+    assert.equal(sent.status, 200, await sent.text());
+    assert.equal(look(join(here, "copy")).entries, 1);
+    const over = await fetch(`${primary.url}/import?name=copy`, { method: "POST", body: file });
+    assert.equal(over.status, 200, await over.text());
+    const status = async (path: string, init?: RequestInit): Promise<number> =>
+      (await fetch(primary.url + path, init)).status;
+    assert.equal(await status("/import?name=bad", { method: "POST", body: "nonsense" }), 400);
+    assert.equal(await status("/import?name=../x", { method: "POST", body: file }), 422);
+    assert.equal(await status("/export?name=none"), 404);
+    assert.equal(await status("/export"), 400);
+    assert.equal(await status("/events", { method: "POST" }), 405);
+    assert.equal(await status("/nothing"), 404);
+    assert.equal(await status("/positions", { method: "POST", body: "{" }), 400);
+    assert.equal(await status("/promote", { method: "POST" }), 409);
+  });
+});
+
+suite("elected nodes", () => {
+  story("promoting a replica loses nothing, and the old primary follows the new one", async (scene) => {
+    const dirs = [scene.dir(), scene.dir()] as const;
+    const path = join(scene.dir(), "lease.db");
+    const elected = (): Election => {
+      const leases = new SqliteLeases(path, systemClock);
+      scene.later(() => leases.close());
+      return { kind: "lease", leases, candidate: true, renew_ms: 60 };
+    };
+    const a = await scene.start(dirs[0], elected());
+    await until("the first is primary", () => a.node.role.kind === "primary");
+    const app = new Application(join(dirs[0], "db"));
+    for (let i = 0; i < 10; i++) app.write();
+    const b = await scene.start(dirs[1], elected());
+    await until("the second follows", same(a, b));
+    await until("and has everything", () => b.node.complete_term === a.node.term);
+    const heard = scene.listen(b.url);
+    await until("greeted", () => heard.length === 1);
+    await promoteNode(b.url, undefined, systemClock);
+    assert.equal(b.node.role.kind, "primary");
+    assert.ok(b.node.term > 1);
+    app.db.exec("PRAGMA busy_timeout = 0");
+    assert.throws(() => app.write(), /locked/);
+    app.close();
+    await until("the old one follows", () => a.node.role.kind === "replica" && b.node.streams.replicas.length === 1);
+    const next = new Application(join(dirs[1], "db"));
+    next.write();
+    await until("caught up", () => same(a, b)() && look(join(dirs[0], "db")).entries === 11);
+    next.close();
+    assert.deepEqual(
+      heard.filter(({ type }) => type !== "tx").map(({ data }) => data),
+      [{ isPrimary: false, hostname: new URL(a.url).host }, { isPrimary: false }, { isPrimary: true }],
+    );
+  });
+});

@@ -1,0 +1,375 @@
+/**
+ * A node: a directory of databases, the role it plays for all of them, and those who listen. Who decides about the
+ * role (a setting, or an election) is not known here.
+ *
+ *   primary   databases are released, applications write, transactions are captured and sent to replicas
+ *   replica   databases are held, what the primary sends is applied
+ *   none      databases are held, nothing happens: fenced, or no primary is known
+ */
+import type { ServerResponse } from "node:http";
+import { messageOf } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { TransactionInfo } from "../database/state.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import type { Step } from "../wal/wal-writer.ts";
+import { Directory } from "./directory.ts";
+import { EventHub } from "./events.ts";
+import { IdentityFile } from "./identity.ts";
+import { NodeMetrics } from "./metrics.ts";
+import { Peer } from "./peer.ts";
+import { ReplicaLink, StaleTerm } from "./replica-link.ts";
+import type { Signer } from "./signature.ts";
+import { StatusFiles } from "./status-files.ts";
+import { type Hello, Streams } from "./streams.ts";
+
+export interface NodeOptions {
+  dir: string;
+  /** host:port of this node, as others reach it. */
+  hostname: string;
+  clock: Clock;
+  signer?: Signer;
+  checkpoint_frames?: number;
+  step?: (step: Step) => void;
+  log(message: string): void;
+  /** The disk failed: the process should end, and start again from what is on it. */
+  onFailure(error: unknown): void;
+}
+
+export type Role = { kind: "primary"; term: number } | { kind: "replica"; primary: string } | { kind: "none" };
+
+export class ReplicationNode {
+  readonly directory: Directory;
+  readonly events = new EventHub();
+  readonly streams: Streams;
+  readonly metrics: NodeMetrics;
+  readonly #options: NodeOptions;
+  readonly #identity: IdentityFile;
+  readonly #files: StatusFiles;
+  #role: Role = { kind: "none" };
+  #stop: AbortController | undefined;
+  #running: Promise<void> = Promise.resolve();
+  /** When each database was last seen to be written. */
+  readonly #active_ms = new Map<string, number>();
+  #lag_ms = 0;
+  /** Until when, by the monotonic clock, this node may act as primary. */
+  #until_ms: () => number = forever;
+  #starting = true;
+  #early: [name: string, info: TransactionInfo][] = [];
+  /** Called when the primary asks this node to take over. */
+  onHandoff: (term: number) => void = () => undefined;
+
+  /** Transactions of a database after this one must stay in its log, whatever their age. */
+  keepAfter: (name: string) => number = forever;
+
+  constructor(options: NodeOptions) {
+    this.#options = options;
+    this.#identity = new IdentityFile(options.dir);
+    this.#files = new StatusFiles(options.dir);
+    const { dir, clock, checkpoint_frames, step, log, onFailure } = options;
+    this.directory = new Directory({
+      dir,
+      node_id: BigInt(`0x${this.#identity.value.node}`),
+      clock,
+      onFailure,
+      log,
+      onTransaction: (name, info) => this.#onTransaction(name, info),
+      ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
+      ...(step === undefined ? {} : { step }),
+    });
+    this.streams = new Streams({ directory: this.directory, clock, log });
+    this.metrics = new NodeMetrics(this);
+    this.directory.discover();
+    for (const { name, position } of this.directory) this.#files.position(name, position);
+  }
+
+  get id(): string {
+    return this.#identity.value.node;
+  }
+
+  /** The highest term this node knows of. */
+  get term(): number {
+    return this.#identity.value.term;
+  }
+
+  /** The highest term in which this node had everything. */
+  get complete_term(): number {
+    return this.#identity.value.complete_term;
+  }
+
+  get was_primary(): boolean {
+    return this.#identity.value.was_primary;
+  }
+
+  get role(): Role {
+    return this.#role;
+  }
+
+  get hostname(): string {
+    return this.#options.hostname;
+  }
+
+  get lag_ms(): number {
+    return this.#lag_ms;
+  }
+
+  get dir(): string {
+    return this.#options.dir;
+  }
+
+  get clock(): Clock {
+    return this.#options.clock;
+  }
+
+  // ——— roles ———
+
+  /** Remembers that this node has everything there is in a term: it is about to be its primary. */
+  claim(term: number): void {
+    this.#identity.enter(Math.max(term, this.term), false);
+    this.#identity.complete();
+  }
+
+  async becomePrimary(term: number, until_ms: () => number = forever): Promise<void> {
+    await this.#leave();
+    if (term < this.term) throw new StaleTerm(`term ${term} is over, ${this.term} was seen`);
+    this.#identity.enter(term, true);
+    this.#identity.complete();
+    this.#until_ms = until_ms;
+    this.#role = { kind: "primary", term };
+    this.directory.term = term;
+    this.directory.discover();
+    for (const database of this.directory) {
+      database.term = term;
+      database.release();
+    }
+    this.#options.log(`primary of term ${term}`);
+    this.#files.primary(undefined);
+    this.#files.lag(0);
+    this.events.primaryChange({ isPrimary: true });
+    const early = this.#early.splice(0);
+    this.#starting = false;
+    for (const [name, info] of early) this.#onTransaction(name, info);
+    this.#begin((signal) => this.#capture(signal));
+  }
+
+  /** Follows the primary at this URL, and goes on trying when it cannot be reached. */
+  async becomeReplica(primary: string): Promise<void> {
+    if (this.#role.kind === "replica" && this.#role.primary === primary) return;
+    await this.fence();
+    this.#role = { kind: "replica", primary };
+    this.#begin((signal) => this.#follow(primary, signal));
+  }
+
+  /** Stops being anything: when this returns, no application can write and nothing is sent or applied any more. */
+  async fence(): Promise<void> {
+    const was_primary = this.#role.kind === "primary";
+    this.#starting = false;
+    this.#early = [];
+    await this.#leave();
+    if (was_primary) this.#identity.enter(this.term, false);
+    await this.#holdAll();
+    this.streams.close();
+    this.#files.primary(undefined);
+    this.events.primaryChange({ isPrimary: false });
+  }
+
+  async close(): Promise<void> {
+    await this.#leave();
+    this.streams.close();
+    this.events.close();
+    this.directory.close();
+    this.#files.flush();
+    this.#files.primary(undefined);
+  }
+
+  async #leave(): Promise<void> {
+    this.#stop?.abort();
+    await this.#running;
+    this.#role = { kind: "none" };
+  }
+
+  #begin(loop: (signal: AbortSignal) => Promise<void>): void {
+    const stop = new AbortController();
+    this.#stop = stop;
+    this.#running = loop(stop.signal).catch((error: unknown) => {
+      if (!stop.signal.aborted) this.#options.onFailure(error);
+    });
+  }
+
+  /** Applications in the middle of a transaction may finish it; what they commit after this began is not told to anybody. */
+  async #holdAll(until_ms = Number.POSITIVE_INFINITY): Promise<boolean> {
+    for (const database of this.directory) {
+      while (!database.hold()) {
+        if (this.clock.monotonic() > until_ms) return false;
+        await this.clock.sleep(1);
+      }
+    }
+    return true;
+  }
+
+  // ——— primary ———
+
+  async #capture(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const due = { discover_ms: 0, tidy_ms: 0, look_ms: 0 };
+    while (!signal.aborted) {
+      const now_ms = clock.monotonic();
+      if (now_ms >= this.#until_ms()) {
+        // Somebody else may be primary by now. Whoever gave the right will fence us in a moment.
+        await clock.sleep(1);
+        continue;
+      }
+      if (now_ms >= due.discover_ms) {
+        this.#discover();
+        due.discover_ms = now_ms + REPLICATION_LIMITS.discover_ms;
+      }
+      if (now_ms >= due.tidy_ms) {
+        for (const database of this.directory) database.tidy(this.keepAfter(database.name));
+        this.streams.pump();
+        due.tidy_ms = now_ms + 1000;
+      }
+      const cold = now_ms >= due.look_ms;
+      if (cold) due.look_ms = now_ms + REPLICATION_LIMITS.cold_ms;
+      const hot = this.#look(now_ms, cold);
+      this.streams.heartbeat();
+      await clock.sleep(hot ? 1 : REPLICATION_LIMITS.cold_ms / 2);
+    }
+  }
+
+  /** Looks at the databases that are likely to have something. True when one of them is busy. */
+  #look(now_ms: number, all: boolean): boolean {
+    let hot = false;
+    for (const database of this.directory) {
+      const active = now_ms - (this.#active_ms.get(database.name) ?? 0) < REPLICATION_LIMITS.hot_ms;
+      if (!active && !all) continue;
+      if (database.capture().transactions > 0) this.#active_ms.set(database.name, now_ms);
+      hot ||= active;
+    }
+    return hot;
+  }
+
+  #discover(): void {
+    if (!this.directory.changed()) return;
+    for (const dropped of this.directory.findDropped()) {
+      this.#onTransaction(dropped.name, dropped.info);
+      this.streams.dropped(dropped);
+      this.#files.gone(dropped.name);
+    }
+    const opened = this.directory.discover();
+    for (const database of opened) database.release();
+    if (opened.length > 0) this.streams.pump();
+  }
+
+  /** Begins a stream to a replica. */
+  serve(hello: Hello, response: ServerResponse): void {
+    if (this.#role.kind !== "primary") fail("conflict", "this node is not the primary");
+    if (hello.term > this.#role.term) fail("conflict", `term ${this.#role.term} is over, ${hello.term} was seen`);
+    this.streams.add(hello, response);
+  }
+
+  /**
+   * Lets a replica take over: stops the applications here, sends it everything, and tells it. Afterwards this node
+   * is fenced. Fails, and goes on as primary, when the replica is not there or does not keep up.
+   */
+  async handOff(node: string): Promise<void> {
+    if (this.#role.kind !== "primary") fail("conflict", "this node is not the primary");
+    const { term } = this.#role;
+    if (!this.streams.replicas.some((replica) => replica.node === node)) {
+      fail("conflict", `replica ${node} is not connected`);
+    }
+    const until_ms = this.clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
+    await this.#leave();
+    const held = await this.#holdAll(until_ms);
+    while (held && !this.streams.hasAll(node) && this.clock.monotonic() < until_ms) {
+      for (const database of this.directory) await database.log.sync();
+      this.streams.pump();
+      await this.clock.sleep(2);
+    }
+    if (!held || !this.streams.hasAll(node) || !this.streams.handOff(node, term)) {
+      await this.becomePrimary(term, this.#until_ms);
+      const what = held ? `replica ${node} did not receive everything` : "an application did not end its transaction";
+      fail("conflict", `${what} in ${REPLICATION_LIMITS.handoff_ms} ms; this node stays primary`);
+    }
+    await this.fence();
+  }
+
+  // ——— replica ———
+
+  async #follow(primary: string, signal: AbortSignal): Promise<void> {
+    const { clock, signer, hostname, log } = this.#options;
+    const peer = new Peer(primary, clock, signer);
+    const distrusted = new Set<string>();
+    let said = "";
+    while (!signal.aborted) {
+      const link = new ReplicaLink({
+        peer,
+        directory: this.directory,
+        node: this.id,
+        hostname,
+        term: this.term,
+        distrusted,
+        events: {
+          connected: (term) => this.#connected(peer, term),
+          transaction: (name, info) => this.#onTransaction(name, info),
+          heard: (at_ms) => this.#heard(at_ms),
+          ready: () => {
+            this.#identity.complete();
+            log(`has everything ${peer.hostname} had`);
+          },
+          healed: (name, { common, dropped }, kept_at) => {
+            this.metrics.dropped += dropped;
+            const since = common === undefined ? "at least " : "";
+            log(
+              `${name}: ${since}${dropped} transactions that ${peer.hostname} does not have were dropped; kept as ${kept_at}`,
+            );
+          },
+          handoff: (term) => this.onHandoff(term),
+          log,
+        },
+      });
+      try {
+        await link.run(signal);
+      } catch (error) {
+        this.metrics.disconnects++;
+        const message = `${peer.hostname}: ${messageOf(error)}`;
+        if (message !== said && !signal.aborted) log(message);
+        said = message;
+      }
+      this.#files.primary(undefined);
+      this.events.primaryChange({ isPrimary: false });
+      if (!signal.aborted) await clock.sleep(REPLICATION_LIMITS.reconnect_ms, signal).catch(() => undefined);
+    }
+  }
+
+  #connected(peer: Peer, term: number): void {
+    if (term < this.term) throw new StaleTerm(`${peer.hostname} is primary of term ${term}, but ${this.term} was seen`);
+    this.#identity.enter(term, false);
+    this.#options.log(`following ${peer.hostname} in term ${term}`);
+    this.#files.primary(peer.hostname);
+    this.events.primaryChange({ isPrimary: false, hostname: peer.hostname });
+  }
+
+  #heard(primary_ms: number | undefined): void {
+    if (primary_ms === undefined) return;
+    this.#lag_ms = Math.max(0, this.clock.now() - primary_ms);
+    this.#files.lag(this.#lag_ms);
+  }
+
+  // ——— both ———
+
+  #onTransaction(name: string, info: TransactionInfo): void {
+    if (this.#role.kind === "none") {
+      // What a fenced node captures belongs to no term: it will be told as a divergence, not as a transaction.
+      // What is found at the start is told when the node turns out to be primary.
+      if (this.#starting) this.#early.push([name, info]);
+      return;
+    }
+    if (this.#role.kind === "primary" && this.clock.monotonic() >= this.#until_ms()) return;
+    this.metrics.transactions++;
+    this.#files.position(name, info.position);
+    this.events.transaction(name, info);
+    if (this.#role.kind === "primary") this.streams.pump(name);
+  }
+}
+
+const forever = (): number => Number.POSITIVE_INFINITY;

@@ -1,0 +1,230 @@
+/**
+ * The node's own HTTP server. A node is a process beside an application and has few routes, all in one table.
+ *
+ *   GET  /events            the event stream of the specification
+ *   GET  /info              what this node is
+ *   GET  /metrics           for Prometheus
+ *   GET  /export?name=      a database as a file
+ *   POST /import?name=      a file as a database (on the primary)
+ *   POST /promote           make this node primary, without losing anything
+ *   POST /positions, /stream, /handoff   between nodes
+ *
+ * With a shared key, everything but the first three must be signed.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { messageOf } from "#core/assert.ts";
+import { ApiError, errorBody, fail } from "#core/errors.ts";
+import { Snapshot } from "../database/snapshot.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { formatPosition, parsePosition } from "../position.ts";
+import { knownPositions } from "./divergence.ts";
+import { importDatabase } from "./import.ts";
+import type { ReplicationNode } from "./node.ts";
+import { PeerRefused, readBody, TERM_HEADER } from "./peer.ts";
+import { PROOF_HEADER, SIGNATURE_HEADER, type Signer } from "./signature.ts";
+import type { Hello } from "./streams.ts";
+
+export interface ServerParts {
+  node: ReplicationNode;
+  signer?: Signer;
+  /** Makes this node primary. Fails with `conflict` when it cannot be. */
+  promote(): Promise<void>;
+  /** Gives this node's right to be primary to another one that has everything. */
+  handOff(node: string): Promise<void>;
+  log(message: string): void;
+}
+
+interface Call extends ServerParts {
+  request: IncomingMessage;
+  response: ServerResponse;
+  url: URL;
+  /** The whole body, of routes that take JSON. */
+  body: Buffer;
+}
+
+interface Route {
+  open: boolean;
+  /** The handler reads the body itself. */
+  streams_body?: true;
+  handle(call: Call): void | Promise<void>;
+}
+
+const ROUTES: Record<string, Record<string, Route>> = {
+  "/events": { GET: { open: true, handle: ({ node, response }) => node.events.subscribe(response) } },
+  "/info": { GET: { open: true, handle: ({ node, response }) => answer(response, info(node)) } },
+  "/metrics": { GET: { open: true, handle: metrics } },
+  "/export": { GET: { open: false, handle: exportDatabase } },
+  "/import": { POST: { open: false, streams_body: true, handle: importFile } },
+  "/promote": { POST: { open: false, handle: promote } },
+  "/handoff": { POST: { open: false, handle: handOff } },
+  "/positions": { POST: { open: false, handle: positions } },
+  "/stream": { POST: { open: false, handle: stream } },
+};
+
+export function createNodeServer(parts: ServerParts): Server {
+  const server = createServer((request, response) => {
+    serve(parts, request, response).catch((error: unknown) => refuse(parts, response, error));
+  });
+  server.keepAliveTimeout = 5000;
+  return server;
+}
+
+async function serve(parts: ServerParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? "/", "http://node");
+  const methods = ROUTES[url.pathname];
+  if (!methods) fail("not_found", `there is no ${url.pathname} here`);
+  const method = request.method ?? "GET";
+  const route = methods[method] ?? (method === "HEAD" ? methods["GET"] : undefined);
+  const allow = Object.keys(methods).join(", ");
+  if (!route) fail("method_not_allowed", `${url.pathname} takes ${allow}`, { headers: { allow } });
+  const { node, signer } = parts;
+  const body = route.streams_body ? Buffer.alloc(0) : await readBody(request);
+  const term = node.role.kind === "primary" ? node.role.term : 0;
+  response.setHeader(TERM_HEADER, term);
+  if (signer && !route.open) {
+    const header = request.headers[SIGNATURE_HEADER];
+    const path = `${url.pathname}${url.search}`;
+    const nonce = signer.verify({ method, path, body }, typeof header === "string" ? header : "", node.clock.now());
+    if (nonce === undefined) fail("unauthorized", `${url.pathname} must be signed with the key the nodes share`);
+    response.setHeader(PROOF_HEADER, signer.prove(nonce, term));
+  }
+  await route.handle({ ...parts, request, response, url, body });
+}
+
+function refuse({ log }: ServerParts, response: ServerResponse, thrown: unknown): void {
+  const known = thrown instanceof ApiError ? thrown : undefined;
+  const too_large = thrown instanceof PeerRefused && thrown.status === 413;
+  const error = known ?? new ApiError(too_large ? "payload_too_large" : "internal", messageOf(thrown));
+  if (!known && !too_large) log(`request failed: ${messageOf(thrown)}`);
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const text = `${JSON.stringify(errorBody(error, ""))}\n`;
+  response.writeHead(error.http, { "content-type": "application/json", ...error.extras.headers }).end(text);
+}
+
+function answer(response: ServerResponse, value: unknown): void {
+  response.writeHead(200, { "content-type": "application/json" }).end(`${JSON.stringify(value)}\n`);
+}
+
+function info(node: ReplicationNode): object {
+  const databases: Record<string, string> = {};
+  for (const { name, position } of node.directory) databases[name] = formatPosition(position);
+  const { isPrimary, hostname } = node.events.status;
+  return {
+    node: node.id,
+    isPrimary,
+    hostname: node.hostname,
+    ...(hostname === undefined ? {} : { primary: { hostname } }),
+    term: node.term,
+    path: node.dir,
+    lagMs: node.lag_ms,
+    replicas: node.streams.replicas.map((replica) => ({ node: replica.node, hostname: replica.hostname })),
+    databases,
+    refused: Object.fromEntries(node.directory.refused),
+  };
+}
+
+function metrics({ node, response }: Call): void {
+  response.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(node.metrics.text());
+}
+
+function nameOf({ url }: Call): string {
+  const name = url.searchParams.get("name");
+  if (name) return name;
+  fail("invalid_request", "name is missing", { details: [{ path: "query.name", problem: "is missing" }] });
+}
+
+async function exportDatabase(call: Call): Promise<void> {
+  const { node, response } = call;
+  const name = nameOf(call);
+  const database = node.directory.get(name);
+  if (!database) fail("not_found", `there is no database ${name}`);
+  let snapshot = Snapshot.take(database);
+  for (let tries = 0; !snapshot && tries < 1000; tries++) {
+    await node.clock.sleep(1);
+    snapshot = Snapshot.take(database);
+  }
+  if (!snapshot) fail("overloaded", `${name} is being written to without a pause`, { retry_after_s: 1 });
+  try {
+    response.writeHead(200, {
+      "content-type": "application/vnd.sqlite3",
+      "content-length": snapshot.bytes,
+      "hangar-position": formatPosition(snapshot.position),
+    });
+    for (const bytes of snapshot.file()) {
+      if (response.destroyed) return;
+      if (!response.write(bytes)) await new Promise<void>((done) => untilRoom(response, done));
+    }
+    response.end();
+  } finally {
+    snapshot.close();
+  }
+}
+
+function untilRoom(response: ServerResponse, done: () => void): void {
+  const finish = (): void => {
+    response.off("drain", finish).off("close", finish);
+    done();
+  };
+  response.on("drain", finish).on("close", finish);
+}
+
+async function importFile(call: Call): Promise<void> {
+  const { node, request, response } = call;
+  const position = await importDatabase(node, nameOf(call), request);
+  answer(response, { position: formatPosition(position) });
+}
+
+async function promote({ response, promote: become, node }: Call): Promise<void> {
+  await become();
+  answer(response, info(node));
+}
+
+async function handOff({ body, response, handOff: give }: Call): Promise<void> {
+  const { node } = object(body);
+  if (typeof node !== "string") fail("invalid_request", "node must be the id of a replica");
+  await give(node);
+  answer(response, { ok: true });
+}
+
+function positions({ node, body, response }: Call): void {
+  const { databases } = object(body);
+  if (typeof databases !== "object" || databases === null) fail("invalid_request", "databases must be an object");
+  answer(response, knownPositions(node.directory, databases as Record<string, number>));
+}
+
+function stream({ node, body, response }: Call): void {
+  const hello = readHello(object(body));
+  // The headers go out with the first frame at the latest; a replica waits for them to know the term.
+  response.on("error", () => undefined);
+  if (node.role.kind !== "primary") fail("conflict", "this node is not the primary");
+  response.writeHead(200, { "content-type": "application/octet-stream" });
+  response.flushHeaders();
+  node.serve(hello, response);
+}
+
+function readHello(value: Record<string, unknown>): Hello {
+  const { node, hostname, term, databases } = value;
+  if (typeof node !== "string" || typeof hostname !== "string" || typeof term !== "number") {
+    fail("invalid_request", "a replica says node, hostname, term and databases");
+  }
+  const known = new Map<string, NonNullable<ReturnType<typeof parsePosition>>>();
+  for (const [name, text] of Object.entries((databases ?? {}) as Record<string, unknown>)) {
+    const position = parsePosition(String(text));
+    if (!position) fail("invalid_request", `${name}: ${String(text)} is not a position`);
+    known.set(name, position);
+  }
+  return { node, hostname, term, databases: known };
+}
+
+function object(body: Buffer): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(body.toString("utf8"));
+    if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
+  } catch {
+    // Answered below.
+  }
+  return fail("malformed_json", `the body must be a JSON object of at most ${REPLICATION_LIMITS.body_bytes} bytes`);
+}

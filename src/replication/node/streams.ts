@@ -1,0 +1,242 @@
+/**
+ * The primary's end of the streams to its replicas. A replica is a set of places in the logs, not a queue: one that
+ * is slow costs no memory, and one that falls behind the logs gets a snapshot.
+ */
+import type { ServerResponse } from "node:http";
+import { messageOf } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
+import type { ReplicatedDatabase } from "../database/database.ts";
+import { Snapshot } from "../database/snapshot.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { formatPosition, type Position } from "../position.ts";
+import type { Directory, Dropped } from "./directory.ts";
+import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";
+
+/** What a replica says when it connects. */
+export interface Hello {
+  node: string;
+  hostname: string;
+  term: number;
+  databases: Map<string, Position>;
+}
+
+interface Replica {
+  hello: Hello;
+  response: ServerResponse;
+  /** The next transaction of each database. */
+  next: Map<string, number>;
+  /** Databases that must be sent whole. */
+  whole: Set<string>;
+  sending_whole: boolean;
+  ready: boolean;
+  sent_at_ms: number;
+  /** Told to take over: nothing more may follow. */
+  ended: boolean;
+}
+
+export interface StreamsOptions {
+  directory: Directory;
+  clock: Clock;
+  log(message: string): void;
+}
+
+export class Streams {
+  readonly #options: StreamsOptions;
+  readonly #replicas = new Set<Replica>();
+  #snapshots = 0;
+  /** For the metrics. */
+  snapshots_sent = 0;
+  bytes_sent = 0;
+
+  constructor(options: StreamsOptions) {
+    this.#options = options;
+  }
+
+  get replicas(): readonly Hello[] {
+    return [...this.#replicas].map(({ hello }) => hello);
+  }
+
+  add(hello: Hello, response: ServerResponse): void {
+    const replica: Replica = {
+      hello,
+      response,
+      next: new Map(),
+      whole: new Set(),
+      sending_whole: false,
+      ready: false,
+      sent_at_ms: this.#options.clock.monotonic(),
+      ended: false,
+    };
+    this.#replicas.add(replica);
+    response.on("drain", () => this.#pump(replica));
+    response.on("close", () => this.#replicas.delete(replica));
+    response.on("error", () => this.#replicas.delete(replica));
+    for (const name of hello.databases.keys()) {
+      if (!this.#options.directory.get(name)) this.#write(replica, jsonFrame(FRAME.gone, { name }));
+    }
+    this.#pump(replica);
+  }
+
+  /** Sends every replica what it does not have yet, of one database or of all. */
+  pump(name?: string): void {
+    for (const replica of this.#replicas) this.#pump(replica, name);
+  }
+
+  /** Called all the time: says that this node is alive, and tries again what could not be done before. */
+  heartbeat(): void {
+    const now_ms = this.#options.clock.monotonic();
+    for (const replica of this.#replicas) {
+      if (replica.whole.size > 0) this.#pump(replica);
+      if (now_ms - replica.sent_at_ms < REPLICATION_LIMITS.heartbeat_ms || replica.ended) continue;
+      this.#write(replica, jsonFrame(FRAME.heartbeat, { at: this.#options.clock.now() }));
+    }
+  }
+
+  /** A database is gone; those who have everything before that get the last transaction. */
+  dropped({ name, info, ltx }: Dropped): void {
+    for (const replica of this.#replicas) {
+      const next = replica.next.get(name);
+      replica.next.delete(name);
+      replica.whole.delete(name);
+      // What it once had of this name says nothing about the next database of this name.
+      replica.hello.databases.delete(name);
+      if (next === info.position.txid) this.#write(replica, transactionHead(name, ltx.length), ltx);
+      else this.#write(replica, jsonFrame(FRAME.gone, { name }));
+    }
+  }
+
+  /** True when the node has been sent everything there is. */
+  hasAll(node: string): boolean {
+    const replica = this.#find(node);
+    if (!replica || replica.whole.size > 0 || replica.sending_whole) return false;
+    return [...this.#options.directory].every(({ name, position }) => replica.next.get(name) === position.txid + 1);
+  }
+
+  /** The last frame of a stream: take over at these positions. */
+  handOff(node: string, term: number): boolean {
+    const replica = this.#find(node);
+    if (!replica) return false;
+    const positions: Record<string, string> = {};
+    for (const { name, position } of this.#options.directory) positions[name] = formatPosition(position);
+    this.#write(replica, jsonFrame(FRAME.handoff, { term, positions }));
+    replica.ended = true;
+    return true;
+  }
+
+  close(): void {
+    for (const { response, ended } of this.#replicas) if (!ended) response.end();
+    this.#replicas.clear();
+  }
+
+  #find(node: string): Replica | undefined {
+    return [...this.#replicas].find((replica) => replica.hello.node === node && !replica.ended);
+  }
+
+  #pump(replica: Replica, only?: string): void {
+    if (replica.ended || replica.sending_whole) return;
+    const { directory } = this.#options;
+    const one = only === undefined ? undefined : directory.get(only);
+    for (const database of one ? [one] : directory) {
+      if (!replica.next.has(database.name) && !replica.whole.has(database.name)) this.#place(replica, database);
+      if (!this.#sendNext(replica, database)) return;
+    }
+    const [name] = replica.whole;
+    if (name !== undefined) {
+      this.#sendWhole(replica, name).catch((error: unknown) => {
+        this.#options.log(`${name}: snapshot for ${replica.hello.hostname} failed: ${messageOf(error)}`);
+        replica.response.destroy();
+      });
+    } else if (!replica.ready && !one) {
+      replica.ready = true;
+      this.#write(replica, jsonFrame(FRAME.ready, {}));
+    }
+  }
+
+  /** Decides, once per stream and database, whether the replica's state is one that ours follows from. */
+  #place(replica: Replica, database: ReplicatedDatabase): void {
+    const theirs = replica.hello.databases.get(database.name);
+    const follows = theirs !== undefined && database.checksumAt(theirs.txid) === theirs.checksum;
+    if (follows) replica.next.set(database.name, theirs.txid + 1);
+    else replica.whole.add(database.name);
+  }
+
+  /** False when the connection is full; it will say when there is room again. */
+  #sendNext(replica: Replica, database: ReplicatedDatabase): boolean {
+    let next = replica.next.get(database.name);
+    while (next !== undefined && next <= database.log.durable) {
+      if (replica.response.writableLength > REPLICATION_LIMITS.stream_waiting_bytes) return false;
+      const ltx = database.log.read(next);
+      if (!ltx) {
+        // The log does not go back so far any more.
+        replica.next.delete(database.name);
+        replica.whole.add(database.name);
+        return true;
+      }
+      this.#write(replica, transactionHead(database.name, ltx.length), ltx);
+      next++;
+      replica.next.set(database.name, next);
+    }
+    return true;
+  }
+
+  async #sendWhole(replica: Replica, name: string): Promise<void> {
+    if (this.#snapshots >= REPLICATION_LIMITS.snapshots) return;
+    const database = this.#options.directory.get(name);
+    const snapshot = database && Snapshot.take(database);
+    // Without one: gone meanwhile, or being written to this very moment. The next pump looks again.
+    if (!database) replica.whole.delete(name);
+    if (!snapshot) return;
+    database.log.syncNow();
+    this.#snapshots++;
+    replica.sending_whole = true;
+    try {
+      this.#options.log(`${name}: sending all ${snapshot.bytes} bytes to ${replica.hello.hostname}`);
+      await this.#sendSnapshot(replica, name, snapshot);
+      this.snapshots_sent++;
+      replica.whole.delete(name);
+      replica.next.set(name, snapshot.position.txid + 1);
+    } finally {
+      snapshot.close();
+      this.#snapshots--;
+      replica.sending_whole = false;
+    }
+    this.pump();
+  }
+
+  async #sendSnapshot(replica: Replica, name: string, snapshot: Snapshot): Promise<void> {
+    this.#write(replica, jsonFrame(FRAME.snapshot, { name, position: formatPosition(snapshot.position) }));
+    for (const part of snapshot.ltx()) {
+      if (replica.response.destroyed) return;
+      this.#write(replica, frameHeader(FRAME.snapshot_part, part.length), part);
+      // A turn of the loop after each part: transactions go on meanwhile.
+      await new Promise<void>((done) => setImmediate(done));
+      while (replica.response.writableLength > REPLICATION_LIMITS.stream_waiting_bytes) {
+        await roomOrEnd(replica.response);
+      }
+    }
+    this.#write(replica, jsonFrame(FRAME.snapshot_end, { name }));
+  }
+
+  #write(replica: Replica, ...parts: Buffer[]): void {
+    replica.sent_at_ms = this.#options.clock.monotonic();
+    // Not corked: a response that is says "drain" only after a write that was refused while it was not.
+    for (const part of parts) {
+      this.bytes_sent += part.length;
+      replica.response.write(part);
+    }
+  }
+}
+
+/** Resolves when the connection has room, or is gone. */
+async function roomOrEnd(response: ServerResponse): Promise<void> {
+  if (response.destroyed) return;
+  await new Promise<void>((done) => {
+    const finish = (): void => {
+      response.off("drain", finish);
+      response.off("close", finish);
+      done();
+    };
+    response.on("drain", finish);
+    response.on("close", finish);
+  });
+}

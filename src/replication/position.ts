@@ -1,0 +1,36 @@
+/**
+ * A replication position: how many transactions a database has seen and what it looks like after the last one.
+ * Two nodes with the same position have, byte for byte, the same database.
+ */
+export interface Position {
+  /** Counts from 1 and goes up by one per transaction. A number: 2^53 transactions are enough for any of us. */
+  readonly txid: number;
+  readonly checksum: bigint;
+}
+
+/** Where a database stands before its first transaction. */
+export const NOWHERE: Position = { txid: 0, checksum: 0n };
+
+/** The checksum of a database without pages: only the bit that every checksum has. */
+export const NO_PAGES = 1n << 63n;
+
+export function hex16(value: number | bigint): string {
+  return value.toString(16).padStart(16, "0");
+}
+
+export function samePosition(a: Position, b: Position): boolean {
+  return a.txid === b.txid && a.checksum === b.checksum;
+}
+
+/** `txid/checksum`, 33 characters. */
+export function formatPosition(position: Position): string {
+  return `${hex16(position.txid)}/${hex16(position.checksum)}`;
+}
+
+/** Undefined when the text is not a position. */
+export function parsePosition(text: string): Position | undefined {
+  const match = /^([0-9a-f]{16})\/([0-9a-f]{16})$/.exec(text.trim());
+  if (!match) return undefined;
+  const txid = Number(`0x${match[1]}`);
+  return Number.isSafeInteger(txid) ? { txid, checksum: BigInt(`0x${match[2]}`) } : undefined;
+}

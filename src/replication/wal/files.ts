@@ -1,0 +1,108 @@
+/**
+ * The three files of a database, opened once. This module owns every raw descriptor on them, for one reason:
+ * closing any descriptor of a file drops all locks the process holds on it, and SQLite's locks in this process
+ * are what keeps applications out. So they are closed only after the last connection of this process is.
+ */
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
+import {
+  alignedBuffer,
+  FRAME_HEADER_BYTES,
+  frameOffset,
+  readWalHeader,
+  WAL_HEADER_BYTES,
+  type WalCursor,
+} from "./frames.ts";
+import { type IndexHeader, readIndexHeader } from "./wal-index.ts";
+
+/** In the index: set before the first page is copied. */
+const COPIED_BACK_AT = 128;
+
+/** What says whether a database file was touched since: SQLite changes at least one of these when it writes. */
+export interface FileStamp {
+  inode: string;
+  size: number;
+  mtime: string;
+  ctime: string;
+}
+
+export class DatabaseFiles {
+  readonly path: string;
+  readonly database: number;
+  readonly wal: number;
+  readonly index: number;
+
+  /** The files must exist: open a connection and read first. */
+  constructor(path: string) {
+    this.path = path;
+    this.database = openSync(path, "r+");
+    this.wal = openSync(`${path}-wal`, "r+");
+    this.index = openSync(`${path}-shm`, "r+");
+  }
+
+  /** Only after every connection of this process on the database was closed. */
+  close(): void {
+    for (const fd of [this.database, this.wal, this.index]) closeSync(fd);
+  }
+
+  indexHeader(): IndexHeader | undefined {
+    return readIndexHeader(this.index);
+  }
+
+  /** How many frames somebody has at least begun to copy back into the database. */
+  copiedBack(): number {
+    const bytes = Buffer.alloc(4);
+    readSync(this.index, bytes, 0, 4, COPIED_BACK_AT);
+    return bytes.readUInt32LE(0);
+  }
+
+  walHeader(): WalCursor | undefined {
+    const bytes = alignedBuffer(WAL_HEADER_BYTES);
+    return readSync(this.wal, bytes, 0, WAL_HEADER_BYTES, 0) === WAL_HEADER_BYTES ? readWalHeader(bytes) : undefined;
+  }
+
+  /** The sequence number in the log's header, which counts generations. */
+  walSequence(): number {
+    const bytes = Buffer.alloc(WAL_HEADER_BYTES);
+    return readSync(this.wal, bytes, 0, WAL_HEADER_BYTES, 0) === WAL_HEADER_BYTES ? bytes.readUInt32BE(12) : 0;
+  }
+
+  /** Page number, commit, salts and checksums of one frame, as they lie in the file. */
+  frameHeader(frame: number, page_size: number): Buffer {
+    const bytes = Buffer.alloc(FRAME_HEADER_BYTES);
+    readSync(this.wal, bytes, 0, FRAME_HEADER_BYTES, frameOffset(frame, page_size));
+    return bytes;
+  }
+
+  readPages(target: Buffer, first: number, page_size: number): void {
+    target.fill(0);
+    readSync(this.database, target, 0, target.length, (first - 1) * page_size);
+  }
+
+  readFramePage(target: Buffer, frame: number, page_size: number): void {
+    readSync(this.wal, target, 0, page_size, frameOffset(frame, page_size) + FRAME_HEADER_BYTES);
+  }
+
+  writeWal(bytes: Buffer, offset: number): void {
+    for (let done = 0; done < bytes.length; ) {
+      done += writeSync(this.wal, bytes, done, bytes.length - done, offset + done);
+    }
+  }
+
+  truncateDatabase(bytes: number): void {
+    ftruncateSync(this.database, bytes);
+  }
+
+  databaseBytes(): number {
+    return fstatSync(this.database).size;
+  }
+
+  stamp(): FileStamp {
+    const stat = fstatSync(this.database, { bigint: true });
+    return {
+      inode: stat.ino.toString(),
+      size: Number(stat.size),
+      mtime: stat.mtimeNs.toString(),
+      ctime: stat.ctimeNs.toString(),
+    };
+  }
+}

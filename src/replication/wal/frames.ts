@@ -1,0 +1,139 @@
+/**
+ * SQLite's write-ahead log: a header of 32 bytes, then frames of 24 bytes and a page. Each frame carries the
+ * checksum of everything before it, so a log can be cut anywhere and the valid part is known.
+ * A frame whose `commit` is not zero ends a transaction.
+ */
+import type { Page } from "../ltx/page-table.ts";
+
+export const WAL_HEADER_BYTES = 32;
+export const FRAME_HEADER_BYTES = 24;
+
+/** Checksums are summed over little-endian words; big-endian machines write another number here. */
+const MAGIC_LITTLE_ENDIAN = 0x377f0682;
+const VERSION = 3007000;
+
+/** A place in one generation of the log: after `frame` frames, with the checksum so far. */
+export interface WalCursor {
+  salt1: number;
+  salt2: number;
+  frame: number;
+  sum0: number;
+  sum1: number;
+}
+
+export function sameGeneration(a: Pick<WalCursor, "salt1" | "salt2">, b: Pick<WalCursor, "salt1" | "salt2">): boolean {
+  return a.salt1 === b.salt1 && a.salt2 === b.salt2;
+}
+
+export function frameOffset(frame: number, page_size: number): number {
+  return WAL_HEADER_BYTES + (frame - 1) * (FRAME_HEADER_BYTES + page_size);
+}
+
+/** The running sum of SQLite's log, over an even number of little-endian words. */
+export class WalSum {
+  sum0 = 0;
+  sum1 = 0;
+
+  start(sum0: number, sum1: number): void {
+    this.sum0 = sum0;
+    this.sum1 = sum1;
+  }
+
+  add(words: Uint32Array, from: number, to: number): void {
+    let [a, b] = [this.sum0 | 0, this.sum1 | 0];
+    for (let i = from; i < to; i += 2) {
+      a = (a + (words[i] ?? 0) + b) | 0;
+      b = (b + (words[i + 1] ?? 0) + a) | 0;
+    }
+    this.sum0 = a >>> 0;
+    this.sum1 = b >>> 0;
+  }
+}
+
+/** The words of a buffer that starts at a multiple of four. */
+export function wordsOf(bytes: Buffer): Uint32Array {
+  return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
+}
+
+/** A buffer that starts at a multiple of eight, unlike those from Node's pool. Its content is anything. */
+export function alignedBuffer(length: number): Buffer {
+  return Buffer.allocUnsafeSlow(length);
+}
+
+/** The header that starts a generation, and the cursor right after it. */
+export function walHeader(page_size: number, sequence: number, salt1: number, salt2: number): [Buffer, WalCursor] {
+  const bytes = alignedBuffer(WAL_HEADER_BYTES);
+  const fields = [MAGIC_LITTLE_ENDIAN, VERSION, page_size, sequence, salt1, salt2];
+  for (const [i, field] of fields.entries()) bytes.writeUInt32BE(field >>> 0, i * 4);
+  const sum = new WalSum();
+  sum.add(wordsOf(bytes), 0, 6);
+  bytes.writeUInt32BE(sum.sum0, 24);
+  bytes.writeUInt32BE(sum.sum1, 28);
+  return [bytes, { salt1, salt2, frame: 0, sum0: sum.sum0, sum1: sum.sum1 }];
+}
+
+/** The cursor after the header in `bytes`, or undefined when that is not a valid header of our byte order. */
+export function readWalHeader(bytes: Buffer): WalCursor | undefined {
+  if (bytes.length < WAL_HEADER_BYTES || bytes.readUInt32BE(0) !== MAGIC_LITTLE_ENDIAN) return undefined;
+  const sum = new WalSum();
+  sum.add(wordsOf(bytes), 0, 6);
+  const { sum0, sum1 } = sum;
+  if (bytes.readUInt32BE(24) !== sum0 || bytes.readUInt32BE(28) !== sum1) return undefined;
+  return { salt1: bytes.readUInt32BE(16), salt2: bytes.readUInt32BE(20), frame: 0, sum0, sum1 };
+}
+
+const running = new WalSum();
+
+/** The frames of one transaction, to be written after `cursor`, which is moved behind them. */
+export function encodeFrames(pages: readonly Page[], commit: number, page_size: number, cursor: WalCursor): Buffer {
+  const size = FRAME_HEADER_BYTES + page_size;
+  const bytes = alignedBuffer(pages.length * size);
+  const words = wordsOf(bytes);
+  running.start(cursor.sum0, cursor.sum1);
+  for (const [i, { number, data }] of pages.entries()) {
+    const at = i * size;
+    bytes.writeUInt32BE(number, at);
+    bytes.writeUInt32BE(i === pages.length - 1 ? commit : 0, at + 4);
+    bytes.writeUInt32BE(cursor.salt1, at + 8);
+    bytes.writeUInt32BE(cursor.salt2, at + 12);
+    data.copy(bytes, at + FRAME_HEADER_BYTES);
+    running.add(words, at / 4, at / 4 + 2);
+    running.add(words, (at + FRAME_HEADER_BYTES) / 4, (at + size) / 4);
+    bytes.writeUInt32BE(running.sum0, at + 16);
+    bytes.writeUInt32BE(running.sum1, at + 20);
+  }
+  cursor.frame += pages.length;
+  cursor.sum0 = running.sum0;
+  cursor.sum1 = running.sum1;
+  return bytes;
+}
+
+/** A frame as it was read. `data` is a view into the buffer it was read into. */
+export interface Frame extends Page {
+  commit: number;
+}
+
+/**
+ * Reads the frame at `at` of `bytes` and moves the cursor behind it. Undefined when it does not belong there:
+ * another generation, or a checksum that does not follow from what came before.
+ */
+export function decodeFrame(
+  bytes: Buffer,
+  words: Uint32Array,
+  at: number,
+  page_size: number,
+  cursor: WalCursor,
+): Frame | undefined {
+  if (bytes.readUInt32BE(at + 8) !== cursor.salt1 || bytes.readUInt32BE(at + 12) !== cursor.salt2) return undefined;
+  const end = at + FRAME_HEADER_BYTES + page_size;
+  running.start(cursor.sum0, cursor.sum1);
+  running.add(words, at / 4, at / 4 + 2);
+  running.add(words, (at + FRAME_HEADER_BYTES) / 4, end / 4);
+  const { sum0, sum1 } = running;
+  if (bytes.readUInt32BE(at + 16) !== sum0 || bytes.readUInt32BE(at + 20) !== sum1) return undefined;
+  cursor.frame++;
+  cursor.sum0 = sum0;
+  cursor.sum1 = sum1;
+  const data = bytes.subarray(at + FRAME_HEADER_BYTES, end);
+  return { number: bytes.readUInt32BE(at), commit: bytes.readUInt32BE(at + 4), data };
+}

@@ -1,0 +1,57 @@
+/** Reading a whole database as of one moment: the database file with the committed frames of the log laid over it. */
+import { lockPage, type Page, PageTable } from "../ltx/page-table.ts";
+import type { DatabaseFiles } from "./files.ts";
+import { alignedBuffer } from "./frames.ts";
+
+/** Pages read at once; the caller gets a turn of the event loop after each. */
+const PAGES_AT_ONCE = 256;
+
+/** What to read. Somebody must keep it from changing: a lock, or a read transaction that began there. */
+export interface Moment {
+  page_size: number;
+  /** Pages of the database. */
+  pages: number;
+  /** Frames of the log that count. */
+  frames: number;
+}
+
+/** The newest frame of each page, among the first `frames`. */
+function newestFrames(files: DatabaseFiles, { page_size, frames }: Moment): Map<number, number> {
+  const newest = new Map<number, number>();
+  for (let frame = 1; frame <= frames; frame++) {
+    newest.set(files.frameHeader(frame, page_size).readUInt32BE(0), frame);
+  }
+  return newest;
+}
+
+/** Every page but the lock page, in order, in batches. The pages are valid until the next batch is asked for. */
+export function* scan(files: DatabaseFiles, moment: Moment): Generator<Page[]> {
+  const { page_size, pages } = moment;
+  const newest = newestFrames(files, moment);
+  const skip = lockPage(page_size);
+  const buffer = alignedBuffer(PAGES_AT_ONCE * page_size);
+  for (let first = 1; first <= pages; first += PAGES_AT_ONCE) {
+    const count = Math.min(PAGES_AT_ONCE, pages - first + 1);
+    files.readPages(buffer.subarray(0, count * page_size), first, page_size);
+    const batch: Page[] = [];
+    for (let i = 0; i < count; i++) {
+      const number = first + i;
+      if (number === skip) continue;
+      const data = buffer.subarray(i * page_size, (i + 1) * page_size);
+      const frame = newest.get(number);
+      if (frame !== undefined) files.readFramePage(data, frame, page_size);
+      batch.push({ number, data });
+    }
+    yield batch;
+  }
+}
+
+/** The checksums of the whole database. The expensive way to know where one stands. */
+export function scanTable(files: DatabaseFiles, moment: Moment): PageTable {
+  const table = new PageTable(moment.page_size);
+  for (const batch of scan(files, moment)) {
+    table.accept(table.change(batch, Math.max(table.count, batch.at(-1)?.number ?? 0)));
+  }
+  if (table.count < moment.pages) table.accept(table.change([], moment.pages));
+  return table;
+}

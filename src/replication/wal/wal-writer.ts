@@ -1,0 +1,118 @@
+/**
+ * Appends transactions to a database's own log, as SQLite itself would, while this process holds SQLite's write
+ * lock. Readers in any process go on reading what they see and find the new state at their next transaction.
+ *
+ * `stage` prepares, `publish` writes: frames into the log, then their entries in the index, then the header that
+ * makes them count. A crash before that last step leaves nothing behind that anybody reads.
+ */
+import { randomInt } from "node:crypto";
+import type { Page } from "../ltx/page-table.ts";
+import type { DatabaseFiles } from "./files.ts";
+import { encodeFrames, frameOffset, WAL_HEADER_BYTES, type WalCursor, walHeader } from "./frames.ts";
+import { type IndexHeader, IndexWriter, writeIndexHeader } from "./wal-index.ts";
+
+/** The moments between which a crash must do no harm; tests stop the process there. */
+export type Step =
+  | "logged"
+  | "wal-header"
+  | "half-frames"
+  | "frames"
+  | "index"
+  | "half-header"
+  | "published"
+  | "unlocked"
+  | "truncated"
+  | "relocked";
+
+export class WalWriter {
+  readonly #files: DatabaseFiles;
+  readonly #page_size: number;
+  readonly #index: IndexWriter;
+  readonly #step: (step: Step) => void;
+  #header: IndexHeader;
+  #cursor: WalCursor;
+  #staged: Buffer[] = [];
+  #numbers: number[] = [];
+  #pages: number;
+  #sequence: number;
+
+  constructor(files: DatabaseFiles, page_size: number, header: IndexHeader, step: (step: Step) => void) {
+    this.#files = files;
+    this.#page_size = page_size;
+    this.#index = new IndexWriter(files.index);
+    this.#header = header;
+    this.#cursor = { ...header };
+    this.#pages = header.pages;
+    this.#sequence = files.walSequence();
+    this.#step = step;
+  }
+
+  /** How many frames the log has. */
+  get frame(): number {
+    return this.#header.frame;
+  }
+
+  /** What the index said when this process last wrote it, to find out whether somebody else did. */
+  get header(): Readonly<IndexHeader> {
+    return this.#header;
+  }
+
+  /** Prepares one transaction and says where in the log it will end. `commit` 0: more of it follows. */
+  stage(pages: readonly Page[], commit: number): WalCursor {
+    if (this.#cursor.frame === 0) this.#beginGeneration();
+    this.#staged.push(encodeFrames(pages, commit, this.#page_size, this.#cursor));
+    for (const { number } of pages) this.#numbers.push(number);
+    if (commit > 0) this.#pages = commit;
+    const { salt1, salt2, frame, sum0, sum1 } = this.#cursor;
+    return { salt1, salt2, frame, sum0, sum1 };
+  }
+
+  /** Writes what was staged, without making it count. For transactions that do not fit in memory. */
+  flush(): void {
+    const done = this.#cursor.frame - this.#numbers.length;
+    const bytes = this.#staged.length === 1 ? this.#staged[0] : Buffer.concat(this.#staged);
+    if (bytes) this.#writeFrames(bytes, done);
+    this.#index.append(done, this.#numbers);
+    this.#step("index");
+    this.#staged = [];
+    this.#numbers = [];
+  }
+
+  publish(): void {
+    this.flush();
+    const { salt1, salt2, frame, sum0, sum1 } = this.#cursor;
+    const header: IndexHeader = {
+      salt1,
+      salt2,
+      frame,
+      sum0,
+      sum1,
+      page_size: this.#page_size,
+      pages: this.#pages,
+      change: (this.#header.change + 1) >>> 0,
+    };
+    writeIndexHeader(this.#files.index, header, () => this.#step("half-header"));
+    this.#header = header;
+    this.#step("published");
+  }
+
+  #writeFrames(bytes: Buffer, after: number): void {
+    const at = frameOffset(after + 1, this.#page_size);
+    // Two halves instead of one write, so that a crash between them can be shown to be harmless.
+    const half = bytes.length >>> 1;
+    this.#files.writeWal(bytes.subarray(0, half), at);
+    this.#step("half-frames");
+    this.#files.writeWal(bytes.subarray(half), at + half);
+    this.#step("frames");
+  }
+
+  #beginGeneration(): void {
+    this.#sequence++;
+    const salt1 = (this.#cursor.salt1 + 1) >>> 0;
+    const [bytes, cursor] = walHeader(this.#page_size, this.#sequence, salt1, randomInt(2 ** 32));
+    this.#files.writeWal(bytes.subarray(0, WAL_HEADER_BYTES), 0);
+    this.#cursor = cursor;
+    this.#index.forget();
+    this.#step("wal-header");
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * A reader that believes nothing: `replication-reader.ts PATH SECONDS MODE`. Checks again and again that what it sees is a
+ * state the writer has committed. Modes: stay, reopen, slow, readwrite. Prints what it found as JSON.
+ */
+import { DatabaseSync } from "node:sqlite";
+
+const [path = "", seconds = "1", mode = "stay"] = process.argv.slice(2);
+const until = performance.now() + Number(seconds) * 1000;
+const nap = new Int32Array(new SharedArrayBuffer(4));
+const sleep = (ms: number): void => {
+  Atomics.wait(nap, 0, 0, ms);
+};
+const found = { mode, checks: 0, newer: 0, bad: [] as string[], back: 0, errors: {} as Record<string, number> };
+let last = -1;
+let stopping = false;
+process.on("SIGTERM", () => {
+  stopping = true;
+});
+const FACTS = `SELECT (SELECT sum(balance) FROM account) AS sum, n, low, (SELECT count(*) FROM entry) AS entries,
+  (SELECT max(n) FROM entry) AS top FROM counter`;
+
+function check(db: DatabaseSync): void {
+  db.exec("BEGIN");
+  const facts = db.prepare(FACTS).get();
+  if (mode === "slow") sleep(200);
+  const integrity = db.prepare("PRAGMA integrity_check").get()?.["integrity_check"];
+  const again = db.prepare("SELECT n FROM counter").get();
+  db.exec("COMMIT");
+  const n = Number(facts?.["n"]);
+  const low = Number(facts?.["low"]);
+  const good =
+    integrity === "ok" &&
+    again?.["n"] === n &&
+    facts?.["sum"] === 200_000 &&
+    (n === 0 || (facts["top"] === n && facts["entries"] === n - low + 1));
+  if (!good) found.bad.push(JSON.stringify({ facts, again, integrity }));
+  found.checks++;
+  if (n < last) found.back++;
+  if (n > last) found.newer++;
+  last = n;
+}
+
+let db: DatabaseSync | undefined;
+while (performance.now() < until && !stopping && found.bad.length < 5) {
+  try {
+    db ??= new DatabaseSync(path, { readOnly: mode !== "readwrite", timeout: 2000 });
+    check(db);
+    if (mode === "reopen" && found.checks % 3 === 0) {
+      db.close();
+      db = undefined;
+    }
+  } catch (error) {
+    const message = String(error instanceof Error ? error.message : error).slice(0, 80);
+    found.errors[message] = (found.errors[message] ?? 0) + 1;
+    db?.close();
+    db = undefined;
+  }
+  sleep(3);
+  // Lets a signal be heard.
+  await new Promise<void>((done) => {
+    setImmediate(done);
+  });
+}
+process.stdout.write(`${JSON.stringify({ ...found, last })}\n`);
