@@ -1,14 +1,19 @@
 /** `npm run bench` lists the areas, `npm run bench api metrics` measures some, `--json` prints data instead. */
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { machineFacts, PrintedReport, type Report } from "./report.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
-const OWN = new Set(["run.ts", "report.ts"]);
 
+/** Files that can be run; the others here are helpers of theirs. */
 const areas = readdirSync(import.meta.dirname)
-  .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts") && !OWN.has(name))
+  .filter((name) => name.endsWith(".ts") && isArea(readFileSync(join(import.meta.dirname, name), "utf8")))
   .map((name) => name.slice(0, -3))
   .sort();
+
+function isArea(source: string): boolean {
+  return /^export async function run\(report: Report\)/m.test(source);
+}
 
 async function measure(wanted: readonly string[], json: boolean): Promise<void> {
   const facts = machineFacts();

@@ -91,7 +91,11 @@ export function startProgram(
   args: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
 ): Child {
-  const child = new Child(process.execPath, [join(ROOT, file), ...args], { env: { ...process.env, ...env } });
+  // As under npm: a program that is started a hundred times is compiled once.
+  const NODE_COMPILE_CACHE = join(ROOT, "node_modules/.cache/compile");
+  const child = new Child(process.execPath, [join(ROOT, file), ...args], {
+    env: { NODE_COMPILE_CACHE, ...process.env, ...env },
+  });
   t.after(() => child.kill());
   return child;
 }

@@ -64,9 +64,15 @@ suite("interrupted migration", () => {
 
   test("PostgreSQL", { skip: postgresMissing() }, async (t) => {
     server ??= startPostgres();
-    const { database } = await server;
+    const url = await (await server).database();
     await killEverywhere(t, {
-      place: database,
+      // Emptied instead of made anew, which takes a tenth of the time.
+      async place() {
+        const database = await openPostgres(url);
+        await database.write([{ sql: "DROP SCHEMA public CASCADE" }, { sql: "CREATE SCHEMA public" }]);
+        await database.close();
+        return url;
+      },
       open: openPostgres,
       describe: [
         `SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns

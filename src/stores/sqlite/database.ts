@@ -3,6 +3,7 @@ import { Worker } from "node:worker_threads";
 import { assert, messageOf } from "#core/assert.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
+import { DataDirError } from "../data-dir.ts";
 import type { Database, Outcome, Step, Value } from "../database.ts";
 import { Statements, storageTrouble } from "./commit.ts";
 import { openConnection, type Synchronous } from "./open.ts";
@@ -33,7 +34,11 @@ export async function openSqlite(
   const workerData: WriterData = { file, synchronous, ballast };
   const worker = new Worker(new URL("./writer.ts", import.meta.url), { workerData, name: "sqlite-writer" });
   const database = new SqliteDatabase(file, worker, options.onBroken ?? (() => {}));
-  await database.ready;
+  try {
+    await database.ready;
+  } catch (cause) {
+    throw new DataDirError(`the database ${file} cannot be opened: ${messageOf(cause)}`, { cause });
+  }
   return database;
 }
 
@@ -41,6 +46,7 @@ class SqliteDatabase implements Database {
   readonly ready: Promise<void>;
   readonly #file: string;
   readonly #worker: Worker;
+  readonly #exited: Promise<void>;
   readonly #onBroken: (error: Error) => void;
   readonly #waiting = new Map<number, Waiting>();
   #reader: Reader | undefined;
@@ -54,13 +60,17 @@ class SqliteDatabase implements Database {
     this.#onBroken = onBroken;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.ready = promise;
+    let ready = false;
+    this.#exited = new Promise((done) => worker.once("exit", () => done()));
     worker.on("message", (answers: WriteAnswer[]) => {
+      ready = true;
       resolve();
       for (const answer of answers) this.#settle(answer);
     });
     worker.on("error", (cause) => {
-      reject(cause);
-      this.#break(new ApiError("storage_failed", "the store's writer stopped", { cause }));
+      // Before it is ready, nobody builds on it: whoever opens it is told, and that is all.
+      if (!ready) reject(cause);
+      else this.#break(new ApiError("storage_failed", "the store's writer stopped", { cause }));
     });
   }
 
@@ -108,10 +118,9 @@ class SqliteDatabase implements Database {
 
   async close(): Promise<void> {
     this.#ended ??= new ApiError("shutting_down", "the store is closed");
-    const exited = new Promise((resolve) => this.#worker.once("exit", resolve));
     // Messages arrive in order, so every write asked for before is finished first.
     this.#worker.postMessage("close");
-    await exited;
+    await this.#exited;
     this.#reader?.db.close();
     this.#reader = undefined;
   }

@@ -2,11 +2,10 @@
  * Migrates a database and kills itself at one statement: `migrator.ts FILE_OR_URL POINT`. Point 2n is right
  * before the n-th statement, 2n + 1 right after it. Past the last one it ends by itself.
  */
+import { flushCompileCache } from "node:module";
 import { DatabaseSync } from "node:sqlite";
-import pg from "pg";
 import type { Database } from "#stores/database.ts";
 import { migrate } from "#stores/migrations.ts";
-import { openPostgres } from "#stores/postgres/database.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { openConnection } from "#stores/sqlite/open.ts";
 
@@ -43,11 +42,15 @@ class WatchedSqlite extends DatabaseSync {
 
 async function open(): Promise<Database> {
   if (!where.startsWith("postgres:")) {
+    flushCompileCache(); // Otherwise done at an end that never comes.
     openConnection(where).close();
     return inlineSqlite(new WatchedSqlite(where));
   }
+  const { default: pg } = await import("pg");
+  const { openPostgres } = await import("#stores/postgres/database.ts");
+  flushCompileCache();
   const plain = pg.Client.prototype.query as (...args: unknown[]) => unknown;
-  pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
+  pg.Client.prototype.query = function (this: unknown, ...args: unknown[]) {
     return watched(plain.bind(this))(...args);
   } as typeof pg.Client.prototype.query;
   return await openPostgres(where);

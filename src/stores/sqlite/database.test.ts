@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { tempDir } from "../../../test/support.ts";
+import { openSqlite } from "./database.ts";
+
+suite("sqlite", () => {
+  test("a file that is no database is refused in words, and nothing is said to be broken", async (t) => {
+    const file = join(tempDir(t), "hangar.db");
+    writeFileSync(file, "this is something else\n".repeat(1000));
+    const broken = t.mock.fn();
+    await assert.rejects(openSqlite(file, { onBroken: broken }), {
+      name: "DataDirError",
+      message: `the database ${file} cannot be opened: file is not a database`,
+    });
+    assert.equal(broken.mock.callCount(), 0);
+  });
+
+  test("a folder that is not there is refused in words", async (t) => {
+    const file = join(tempDir(t), "nowhere/hangar.db");
+    await assert.rejects(openSqlite(file), /cannot be opened: unable to open database file/);
+  });
+
+  test("room is kept back only where it is asked for", async (t) => {
+    const dir = tempDir(t);
+    for (const ballast of [true, false]) {
+      const database = await openSqlite(join(dir, `${ballast}.db`), { ballast });
+      await database.close();
+      assert.equal(existsSync(join(dir, `${ballast}.db-ballast`)), ballast);
+    }
+  });
+
+  test("after its end it says so, and ending twice is ending once", async (t) => {
+    const database = await openSqlite(join(tempDir(t), "hangar.db"));
+    await database.close();
+    await assert.rejects(database.write([{ sql: "SELECT 1" }]), { code: "shutting_down" });
+    await database.close();
+  });
+});
