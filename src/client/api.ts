@@ -100,34 +100,6 @@ export interface Api {
     body: { action: "read" | "write" | "create" | "delete" | "control"; token?: string | undefined; org_slug?: string | undefined; app_name?: string | undefined; machine_id?: string | undefined };
     answer: { allowed: boolean; reason?: string | undefined };
   };
-  /** Where machines can run. */
-  "GET /v1/platform/regions": {
-    params: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: { nearest: string; regions: ({ code: string; name: string; latitude: number; longitude: number; gateway_available: boolean; requires_paid_plan: boolean; deprecated: boolean; capacity: number })[] };
-  };
-  /** The hosts, their size and what is taken. */
-  "GET /v1/platform/hosts": {
-    params: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number })[] };
-  };
-  /** Take a host for failed: its machines are marked, and those that stand by for them start. */
-  "POST /v1/platform/hosts/:host_id/fail": {
-    params: { host_id: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: { ok: boolean };
-  };
-  /** Take a failed host back. */
-  "POST /v1/platform/hosts/:host_id/recover": {
-    params: { host_id: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: { ok: boolean };
-  };
   /** Create an app. */
   "POST /v1/apps": {
     params: Record<string, never>;
@@ -190,6 +162,34 @@ export interface Api {
     query: Record<string, never>;
     body: undefined;
     answer: { version: number };
+  };
+  /** Where machines can run. */
+  "GET /v1/platform/regions": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { nearest: string; regions: ({ code: string; name: string; latitude: number; longitude: number; gateway_available: boolean; requires_paid_plan: boolean; deprecated: boolean; capacity: number })[] };
+  };
+  /** The hosts, their size and what is taken. */
+  "GET /v1/platform/hosts": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number })[] };
+  };
+  /** Take a host for failed: its machines are marked, and those that stand by for them start. */
+  "POST /v1/platform/hosts/:host_id/fail": {
+    params: { host_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** Take a failed host back. */
+  "POST /v1/platform/hosts/:host_id/recover": {
+    params: { host_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
   };
   /** List an app's machines. */
   "GET /v1/apps/:app_name/machines": {
@@ -407,6 +407,27 @@ export interface Api {
     query: { cursor?: number | undefined; limit?: number | undefined };
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
+  };
+  /** Send machine events to an address, signed, until they arrive. */
+  "POST /v1/orgs/:org_slug/webhooks": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: { url: string; app_name?: string | undefined };
+    answer: { id: string; url: string; app_name?: string | undefined; created_at: string; cursor: number; failures: number; last_error?: string | undefined; secret: string };
+  };
+  /** An organization's webhooks, and how far each got. */
+  "GET /v1/orgs/:org_slug/webhooks": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { webhooks: ({ id: string; url: string; app_name?: string | undefined; created_at: string; cursor: number; failures: number; last_error?: string | undefined })[] };
+  };
+  /** Send nothing there any more. */
+  "DELETE /v1/orgs/:org_slug/webhooks/:webhook_id": {
+    params: { org_slug: string; webhook_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
   };
   /** Evaluate a query at one time. */
   "GET /prometheus/:org_slug/api/v1/query": {
