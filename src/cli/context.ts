@@ -30,7 +30,7 @@ export function createContext(options: GlobalOptions, env: Record<string, string
     say,
     token: () => known ?? noToken(data_dir),
     stdin: () => text(process.stdin),
-    runPlatform: (args, how) => runPlatform(args, how, data_dir),
+    runProgram: (file, args, how) => runProgram(file, args, how, data_dir),
   };
 }
 
@@ -67,12 +67,13 @@ function asCurl({ method, url, headers, body }: Outgoing): string {
   return ["curl", `-X ${method}`, ...lines, ...(body === undefined ? [] : [`-d ${quote(body)}`]), quote(url)].join(" ");
 }
 
-async function runPlatform(
+async function runProgram(
+  file: string,
   args: readonly string[],
   how: "foreground" | "quiet",
   data_dir: string,
 ): Promise<{ exit: number; text: string }> {
-  const program = fileURLToPath(new URL("../main.ts", import.meta.url));
+  const program = fileURLToPath(new URL(`../${file}`, import.meta.url));
   const stdio = how === "foreground" ? "inherit" : (["ignore", "pipe", "inherit"] as const);
   const child = spawn(process.execPath, [program, ...args], {
     stdio: stdio as "inherit",

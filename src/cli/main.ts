@@ -32,6 +32,7 @@ const NOUNS: Record<string, string> = {
   apps: "Apps",
   secrets: "An app's secrets",
   machines: "Machines",
+  db: "Replicated SQLite",
 };
 
 function build(): Command {

@@ -39,8 +39,15 @@ export interface Context {
   /** Progress and remarks: stderr, so that stdout stays clean. */
   say(text: string): void;
   stdin(): Promise<string>;
-  /** Runs the platform's own program (`main.ts`) with these arguments; `quiet` gives its words back instead of printing them. */
-  runPlatform(args: readonly string[], how: "foreground" | "quiet"): Promise<{ exit: number; text: string }>;
+  /**
+   * Runs a program of ours (a file under src/) with these arguments; `quiet` gives its words back instead of
+   * printing them.
+   */
+  runProgram(
+    file: string,
+    args: readonly string[],
+    how: "foreground" | "quiet",
+  ): Promise<{ exit: number; text: string }>;
 }
 
 /** A mistake in how the command was called. */

@@ -1,6 +1,7 @@
 import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
+import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import {
   machinesEvents,
   machinesExec,
@@ -70,6 +71,10 @@ export const VERBS: readonly Verb[] = [
   machinesPs,
   machinesLogs,
   machinesDestroy,
+  dbNode,
+  dbInfo,
+  dbPromote,
+  dbRestore,
   doctor,
   backup,
   restore,

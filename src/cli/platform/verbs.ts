@@ -6,8 +6,8 @@ export const up: Verb = {
   summary: "Run the platform in the foreground, like `npm start`",
   arguments: [["[settings...]", "settings as flags, after --"]],
   examples: ["hangar up -- --listen 127.0.0.1:0"],
-  async run({ runPlatform }, input) {
-    const { exit } = await runPlatform(input.rest, "foreground");
+  async run({ runProgram }, input) {
+    const { exit } = await runProgram("main.ts", input.rest, "foreground");
     return { data: null, text: "", exit };
   },
 };
@@ -17,9 +17,9 @@ export const backup: Verb = {
   summary: "Write a consistent copy of everything, while the platform runs or not",
   arguments: [["<file>", "where to; never overwritten"]],
   examples: ["hangar backup hangar.backup"],
-  async run({ runPlatform, data_dir }, input) {
+  async run({ runProgram, data_dir }, input) {
     const file = resolve(firstArgument(input));
-    const { exit, text } = await runPlatform(["backup", file, "--data-dir", data_dir], "quiet");
+    const { exit, text } = await runProgram("main.ts", ["backup", file, "--data-dir", data_dir], "quiet");
     return { data: { file, ok: exit === 0 }, text, exit };
   },
 };
@@ -29,8 +29,9 @@ export const restore: Verb = {
   summary: "Fill an empty data dir from a copy",
   arguments: [["<file>", "a file that `hangar backup` wrote"]],
   examples: ["hangar restore hangar.backup --data-dir ./restored"],
-  async run({ runPlatform, data_dir }, input) {
-    const { exit, text } = await runPlatform(
+  async run({ runProgram, data_dir }, input) {
+    const { exit, text } = await runProgram(
+      "main.ts",
       ["restore", resolve(firstArgument(input)), "--data-dir", data_dir],
       "quiet",
     );
