@@ -1,7 +1,7 @@
 import { isoTime } from "#core/clock.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Leases } from "./lease.ts";
-import type { Lease, LoggedEvent, Machine } from "./types.ts";
+import type { Lease, LoggedEvent, Machine, ShownMachine } from "./types.ts";
 import { checkNames } from "./wait.ts";
 
 /** Machines as they go over the wire. */
@@ -12,7 +12,7 @@ export class Answers {
     this.#parts = parts;
   }
 
-  machine(machine: Machine, options: { include_leases?: boolean | undefined; warnings?: string[] } = {}) {
+  machine(machine: ShownMachine, options: { include_leases?: boolean | undefined; warnings?: string[] } = {}) {
     const lease = this.#parts.leases.live(machine);
     const { warnings = [] } = options;
     return {
@@ -28,7 +28,7 @@ export class Answers {
     };
   }
 
-  summary(machine: Machine) {
+  summary(machine: ShownMachine) {
     const { id, name, state, region, instance_id, private_ip, image_ref, cordoned } = machine;
     return {
       id,
@@ -77,7 +77,7 @@ const publicLease = ({ owner, description, expires_at }: Lease) => ({
 });
 
 /** Every check there is, from the moment the machine runs: one without a result yet has not passed. */
-function checks(machine: Machine) {
+function checks(machine: ShownMachine) {
   const waiting = { status: "critical", output: "waiting for the first result", updated_at: machine.updated_at };
   const names =
     machine.state === "started" || machine.state === "starting" ? checkNames(machine) : Object.keys(machine.checks);

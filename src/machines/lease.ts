@@ -47,7 +47,7 @@ export class Leases {
   }
 
   /** The machine's lease while it lasts. */
-  live(machine: Machine): (Lease & { left_ms: number }) | undefined {
+  live(machine: Pick<Machine, "id" | "lease">): (Lease & { left_ms: number }) | undefined {
     const { lease, id } = machine;
     if (!lease) {
       this.#ends.delete(id);

@@ -15,7 +15,7 @@ import { machineName, privateAddress } from "./names.ts";
 import { keepVolume, mountProblems, refuse, refuseInsert, refuseMoving, refuseStale, volumeProblems } from "./rules.ts";
 import { firstRun } from "./schedule.ts";
 import type { ListFilter, MachineStore } from "./store.ts";
-import type { ImageRef, Machine, MachineConfig, OperationPayload, Source } from "./types.ts";
+import type { ImageRef, Machine, MachineConfig, OperationPayload, ShownMachine, Source } from "./types.ts";
 
 interface MachineParts {
   store: MachineStore;
@@ -83,7 +83,7 @@ export class MachineService {
     return machine;
   }
 
-  async list(app_id: string, filter: ListFilter): Promise<Machine[]> {
+  async list(app_id: string, filter: ListFilter): Promise<ShownMachine[]> {
     return await this.#parts.store.list(app_id, filter);
   }
 

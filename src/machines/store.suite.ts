@@ -133,7 +133,8 @@ export function machineStoreSuite(
           ["m1", "m2", "m3", "m4"].map((id) => store.insert(inserting(small(id), { reserve }), 10)),
         );
         assert.deepEqual(results.toSorted(), ["capacity", "capacity", "inserted", "inserted"]);
-        const [first] = await store.list("a1", {});
+        const [shown] = await store.list("a1", {});
+        const first = await store.find(shown?.id ?? "");
         assert.ok(first);
         const back = change({ ...first, revision: 2, reserved: false }, { reserve: { cpus: -1, memory_mb: -256 } });
         assert.equal(await store.commit(back), "done");

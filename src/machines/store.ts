@@ -1,4 +1,4 @@
-import type { LoggedEvent, Machine, MachineConfig, MachineEvent, Operation } from "./types.ts";
+import type { LoggedEvent, Machine, MachineConfig, MachineEvent, Operation, ShownMachine } from "./types.ts";
 
 /** One change of one machine: everything in it happens, or nothing. */
 export interface Change {
@@ -50,7 +50,7 @@ export interface MachineStore {
   /** The machine and its unfinished operations in order, both as of one moment. */
   findWork(id: string): Promise<{ machine: Machine; operations: Operation[] } | undefined>;
   /** By creation. */
-  list(app_id: string, filter: ListFilter): Promise<Machine[]>;
+  list(app_id: string, filter: ListFilter): Promise<ShownMachine[]>;
   /** Of an organization, by `updated_at` then id, after the given place. */
   listOrg(
     org_id: string,

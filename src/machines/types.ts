@@ -50,6 +50,26 @@ export interface Machine {
   config: MachineConfig;
 }
 
+/** What a list shows of a machine: half of it, and half the work to read. */
+export type ShownMachine = Pick<
+  Machine,
+  | "id"
+  | "name"
+  | "state"
+  | "region"
+  | "host_id"
+  | "instance_id"
+  | "private_ip"
+  | "created_at"
+  | "updated_at"
+  | "image_ref"
+  | "cordoned"
+  | "lease"
+  | "checks"
+  | "events"
+  | "config"
+>;
+
 /** Plain JSON that only the driver reads. */
 export type Handle = Record<string, unknown>;
 

@@ -1,4 +1,12 @@
-import type { EventRequest, Lease, LoggedEvent, Machine, MachineEvent, Operation } from "#machines/types.ts";
+import type {
+  EventRequest,
+  Lease,
+  LoggedEvent,
+  Machine,
+  MachineEvent,
+  Operation,
+  ShownMachine,
+} from "#machines/types.ts";
 import type { Value } from "../database.ts";
 
 /** What is fixed when a machine is made, and what every change writes anew. Objects are kept as JSON. */
@@ -94,6 +102,46 @@ export function toMachine(row: MachineRow): Machine {
     cpus: row.cpus,
     memory_mb: row.memory_mb,
     reserved: row.reserved === 1,
+    lease: row.lease === null ? null : (JSON.parse(row.lease) as Lease),
+    checks: row.checks === "{}" ? {} : (JSON.parse(row.checks) as Machine["checks"]),
+    events: JSON.parse(row.events) as MachineEvent[],
+    config: JSON.parse(row.config) as Machine["config"],
+  };
+}
+
+/** The columns of `ShownMachine`, and how they become one. */
+export const SHOWN = [
+  "id",
+  "name",
+  "state",
+  "region",
+  "host_id",
+  "instance_id",
+  "private_ip",
+  "created_at",
+  "updated_at",
+  "image_ref",
+  "cordoned",
+  "lease",
+  "checks",
+  "events",
+]
+  .map((column) => `m.${column}`)
+  .join(", ");
+
+export function toShown(row: MachineRow): ShownMachine {
+  return {
+    id: row.id,
+    name: row.name,
+    state: row.state,
+    region: row.region,
+    host_id: row.host_id,
+    instance_id: row.instance_id,
+    private_ip: row.private_ip,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    image_ref: JSON.parse(row.image_ref) as Machine["image_ref"],
+    cordoned: row.cordoned === 1,
     lease: row.lease === null ? null : (JSON.parse(row.lease) as Lease),
     checks: row.checks === "{}" ? {} : (JSON.parse(row.checks) as Machine["checks"]),
     events: JSON.parse(row.events) as MachineEvent[],

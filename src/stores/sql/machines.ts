@@ -9,8 +9,10 @@ import {
   MACHINE,
   type MachineRow,
   operationIn,
+  SHOWN,
   toEvent,
   toMachine,
+  toShown,
   UPDATE_MACHINE,
   updateArgs,
   type WorkRow,
@@ -42,7 +44,7 @@ export function sqlMachineStore(database: Database): MachineStore {
       const [first] = rows;
       return first && { machine: toMachine(first), operations: rows.flatMap(operationIn) };
     },
-    list: (app_id, filter) => machines(...listQuery(app_id, filter)),
+    list: async (app_id, filter) => (await database.read<MachineRow>(...listQuery(app_id, filter))).map(toShown),
     listOrg: (org_id, { include_deleted, after, limit }) =>
       machines(
         `${SELECT} WHERE m.org_id = ? AND (m.updated_at > ? OR (m.updated_at = ? AND m.id > ?))
@@ -104,7 +106,7 @@ function listQuery(app_id: string, filter: ListFilter): [string, Value[]] {
   else if (!include_deleted) also("m.state <> 'destroyed'");
   if (region !== undefined) also("m.region = ?", region);
   const join = first ? " JOIN machine_metadata p ON p.machine_id = m.id" : "";
-  return [`${SELECT}${join} WHERE ${where.join(" AND ")} ORDER BY m.created_at, m.id`, args];
+  return [`SELECT ${SHOWN}, v.config ${FROM}${join} WHERE ${where.join(" AND ")} ORDER BY m.created_at, m.id`, args];
 }
 
 function eventReads(database: Database): Pick<MachineStore, "events" | "eventSeq" | "log" | "logEnd"> {
