@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
@@ -20,15 +20,6 @@ suite("sqlite", () => {
   test("a folder that is not there is refused in words", async (t) => {
     const file = join(tempDir(t), "nowhere/hangar.db");
     await assert.rejects(openSqlite(file), /cannot be opened: unable to open database file/);
-  });
-
-  test("room is kept back only where it is asked for", async (t) => {
-    const dir = tempDir(t);
-    for (const ballast of [true, false]) {
-      const database = await openSqlite(join(dir, `${ballast}.db`), { ballast });
-      await database.close();
-      assert.equal(existsSync(join(dir, `${ballast}.db-ballast`)), ballast);
-    }
   });
 
   test("after its end it says so, and ending twice is ending once", async (t) => {

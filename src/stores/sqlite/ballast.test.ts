@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
+import { tempDir } from "../../../test/support.ts";
+import { Ballast } from "./ballast.ts";
+
+suite("ballast", () => {
+  test("takes its room, gives it away while something needs it, and takes it back", (t) => {
+    const file = join(tempDir(t), "ballast");
+    const ballast = new Ballast(file);
+    ballast.fill();
+    const { size } = statSync(file);
+    assert.ok(size > 0 && size <= LIMITS.ballast_bytes);
+    ballast.fill();
+    assert.ok(statSync(file).size <= LIMITS.ballast_bytes, "filling twice does not take twice");
+    const during = ballast.spend(() => statSync(file).size);
+    assert.equal(during, 0);
+    assert.throws(() => ballast.spend(() => assert.fail("the work went wrong")), /went wrong/);
+    assert.ok(statSync(file).size >= size, "also when the work fails");
+  });
+
+  test("where it cannot be kept, the work is done without", (t) => {
+    const file = join(tempDir(t), "nowhere/ballast");
+    const ballast = new Ballast(file);
+    ballast.fill();
+    assert.equal(
+      ballast.spend(() => "done"),
+      "done",
+    );
+    assert.ok(!existsSync(file));
+  });
+});
