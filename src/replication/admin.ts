@@ -10,6 +10,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
+import { formatPosition } from "./position.ts";
 import { nodeInfo, promoteNode, restoreFrom } from "./commands.ts";
 
 type Flags = { at?: string; txid?: string };
@@ -21,7 +22,7 @@ const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> 
     const moment = at === undefined ? {} : { at_ms: timeOf(at) };
     const transaction = txid === undefined ? {} : { txid: Number.parseInt(txid, 16) };
     const { position, timestamp_ms } = await restoreFrom(backup_dir, { name, to, ...moment, ...transaction });
-    return { file: to, position, written_at: isoTime(timestamp_ms) };
+    return { file: to, position: formatPosition(position), written_at: isoTime(timestamp_ms) };
   },
 };
 

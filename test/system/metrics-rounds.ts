@@ -20,23 +20,28 @@ export interface Writer {
   readonly child: ChildProcess;
   /** The newest round it said was appended, and the newest it said was on the disk; -1 for none. */
   readonly said: { appended: number; flushed: number };
+  /** The newest round it said was appended so long ago; -1 for none. */
+  appendedBefore(ms: number): number;
   /** Resolves when it has said that something is on the disk, or has ended. */
   readonly begun: Promise<void>;
   /** Kills it and waits until it is gone. */
   kill(): Promise<void>;
 }
 
-export function startWriter(dir: string, first: number, mode: "sync" | "nosync"): Writer {
+export function startWriter(dir: string, first: number, mode: "sync" | "nosync" | "timer"): Writer {
   const child = spawn(process.execPath, [join(import.meta.dirname, "metrics-writer.ts"), dir, String(first), mode], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const said = { appended: -1, flushed: -1 };
+  const history: { at: number; round: number }[] = [];
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const begun = new Promise<void>((resolve) => {
     createInterface({ input: child.stdout }).on("line", (line) => {
       const [kind, round] = line.split(" ");
-      if (kind === "A") said.appended = Number(round);
-      else said.flushed = Number(round);
+      if (kind === "A") {
+        said.appended = Number(round);
+        history.push({ at: performance.now(), round: said.appended });
+      } else said.flushed = Number(round);
       if (said.flushed >= 0) resolve();
     });
     void exited.then(resolve);
@@ -45,7 +50,11 @@ export function startWriter(dir: string, first: number, mode: "sync" | "nosync")
     child.kill("SIGKILL");
     await exited;
   };
-  return { child, said, begun, kill };
+  const appendedBefore = (ms: number): number => {
+    const then = performance.now() - ms;
+    return history.findLast(({ at }) => at < then)?.round ?? -1;
+  };
+  return { child, said, appendedBefore, begun, kill };
 }
 
 /** How many rounds are there, complete and right from the first on; anything odd is told. */

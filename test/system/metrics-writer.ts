@@ -1,10 +1,11 @@
 /**
  * A process that writes metrics until it is killed, for the crash tests:
  *
- *     node metrics-writer.ts DIR FIRST sync|nosync
+ *     node metrics-writer.ts DIR FIRST sync|nosync|timer
  *
  * Round n has one sample of each series at time n, worth n. It says `A n` when round n is appended and `F n`
- * when everything up to round n is on the disk; `nosync` says so without having made sure.
+ * when everything up to round n is on the disk; `nosync` says so without having made sure, and `timer` never
+ * asks: the database syncs by itself every second.
  */
 
 import { StorageError } from "../../src/metrics/tsdb/files.ts";

@@ -1,4 +1,5 @@
 import type { Matcher } from "../source.ts";
+import { ByteWriter } from "./bytes.ts";
 import { matchSeries } from "./match.ts";
 import { RefSet } from "./postings.ts";
 import { presentIn, type Readable, Selected } from "./select.ts";
@@ -14,6 +15,11 @@ export interface Scope {
   limit?: number;
 }
 
+const OPEN = 0x5b;
+const CLOSE = 0x5d;
+const COMMA = 0x2c;
+const BRACE = 0x7b;
+const END_BRACE = 0x7d;
 /** Rendered pairs kept. Past it all are forgotten and made again when asked for. */
 const RENDERED_MOST = 50_000;
 
@@ -21,7 +27,7 @@ const RENDERED_MOST = 50_000;
 export class MetadataQueries {
   readonly #parts: Readable;
   /** By pair number: `"name":"value"`, so that an answer of thousands of series is only put together. */
-  readonly #rendered = new Map<number, string>();
+  readonly #rendered = new Map<number, Uint8Array>();
   #generation = 0;
 
   constructor(parts: Readable) {
@@ -33,9 +39,14 @@ export class MetadataQueries {
     const { table } = this.#parts;
     if (table.generation !== this.#generation || this.#rendered.size > RENDERED_MOST) this.#rendered.clear();
     this.#generation = table.generation;
-    const rows: string[] = [];
-    for (const ref of limited(this.#refs(scope), scope.limit)) rows.push(this.#render(table, ref));
-    return Buffer.from(`[${rows.join(",")}]`);
+    const out = new ByteWriter(1 << 16);
+    out.byte(OPEN);
+    for (const ref of limited(this.#refs(scope), scope.limit)) {
+      if (out.at > 1) out.byte(COMMA);
+      this.#render(table, ref, out);
+    }
+    out.byte(CLOSE);
+    return out.view().slice();
   }
 
   labelNames(scope: Scope): string[] {
@@ -74,18 +85,22 @@ export class MetadataQueries {
     return new Selected(this.#parts, matched, start_ms, end_ms).refs;
   }
 
-  #render(table: SeriesTable, ref: number): string {
-    let text = "";
-    for (const pair of table.pairs(ref)) {
+  /** Bytes and not text: thousands of short-lived strings would cost more than they say. */
+  #render(table: SeriesTable, ref: number, out: ByteWriter): void {
+    out.byte(BRACE);
+    const pairs = table.pairs(ref);
+    for (let i = 0; i < pairs.length; i++) {
+      const pair = pairs[i] as number;
       let rendered = this.#rendered.get(pair);
       if (rendered === undefined) {
         const { name, value } = table.pairText(pair);
-        rendered = `${JSON.stringify(name)}:${JSON.stringify(value)}`;
+        rendered = Buffer.from(`${JSON.stringify(name)}:${JSON.stringify(value)}`);
         this.#rendered.set(pair, rendered);
       }
-      text += text === "" ? rendered : `,${rendered}`;
+      if (i > 0) out.byte(COMMA);
+      out.raw(rendered);
     }
-    return `{${text}}`;
+    out.byte(END_BRACE);
   }
 }
 
