@@ -5,6 +5,9 @@ import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
 import { freePort, info, PROVE, Stage, samePositionOn, until } from "./replication-support.ts";
 
+/** A gigabyte takes its time on a busy machine. */
+const PATIENCE_MS = 600_000;
+
 suite("sizes", { timeout: 1_800_000 }, () => {
   test("a database with SQLite's lock page in it", { skip: PROVE ? false : "runs with HANGAR_PROVE=1" }, async (t) => {
     const stage = new Stage(t);
@@ -18,16 +21,16 @@ suite("sizes", { timeout: 1_800_000 }, () => {
     };
     fill(960);
     stage.node(here, ports[0], "--primary");
-    await until("the primary answers", async () => (await info(ports[0]))?.databases["db"] !== undefined, 120_000);
+    await until("the primary answers", async () => (await info(ports[0]))?.databases["db"] !== undefined, PATIENCE_MS);
     stage.node(there, ports[1], "--join", `http://127.0.0.1:${ports[0]}`);
-    await samePositionOn(ports[0], ports[1]);
+    await samePositionOn(ports[0], ports[1], "db", PATIENCE_MS);
     // Across the lock page while replicating, then a replica that gets all of it as a snapshot.
     fill(160);
-    await samePositionOn(ports[0], ports[1]);
+    await samePositionOn(ports[0], ports[1], "db", PATIENCE_MS);
     const third = stage.dir();
     const port = await freePort();
     stage.node(third, port, "--join", `http://127.0.0.1:${ports[0]}`);
-    t.diagnostic(await samePositionOn(ports[0], port));
+    t.diagnostic(await samePositionOn(ports[0], port, "db", PATIENCE_MS));
     for (const dir of [there, third]) {
       const copy = new DatabaseSync(join(dir, "db"), { readOnly: true });
       assert.equal(copy.prepare("PRAGMA integrity_check").get()?.["integrity_check"], "ok");
