@@ -14,7 +14,7 @@ suite("sizes", { timeout: 1_800_000 }, () => {
     const [here, there] = [stage.dir(), stage.dir()];
     const ports = [await freePort(), await freePort()] as const;
     const path = join(here, "db");
-    const db = new DatabaseSync(path);
+    const db = new DatabaseSync(path, { timeout: 60_000 });
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; CREATE TABLE big(id INTEGER PRIMARY KEY, v BLOB)");
     const fill = (megabytes: number): void => {
       for (let i = 0; i < megabytes; i += 16) db.exec(`INSERT INTO big(v) SELECT randomblob(16 << 20)`);
