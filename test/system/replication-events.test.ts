@@ -171,8 +171,9 @@ suite("the event stream", { timeout: 900_000 }, () => {
       return Number(new RegExp(`^hangar_db_${name} (.*)$`, "m").exec(text)?.[1]);
     };
     // The kernel holds some megabytes for each of them before the node notices anything.
-    const writer = stage.writer(join(dir, "db"), 60);
-    await until("all five are cut", async () => (await metric("event_readers_cut_total")) === 5, 90_000);
+    // At a rate that a reader of this process, which does other things too, can follow.
+    const writer = stage.writer(join(dir, "db"), 60, 500);
+    await until("all five are cut", async () => (await metric("event_readers_cut_total")) >= 5, 90_000);
     await writer.end("SIGKILL");
     assert.equal(await metric("event_readers"), 1);
     await until("the good one has everything", async () => {

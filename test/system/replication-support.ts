@@ -140,13 +140,17 @@ export async function until(what: string, done: () => Promise<boolean> | boolean
 }
 
 /** Waits until both nodes say the same position for a database, and returns it. */
-export async function samePositionOn(a: number, b: number, name = "db"): Promise<string> {
+export async function samePositionOn(a: number, b: number, name = "db", limit_ms = 60_000): Promise<string> {
   let last = "";
-  await until(`the same position on ${a} and ${b}`, async () => {
-    const [x, y] = [await info(a), await info(b)];
-    last = x?.databases[name] ?? "";
-    return last !== "" && last === y?.databases[name];
-  });
+  await until(
+    `the same position on ${a} and ${b}`,
+    async () => {
+      const [x, y] = [await info(a), await info(b)];
+      last = x?.databases[name] ?? "";
+      return last !== "" && last === y?.databases[name];
+    },
+    limit_ms,
+  );
   return last;
 }
 

@@ -84,14 +84,28 @@ export function readWalHeader(bytes: Buffer): WalCursor | undefined {
 
 const running = new WalSum();
 
-/** The frames of one transaction, to be written after `cursor`, which is moved behind them. */
-export function encodeFrames(pages: readonly Page[], commit: number, page_size: number, cursor: WalCursor): Buffer {
+/** How many bytes the frames of so many pages take. */
+export function framesBytes(pages: number, page_size: number): number {
+  return pages * (FRAME_HEADER_BYTES + page_size);
+}
+
+/**
+ * Writes the frames of one transaction at `start` of `bytes`, a multiple of eight, to be put into the log after
+ * `cursor`, which is moved behind them.
+ */
+export function encodeFrames(
+  pages: readonly Page[],
+  commit: number,
+  page_size: number,
+  cursor: WalCursor,
+  bytes: Buffer,
+  start: number,
+): void {
   const size = FRAME_HEADER_BYTES + page_size;
-  const bytes = alignedBuffer(pages.length * size);
   const words = wordsOf(bytes);
   running.start(cursor.sum0, cursor.sum1);
   for (const [i, { number, data }] of pages.entries()) {
-    const at = i * size;
+    const at = start + i * size;
     bytes.writeUInt32BE(number, at);
     bytes.writeUInt32BE(i === pages.length - 1 ? commit : 0, at + 4);
     bytes.writeUInt32BE(cursor.salt1, at + 8);
@@ -105,7 +119,6 @@ export function encodeFrames(pages: readonly Page[], commit: number, page_size: 
   cursor.frame += pages.length;
   cursor.sum0 = running.sum0;
   cursor.sum1 = running.sum1;
-  return bytes;
 }
 
 /** A frame as it was read. `data` is a view into the buffer it was read into. */

@@ -8,7 +8,15 @@
 import { randomInt } from "node:crypto";
 import type { Page } from "../ltx/page-table.ts";
 import type { DatabaseFiles } from "./files.ts";
-import { encodeFrames, frameOffset, WAL_HEADER_BYTES, type WalCursor, walHeader } from "./frames.ts";
+import {
+  alignedBuffer,
+  encodeFrames,
+  frameOffset,
+  framesBytes,
+  WAL_HEADER_BYTES,
+  type WalCursor,
+  walHeader,
+} from "./frames.ts";
 import { type IndexHeader, IndexWriter, writeIndexHeader } from "./wal-index.ts";
 
 /** The moments between which a crash must do no harm; tests stop the process there. */
@@ -24,6 +32,8 @@ export type Step =
   | "truncated"
   | "relocked";
 
+const MEMORY_BYTES = 256 * 1024;
+
 export class WalWriter {
   readonly #files: DatabaseFiles;
   readonly #page_size: number;
@@ -31,7 +41,9 @@ export class WalWriter {
   readonly #step: (step: Step) => void;
   #header: IndexHeader;
   #cursor: WalCursor;
-  #staged: Buffer[] = [];
+  /** Memory for frames that are prepared and not yet written, used again and again. */
+  #memory = alignedBuffer(MEMORY_BYTES);
+  #staged_bytes = 0;
   #numbers: number[] = [];
   #pages: number;
   #sequence: number;
@@ -60,7 +72,10 @@ export class WalWriter {
   /** Prepares one transaction and says where in the log it will end. `commit` 0: more of it follows. */
   stage(pages: readonly Page[], commit: number): WalCursor {
     if (this.#cursor.frame === 0) this.#beginGeneration();
-    this.#staged.push(encodeFrames(pages, commit, this.#page_size, this.#cursor));
+    const more = framesBytes(pages.length, this.#page_size);
+    this.#makeRoom(more);
+    encodeFrames(pages, commit, this.#page_size, this.#cursor, this.#memory, this.#staged_bytes);
+    this.#staged_bytes += more;
     for (const { number } of pages) this.#numbers.push(number);
     if (commit > 0) this.#pages = commit;
     const { salt1, salt2, frame, sum0, sum1 } = this.#cursor;
@@ -70,12 +85,13 @@ export class WalWriter {
   /** Writes what was staged, without making it count. For transactions that do not fit in memory. */
   flush(): void {
     const done = this.#cursor.frame - this.#numbers.length;
-    const bytes = this.#staged.length === 1 ? this.#staged[0] : Buffer.concat(this.#staged);
-    if (bytes) this.#writeFrames(bytes, done);
+    this.#writeFrames(this.#memory.subarray(0, this.#staged_bytes), done);
     this.#index.append(done, this.#numbers);
     this.#step("index");
-    this.#staged = [];
+    this.#staged_bytes = 0;
     this.#numbers = [];
+    // One large transaction must not cost its memory for ever.
+    if (this.#memory.length > MEMORY_BYTES) this.#memory = alignedBuffer(MEMORY_BYTES);
   }
 
   publish(): void {
@@ -94,6 +110,14 @@ export class WalWriter {
     writeIndexHeader(this.#files.index, header, () => this.#step("half-header"));
     this.#header = header;
     this.#step("published");
+  }
+
+  #makeRoom(bytes: number): void {
+    const needed = this.#staged_bytes + bytes;
+    if (needed <= this.#memory.length) return;
+    const larger = alignedBuffer(Math.max(needed, this.#memory.length * 2));
+    this.#memory.copy(larger, 0, 0, this.#staged_bytes);
+    this.#memory = larger;
   }
 
   #writeFrames(bytes: Buffer, after: number): void {
