@@ -10,8 +10,8 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
-import { formatPosition } from "./position.ts";
 import { nodeInfo, promoteNode, restoreFrom } from "./commands.ts";
+import { formatPosition } from "./position.ts";
 
 type Flags = { at?: string; txid?: string };
 

@@ -70,26 +70,29 @@ if (await ownMounts(import.meta.filename)) {
       t.diagnostic(`${next} rounds`);
     });
 
-  test("power cuts without asking for anything: at most the last second is lost", { timeout: 600_000, skip: mountsMissing() }, async (t) => {
-    const disk = new Ext4(t, 96);
-    const dir = join(disk.path, "org");
-    let next = 0;
-    for (let run = 0; run < 2; run++) {
-      const writer = startWriter(dir, next, "timer");
-      await writer.begun;
-      await sleep(SYNC_MS + 1500);
-      const power = await disk.switch();
-      const old = writer.appendedBefore(SYNC_MS);
-      await power.cut();
-      await writer.kill();
-      disk.unmount();
-      disk.mount();
-      const left = await roundsLeft(dir, roundTime(next + 1e6));
-      assert.deepEqual(left.odd, [], `run ${run}`);
-      assert.ok(old > next && left.rounds > old, `run ${run}: ${left.rounds} rounds left, ${old} were a second old`);
-      next = left.rounds;
-    }
-  });
+    test("power cuts without asking for anything: at most the last second is lost", {
+      timeout: 600_000,
+      skip: mountsMissing(),
+    }, async (t) => {
+      const disk = new Ext4(t, 96);
+      const dir = join(disk.path, "org");
+      let next = 0;
+      for (let run = 0; run < 2; run++) {
+        const writer = startWriter(dir, next, "timer");
+        await writer.begun;
+        await sleep(SYNC_MS + 1500);
+        const power = await disk.switch();
+        const old = writer.appendedBefore(SYNC_MS);
+        await power.cut();
+        await writer.kill();
+        disk.unmount();
+        disk.mount();
+        const left = await roundsLeft(dir, roundTime(next + 1e6));
+        assert.deepEqual(left.odd, [], `run ${run}`);
+        assert.ok(old > next && left.rounds > old, `run ${run}: ${left.rounds} rounds left, ${old} were a second old`);
+        next = left.rounds;
+      }
+    });
 
     test("the control: without syncing, power cuts do lose", { timeout: 600_000, skip: mountsMissing() }, async (t) => {
       for (let run = 0; run < CONTROL_CUTS; run++) {
