@@ -1,9 +1,8 @@
 /**
  * Machines on the sim driver: how fast they are made and changed with every write on disk, how reading and
  * listing grow, what one costs in memory, how fast waiters wake. Everything over real HTTP with the durability
- * the platform ships with. `node bench/machines.ts [--large]` prints a table; `--peers` adds Docker and Podman.
+ * the platform ships with. Docker Engine and Podman answer the same questions beside it.
  */
-import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
@@ -13,12 +12,8 @@ import { aMachine } from "#machines/fixtures.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
 import { openSqlite } from "#stores/sqlite/database.ts";
 import { startPlatform } from "../src/platform.ts";
-
-export interface Figure {
-  name: string;
-  value: number;
-  unit: string;
-}
+import { type PeerFigure, peers } from "./machines-peers.ts";
+import type { Report } from "./report.ts";
 
 type Ask = (method: string, path: string, body?: unknown) => Promise<{ status: number; text: string }>;
 
@@ -71,20 +66,38 @@ const round = (n: number): number => Math.round(n * 100) / 100;
 
 type Put = (name: string, value: number, unit: string) => void;
 
-export async function run(options: { large?: boolean } = {}): Promise<Figure[]> {
-  const figures: Figure[] = [];
-  const put: Put = (name, value, unit) => void figures.push({ name, value: round(value), unit });
+export async function run(report: Report): Promise<void> {
+  const put: Put = (what, value, unit) => report.add({ what, value: round(value), unit });
+  report.section("sim driver, every write on disk, platform and clients in one process");
   await inDir(async (data_dir) => {
     await withPlatform(data_dir, (ask) => writes(ask, put));
   });
-  for (const total of options.large ? [1000, 10_000, 100_000] : [1000, 10_000]) {
+  for (const total of [1000, 10_000, 100_000]) {
+    report.section(`${total} machines`);
     await inDir(async (data_dir) => {
       await withPlatform(data_dir, async (ask) => void (await ask("POST", "/v1/apps", { app_name: "bench" })));
       const ids = await fill(data_dir, total);
       await withPlatform(data_dir, (ask) => reads(ask, ids, put));
     });
   }
-  return figures;
+  const found = await peers();
+  for (const [what, pick] of [
+    ["inspect", ({ inspect_per_cpu_s }: PeerFigure) => inspect_per_cpu_s],
+    ["list of 200", ({ list_per_cpu_s }: PeerFigure) => list_per_cpu_s],
+  ] as const) {
+    report.section(`${what}, requests per CPU second`);
+    const ours = found.find(({ name }) => name === "Hangar");
+    for (const figure of found)
+      if (figure !== ours) report.add({ what: figure.name, value: pick(figure), unit: "/CPU s" });
+    const best = found.filter((figure) => figure !== ours).toSorted((x, y) => pick(y) - pick(x))[0];
+    if (ours)
+      report.add({
+        what: "hangar",
+        value: pick(ours),
+        unit: "/CPU s",
+        ...(best ? { to: best.name, at_least: 5 * pick(best) } : {}),
+      });
+  }
 }
 
 async function inDir(work: (data_dir: string) => Promise<void>): Promise<void> {
@@ -187,18 +200,4 @@ async function waiters(ask: Ask, put: Put): Promise<void> {
   const answers = await Promise.all(waiting);
   put("1,000 waiters woken over HTTP", performance.now() - began, "ms");
   if (answers.some((answer) => answer.status !== 200)) throw new Error("a waiter was not woken");
-}
-
-if (import.meta.main) {
-  const figures = await run({ large: process.argv.includes("--large") });
-  if (process.argv.includes("--peers")) {
-    await new Promise((resolve) => {
-      spawn(process.execPath, [join(import.meta.dirname, "machines-peers.ts")], { stdio: "inherit" }).on(
-        "exit",
-        resolve,
-      );
-    });
-  }
-  const width = Math.max(...figures.map(({ name }) => name.length));
-  for (const { name, value, unit } of figures) process.stdout.write(`${name.padEnd(width)}  ${value} ${unit}\n`);
 }

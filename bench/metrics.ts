@@ -12,8 +12,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { END_MS, POINTS, SERIES_PER_INSTANCE, START_MS } from "./metrics-data.ts";
 import { ENGINES, type Engine, type EngineName, read, whyNot } from "./metrics-engines.ts";
 import { requestFiles, requestsOf } from "./metrics-requests.ts";
+import type { Report } from "./report.ts";
 
-export interface Loaded {
+interface Loaded {
   samples: number;
   samples_per_cpu_s: number;
   samples_per_s: number;
@@ -22,8 +23,6 @@ export interface Loaded {
   /** Query → processor milliseconds; absent while the engine cannot answer it. */
   query_cpu_ms: Record<string, number>;
 }
-
-export type Report = Partial<Record<EngineName, Loaded>> & { skipped: string[]; growth: Record<string, Loaded> };
 
 const INSTANCES = 200;
 const GROWTH: [instances: number, points: number][] = [
@@ -129,52 +128,61 @@ async function ask(engine: Engine, queries: typeof QUERIES): Promise<Record<stri
 }
 
 /** What `npm run bench metrics` calls. */
-export async function run(options: { growth?: boolean } = {}): Promise<Report> {
-  const report: Report = { skipped: [], growth: {} };
-  for (const name of Object.keys(ENGINES) as EngineName[]) {
+/** What is printed of each engine; ours is held against the better peer where there is a target. */
+const FIGURES: [what: string, unit: string, pick: (loaded: Loaded) => number | undefined, better: "more" | "less"][] = [
+  ["ingest", "samples/CPU s", (loaded) => loaded.samples_per_cpu_s, "more"],
+  ["disk with index", "B/sample", (loaded) => loaded.bytes_per_sample, "less"],
+  ["memory after load", "MiB", (loaded) => loaded.rss_mib, "less"],
+  ...Object.keys(QUERIES).map((query): [string, string, (loaded: Loaded) => number | undefined, "less"] => [
+    query,
+    "CPU ms",
+    (loaded) => loaded.query_cpu_ms[query],
+    "less",
+  ]),
+];
+
+export async function run(report: Report): Promise<void> {
+  const measured = new Map<EngineName, Loaded>();
+  for (const name of (Object.keys(ENGINES) as EngineName[]).toSorted(
+    (a, b) => Number(a === "hangar") - Number(b === "hangar"),
+  )) {
     const why = whyNot(name);
-    if (why === undefined) report[name] = await measure(name, INSTANCES, POINTS, QUERIES);
-    else report.skipped.push(why);
+    if (why === undefined) measured.set(name, await measure(name, INSTANCES, POINTS, QUERIES));
+    else report.skip(name, why);
   }
-  if (options.growth) {
-    for (const [instances, points] of GROWTH) {
-      const series = instances * SERIES_PER_INSTANCE;
-      report.growth[`${series} series`] = await measure("hangar", instances, points, {});
-    }
+  for (const [what, unit, pick, better] of FIGURES) compare(report, measured, what, unit, pick, better);
+  report.section("growth: hangar alone");
+  for (const [instances, points] of GROWTH) {
+    const loaded = await measure("hangar", instances, points, {});
+    const size = `${instances * SERIES_PER_INSTANCE} series × ${points}`;
+    report.add({ what: `ingest, ${size}`, value: loaded.samples_per_cpu_s, unit: "samples/CPU s" });
+    report.add({ what: `disk, ${size}`, value: loaded.bytes_per_sample, unit: "B/sample" });
+    report.add({ what: `memory, ${size}`, value: loaded.rss_mib, unit: "MiB" });
   }
-  return report;
 }
 
-/** One line per figure, ours first, with the ratio to the better peer. */
-export function table(report: Report): string {
-  const names = (Object.keys(ENGINES) as EngineName[]).filter((name) => report[name]);
-  const rows: [string, (loaded: Loaded) => number | undefined][] = [
-    ["ingest, samples per CPU second", (loaded) => loaded.samples_per_cpu_s],
-    ["ingest, samples per second", (loaded) => loaded.samples_per_s],
-    ["disk with index, bytes per sample", (loaded) => loaded.bytes_per_sample],
-    ["memory after load, MiB", (loaded) => loaded.rss_mib],
-    ...Object.keys(QUERIES).map((query): [string, (loaded: Loaded) => number | undefined] => [
-      `${query}, CPU ms`,
-      (loaded) => loaded.query_cpu_ms[query],
-    ]),
-  ];
-  const line = (cells: (string | number | undefined)[]): string =>
-    `${String(cells[0]).padEnd(36)}${cells
-      .slice(1)
-      .map((cell) => String(cell ?? "-").padStart(18))
-      .join("")}\n`;
-  let text = line(["", ...names]);
-  for (const [title, pick] of rows) {
-    text += line([title, ...names.map((name) => report[name] && pick(report[name]))]);
-  }
-  for (const [size, loaded] of Object.entries(report.growth)) {
-    const { samples_per_cpu_s, bytes_per_sample, rss_mib } = loaded;
-    text += `hangar, ${size}: ${samples_per_cpu_s} samples per CPU second, ${bytes_per_sample} bytes, ${rss_mib} MiB\n`;
-  }
-  return text + report.skipped.map((why) => `skipped: ${why}\n`).join("");
-}
-
-if (import.meta.main) {
-  const report = await run({ growth: process.argv.includes("--growth") });
-  process.stdout.write(table(report));
+function compare(
+  report: Report,
+  measured: ReadonlyMap<EngineName, Loaded>,
+  what: string,
+  unit: string,
+  pick: (loaded: Loaded) => number | undefined,
+  better: "more" | "less",
+): void {
+  const values = [...measured].flatMap(([name, loaded]) => {
+    const value = pick(loaded);
+    return value === undefined ? [] : [{ name, value }];
+  });
+  report.section(what);
+  const peers = values
+    .filter(({ name }) => name !== "hangar")
+    .toSorted((a, b) => (better === "less" ? a.value - b.value : b.value - a.value));
+  for (const { name, value } of peers) report.add({ what: name, value, unit });
+  const [best] = peers;
+  const ours = values.find(({ name }) => name === "hangar");
+  if (!ours) return;
+  const bound = best
+    ? { to: best.name, ...(better === "less" ? { at_most: best.value } : { at_least: best.value }) }
+    : {};
+  report.add({ what: "hangar", value: ours.value, unit, ...bound });
 }

@@ -11,12 +11,12 @@ import { get } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import type { Report } from "./report.ts";
 
 const root = join(import.meta.dirname, "..");
 const TICK_US = 10_000;
 
-export interface ReplicationFigure {
+interface ReplicationFigure {
   name: string;
   rate: number;
   replicas: number;
@@ -178,19 +178,22 @@ async function readers(count: number, seconds: number): Promise<Record<string, n
   }
 }
 
-export async function run(seconds = 8): Promise<{ figures: ReplicationFigure[]; events: Record<string, number> }> {
-  const figures: ReplicationFigure[] = [];
+const SECONDS = 8;
+
+export async function run(report: Report): Promise<void> {
   for (const replicas of [1, 3]) {
     for (const rate of [200, 1000, 0]) {
-      const name = `${rate === 0 ? "unlimited" : `${rate} tx/s`}, ${replicas} replica${replicas > 1 ? "s" : ""}`;
-      const figure = await measure(name, rate, replicas, seconds);
-      figures.push(figure);
-      process.stdout.write(`${JSON.stringify(figure)}\n`);
+      const name = rate === 0 ? "unlimited" : `${rate} tx/s`;
+      const figure = await measure(name, rate, replicas, SECONDS);
+      report.section(`${name}, synchronous=FULL, replicas: ${replicas}`);
+      const bound = (target: number): { at_least?: number } => (rate === 0 ? { at_least: target } : {});
+      report.add({ what: "written", value: figure.tx_per_s, unit: "tx/s", ...bound(1500) });
+      report.add({ what: "lag p50", value: figure.lag_p50_ms, unit: "ms" });
+      report.add({ what: "lag p99", value: figure.lag_p99_ms, unit: "ms", ...(rate === 1000 ? { at_most: 50 } : {}) });
+      report.add({ what: "primary", value: figure.primary_us_per_tx, unit: "CPU µs/tx", at_most: 150 });
+      report.add({ what: "replica", value: figure.replica_us_per_tx, unit: "CPU µs/tx", at_most: 150 });
     }
   }
-  const events = await readers(1000, seconds);
-  process.stdout.write(`${JSON.stringify(events)}\n`);
-  return { figures, events };
+  report.section("1,000 readers of /events");
+  for (const [what, value] of Object.entries(await readers(1000, SECONDS))) report.add({ what, value, unit: "" });
 }
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await run(Number(process.argv[2] ?? 8));

@@ -20,7 +20,8 @@ const list = Type.Optional(Type.Array(Type.String()));
 const dialect = Type.Optional(
   Type.Union([Type.Literal("metricsql"), Type.Literal("promql")], { description: "`promql` is strict Prometheus 3." }),
 );
-const InstantQuery = Type.Object({ query: Type.String(), time: text, step: text, timeout: text, dialect });
+const nocache = Type.Optional(Type.Boolean({ description: "Compute everything anew." }));
+const InstantQuery = Type.Object({ query: Type.String(), time: text, step: text, timeout: text, dialect, nocache });
 const RangeQuery = Type.Object({
   query: Type.String(),
   start: Type.String(),
@@ -28,6 +29,7 @@ const RangeQuery = Type.Object({
   step: Type.String(),
   timeout: text,
   dialect,
+  nocache,
 });
 const ScopeQuery = Type.Object({
   "match[]": list,
@@ -72,7 +74,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
             start_ms: end_ms,
             end_ms,
             ...limitsOf(query.timeout),
-            ...dialectOf(query.dialect),
+            ...optionsOf(query),
           };
           return await answering(() => engine().query(orgOf(admitted), asked, signal));
         },
@@ -96,7 +98,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
             end_ms,
             step_ms,
             ...limitsOf(query.timeout),
-            ...dialectOf(query.dialect),
+            ...optionsOf(query),
           };
           return await answering(() => engine().query(orgOf(admitted), asked, signal));
         },
@@ -260,8 +262,12 @@ function success(data: unknown): Uint8Array | string {
   return Buffer.concat([Buffer.from('{"status":"success","data":'), data, Buffer.from("}")]);
 }
 
-const dialectOf = (name: "metricsql" | "promql" | undefined): { dialect?: "metricsql" | "promql" } =>
-  name ? { dialect: name } : {};
+function optionsOf({ dialect: name, nocache: fresh }: { dialect?: "metricsql" | "promql"; nocache?: boolean }): {
+  dialect?: "metricsql" | "promql";
+  nocache?: boolean;
+} {
+  return { ...(name ? { dialect: name } : {}), ...(fresh ? { nocache: true } : {}) };
+}
 
 function limitsOf(timeout: string | undefined): { limits?: { time_ms: number } } {
   const time_ms = stepOf("timeout", timeout);

@@ -12,6 +12,8 @@ export interface QueryRequest {
   /** Absent for a query at one time, which is then `end_ms`. */
   step_ms?: number;
   dialect?: Dialect;
+  /** Neither use nor keep what was computed before. */
+  nocache?: boolean;
   limits?: Partial<QueryLimits>;
 }
 
@@ -41,12 +43,12 @@ export interface Evaluator {
 
 /** The module the worker loads by default. */
 export const evaluator: Evaluator = {
-  evaluate(source, { query, start_ms, end_ms, step_ms, dialect, limits }, isCancelled, memory) {
+  evaluate(source, { query, start_ms, end_ms, step_ms, dialect, nocache, limits }, isCancelled, memory) {
     const asked = {
       query,
       source,
       isCancelled,
-      ...memory,
+      ...(nocache ? {} : memory),
       ...(dialect ? { dialect } : {}),
       ...(limits ? { limits } : {}),
     };
