@@ -18,7 +18,8 @@ import type { Batch } from "./head.ts";
 import { decodeRecord, encodeRecord, type RecordSink, SegmentState } from "./wal-record.ts";
 
 const MAGIC = Buffer.from("HNGRWAL1");
-const FRAME_BYTES = 8;
+/** Length, its complement and a checksum: a length that was damaged is told from one that a crash cut short. */
+const FRAME_BYTES = 12;
 const syncFile = promisify(fdatasync);
 
 /** A place in the log: everything before it is older. */
@@ -35,7 +36,7 @@ interface Segment {
 }
 
 /**
- * The log of samples that are in no block yet: segments of frames (u32 length · u32 crc32 · record). An append
+ * The log of samples that are in no block yet: segments of frames (u32 length · u32 ~length · u32 crc32 · record). An append
  * is in the operating system's hands when it returns, and on the disk after the next sync, at most a second
  * later; `flush` waits for that.
  */
@@ -90,7 +91,8 @@ export class Wal {
     const record = encodeRecord(batch, labels, this.#state);
     const frame = Buffer.allocUnsafe(FRAME_BYTES + record.length);
     frame.writeUInt32LE(record.length, 0);
-    frame.writeUInt32LE(crc32(record), 4);
+    frame.writeUInt32LE(~record.length >>> 0, 4);
+    frame.writeUInt32LE(crc32(record), 8);
     frame.set(record, FRAME_BYTES);
     const segment = this.#segments.at(-1);
     try {
@@ -166,12 +168,8 @@ export class Wal {
     }
     const state = new SegmentState();
     let at = MAGIC.length;
-    while (at + FRAME_BYTES <= bytes.length) {
-      const length = bytes.readUInt32LE(at);
-      const end = at + FRAME_BYTES + length;
-      if (end > bytes.length || length === 0) break;
-      const record = bytes.subarray(at + FRAME_BYTES, end);
-      if (crc32(record) !== bytes.readUInt32LE(at + 4)) return `a record at byte ${at} does not match its checksum`;
+    for (let record = recordAt(bytes, at); record; record = recordAt(bytes, at)) {
+      if (crc32(record) !== bytes.readUInt32LE(at + 8)) return `a record at byte ${at} does not match its checksum`;
       sink.position = { segment: number, offset: at };
       try {
         decodeRecord(record, state, sink);
@@ -179,7 +177,7 @@ export class Wal {
         if (thrown instanceof DamagedBytes) return `a record at byte ${at}: ${thrown.message}`;
         throw thrown;
       }
-      at = end;
+      at += FRAME_BYTES + record.length;
     }
     return isTorn(bytes, at) ? undefined : `the bytes from ${at} on are no record`;
   }
@@ -245,11 +243,25 @@ export class Wal {
   }
 }
 
+/** The length of the frame's record; undefined when no frame begins here. */
+function lengthAt(bytes: Buffer, at: number): number | undefined {
+  const length = bytes.readUInt32LE(at);
+  return length > 0 && bytes.readUInt32LE(at + 4) === ~length >>> 0 ? length : undefined;
+}
+
+/** The record of a whole frame at this place. */
+function recordAt(bytes: Buffer, at: number): Buffer | undefined {
+  const length = at + FRAME_BYTES > bytes.length ? undefined : lengthAt(bytes, at);
+  const end = at + FRAME_BYTES + (length ?? 0);
+  return length === undefined || end > bytes.length ? undefined : bytes.subarray(at + FRAME_BYTES, end);
+}
+
 /** A frame that is cut short, or zeros: what a crash leaves behind the last whole record. */
 function isTorn(bytes: Buffer, at: number): boolean {
   if (bytes.length - at < FRAME_BYTES) return true;
-  const length = bytes.readUInt32LE(at);
-  return length === 0 ? bytes.subarray(at).every((byte) => byte === 0) : at + FRAME_BYTES + length > bytes.length;
+  const length = lengthAt(bytes, at);
+  if (length === undefined) return bytes.subarray(at).every((byte) => byte === 0);
+  return at + FRAME_BYTES + length > bytes.length;
 }
 
 function unlinkQuietly(path: string): void {
