@@ -1,0 +1,73 @@
+/** A slow reader of a stream cannot hurt the others, and is told why it was let go (E1). */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import { suite, type TestContext, test } from "node:test";
+import type { FastifyReply } from "fastify";
+import { type Clock, systemClock } from "#core/clock.ts";
+import { LIMITS } from "#core/limits.ts";
+import { dropped, type StreamItem, sendStream } from "./stream.ts";
+
+const PAGES = 64;
+const PAGE = { data: "x".repeat(256 * 1024) };
+
+/** The stall limit passes at once; heartbeats never come. */
+const hasty: Clock = {
+  ...systemClock,
+  sleep: async (ms, signal) => {
+    if (ms === LIMITS.stream_stall_ms) return;
+    await systemClock.sleep(ms, signal);
+  },
+};
+
+async function* pages(): AsyncIterable<readonly StreamItem[]> {
+  for (let i = 0; i < PAGES; i++) yield [{ id: String(i), ...PAGE }];
+}
+
+/** A server whose only answer is the stream, on each connection anew. */
+async function serve(t: TestContext, clock: Clock): Promise<() => Socket> {
+  const server = createServer((_, raw) => {
+    const reply = { hijack() {}, raw, getHeaders: () => ({}) } as unknown as FastifyReply;
+    const gone = new AbortController();
+    raw.once("close", () => gone.abort());
+    void sendStream(reply, pages(), { clock, signal: gone.signal });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return () => {
+    const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+    socket.write("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    return socket;
+  };
+}
+
+suite("streams", () => {
+  test("a reader that takes nothing is let go within its buffer, and told so", async (t) => {
+    const open = await serve(t, hasty);
+    const before = dropped.slow_readers;
+    const stalled = Array.from({ length: 5 }, () => open().pause());
+    // Whether the buffer of the kernel takes it all decides the reader's speed, so the stalled ones come first.
+    while (dropped.slow_readers < before + stalled.length) await new Promise((resolve) => setImmediate(resolve));
+    const told = await Promise.all(stalled.map((socket) => text(socket)));
+    for (const answer of told) {
+      assert.match(answer.slice(-200), /event: error\ndata: \{"type":"error","reason":"too slow"\}/);
+      assert.ok(answer.length < PAGES * PAGE.data.length, "not all of it was kept for them");
+    }
+  });
+
+  test("a reader that reads gets every message once, in order", async (t) => {
+    const open = await serve(t, systemClock);
+    const answer = await text(open());
+    const ids = [...answer.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+    assert.deepEqual(
+      ids,
+      Array.from({ length: PAGES }, (_, i) => i),
+    );
+  });
+});
