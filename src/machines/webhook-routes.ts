@@ -33,7 +33,8 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
       description:
         "Each request is a POST of `{events, cursor}` with `svc-timestamp` and `svc-signature: v1=<hex>`, the HMAC-SHA256 of `<timestamp>.<body>` under the secret. Any 2xx is an arrival; anything else is tried again, later and later.",
       part: "machines",
-      access: "write org",
+      // The platform itself makes the requests, from inside: only the operator may say where to.
+      access: "create account",
       body: Type.Object({
         url: Type.String({ maxLength: 2048 }),
         app_name: Type.Optional(Type.String({ description: "Only this app's events." })),
@@ -65,7 +66,7 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
     route("DELETE /v1/orgs/:org_slug/webhooks/:webhook_id", {
       summary: "Send nothing there any more",
       part: "machines",
-      access: "write org",
+      access: "delete account",
       answer: { status: 204 },
       handle: async ({ params, ...call }) => await webhooks.delete(orgOf(call).id, params.webhook_id),
     }),
