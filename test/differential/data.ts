@@ -36,11 +36,12 @@ export interface Recorded {
 const SURE = 20;
 
 /**
- * How many scrapes are missed. Never so many that the usual gap between samples is in doubt: VictoriaMetrics 1.79.5
- * estimates it from the first twenty samples, newer ones from the last twenty.
+ * How many scrapes are missed, and how many surely come after one. Never so many are missed that the usual gap is in
+ * doubt: VictoriaMetrics 1.79.5 estimates it from the first twenty samples, newer ones from the last twenty.
  */
 const FEW = 0.01;
-const MANY = 0.08;
+const MANY = 0.1;
+const APART = 3;
 
 /** When an instance was away: from one scrape up to another. */
 type Outage = [from: number, to: number];
@@ -81,20 +82,20 @@ function record(series: Generated, values: number[], outages: Outage[], late_ms:
   const misses = roll() < 0.2 ? MANY : FEW;
   const samples: Sample[] = [];
   let base = startOf(series, values[first] ?? 0);
-  let begun = first;
+  let sure = first + SURE;
   values.slice(0, last).forEach((value, i) => {
     const time = START_MS + i * STEP_MS + late_ms;
     const outage = outages.find(([from, to]) => i >= from && i < to);
     if (i < first) return;
     if (outage) {
-      begun = i + 1;
+      sure = i + 1 + SURE;
       base = isCounter ? (values[i + 1] ?? 0) : base;
       // The end of a series is said once.
       if (outage[0] === i) samples.push({ time });
-    } else if (i - begun < SURE || roll() >= misses) {
+    } else if (i < sure || roll() >= misses) {
       // Six decimals survive every engine's way of storing numbers.
       samples.push({ time, value: Math.round((value - base) * 1e6) / 1e6 });
-    }
+    } else sure = i + 1 + APART;
   });
   return { labels: series.labels.flat(), samples };
 }

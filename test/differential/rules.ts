@@ -171,7 +171,7 @@ const BOTH: Rule[] = [
   { name: MAGNIFIED, ...reworded(/\bround\(/g, "clamp_min(") },
   {
     name: EQUALS,
-    applies: ({ query }, _, ours, theirs) => /^(top|bottom)k\b/.test(query) && isSameButWhose(ours, theirs),
+    applies: ({ query }, _, ours, theirs) => /^(top|bottom)k/.test(query) && isSameButWhose(ours, theirs),
   },
   {
     // Equal over all steps together, so the values of a step may differ; what they were chosen from may not.
