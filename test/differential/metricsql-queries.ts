@@ -160,8 +160,8 @@ function aggregate(c: Choices, depth: number): string {
 function call(c: Choices, depth: number): string {
   const arg = series(c, depth - 1);
   const names = c.chance(0.1) ? " keep_metric_names" : "";
-  const text = c.form([
-    [4, () => `${c.pick(MATHS)}(${arg})`],
+  return c.form([
+    [4, () => `${c.pick(MATHS)}(${arg})${names}`],
     [1, () => `clamp(${arg}, ${c.pick(NUMBERS)}, ${c.pick(NUMBERS)})`],
     [1, () => `${c.pick(["clamp_min", "clamp_max"])}(${arg}, ${scalar(c, 1)})`],
     [1, () => `round(${arg}, ${c.pick(["0.1", "5", "0.25", "100"])})`],
@@ -169,7 +169,6 @@ function call(c: Choices, depth: number): string {
     [0.5, () => `limit_offset(2, 1, sort_by_label(${arg}, ${EVERY_LABEL}))`],
     [0.5, () => `hour(timestamp(${selector(c)}))`],
   ]);
-  return text + names;
 }
 
 function withNumber(c: Choices, depth: number): string {

@@ -1,6 +1,7 @@
 /**
  * The differences that are known, by name. Each says when it may be the reason; most also know how to ask so that
- * it cannot be: then both engines are asked that way, and must agree, before the difference counts as explained.
+ * it cannot be: then both engines are asked that way, and must give the same answer, before the difference counts as
+ * explained.
  */
 import { type Answer, compare, type Difference, isClose } from "./answers.ts";
 import type { Asked } from "./choices.ts";
@@ -73,10 +74,8 @@ const VICTORIA: Rule[] = [
     applies: ({ start_ms, end_ms }) => start_ms === end_ms,
     instead: ({ step_ms = LOOKBACK_MS, ...asked }) => ({ ...asked, start_ms: asked.end_ms - step_ms, step_ms }),
   },
-  {
-    name: "a comparison with nothing is answered",
-    ...reworded(/ (!=|(?:==|!=|<=|>=|<|>) bool) /g, " - "),
-  },
+  { name: "a comparison with nothing is answered", ...reworded(/ (?:==|!=|<=|>=|<|>) bool /g, " - ") },
+  { name: "a comparison with nothing is answered", ...reworded(/ != (?!bool )/g, " >= ") },
   {
     name: "an empty window repeats the sample before it",
     ...reworded(/\b(geomean|sum2|distinct)_over_time\(/g, "sum_over_time("),
@@ -88,7 +87,7 @@ const VICTORIA: Rule[] = [
   },
   {
     name: "limit_offset counts series without a value",
-    ...reworded(/\blimit_offset\(2, 1, /g, "union("),
+    ...reworded(/\blimit_offset\(2, 1, /g, "sum("),
   },
   {
     name: "the labels of a rollup are looked for in stored series",
@@ -96,6 +95,15 @@ const VICTORIA: Rule[] = [
       /\brollup\w*\(|\bquantiles_over_time\("q", 0\.1, 0\.9,|\baggr_over_time\(\([^)]*\),/g,
       "avg_over_time(",
     ),
+  },
+  {
+    name: "what stands beside nothing is not looked at, mistakes included",
+    applies: (_, { errors }, __, theirs) =>
+      /duplicate time series on the/.test(errors?.ours ?? "") && theirs.error === undefined && theirs.series.size === 0,
+  },
+  {
+    name: "range_quantile between infinities is infinite",
+    ...reworded(/\brange_quantile\(0\.[59], /g, "running_avg("),
   },
   { name: "range_avg and range_sum leave gaps open", ...reworded(/\brange_(avg|sum)\(/g, "running_$1(") },
   { name: "scalar counts series without a value", ...reworded(/\bscalar\(/g, "sum(") },
@@ -167,7 +175,7 @@ const BOTH: Rule[] = [
       values.every(({ ours, theirs }) => isClose(Number(ours), Number(theirs), NEARLY_EQUAL)),
   },
   { name: MAGNIFIED, ...reworded(/\b(sin|cos|tan|ceil|floor)\(/g, "abs(") },
-  { name: MAGNIFIED, ...reworded(/ % /g, " + ") },
+  { name: MAGNIFIED, ...reworded(/ [%^] /g, " + ") },
   { name: MAGNIFIED, ...reworded(/\bround\(/g, "clamp_min(") },
   {
     name: EQUALS,
@@ -214,7 +222,10 @@ export async function explain(
   for (const group of groups) {
     const other = group.reduce((before, rule) => rule.instead?.(before) ?? before, asked);
     const again = await ask(other);
-    if (!compare(again.ours, again.theirs, false)) return group.map((rule) => nameOf(peer, rule));
+    // Two refusals say nothing about values.
+    const says = again.ours.error === undefined || difference.errors !== undefined;
+    const isSame = says && !compare(again.ours, again.theirs, false);
+    if (isSame) return group.map((rule) => nameOf(peer, rule));
   }
   return undefined;
 }
