@@ -83,9 +83,10 @@ async function startVictoria(): Promise<Engine> {
     ],
     { stdio: ["ignore", "ignore", "inherit"] },
   );
+  const engine = common("victoria-metrics", child, dir, base);
   await ready(`${base}/health`);
   return {
-    ...common("victoria-metrics", child, dir, base),
+    ...engine,
     query_suffix: "&nocache=1",
     settle: async () => {
       await read(`${base}/internal/force_flush`);
@@ -122,9 +123,10 @@ async function startPrometheus(): Promise<Engine> {
     ],
     { stdio: ["ignore", "ignore", "inherit"] },
   );
+  const engine = common("prometheus", child, dir, base);
   await ready(`${base}/-/ready`);
   return {
-    ...common("prometheus", child, dir, base),
+    ...engine,
     settle: async () => {
       await read(`${base}/api/v1/admin/tsdb/snapshot`, "POST");
       return bytesUnder(join(dir, "data", "snapshots"));
@@ -133,6 +135,8 @@ async function startPrometheus(): Promise<Engine> {
 }
 
 function common(name: string, child: ChildProcess, dir: string, base: string): Omit<Engine, "settle"> {
+  // However this process ends, nothing it started stays behind.
+  process.once("exit", () => child.kill("SIGKILL"));
   return {
     name,
     base,
@@ -147,9 +151,11 @@ function common(name: string, child: ChildProcess, dir: string, base: string): O
       return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024);
     },
     async stop() {
-      const gone = once(child, "exit");
-      child.kill("SIGTERM");
-      await gone;
+      if (child.exitCode === null && child.signalCode === null) {
+        const gone = once(child, "exit");
+        child.kill("SIGTERM");
+        await gone;
+      }
       rmSync(dir, { recursive: true, force: true });
     },
   };

@@ -177,6 +177,7 @@ suite("the rollup cache", () => {
       "max(m)",
       "count_over_time(m[2m])",
       "avg(increase(m[10m])) without (instance)",
+      "max(m offset -20m)",
     ];
     for (let now = 30 * MINUTE; now <= 90 * MINUTE; now += 7 * MINUTE) {
       // Only what has been written by now can be seen.

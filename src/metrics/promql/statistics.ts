@@ -46,8 +46,12 @@ export function mean(values: ArrayLike<number>): number {
   return sum / n;
 }
 
-/** Welford's running variance: one pass, no large intermediate sums. */
 export function variance(values: ArrayLike<number>, from = 0, to = values.length): number {
+  return spread(values, from, to).variance;
+}
+
+/** Welford's running variance: one pass, no large intermediate sums, and exactly 0 for values that are all the same. */
+export function spread(values: ArrayLike<number>, from = 0, to = values.length): { average: number; variance: number } {
   let average = 0;
   let count = 0;
   let q = 0;
@@ -59,7 +63,7 @@ export function variance(values: ArrayLike<number>, from = 0, to = values.length
     q += (value - average) * (value - next);
     average = next;
   }
-  return count === 0 ? Number.NaN : q / count;
+  return count === 0 ? { average: Number.NaN, variance: Number.NaN } : { average, variance: q / count };
 }
 
 /** The most frequent value, of several the smallest. `before` counts as one more sample in front. */

@@ -72,8 +72,10 @@ function spreading(points: number, end: (variance: number) => number): Accumulat
   const counts = new Float64Array(points);
   const averages = new Float64Array(points);
   const squares = new Float64Array(points);
+  let series = 0;
   return {
     add: (values) => {
+      series++;
       for (let i = 0; i < points; i++) {
         const value = values[i] as number;
         if (Number.isNaN(value)) continue;
@@ -85,7 +87,13 @@ function spreading(points: number, end: (variance: number) => number): Accumulat
         squares[i] = (squares[i] as number) + (value - before) * (value - after);
       }
     },
-    finish: () => squares.map((q, i) => ((counts[i] as number) === 0 ? NONE : end(q / (counts[i] as number)))),
+    finish: () =>
+      squares.map((q, i) => {
+        const count = counts[i] as number;
+        if (count === 0) return NONE;
+        // One series alone does not spread, even when it is infinite.
+        return series === 1 ? 0 : end(q / count);
+      }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { executionError } from "../errors.ts";
 import { column, isEmpty, type Row } from "../frame.ts";
 import { compareLabels, setLabel } from "../labels.ts";
-import { mad, mean, quantile, quantileOfSorted } from "../statistics.ts";
+import { mad, mean, quantile, quantileOfSorted, spread } from "../statistics.ts";
 import { groupLabels, groupRows } from "./groups.ts";
 import { type Aggregate, type AggregateCall, expectArguments, scalarAt, stringAt } from "./statistics.ts";
 
@@ -120,9 +120,8 @@ function share(rows: Row[], i: number): void {
 }
 
 function zscore(rows: Row[], i: number): void {
-  const present = rows.map(({ values }) => values[i] as number).filter((v) => !Number.isNaN(v));
-  const average = mean(present);
-  const deviation = Math.sqrt(mean(present.map((v) => (v - average) ** 2)));
+  const { average, variance } = spread(columnAt(rows, i));
+  const deviation = Math.sqrt(variance);
   for (const { values } of rows) values[i] = ((values[i] as number) - average) / deviation;
 }
 

@@ -212,7 +212,8 @@ export const MATH: Record<string, Definition> = {
   rand_normal: random(normals),
   round: between(1, 2, round),
   scalar: exactly(1, scalar),
-  sgn: pointwise((v) => (v > 0 ? 1 : v < 0 ? -1 : v)),
+  // Neither above nor below 0 is 0, and so is no value at all.
+  sgn: pointwise((v) => (v > 0 ? 1 : v < 0 ? -1 : 0)),
   sin: pointwise(Math.sin),
   sinh: pointwise(Math.sinh),
   sqrt: pointwise(Math.sqrt),

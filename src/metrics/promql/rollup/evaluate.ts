@@ -67,7 +67,9 @@ export function streamRollup(frame: Frame, call: CallExpr, sink: Sink): void {
 
 /** The frame moved by the offset; results keep their places. */
 function evaluateShifted(frame: Frame, plan: Plan, rollup: RollupExpr, sink: Sink): void {
-  const offset_ms = rollup.offset ? (durationMs(rollup.offset.text, frame.step_ms) ?? 0) : 0;
+  // A candle is named by the time it begins, so it looks ahead by its step.
+  const ahead_ms = plan.name === "rollup_candlestick" ? frame.step_ms : 0;
+  const offset_ms = (rollup.offset ? (durationMs(rollup.offset.text, frame.step_ms) ?? 0) : 0) - ahead_ms;
   const moved = reframe(frame, {
     start_ms: frame.start_ms - offset_ms,
     end_ms: frame.end_ms - offset_ms,

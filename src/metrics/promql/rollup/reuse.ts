@@ -1,5 +1,6 @@
 import { ACCUMULATORS } from "../aggregate/accumulators.ts";
-import type { Expr } from "../ast.ts";
+import type { Expr, RollupExpr } from "../ast.ts";
+import { durationMs } from "../durations.ts";
 import { column, type Frame, type Row, reframe } from "../frame.ts";
 import { isRollup } from "../functions/names.ts";
 import { labelsKey } from "../labels.ts";
@@ -10,7 +11,7 @@ import { SILENCE_MS } from "./evaluate.ts";
 /** Takes from the cache the steps it has and computes the rest. */
 export function throughCache(frame: Frame, expr: Expr, compute: (frame: Frame) => Row[]): Row[] {
   const { cache } = frame.query;
-  if (!cache || frame.points < 2 || !isCacheable(expr)) return compute(frame);
+  if (!cache || frame.points < 2 || !isCacheable(frame, expr)) return compute(frame);
   const phase = ((frame.start_ms % frame.step_ms) + frame.step_ms) % frame.step_ms;
   const key = `${frame.step_ms} ${phase} ${print(expr)}`;
   const known = cache.get(key);
@@ -22,15 +23,23 @@ export function throughCache(frame: Frame, expr: Expr, compute: (frame: Frame) =
 }
 
 /** A rollup over a plain selector, or a sum of such: what is asked again and again, and depends on samples alone. */
-function isCacheable(expr: Expr): boolean {
+function isCacheable(frame: Frame, expr: Expr): boolean {
   if (expr.kind === "aggregate") {
     const [arg] = expr.args;
-    return Object.hasOwn(ACCUMULATORS, expr.name) && expr.args.length === 1 && arg !== undefined && isCacheable(arg);
+    return Object.hasOwn(ACCUMULATORS, expr.name) && expr.args.length === 1 && !!arg && isCacheable(frame, arg);
   }
   if (expr.kind === "selector") return true;
-  if (expr.kind === "rollup") return expr.arg.kind === "selector" && !expr.moment && !expr.step && !expr.inheritStep;
-  if (expr.kind !== "call" || !isRollup(expr.name)) return false;
-  return expr.args.every((arg) => arg.kind === "number" || arg.kind === "string" || isCacheable(arg));
+  if (expr.kind === "rollup") {
+    const isPlain = expr.arg.kind === "selector" && !expr.moment && !expr.step && !expr.inheritStep;
+    return isPlain && !looksAhead(frame, expr);
+  }
+  if (expr.kind !== "call" || !isRollup(expr.name) || expr.name.toLowerCase() === "rollup_candlestick") return false;
+  return expr.args.every((arg) => arg.kind === "number" || arg.kind === "string" || isCacheable(frame, arg));
+}
+
+/** A step that reads samples of later times is settled later than the others; it is not worth finding out when. */
+function looksAhead(frame: Frame, { offset }: RollupExpr): boolean {
+  return offset !== undefined && (durationMs(offset.text, frame.step_ms) ?? 0) < 0;
 }
 
 /**

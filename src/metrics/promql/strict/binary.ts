@@ -81,13 +81,11 @@ function incompatible(frame: Frame, expr: BinaryExpr): void {
 /** Results by their labels: two pairs that give the same labels at one step are an error. */
 class Results {
   readonly #frame: Frame;
-  readonly #expr: BinaryExpr;
   readonly #rows = new Map<string, Row>();
   readonly #taken = new Map<string, Uint8Array>();
 
-  constructor(frame: Frame, expr: BinaryExpr) {
+  constructor(frame: Frame) {
     this.#frame = frame;
-    this.#expr = expr;
   }
 
   /** Takes the place of a pair at a step, whether or not it gives a value. */
@@ -101,12 +99,7 @@ class Results {
       this.#rows.set(key, row);
       this.#taken.set(key, taken);
     }
-    if (taken[i] === 1) {
-      const hint = this.#expr.join
-        ? "grouping labels must ensure unique matches"
-        : "many-to-one matching must be explicit (group_left/group_right)";
-      throw executionError(`multiple matches for labels: ${hint}`);
-    }
+    if (taken[i] === 1) throw executionError("multiple matches for labels: grouping labels must ensure unique matches");
     taken[i] = 1;
     return row;
   }
@@ -121,7 +114,7 @@ function matchVectors(frame: Frame, expr: BinaryExpr, left: Row[], right: Row[])
   const manyRight = expr.join?.op === "group_right";
   const many = bySignature(manyRight ? right : left, expr);
   const one = bySignature(manyRight ? left : right, expr);
-  const results = new Results(frame, expr);
+  const results = new Results(frame);
   refuseDuplicates(frame, expr, manyRight ? right : left, one, manyRight);
   for (const [key, group] of many) {
     const others = one.get(key) ?? [];
@@ -184,12 +177,16 @@ function matchStep(
   i: number,
   manyRight: boolean,
 ): void {
-  if (!group.some((row) => row.present[i] !== ABSENT)) return;
+  const there = group.filter((row) => row.present[i] !== ABSENT);
+  if (there.length === 0) return;
   const other = theOne(expr, others, i, manyRight);
   const fill = filled(expr, manyRight);
   if (!other && fill === undefined) return;
-  for (const row of group) {
-    if (row.present[i] === ABSENT) continue;
+  // Told apart by what they match on, not by what comes out: names that are dropped later do not make them two.
+  if (there.length > 1 && !expr.join) {
+    throw executionError("multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)");
+  }
+  for (const row of there) {
     if (row.present[i] === HISTOGRAM || other?.present[i] === HISTOGRAM) {
       incompatible(frame, expr);
       continue;

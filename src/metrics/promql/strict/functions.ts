@@ -61,14 +61,23 @@ function round(call: Call): Value {
   );
 }
 
+/** An infinity that settles the matter wins over NaN. */
+function larger(a: number, b: number): number {
+  return a === Number.POSITIVE_INFINITY || b === Number.POSITIVE_INFINITY ? Number.POSITIVE_INFINITY : Math.max(a, b);
+}
+
+function smaller(a: number, b: number): number {
+  return a === Number.NEGATIVE_INFINITY || b === Number.NEGATIVE_INFINITY ? Number.NEGATIVE_INFINITY : Math.min(a, b);
+}
+
 /** NaN bounds give NaN; an empty interval gives nothing. */
 function clamp(low: number | undefined, high: number | undefined): Implementation {
   return (call) => {
     const lows = low === undefined ? undefined : numbersOf(call, low);
     const highs = high === undefined ? undefined : numbersOf(call, high);
     const rows = mapRows(rowsOf(call, 0), (value, i) => {
-      const raised = lows ? Math.max(lows[i] as number, value) : value;
-      return highs ? Math.min(highs[i] as number, raised) : raised;
+      const raised = lows ? larger(lows[i] as number, value) : value;
+      return highs ? smaller(highs[i] as number, raised) : raised;
     });
     for (const row of rows) {
       for (let i = 0; i < row.present.length; i++) {

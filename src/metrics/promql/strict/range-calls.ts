@@ -256,5 +256,9 @@ export function absentLabels(expr: Expr | undefined): Row["labels"] {
     else settled.delete(name);
     seen.add(name);
   }
-  return [...settled].sort(([a], [b]) => (a < b ? -1 : 1)).flat();
+  // A label with an empty value is no label.
+  return [...settled]
+    .filter(([, value]) => value !== "")
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flat();
 }
