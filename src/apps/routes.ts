@@ -1,8 +1,7 @@
 import type { OrgService } from "#auth/orgs.ts";
-import { assert } from "#core/assert.ts";
 import { isoTime } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
-import type { Admitted } from "#http/access.ts";
+import { appOf, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import * as schema from "./schema.ts";
 import type { SecretService } from "./secrets.ts";
@@ -134,16 +133,6 @@ function secretRoutes({ secrets }: Parts): Row[] {
       },
     }),
   ];
-}
-
-function orgOf({ org }: Admitted): { id: string; slug: string } {
-  assert(org, "a route about an organization has one");
-  return org;
-}
-
-function appOf({ app }: Admitted): { id: string; name: string } {
-  assert(app, "a route about an app has one");
-  return app;
 }
 
 function missing(path: string): never {

@@ -1,3 +1,4 @@
+import { assert } from "#core/assert.ts";
 import type { Action } from "#core/caveats.ts";
 
 /**
@@ -32,6 +33,18 @@ export interface Target {
 export interface Admitted {
   org?: { id: string; slug: string };
   app?: { id: string; name: string };
+}
+
+/** The organization of a route that is about one. */
+export function orgOf({ org }: Admitted): { id: string; slug: string } {
+  assert(org, "a route about an organization has one");
+  return org;
+}
+
+/** The app of a route that is about one. */
+export function appOf({ app }: Admitted): { id: string; name: string } {
+  assert(app, "a route about an app has one");
+  return app;
 }
 
 /** Decides; implemented by the auth room. */

@@ -1,9 +1,10 @@
+import { appOf, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import type { StreamItem } from "#http/stream.ts";
 import { eventAnswer, logAnswer } from "./answers.ts";
 import type { EventScope } from "./events.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
-import { appOf, machineOf, orgOf, type RouteParts } from "./routing.ts";
+import { machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 
 const STREAM =

@@ -1,6 +1,7 @@
+import { appOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
-import { appOf, askerOf, bad, listOf, machineOf, NONCE_HEADER, parseTime, type RouteParts } from "./routing.ts";
+import { askerOf, bad, listOf, machineOf, NONCE_HEADER, parseTime, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 import { WAIT_STATES } from "./wait.ts";
 

@@ -1,3 +1,4 @@
+import { appOf, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { actionRoutes } from "./action-routes.ts";
 import { configProblems, configWarnings } from "./config.ts";
@@ -5,7 +6,7 @@ import { eventRoutes } from "./event-routes.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { metadataRoutes } from "./metadata-routes.ts";
-import { appOf, askerOf, bad, listOf, machineOf, orgOf, type RouteParts } from "./routing.ts";
+import { askerOf, bad, listOf, machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 import { STATE_ALIASES, STATES } from "./states.ts";
 import type { Machine } from "./types.ts";

@@ -1,10 +1,9 @@
 /** What the machines' routes share: who asks, which machine, and words of a request that come in many forms. */
 import type { AppService } from "#apps/service.ts";
-import { assert } from "#core/assert.ts";
 import { parseDuration } from "#core/durations.ts";
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
-import type { Admitted, Caller } from "#http/access.ts";
+import { type Admitted, appOf, type Caller } from "#http/access.ts";
 import type { Answers } from "./answers.ts";
 import { ALL_SIGNALS } from "./config-schema.ts";
 import type { RuntimeDriver } from "./driver.ts";
@@ -47,16 +46,6 @@ export async function machineOf(
   call: Admitted & { params: { machine_id: string } },
 ): Promise<Machine> {
   return await machines.get(appOf(call).id, call.params.machine_id);
-}
-
-export function appOf({ app }: Admitted): { id: string; name: string } {
-  assert(app, "a route about an app has one");
-  return app;
-}
-
-export function orgOf({ org }: Admitted): { id: string; slug: string } {
-  assert(org, "a route about an organization has one");
-  return org;
 }
 
 export function bad(path: string, problem: string, allowed?: string): never {

@@ -1,8 +1,7 @@
-import { assert } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { VERSION } from "#core/version.ts";
-import type { Admitted } from "#http/access.ts";
+import { orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import type { MetricsEngine } from "./engine/engine.ts";
@@ -76,7 +75,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
             ...limitsOf(query.timeout),
             ...optionsOf(query),
           };
-          return await answering(() => engine().query(orgOf(admitted), asked, signal));
+          return await answering(() => engine().query(orgOf(admitted).id, asked, signal));
         },
       }),
     ),
@@ -100,7 +99,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
             ...limitsOf(query.timeout),
             ...optionsOf(query),
           };
-          return await answering(() => engine().query(orgOf(admitted), asked, signal));
+          return await answering(() => engine().query(orgOf(admitted).id, asked, signal));
         },
       }),
     ),
@@ -114,7 +113,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
         const selector = await answering(() => selectorOf(query["match[]"]));
         if (!selector) fail("invalid_request", "match[] is required");
         const asked = { selector, at_ms: clock.now(), lookback_ms: 300_000 };
-        return await answering(() => engine().federate(orgOf(admitted), asked, signal));
+        return await answering(() => engine().federate(orgOf(admitted).id, asked, signal));
       },
     }),
     route(`POST ${BASE}/api/v1/read`, {
@@ -153,7 +152,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
         handle: async ({ query, signal, ...admitted }) =>
           await answering(async () => {
             if (!query["match[]"]) fail("invalid_request", "match[] is required");
-            return success(await engine().series(orgOf(admitted), await scopeOf(query), signal));
+            return success(await engine().series(orgOf(admitted).id, await scopeOf(query), signal));
           }),
       }),
     ),
@@ -166,7 +165,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
         errors: QUERY_ERRORS,
         handle: async ({ query, signal, ...admitted }) =>
           await answering(async () =>
-            success(await engine().labelNames(orgOf(admitted), await scopeOf(query), signal)),
+            success(await engine().labelNames(orgOf(admitted).id, await scopeOf(query), signal)),
           ),
       }),
     ),
@@ -179,7 +178,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
       handle: async ({ params, query, signal, ...admitted }) =>
         await answering(async () =>
           success(
-            await engine().labelValues(orgOf(admitted), unescaped(params.label_name), await scopeOf(query), signal),
+            await engine().labelValues(orgOf(admitted).id, unescaped(params.label_name), await scopeOf(query), signal),
           ),
         ),
     }),
@@ -197,7 +196,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
             ...(query.focusLabel ? { focus_label: query.focusLabel } : {}),
             ...(selector ? { selector } : {}),
           };
-          return success(await engine().status(orgOf(admitted), asked));
+          return success(await engine().status(orgOf(admitted).id, asked));
         }),
     }),
   ];
@@ -226,7 +225,7 @@ function grafanaRoutes({ engine }: Parts): Row[] {
       query: Type.Object({ metric: text, limit: Type.Optional(Type.Integer({ minimum: 0 })) }),
       answer: JSON_BYTES,
       async handle({ query, ...admitted }) {
-        const known = await engine().metadata(orgOf(admitted));
+        const known = await engine().metadata(orgOf(admitted).id);
         const wanted = query.metric ? known.filter(([name]) => name === query.metric) : known;
         const shown = query.limit ? wanted.slice(0, query.limit) : wanted;
         return success(Object.fromEntries(shown.map(([name, facts]) => [name, [facts]])));
@@ -250,11 +249,6 @@ function grafanaRoutes({ engine }: Parts): Row[] {
       }),
     ),
   ];
-}
-
-function orgOf({ org }: Admitted): string {
-  assert(org, "a route about an organization has one");
-  return org.id;
 }
 
 function success(data: unknown): Uint8Array | string {
