@@ -38,8 +38,7 @@ export function whyNot(name: EngineName): string | undefined {
   return found ? undefined : `${name} is not installed (apt-get install --no-install-recommends ${name})`;
 }
 
-/** As the program itself is to be started: a small nursery, one malloc arena, compiled code kept between starts. */
-const NODE_FLAGS = ["--max-semi-space-size=1"];
+/** As `npm start` starts the program: one malloc arena, compiled code kept between starts. */
 const NODE_ENV = {
   NODE_COMPILE_CACHE: join(CACHE, "compiled"),
   MALLOC_ARENA_MAX: "1",
@@ -54,7 +53,7 @@ async function startHangar(): Promise<Engine> {
 
 async function startServer(): Promise<Engine> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-bench-"));
-  const child = spawn(process.execPath, [...NODE_FLAGS, join(import.meta.dirname, "metrics-server.ts"), dir], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "metrics-server.ts"), dir], {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, ...NODE_ENV },
   });

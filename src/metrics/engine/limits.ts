@@ -13,8 +13,11 @@ export const ENGINE_LIMITS = {
   restart_span_ms: 60_000,
   /** The worker's JavaScript heap. Past it the worker ends, is started again and replays its log. */
   heap_mib: 512,
-  /** Room for short-lived objects; small, because samples do not live there. */
-  young_heap_mib: 2,
+  /**
+   * Where new objects live in the worker. Small, answers are built in twice the time, because what is being built
+   * is moved again and again; large, memory stays taken after a query.
+   */
+  young_heap_mib: 32,
   /** How often the worker looks for what time brings: idle windows, merges, retention. */
   maintain_ms: 5000,
 } as const;
