@@ -95,7 +95,7 @@ export class MachineService {
     const { ledger, leases, store } = this.#parts;
     const { ids } = asker;
     const id = ids.hex(14);
-    const name = wish.name ?? machineName(ids);
+    let name = wish.name ?? machineName(ids);
     checkSlug(name, "body.name");
     refuse(mountProblems(wish.config));
     const pinned = await this.#volumePlace(owner, wish);
@@ -113,7 +113,9 @@ export class MachineService {
       );
       if (result === "inserted") return made;
       if (result === "exists") return (await store.find(id)) ?? made;
-      if (result !== "capacity") refuseInsert(result, name, owner.app_name);
+      // A made-up name that another machine has is ours to change, not the caller's.
+      if (result === "name_taken" && wish.name === undefined) name = machineName(ids);
+      else if (result !== "capacity") refuseInsert(result, name, owner.app_name);
     }
     fail("conflict", "the hosts fill up faster than a machine can be placed; try again", { retry_after_s: 1 });
   }
