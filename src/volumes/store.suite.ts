@@ -73,7 +73,7 @@ export function volumeStoreSuite(
         const add = (id: string) => ({ add_operations: [anOperation({ id })] });
         const next = { ...volume, revision: 2, size_gb: 9 };
         const results = await Promise.all(["a", "b", "c"].map((id) => store.commit({ volume: next, ...add(id) })));
-        assert.deepEqual(results.toSorted(), [false, false, true]);
+        assert.equal(results.filter(Boolean).length, 1);
         assert.equal((await store.findWork("vol_1"))?.operations.length, 1);
         assert.equal((await store.find("vol_1"))?.size_gb, 9);
       }));
