@@ -19,7 +19,7 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
-import { SimDisk } from "#drivers/disk/sim.ts";
+import { openDisk } from "#drivers/disk/open.ts";
 import { simDriver } from "#drivers/runtime/sim/driver.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import { HostService } from "#hosts/service.ts";
@@ -192,7 +192,13 @@ async function openMachines(
 ): Promise<MachinesPart> {
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
-  const volumes = await openVolumes(database, settings, { clock, log, box, hosts });
+  const volumes = await openVolumes(database, settings, {
+    clock,
+    log,
+    box,
+    hosts,
+    driver: chooseDriver(settings.driver).name,
+  });
   const room = new MachineRoom({
     store: sqlMachineStore(database),
     hosts,
@@ -241,14 +247,13 @@ async function openMachines(
 /** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
 async function openVolumes(
   database: Database,
-  { data_dir, objects, volume_undelete_hours }: Settings,
-  { clock, log, box, hosts }: { clock: Clock; log: Log; box: Box; hosts: HostService },
+  { data_dir, objects, volume_undelete_hours, volume_disk: disk, volume_pool: pool }: Settings,
+  { clock, log, box, hosts, driver }: { clock: Clock; log: Log; box: Box; hosts: HostService; driver: string },
 ): Promise<VolumeRoom> {
-  const dir = join(data_dir, "volumes");
   return new VolumeRoom({
     store: sqlVolumeStore(database),
     hosts,
-    disk: new SimDisk(dir),
+    disk: openDisk({ disk, pool, dir: join(data_dir, "volumes") }, driver),
     objects: await openObjects(objects, join(data_dir, "objects"), clock),
     box,
     clock,

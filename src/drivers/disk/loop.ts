@@ -175,8 +175,11 @@ export class LoopDisk implements VolumeDisk {
     return usage;
   }
 
-  inventory(): Promise<Inventory> {
-    return this.#images.inventory();
+  async inventory(): Promise<Inventory> {
+    const found = await this.#images.inventory();
+    // A pool looks as large as the disk it is on; what is really left is what that disk has.
+    const { bsize, blocks, bavail } = await statfs(this.#root);
+    return { ...found, total_bytes: bsize * blocks, free_bytes: Math.min(found.free_bytes, bsize * bavail) };
   }
 
   get #template(): string {
