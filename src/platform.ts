@@ -4,6 +4,8 @@
  *   route row → service → store            (rooms: machines/, apps/, auth/ …; stores/ implement their ports)
  */
 import { existsSync, readFileSync } from "node:fs";
+import { releaseRoutes } from "#apps/release-routes.ts";
+import { ReleaseService } from "#apps/releases.ts";
 import { appRoutes } from "#apps/routes.ts";
 import { SecretService } from "#apps/secrets.ts";
 import { AppService } from "#apps/service.ts";
@@ -43,6 +45,7 @@ import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 
 export interface Platform {
@@ -109,6 +112,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
     ...appRoutes({ apps, secrets, orgs }),
+    ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...metricsRoutes({ engine: metrics, clock }),
   ];

@@ -88,6 +88,16 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX webhooks_org ON webhooks (org_id, id)",
     ],
   },
+  {
+    id: 8,
+    name: "releases",
+    statements: [
+      `CREATE TABLE releases (
+         app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, version BIGINT NOT NULL, status TEXT NOT NULL,
+         description TEXT NOT NULL, strategy TEXT NOT NULL, definition TEXT NOT NULL, created_by TEXT NOT NULL,
+         created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, PRIMARY KEY (app_id, version))`,
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
@@ -107,6 +117,7 @@ export const TABLES = [
   "machine_events",
   "machine_operations",
   "webhooks",
+  "releases",
 ] as const;
 
 /** The database is of another time than this program. */
