@@ -2,14 +2,7 @@ import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
 import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
-import {
-  machinesEvents,
-  machinesExec,
-  machinesLease,
-  machinesLogs,
-  machinesMetadata,
-  machinesPs,
-} from "./machines/inside.ts";
+import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
   machinesCordon,
   machinesDestroy,
@@ -19,6 +12,7 @@ import {
   machinesSuspend,
   machinesUncordon,
 } from "./machines/lifecycle.ts";
+import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
@@ -71,6 +65,7 @@ export const VERBS: readonly Verb[] = [
   machinesPs,
   machinesLogs,
   machinesDestroy,
+  logs,
   dbNode,
   dbInfo,
   dbPromote,

@@ -8,7 +8,8 @@ import {
   type Exit,
   type ExitNotice,
   type Launch,
-  type LogLine,
+  type LogPage,
+  type LogsFrom,
   type Observed,
   type Process,
   type Ref,
@@ -27,7 +28,8 @@ import { execIn } from "./exec.ts";
 import { UserNamespaces } from "./idmap.ts";
 import { layoutOf, makeLayout } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
-import { readLog } from "./logs.ts";
+import { LogKeeper } from "./log-keeper.ts";
+import { readLog, watchLog } from "./logs.ts";
 import { kill } from "./process-table.ts";
 import { processList } from "./ps.ts";
 import type { MachineRecord } from "./record.ts";
@@ -76,17 +78,21 @@ export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDrive
     ...(onTimings ? { onTimings } : {}),
   });
   await boots.open();
-  return new RuncDriver(boots, namespaces);
+  const keeper = new LogKeeper(layout, clock, log);
+  void keeper.run();
+  return new RuncDriver(boots, namespaces, keeper);
 }
 
 class RuncDriver implements RuntimeDriver {
   readonly name = "runc";
   readonly #boots: Boots;
   readonly #namespaces: UserNamespaces;
+  readonly #keeper: LogKeeper;
 
-  constructor(boots: Boots, namespaces: UserNamespaces) {
+  constructor(boots: Boots, namespaces: UserNamespaces, keeper: LogKeeper) {
     this.#boots = boots;
     this.#namespaces = namespaces;
+    this.#keeper = keeper;
   }
 
   capabilities(): Capabilities {
@@ -113,8 +119,9 @@ class RuncDriver implements RuntimeDriver {
     return undefined;
   }
 
-  destroy(id: string, signal: AbortSignal): Promise<void> {
-    return this.#boots.destroy(id, signal);
+  async destroy(id: string, signal: AbortSignal): Promise<void> {
+    await this.#boots.destroy(id, signal);
+    this.#keeper.destroyed(id);
   }
 
   async signal(ref: Ref, name: string): Promise<void> {
@@ -131,8 +138,12 @@ class RuncDriver implements RuntimeDriver {
     return await processList(this.#boots.paths(ref.id).cgroup, pid);
   }
 
-  async logs(id: string, tail: number): Promise<LogLine[]> {
-    return await readLog(this.#boots.paths(id), tail);
+  async logs(id: string, from: LogsFrom): Promise<LogPage> {
+    return await readLog(this.#boots.paths(id), from);
+  }
+
+  watchLogs(id: string, wake: () => void): () => void {
+    return watchLog(this.#boots.paths(id), wake);
   }
 
   async probe(_ref: Ref, _check: CheckConfig, _signal: AbortSignal): Promise<{ passing: boolean; output: string }> {
@@ -148,6 +159,7 @@ class RuncDriver implements RuntimeDriver {
   }
 
   async close(): Promise<void> {
+    this.#keeper.close();
     await this.#boots.close();
     await this.#namespaces.close();
   }
