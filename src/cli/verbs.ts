@@ -17,7 +17,7 @@ import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait }
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
-import { backup, restore, up } from "./platform/verbs.ts";
+import { backup, down, restore, up } from "./platform/verbs.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
 import { tokensAttenuate } from "./tokens/attenuate.ts";
 import { tokensCreate } from "./tokens/create.ts";
@@ -29,6 +29,7 @@ import type { Verb } from "./verb.ts";
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
   up,
+  down,
   authToken,
   authWhoami,
   tokensCreate,
