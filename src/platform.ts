@@ -20,7 +20,7 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
-import { simDriver } from "#drivers/runtime/sim/driver.ts";
+import { openDriver } from "#drivers/open.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import { HostService } from "#hosts/service.ts";
 import { Idempotency } from "#http/idempotency.ts";
@@ -28,6 +28,7 @@ import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
+import type { ImageSource } from "#machines/image-source.ts";
 import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
@@ -35,7 +36,7 @@ import { Webhooks } from "#machines/webhooks.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
-import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import { claimDataDir, type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
@@ -66,13 +67,22 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
+  /** Where machines' images come from. */
+  images?: ImageSource;
 }
+
+/** Until there is a store of images: sim needs none. */
+const NO_IMAGES: ImageSource = {
+  resolve: () => Promise.reject(new Error("there are no images")),
+  hold: () => Promise.reject(new Error("there are no images")),
+  release: async () => {},
+};
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const clock = options.clock ?? systemClock;
-  const driver = chooseDriver(settings.driver);
+  const { clock = systemClock, images = NO_IMAGES } = options;
+  const choice = chooseDriver(options.images ? settings.driver : "sim");
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
   const dir = claimDataDir(settings.data_dir);
@@ -94,7 +104,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box });
+  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, choice, dir, images });
   const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
@@ -102,7 +112,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
 
   const facts = {
     base_url: settings.base_url,
-    driver: `${driver.name} (${driver.reason})`,
+    driver: `${choice.name} (${choice.reason})`,
     database: engine(settings),
   };
   const rows: Row[] = [
@@ -131,13 +141,13 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   facts.base_url ||= address;
   writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
   opened.defer(keepSweeping(idempotency, clock, log));
-  log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
+  log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
   const running = opened.move();
   return {
     base_url: facts.base_url,
     token_file,
-    driver,
+    driver: choice,
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
     rows,
@@ -172,6 +182,9 @@ interface MachineNeeds {
   box: Box;
   secrets: SecretService;
   appStore: AppStore;
+  choice: DriverChoice;
+  dir: DataDir;
+  images: ImageSource;
 }
 
 interface MachinesPart {
@@ -186,15 +199,15 @@ interface MachinesPart {
 async function openMachines(
   database: Database,
   settings: Settings,
-  { clock, log, box, secrets, appStore }: MachineNeeds,
+  { clock, log, box, secrets, appStore, choice, dir, images }: MachineNeeds,
 ): Promise<MachinesPart> {
+  const driver = await openDriver(choice, { data_dir: dir.path, node_id: dir.node_id, clock, log, images });
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const room = new MachineRoom({
     store: sqlMachineStore(database),
     hosts,
-    // Nothing of it outlives this process, so what was running is taken back by what its handle tells.
-    driver: simDriver({ clock, adopt: true }),
+    driver,
     clock,
     log,
     secrets: (app_id) => secrets.reveal(app_id),

@@ -338,13 +338,6 @@ export interface Api {
     body: undefined;
     answer: ({ pid: number; stime: number; rtime: number; command: string; directory: string; cpu: number; rss: number; listen_sockets: ({ proto: string; address: string })[] })[];
   };
-  /** The newest lines a machine wrote, oldest first. */
-  "GET /v1/apps/:app_name/machines/:machine_id/logs": {
-    params: { app_name: string; machine_id: string };
-    query: { tail?: number | undefined };
-    body: undefined;
-    answer: { lines: ({ timestamp: number; stream: string; message: string })[] };
-  };
   /** Take a machine's lease, or refresh one's own. */
   "POST /v1/apps/:app_name/machines/:machine_id/lease": {
     params: { app_name: string; machine_id: string };
@@ -435,6 +428,20 @@ export interface Api {
     query: { cursor?: number | undefined; limit?: number | undefined };
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
+  };
+  /** The newest lines a machine wrote, oldest first. */
+  "GET /v1/apps/:app_name/machines/:machine_id/logs": {
+    params: { app_name: string; machine_id: string };
+    query: { tail?: number | undefined; since?: string | undefined; follow?: boolean | undefined };
+    body: undefined;
+    answer: { lines: ({ timestamp: number; stream: string; message: string })[] };
+  };
+  /** The newest lines of all machines of an app, by time. */
+  "GET /v1/apps/:app_name/logs": {
+    params: { app_name: string };
+    query: { tail?: number | undefined; since?: string | undefined; follow?: boolean | undefined };
+    body: undefined;
+    answer: { lines: ({ timestamp: number; stream: string; message: string; machine_id: string; machine_name: string })[] };
   };
   /** Send machine events to an address, signed, until they arrive. */
   "POST /v1/orgs/:org_slug/webhooks": {
