@@ -6,6 +6,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { releaseRoutes } from "#apps/release-routes.ts";
 import { ReleaseService } from "#apps/releases.ts";
+import { join } from "node:path";
 import { appRoutes } from "#apps/routes.ts";
 import { SecretService } from "#apps/secrets.ts";
 import { AppService } from "#apps/service.ts";
@@ -21,6 +22,7 @@ import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
 import { openDriver } from "#drivers/open.ts";
+import { SimDisk } from "#drivers/disk/sim.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import { HostService } from "#hosts/service.ts";
 import { Idempotency } from "#http/idempotency.ts";
@@ -40,6 +42,7 @@ import { claimDataDir, type DataDir, masterKey, writeFileDurably } from "#stores
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
+import { openObjects } from "#stores/objects/open.ts";
 import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
@@ -47,7 +50,10 @@ import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
+import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
+import { VolumeRoom } from "#volumes/room.ts";
+import { volumeRoutes } from "#volumes/routes.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -204,6 +210,7 @@ async function openMachines(
   const driver = await openDriver(choice, { data_dir: dir.path, node_id: dir.node_id, clock, log, images });
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
+  const volumes = await openVolumes(database, settings, { clock, log, box, hosts });
   const room = new MachineRoom({
     store: sqlMachineStore(database),
     hosts,
@@ -211,12 +218,19 @@ async function openMachines(
     clock,
     log,
     secrets: (app_id) => secrets.reveal(app_id),
+    volumes,
   });
   const apps = new AppService({
     store: appStore,
     clock,
-    occupancy: async (app_id) => ({ machines: await room.machines.count(app_id), volumes: 0 }),
-    clear: (app_id) => room.clear(app_id),
+    occupancy: async (app_id) => ({
+      machines: await room.machines.count(app_id),
+      volumes: await volumes.volumes.count(app_id),
+    }),
+    async clear(app_id) {
+      await room.clear(app_id);
+      await volumes.volumes.deleteAll(app_id);
+    },
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
@@ -226,16 +240,38 @@ async function openMachines(
       ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
+      ...volumeRoutes(volumes, apps),
     ],
     async start() {
+      await volumes.start();
       await room.start();
       await webhooks.start();
     },
     async close() {
       webhooks.close();
       await room.close();
+      await volumes.close();
     },
   };
+}
+
+/** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
+async function openVolumes(
+  database: Database,
+  { data_dir, objects, volume_undelete_hours }: Settings,
+  { clock, log, box, hosts }: { clock: Clock; log: Log; box: Box; hosts: HostService },
+): Promise<VolumeRoom> {
+  const dir = join(data_dir, "volumes");
+  return new VolumeRoom({
+    store: sqlVolumeStore(database),
+    hosts,
+    disk: new SimDisk(dir),
+    objects: await openObjects(objects, join(data_dir, "objects"), clock),
+    box,
+    clock,
+    log,
+    undelete_ms: volume_undelete_hours * 3_600_000,
+  });
 }
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */

@@ -46,6 +46,7 @@ export const PARTS = {
   orgs: "Organizations and their tokens.",
   apps: "Apps and their secrets.",
   machines: "Machines: their life, leases, waiting, metadata and events.",
+  volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
