@@ -26,6 +26,14 @@ export const SETTINGS = {
     default: "0",
     words: "Requests a second that one token may make (a second's worth at once); 0 is no limit.",
   },
+  objects_url: {
+    default: "",
+    words:
+      "Where snapshots of volumes go: `https://host/bucket[/path]` of an S3-compatible store, or `file:///folder`; a folder in the data dir otherwise.",
+  },
+  objects_region: { default: "us-east-1", words: "The region of that store, as its signatures name it." },
+  objects_access_key: { default: "", words: "Its access key." },
+  objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
 } as const satisfies Record<string, { default: string; words: string }>;
 
 type Name = keyof typeof SETTINGS;
@@ -43,6 +51,7 @@ export interface Settings {
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
+  objects: ObjectsSetting;
   /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
   hosts: HostSetting[];
   /** What was odd but not wrong, told once at start. */
@@ -56,6 +65,14 @@ export interface HostSetting {
   zone: string;
   cpus: number;
   memory_mb: number;
+}
+
+/** Where objects are kept; without a url in the data dir. */
+export interface ObjectsSetting {
+  url: URL | undefined;
+  region: string;
+  access_key: string;
+  secret_key: string;
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -96,6 +113,12 @@ export function readSettings(args: readonly string[], env: Record<string, string
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
+    objects: {
+      url: objectsUrl(given("objects_url")),
+      region: given("objects_region").value,
+      access_key: given("objects_access_key").value,
+      secret_key: given("objects_secret_key").value,
+    },
     hosts,
     warnings,
   };
@@ -187,6 +210,16 @@ function origin({ value, from }: Given): string {
     throw new SettingsError(`${from}: "${value}" is not an origin such as https://machines.example`);
   }
   return url.origin;
+}
+
+function objectsUrl({ value, from }: Given): URL | undefined {
+  if (value === "") return undefined;
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  const place = url && (/^https?:$/.test(url.protocol) ? url.pathname.length > 1 : url.protocol === "file:");
+  if (!url || !place || url.username !== "" || url.search !== "") {
+    throw new SettingsError(`${from}: "${value}" is not a place such as https://s3.example/bucket or file:///backups`);
+  }
+  return url;
 }
 
 function databaseUrl({ value, from }: Given): string {
