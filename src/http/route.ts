@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Static, TObject, TSchema } from "typebox";
 import type { ErrorCode, Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
@@ -28,17 +29,31 @@ export interface Row {
    * are `{status: "error", errorType, error}`.
    */
   style?: Style;
+  /** How many seconds anyone may keep the answer. */
+  cache_s?: number;
   /** Codes beyond the ones every route may answer. */
   errors?: readonly ErrorCode[];
   /** What the schemas cannot say about a body of any shape; told together with what they do. */
   check?(body: unknown): Problem[];
   handle(call: AnyCall): Promise<unknown>;
+  /** Takes the request as it came, unread, and answers it itself; instead of `handle`. */
+  relay?(exchange: Exchange): Promise<void>;
   /** The same as a server-sent stream, for every caller that does not ask for JSON. */
   stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]>;
 }
 
 export type Style = "prometheus";
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+
+/** A request that is passed on rather than answered here. */
+export interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  caller: Caller;
+  request_id: string;
+  /** From here on the answer is written by hand; before, a thrown error becomes the answer. */
+  takeOver(): void;
+}
 
 /** Parts of the API, in the order they are documented. */
 export const PARTS = {
@@ -47,13 +62,14 @@ export const PARTS = {
   apps: "Apps and their secrets.",
   machines: "Machines: their life, leases, waiting, metadata and events.",
   connectors: "Connectors and the gateway.",
+  identity: "Identity tokens of machines: the issuer, and the API inside a machine.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
 export type Part = keyof typeof PARTS;
 
 export type Answer =
   | { status: 200 | 201 | 202; schema: TSchema; type?: never }
-  | { status: 200; type: "text/html" | "text/plain" | "application/json"; schema?: never }
+  | { status: 200; type: "text/html" | "text/plain" | "application/json" | "*/*"; schema?: never }
   | { status: 202 | 204; schema?: never; type?: never };
 
 export interface Call<Params, Query, Body> extends Admitted {
