@@ -98,7 +98,7 @@ function withoutStarting() {
 if (Number(process.versions.node.split(".")[0]) < 20)
   stop(`Node 20 or later is needed to start; this is ${process.version}.`);
 installPackages(".", "package-lock.json", ["ci"]);
-if (purpose === "check") {
+if (purpose === "check" || purpose === "test") {
   mkdirSync(join(root, "tools/node_modules"), { recursive: true });
   installPackages("tools", "package.json", ["install", "--no-save", "--no-package-lock"]);
 }

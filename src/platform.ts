@@ -11,9 +11,12 @@ import type { AppStore } from "#apps/store.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
+import type { AuthStore } from "#auth/store.ts";
 import { TokenService } from "#auth/tokens.ts";
+import { ConnectorRoom } from "#connectors/room.ts";
 import { Box } from "#core/box.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
@@ -26,6 +29,9 @@ import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
+import type { MachineInsiders } from "#identity/insiders.ts";
+import { IdentityRoom } from "#identity/room.ts";
+import type { LocalApi } from "#machines/local-api.ts";
 import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
@@ -33,15 +39,17 @@ import { Webhooks } from "#machines/webhooks.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
-import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import { claimDataDir, type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
 import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { sqlConnectorStore } from "#stores/sql/connectors.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
+import { sqlKeyStore } from "#stores/sql/identity.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 
@@ -55,6 +63,8 @@ export interface Platform {
   log_file: string;
   rows: readonly Row[];
   metrics(): MetricsEngine;
+  /** What answers inside machines. */
+  local_api: LocalApi;
   inject: Server["inject"];
   close(): Promise<void>;
 }
@@ -93,27 +103,23 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const secrets = new SecretService({ store: appStore, box, clock });
   const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box });
   const { apps } = machines;
+  const facts = factsOf(settings, driver);
+  const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
-  const facts = {
-    base_url: settings.base_url,
-    driver: `${driver.name} (${driver.reason})`,
-    database: engine(settings),
-  };
   const rows: Row[] = [
-    ...platformRoutes(
-      () => facts,
-      () => rows,
-    ),
+    ...ownRoutes(facts, () => rows),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
     ...appRoutes({ apps, secrets, orgs }),
     ...machines.rows,
+    ...inside.rows,
     ...metricsRoutes({ engine: metrics, clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-  const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
+  const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, ...rate });
+  opened.defer(() => inside.close());
   opened.defer(() => machines.close());
   opened.defer(() => server.close());
 
@@ -121,12 +127,12 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const token_file = dir.file("token");
   await ensureToken(tokens, token_file, clock);
 
+  await inside.start(rows, idempotency);
   await machines.start();
-  const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
-  const address = reachable(host, port);
+  const address = reachable(await server.listen(settings.listen.host, settings.listen.port));
   facts.base_url ||= address;
   writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
-  opened.defer(keepSweeping(idempotency, clock, log));
+  opened.defer(keepSweeping([idempotency, inside], clock, log));
   log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
 
   const running = opened.move();
@@ -138,6 +144,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     log_file,
     rows,
     metrics,
+    local_api: inside.local,
     inject: server.inject,
     close: () => running.disposeAsync(),
   };
@@ -160,7 +167,14 @@ async function prepare(database: Database, box: Box): Promise<void> {
   await checkKey(database, box);
 }
 
-const engine = ({ database_url }: Settings): string => (database_url ? "PostgreSQL" : "SQLite");
+const ownRoutes = (facts: ReturnType<typeof factsOf>, rows: () => Row[]): Row[] => platformRoutes(() => facts, rows);
+
+/** What the platform says about itself; where it is reached is known once it listens. */
+const factsOf = ({ base_url, database_url }: Settings, { name, reason }: DriverChoice) => ({
+  base_url,
+  driver: `${name} (${reason})`,
+  database: database_url ? "PostgreSQL" : "SQLite",
+});
 
 interface MachineNeeds {
   clock: Clock;
@@ -221,6 +235,71 @@ async function openMachines(
   };
 }
 
+interface InsideNeeds {
+  dir: DataDir;
+  box: Box;
+  clock: Clock;
+  log: Log;
+  tokens: TokenService;
+  orgs: OrgService;
+  authStore: AuthStore;
+  secrets: SecretService;
+}
+
+interface InsidePart {
+  rows: Row[];
+  insiders: MachineInsiders;
+  local: LocalApi;
+  start(rows: readonly Row[], idempotency: Idempotency): Promise<void>;
+  expire(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Who machines are to others, what they may call, and the API inside them. */
+function openInside(
+  database: Database,
+  settings: Settings,
+  facts: { base_url: string },
+  { dir, secrets, authStore: auth, ...needs }: InsideNeeds,
+): InsidePart {
+  // Known once the platform listens; whoever asks for a token before that asks again.
+  const base_url = (): string =>
+    facts.base_url || fail("overloaded", "the platform is still starting", { retry_after_s: 1 });
+  const sprites_base_url = (): string => settings.sprites_base_url || base_url();
+  const identity = new IdentityRoom({
+    ...needs,
+    store: sqlKeyStore(database),
+    auth,
+    machines: sqlMachineStore(database),
+    secrets: (app_id) => secrets.reveal(app_id),
+    dir: dir.file("run/api"),
+    lifetime_s: settings.oidc_token_lifetime_s,
+    base_url,
+    issuer_url: () => settings.oidc_issuer_url || `${base_url()}/oidc`,
+    sprites_base_url,
+  });
+  const connectors = new ConnectorRoom({
+    ...needs,
+    store: sqlConnectorStore(database),
+    settings: settings.connectors,
+    allow_private: settings.gateway_allow_private,
+    base_url,
+    sprites_base_url,
+    self_url: () => readFileSync(dir.file("address"), "utf8").trim(),
+  });
+  return {
+    rows: [...connectors.rows, ...connectors.gateway_rows, ...identity.rows],
+    insiders: identity.insiders,
+    local: identity.local,
+    start: (rows, idempotency) => identity.start(rows, idempotency),
+    expire: () => connectors.expire(),
+    async close() {
+      await identity.close();
+      await connectors.close();
+    },
+  };
+}
+
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
 async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {
   if (existsSync(file)) {
@@ -230,17 +309,16 @@ async function ensureToken(tokens: TokenService, file: string, clock: Clock): Pr
   writeFileDurably(file, `${await tokens.createFull("first start", randomIds(clock))}\n`);
 }
 
-/** Forgets old repeated requests now and then; answers what ends it. */
-function keepSweeping(idempotency: Idempotency, clock: Clock, log: Log): () => void {
+/** Forgets what is old now and then: repeated requests, lines of audit. Answers what ends it. */
+function keepSweeping(kept: readonly { expire(): Promise<unknown> }[], clock: Clock, log: Log): () => void {
   const stopping = new AbortController();
   const { signal } = stopping;
   const sweep = async (): Promise<void> => {
     while (!signal.aborted) {
       await clock.sleep(SWEEP_MS, signal).catch(() => {});
       if (signal.aborted) return;
-      await idempotency
-        .expire()
-        .catch((error: unknown) => log.warn({ error }, "old repeated requests could not be forgotten"));
+      for (const one of kept)
+        await one.expire().catch((error: unknown) => log.warn({ error }, "what is old could not be forgotten"));
     }
   };
   void sweep();
@@ -248,7 +326,7 @@ function keepSweeping(idempotency: Idempotency, clock: Clock, log: Log): () => v
 }
 
 /** Listening everywhere is not an address one can call. */
-function reachable(host: string, port: number): string {
+function reachable({ host, port }: { host: string; port: number }): string {
   const name = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
   return `http://${name}:${port}`;
 }

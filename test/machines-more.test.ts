@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { bench, IMAGE } from "./machine-bench.ts";
 import { testPlatform } from "./platform.ts";
+import { runs } from "./support.ts";
 
 suite("machines: beyond the table", () => {
   test("restart, signal, exec, ps, logs", async (t) => {
@@ -93,7 +94,7 @@ suite("machines: beyond the table", () => {
 
   test("what is written can be read at once: no 404 right after create (M6)", async (t) => {
     const { create, on } = await bench(t);
-    for (let i = 0; i < 300; i++) {
+    for (let i = 0; i < runs(300, 10_000); i++) {
       const { id } = (await create({ skip_launch: true })).body;
       assert.equal((await on(`GET ${id}`)).status, 200);
     }

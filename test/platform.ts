@@ -25,16 +25,15 @@ export interface TestPlatform extends Platform {
 
 type Settings = Record<string, string>;
 
+const QUIET: Settings = { HANGAR_LISTEN: "127.0.0.1:0", HANGAR_LOG_LEVEL: "error", HANGAR_DRIVER: "sim" };
+
 export async function testPlatform(
   t: Pick<TestContext, "after">,
   env: Settings = {},
   options: PlatformOptions = {},
 ): Promise<TestPlatform> {
   const data_dir = env["HANGAR_DATA_DIR"] ?? tempDir(t);
-  const platform = await startPlatform(
-    readSettings([], { HANGAR_LISTEN: "127.0.0.1:0", HANGAR_LOG_LEVEL: "error", HANGAR_DATA_DIR: data_dir, ...env }),
-    options,
-  );
+  const platform = await startPlatform(readSettings([], { ...QUIET, HANGAR_DATA_DIR: data_dir, ...env }), options);
   let open = true;
   const close = async (): Promise<void> => {
     if (open) await platform.close();

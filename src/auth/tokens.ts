@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { assert } from "#core/assert.ts";
 import type { Box } from "#core/box.ts";
 import { ACTIONS, ALL_ACTIONS, type Caveat, refusal } from "#core/caveats.ts";
@@ -144,4 +144,4 @@ export function unauthorized(text: string): never {
   });
 }
 
-const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
+const sha256 = (text: string): Buffer => hash("sha256", text, "buffer");

@@ -62,7 +62,9 @@ export function addressWarnings({ base_url }: ProviderInfo): string[] {
   const { hostname, protocol } = new URL(base_url);
   const inside = literalProblem(hostname);
   return [
-    ...(inside ? [`${inside.message}: the gateway refuses it unless the operator sets HANGAR_GATEWAY_ALLOW_PRIVATE=1`] : []),
+    ...(inside
+      ? [`${inside.message}: the gateway refuses it unless the operator sets HANGAR_GATEWAY_ALLOW_PRIVATE=1`]
+      : []),
     ...(protocol === "http:" && !inside ? ["the credential goes over the network unencrypted: use https"] : []),
   ];
 }

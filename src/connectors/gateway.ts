@@ -106,12 +106,19 @@ export class Gateway {
 
   #admit({ connection, target, sprite, method }: Call): void {
     const { access_policy, provider_info } = connection;
-    const { allowed, rule, reason } = this.verdict(access_policy, sprite, target.path, provider_info.encoded_paths ?? false);
+    const { allowed, rule, reason } = this.verdict(
+      access_policy,
+      sprite,
+      target.path,
+      provider_info.encoded_paths ?? false,
+    );
     if (allowed) return;
     const code = rule === "canonical path" ? "path_not_canonical" : "connector_denied";
     const error = new ApiError(code, reason, { facts: { rule, connection_id: connection.id } });
     const more = { method, path: target.path, status: error.http, rule };
-    this.#parts.ledger.add(this.#parts.ledger.entry(connection, "denied", `machine ${sprite.name}`, more), { denials: 1 });
+    this.#parts.ledger.add(this.#parts.ledger.entry(connection, "denied", `machine ${sprite.name}`, more), {
+      denials: 1,
+    });
     throw error;
   }
 
@@ -176,7 +183,11 @@ function readTarget({ url = "" }: IncomingMessage): Target {
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 
-function begin({ response, takeOver, request_id }: Exchange, status: number, headers: [string, string][]): ServerResponse {
+function begin(
+  { response, takeOver, request_id }: Exchange,
+  status: number,
+  headers: [string, string][],
+): ServerResponse {
   takeOver();
   response.writeHead(status, [...headers, ["svc-request-id", request_id]].flat());
   // Headers go out at once: a caller may wait for them before it sends more.

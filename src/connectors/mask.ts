@@ -12,7 +12,11 @@ export class Mask {
   #held: Buffer = Buffer.alloc(0);
 
   constructor(secrets: readonly string[]) {
-    const forms = secrets.flatMap((secret) => [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]);
+    const forms = secrets.flatMap((secret) => [
+      secret,
+      encodeURIComponent(secret),
+      JSON.stringify(secret).slice(1, -1),
+    ]);
     this.#needles = [...new Set(forms)].filter((form) => form.length >= MIN_BYTES).map((form) => Buffer.from(form));
   }
 

@@ -12,7 +12,7 @@ import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import type { OAuth, ProviderSetting } from "./providers.ts";
 import { type ConnectorService, type Owner, providerOf } from "./service.ts";
 import type { ConnectorStore } from "./store.ts";
-import { type Account, accountOf, tokenRequest, type TokenAnswer } from "./token-request.ts";
+import { type Account, accountOf, type TokenAnswer, tokenRequest } from "./token-request.ts";
 import type { AccessPolicy, Connection, Credential } from "./types.ts";
 
 interface FlowParts {
@@ -68,7 +68,15 @@ export class OAuthFlow {
     const redirect_uri = wish.redirect_uri ?? this.#ownPage(provider);
     const now = clock.now();
     const sealed = box.seal(`oauth:${state}`, verifier);
-    const pending = { state, org_id, provider, redirect_uri, scopes: scopes.join(","), verifier: sealed, created_at: now };
+    const pending = {
+      state,
+      org_id,
+      provider,
+      redirect_uri,
+      scopes: scopes.join(","),
+      verifier: sealed,
+      created_at: now,
+    };
     if (!(await store.insertPending(pending, now - LIMITS.oauth_state_ms, LIMITS.oauth_states_per_org)))
       fail("limit_reached", "this state was used before, or too many authorizations wait (limit oauth_states_per_org)");
     const url = new URL(registration.authorize_url);
@@ -136,7 +144,8 @@ export class OAuthFlow {
       if (left > 0) return { connection, credential };
       return fail("connector_unusable", "the connector's token has ended and cannot be renewed; connect it again");
     }
-    const renewing = this.#renewing.get(id) ?? this.#renew(connection, credential).finally(() => this.#renewing.delete(id));
+    const renewing =
+      this.#renewing.get(id) ?? this.#renew(connection, credential).finally(() => this.#renewing.delete(id));
     this.#renewing.set(id, renewing);
     try {
       return await renewing;
@@ -186,7 +195,10 @@ export class OAuthFlow {
     };
   }
 
-  async #ask({ token_url, client_id, client_secret }: Registration, grant: Record<string, string>): Promise<TokenAnswer> {
+  async #ask(
+    { token_url, client_id, client_secret }: Registration,
+    grant: Record<string, string>,
+  ): Promise<TokenAnswer> {
     return await tokenRequest(token_url, { client_id, client_secret, ...grant });
   }
 

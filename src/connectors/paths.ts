@@ -22,7 +22,10 @@ const AMBIGUOUS: readonly Fault[] = [
   { pattern: /;/, problem: "holds a semicolon" },
   { pattern: /%(?:2f|5c|25|3b|3f|23)/i, problem: "holds an encoded / \\ % ; ? or #" },
   { pattern: /%[0-9A-F]?[a-f]/, problem: "writes a percent-encoding in lower case" },
-  { pattern: /%(?:3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A]|2[DE]|5F|7E)/, problem: "encodes a letter, digit or one of - . _ ~" },
+  {
+    pattern: /%(?:3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A]|2[DE]|5F|7E)/,
+    problem: "encodes a letter, digit or one of - . _ ~",
+  },
   { pattern: /(?:\.|%20)(?:\/|$)/, problem: "has a segment that ends with a dot or a blank" },
 ];
 

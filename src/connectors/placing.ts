@@ -1,6 +1,6 @@
 /** Puts a credential where its provider expects it. The caller has no say in how. */
 import { fail } from "#core/errors.ts";
-import { PROVIDERS, type Placement, type Provider, type ProviderSetting } from "./providers.ts";
+import { type Placement, PROVIDERS, type Provider, type ProviderSetting } from "./providers.ts";
 import { signedHeaders } from "./signature.ts";
 import type { Connection, Credential } from "./types.ts";
 
@@ -25,7 +25,11 @@ export interface Destination {
 
 type Settings = Readonly<Record<string, ProviderSetting>>;
 
-export function destinationOf({ provider: name, provider_info: info }: Pick<Connection, "provider" | "provider_info">, settings: Settings, self_url: string): Destination {
+export function destinationOf(
+  { provider: name, provider_info: info }: Pick<Connection, "provider" | "provider_info">,
+  settings: Settings,
+  self_url: string,
+): Destination {
   const provider = PROVIDERS[name] ?? fail("not_found", `there is no provider ${JSON.stringify(name)}`);
   const given = info.base_url;
   const own = name === "sprites_admin" ? self_url : undefined;
@@ -36,16 +40,10 @@ export function destinationOf({ provider: name, provider_info: info }: Pick<Conn
 
 function placementOf(provider: Provider, info: Connection["provider_info"]): Placement {
   const { auth_method, auth_header_name = "authorization", auth_header_prefix = "Bearer", auth_query_name } = info;
-  switch (auth_method) {
-    case undefined:
-      return provider.placement;
-    case "header":
-      return { in: "header", name: auth_header_name.toLowerCase(), prefix: auth_header_prefix };
-    case "query":
-      return { in: "query", name: auth_query_name ?? "access_token" };
-    case "path":
-      return { in: "path" };
-  }
+  if (auth_method === undefined) return provider.placement;
+  if (auth_method === "query") return { in: "query", name: auth_query_name ?? "access_token" };
+  if (auth_method === "path") return { in: "path" };
+  return { in: "header", name: auth_header_name.toLowerCase(), prefix: auth_header_prefix };
 }
 
 /** The header that belongs to the credential, so that no one else's gets there. */
@@ -89,7 +87,10 @@ export function place({ base_url, placement }: Destination, credential: Credenti
       const { access_key_id = "" } = credential;
       const { method, headers, now_ms, region = "us-east-1" } = asked;
       const signing = { method, path, query: asked.query.slice(1), host: base.host, headers, now_ms, region };
-      return outgoing(path, asked.query, { ...headers, ...signedHeaders({ ...signing, access_key_id, secret: token }) });
+      return outgoing(path, asked.query, {
+        ...headers,
+        ...signedHeaders({ ...signing, access_key_id, secret: token }),
+      });
     }
   }
 }

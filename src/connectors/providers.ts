@@ -117,7 +117,13 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
     headers: ["api-username"],
     test_path: "/session/current.json",
   },
-  openai: { ...MODELS, title: "OpenAI", base_url: "https://api.openai.com", headers: ["openai-*"], test_path: "/v1/models" },
+  openai: {
+    ...MODELS,
+    title: "OpenAI",
+    base_url: "https://api.openai.com",
+    headers: ["openai-*"],
+    test_path: "/v1/models",
+  },
   anthropic: {
     ...MODELS,
     title: "Anthropic",

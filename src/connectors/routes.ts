@@ -86,7 +86,8 @@ function createRoutes({ connectors, orgs, sprites_base_url }: ConnectorRoutePart
     route("POST /v1/oauth/connections/provision", {
       ...common,
       summary: "Create a connector whose key the platform provides",
-      description: "`sprites_admin` is this platform itself: machines may then manage their organization, as far as the policy lets them.",
+      description:
+        "`sprites_admin` is this platform itself: machines may then manage their organization, as far as the policy lets them.",
       body: schema.Provision,
       async handle({ body, ids, ...call }) {
         const owner = ownerOf(call);
@@ -168,7 +169,8 @@ function changeRoutes(parts: ConnectorRouteParts): Row[] {
     }),
     route("POST /v1/oauth/connections/:connection_id/test_gateway", {
       summary: "Call the provider through the gateway and say how it went",
-      description: "With a `sprite` the policy is asked as if that machine called; without, only the credential is tried.",
+      description:
+        "With a `sprite` the policy is asked as if that machine called; without, only the credential is tried.",
       part: "connectors",
       access: "write org",
       body: schema.TestGateway,

@@ -22,9 +22,14 @@ export const AccessPolicy = Type.Object(
         description: "Provider paths that may not be called; asked before the allowed ones.",
       }),
     ),
-    name_prefix: Type.Optional(Type.String({ maxLength: LIMITS.policy_text_chars, description: "What the calling sprite's name begins with." })),
+    name_prefix: Type.Optional(
+      Type.String({ maxLength: LIMITS.policy_text_chars, description: "What the calling sprite's name begins with." }),
+    ),
     sprite_labels: Type.Optional(
-      Type.Array(text, { maxItems: LIMITS.policy_labels, description: "Labels the calling sprite must have, all of them." }),
+      Type.Array(text, {
+        maxItems: LIMITS.policy_labels,
+        description: "Labels the calling sprite must have, all of them.",
+      }),
     ),
   },
   { title: "AccessPolicy" },
@@ -85,7 +90,10 @@ export const CreateCustom = Type.Object({
     description: "Where the token goes.",
   }),
   auth_header_prefix: Type.Optional(
-    Type.String({ maxLength: 64, description: "Before the token in the header; `Bearer` when left out, empty for none." }),
+    Type.String({
+      maxLength: 64,
+      description: "Before the token in the header; `Bearer` when left out, empty for none.",
+    }),
   ),
   auth_header_name: Type.Optional(Type.String({ maxLength: 128, description: "`Authorization` when left out." })),
   auth_query_name: Type.Optional(Type.String({ maxLength: 128, description: "`access_token` when left out." })),
@@ -165,7 +173,9 @@ export const ProviderList = Type.Object({
 });
 
 export const AuthorizeQuery = Type.Object({
-  scopes: Type.Optional(Type.String({ maxLength: 4096, description: "Comma-separated; the provider's default ones when left out." })),
+  scopes: Type.Optional(
+    Type.String({ maxLength: 4096, description: "Comma-separated; the provider's default ones when left out." }),
+  ),
   add_scopes: Type.Optional(Type.String({ maxLength: 4096, description: "Beyond the default ones." })),
   state: Type.Optional(Type.String({ maxLength: 512, description: "Comes back as it is; made up when left out." })),
   redirect_uri: Type.Optional(Type.String({ maxLength: 2048, description: "The platform's own page when left out." })),

@@ -98,10 +98,21 @@ export class ConnectorService {
     const { provider: name, access_policy } = wish;
     const provider = providerOf(name, "provisioned", "internal");
     if (provider.made_by.includes("internal")) {
-      const wanted = { org: owner.org, kind: "org" as const, name: `connector ${name}`, expiry_ms: CORE_LIMITS.token_expiry_ms };
+      const wanted = {
+        org: owner.org,
+        kind: "org" as const,
+        name: `connector ${name}`,
+        expiry_ms: CORE_LIMITS.token_expiry_ms,
+      };
       const { text, token } = await tokens.create(wanted, ids);
       const account = { id: token.id, name: owner.org.slug };
-      const made = { provider: name, connection_type: "internal" as const, credential: { token: text }, account, access_policy };
+      const made = {
+        provider: name,
+        connection_type: "internal" as const,
+        credential: { token: text },
+        account,
+        access_policy,
+      };
       return await this.create(owner, made, ids);
     }
     const key = settings[name]?.api_key;
@@ -212,7 +223,11 @@ export class ConnectorService {
     actor: string,
   ): Promise<Connection> {
     const { store, ledger } = this.#parts;
-    for (let current: Connection | undefined = connection; current; current = await store.findConnection(connection.id)) {
+    for (
+      let current: Connection | undefined = connection;
+      current;
+      current = await store.findConnection(connection.id)
+    ) {
       const next = this.#next(current, change as { credential: Credential });
       if (await store.putConnection(next, ledger.entry(current, action, actor))) return next;
     }

@@ -54,7 +54,7 @@ export async function accountOf(
   }
 }
 
-async function ask(url: string, init: RequestInit): Promise<{ status: number; json: Record<string, unknown> }> {
+async function ask(url: string, init: Asking): Promise<{ status: number; json: Record<string, unknown> }> {
   try {
     const response = await fetch(url, {
       ...init,
@@ -70,10 +70,16 @@ async function ask(url: string, init: RequestInit): Promise<{ status: number; js
   }
 }
 
+interface Asking {
+  method?: string;
+  body?: URLSearchParams;
+  headers?: Record<string, string>;
+}
+
 async function limitedText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
     if (bytes > LIMITS.oauth_answer_bytes)
       fail("upstream_failed", "the provider's answer is too long (limit oauth_answer_bytes)");

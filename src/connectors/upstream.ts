@@ -108,15 +108,18 @@ class Relay implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#abort = () => controller.abort(new Error("the caller left"));
-    if (this.#signal.aborted) return this.#abort();
-    this.#signal.addEventListener("abort", this.#abort, { once: true });
+    if (this.#signal.aborted) this.#abort();
+    else this.#signal.addEventListener("abort", this.#abort, { once: true });
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#status = status;
     this.#masks = (headers["content-encoding"] ?? "identity") === "identity";
-    const response = this.#answer.begin(status, responseHeaders(headers, (text) => this.#mask.text(text)));
+    const response = this.#answer.begin(
+      status,
+      responseHeaders(headers, (text) => this.#mask.text(text)),
+    );
     response.on("drain", () => controller.resume());
     this.#response = response;
   }
@@ -133,13 +136,13 @@ class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    if (!this.#response) {
-      this.#signal.removeEventListener("abort", this.#abort);
-      return this.#outcome.reject(upstreamError(error));
+    if (this.#response) {
+      // What was announced cannot be kept; only a cut connection says so.
+      this.#response.destroy();
+      return this.#finish(true);
     }
-    // What was announced cannot be kept; only a cut connection says so.
-    this.#response.destroy();
-    this.#finish(true);
+    this.#signal.removeEventListener("abort", this.#abort);
+    this.#outcome.reject(upstreamError(error));
   }
 
   #finish(broken: boolean): void {
@@ -159,7 +162,8 @@ export function upstreamError(error: Error & { code?: string }): ApiError {
       facts: { rule: "private addresses" },
     });
   }
-  if (TIMEOUTS.has(error.code ?? "")) return new ApiError("upstream_timeout", "the provider did not answer in time", { cause: error });
+  if (TIMEOUTS.has(error.code ?? ""))
+    return new ApiError("upstream_timeout", "the provider did not answer in time", { cause: error });
   const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
   // Messages of the network name hosts and ports, never what was sent.
   const words = first?.message ?? messageOf(error);

@@ -18,6 +18,16 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The request's framing or target is ambiguous, so it was not read further.",
   },
+  image_not_found: {
+    http: 400,
+    retryable: false,
+    meaning: "There is no such image, here or in its registry; the text names registry, repository and tag.",
+  },
+  image_refused: {
+    http: 400,
+    retryable: false,
+    meaning: "The image cannot be used: no right to it, not for this kind of machine, damaged, or not safe to unpack.",
+  },
   unauthorized: {
     http: 401,
     retryable: false,
@@ -90,6 +100,16 @@ export const CATALOGUE = {
     http: 409,
     retryable: true,
     meaning: "The first request with this Idempotency-Key is still being worked on elsewhere.",
+  },
+  image_in_use: {
+    http: 409,
+    retryable: false,
+    meaning: "Machines boot from the image; destroy or update them first. `machines` lists them.",
+  },
+  registry_unreachable: {
+    http: 412,
+    retryable: true,
+    meaning: "The image's registry does not answer as it should, and the image is not here.",
   },
   wrong_state: {
     http: 412,

@@ -74,6 +74,8 @@ export const LIMITS = {
   group_commit: 512,
   /** Disk space kept back so that deleting works when the rest is used up; less on a small disk. */
   ballast_bytes: 4 * MIB,
+  /** Tokens, apps, organizations and machines remembered between two commits, each. One more: all are forgotten. */
+  lookups: 4096,
   postgres_connections: 10,
   /** A batch that lost a deadlock or serialization race is run again this often. */
   write_retries: 5,

@@ -30,9 +30,23 @@ export const SETTINGS = {
     default: "0",
     words: "`1`: connectors to addresses their owners chose may reach loopback and private networks.",
   },
-  sprites_base_url: { default: "", words: "The public origin of connectors and the gateway, when it is not the base URL." },
-  oidc_issuer_url: { default: "", words: "The public address of the token issuer, when it is not the base URL + `/oidc`." },
+  sprites_base_url: {
+    default: "",
+    words: "The public origin of connectors and the gateway, when it is not the base URL.",
+  },
+  oidc_issuer_url: {
+    default: "",
+    words: "The public address of the token issuer, when it is not the base URL + `/oidc`.",
+  },
   oidc_token_lifetime: { default: "600", words: "Seconds an identity token is valid: 60 to 3600." },
+  objects_url: {
+    default: "",
+    words:
+      "Where snapshots of volumes go: `https://host/bucket[/path]` of an S3-compatible store, or `file:///folder`; a folder in the data dir otherwise.",
+  },
+  objects_region: { default: "us-east-1", words: "The region of that store, as its signatures name it." },
+  objects_access_key: { default: "", words: "Its access key." },
+  objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
 } as const satisfies Record<string, { default: string; words: string }>;
 
 type Name = keyof typeof SETTINGS;
@@ -58,6 +72,7 @@ export interface Settings {
   oidc_token_lifetime_s: number;
   /** The `[connectors.<provider>]` tables of the config file. */
   connectors: Record<string, Record<string, string>>;
+  objects: ObjectsSetting;
   /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
   hosts: HostSetting[];
   /** What was odd but not wrong, told once at start. */
@@ -71,6 +86,14 @@ export interface HostSetting {
   zone: string;
   cpus: number;
   memory_mb: number;
+}
+
+/** Where objects are kept; without a url in the data dir. */
+export interface ObjectsSetting {
+  url: URL | undefined;
+  region: string;
+  access_key: string;
+  secret_key: string;
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -116,6 +139,12 @@ export function readSettings(args: readonly string[], env: Record<string, string
     oidc_issuer_url: issuer(given("oidc_issuer_url")),
     oidc_token_lifetime_s: between(given("oidc_token_lifetime"), "oidc_token_lifetime", 60, 3600),
     connectors,
+    objects: {
+      url: objectsUrl(given("objects_url")),
+      region: given("objects_region").value,
+      access_key: given("objects_access_key").value,
+      secret_key: given("objects_secret_key").value,
+    },
     hosts,
     warnings,
   };
@@ -201,9 +230,10 @@ function readHosts(tables: unknown, path: string): HostSetting[] {
 
 /** `[connectors.github]` with texts in it; what they mean is the room's business. */
 function readConnectors(tables: unknown, path: string): Record<string, Record<string, string>> {
-  for (const [provider, table] of Object.entries(tables as object)) {
-    const texts = table !== null && typeof table === "object" && Object.values(table).every((v) => typeof v === "string");
-    if (!texts) throw new SettingsError(`config file ${path}: [connectors.${provider}] holds texts, such as client_id`);
+  for (const [provider, table] of Object.entries(tables as Record<string, unknown>)) {
+    const texts = table !== null && typeof table === "object" ? (Object.values(table) as unknown[]) : [table, 0];
+    if (!texts.every((text) => typeof text === "string"))
+      throw new SettingsError(`config file ${path}: [connectors.${provider}] holds texts, such as client_id`);
   }
   return tables as Record<string, Record<string, string>>;
 }
@@ -237,6 +267,16 @@ function between(given: Given, name: Name, low: number, high: number): number {
   const value = wholeNumber(given, name);
   if (value < low || value > high) throw new SettingsError(`${given.from}: ${name} is from ${low} to ${high}`);
   return value;
+}
+
+function objectsUrl({ value, from }: Given): URL | undefined {
+  if (value === "") return undefined;
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  const place = url && (/^https?:$/.test(url.protocol) ? url.pathname.length > 1 : url.protocol === "file:");
+  if (!url || !place || url.username !== "" || url.search !== "") {
+    throw new SettingsError(`${from}: "${value}" is not a place such as https://s3.example/bucket or file:///backups`);
+  }
+  return url;
 }
 
 function databaseUrl({ value, from }: Given): string {

@@ -27,7 +27,10 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
     if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
     if (row.relay) return await relayed(row.relay, request, reply, caller);
     const input = readInput(row, request, reply);
-    const admitted = row.access === "open" || row.access === "inside" ? {} : await parts.guard.admit(caller, row.access, targetOf(input));
+    const admitted =
+      row.access === "open" || row.access === "inside"
+        ? {}
+        : await parts.guard.admit(caller, row.access, targetOf(input));
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
     if (row.stream && wantsStream(request)) return await startStream(row.stream(call(random)), reply, parts, ending);

@@ -139,7 +139,8 @@ function success(row: Row): object {
   return { description: "Done; no body.", headers };
 }
 
-const textSchema = (type: string): object => (type === "application/json" ? { type: "object" } : type === "*/*" ? {} : { type: "string" });
+const textSchema = (type: string): object =>
+  type === "application/json" ? { type: "object" } : type === "*/*" ? {} : { type: "string" };
 
 function failures(row: Row): Record<string, object> {
   const byStatus = Map.groupBy(errorsOf(row), (code) => CATALOGUE[code].http);

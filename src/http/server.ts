@@ -99,7 +99,9 @@ export function createServer(parts: ServerParts): Server {
       return typeof address === "object" && address ? { host: address.address, port: address.port } : { host, port };
     },
     accept: (connection) => void app.server.emit("connection", connection),
-    ready: async () => void (await app.ready()),
+    async ready() {
+      await app.ready();
+    },
     async close() {
       closing = true;
       // Waiters and streams end now; everything else may finish.

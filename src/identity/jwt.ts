@@ -31,7 +31,10 @@ const withEncoding = <Key extends KeyObject>(alg: Alg, key: Key) =>
   alg === "ES256" ? { key, dsaEncoding: "ieee-p1363" as const } : { key };
 
 /** Signed in another thread: RSA takes milliseconds. */
-export async function signToken(claims: Claims, key: { kid: string; alg: Alg; private_key: KeyObject }): Promise<string> {
+export async function signToken(
+  claims: Claims,
+  key: { kid: string; alg: Alg; private_key: KeyObject },
+): Promise<string> {
   const { kid, alg, private_key } = key;
   const text = `${encode({ alg, typ: "JWT", kid })}.${encode(claims)}`;
   const signature = await signAsync("sha256", Buffer.from(text), withEncoding(alg, private_key));
@@ -52,7 +55,8 @@ export async function verifyToken(token: string, keys: readonly PublicJwk[], exp
   const { header, claims, text, signature } = splitToken(token);
   const jwk = keys.find(({ kid }) => kid === header["kid"]);
   if (!jwk) throw new TokenRefused("the token is signed with a key that is not published");
-  if (header["alg"] !== jwk.alg) throw new TokenRefused(`the token must be signed with ${jwk.alg}, its key's algorithm`);
+  if (header["alg"] !== jwk.alg)
+    throw new TokenRefused(`the token must be signed with ${jwk.alg}, its key's algorithm`);
   if (header["crit"] !== undefined) throw new TokenRefused("the token asks for an extension");
   const key = createPublicKey({ key: jwk, format: "jwk" });
   if (!(await verifyAsync("sha256", text, withEncoding(jwk.alg, key), signature)))

@@ -17,7 +17,6 @@ import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
 export interface LocalParts {
   /** `<data dir>/run/api`. */
   dir: string;
-  server: Server;
   insiders: MachineInsiders;
   log: Log;
   /** What else a machine finds in its folder. */
@@ -35,16 +34,21 @@ interface Door {
 export class MachineLocalApi implements LocalApi {
   readonly #parts: LocalParts;
   readonly #doors = new Map<string, Promise<Door>>();
+  /** What answers; there once the platform has started. */
+  readonly #server = Promise.withResolvers<Server>();
+  #serving: Server | undefined;
 
   constructor(parts: LocalParts) {
     this.#parts = parts;
   }
 
   /** Opens the sockets of machines that had one, and forgets those of machines that are gone. */
-  async start(): Promise<void> {
-    const { dir, server, exists, log } = this.#parts;
+  async start(server: Server): Promise<void> {
+    const { dir, exists, log } = this.#parts;
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     await server.ready();
+    this.#serving = server;
+    this.#server.resolve(server);
     for (const id of readdirSync(dir)) {
       try {
         if (await exists(id)) await this.open(id);
@@ -84,7 +88,7 @@ export class MachineLocalApi implements LocalApi {
   /** Folders stay: machines run on, and find their sockets again when we are back. */
   async close(): Promise<void> {
     await Promise.all([...this.#doors.keys()].map((id) => this.#shut(id)));
-    await this.#parts.server.close();
+    await this.#serving?.close();
   }
 
   #folder(machine_id: string): string {
@@ -93,7 +97,8 @@ export class MachineLocalApi implements LocalApi {
   }
 
   async #openDoor(machine_id: string, folder: string): Promise<Door> {
-    const { server, insiders, log } = this.#parts;
+    const { insiders, log } = this.#parts;
+    const server = await this.#server.promise;
     mkdirSync(folder, { recursive: true, mode: 0o755 });
     // Whatever the umask says: inside, every user must reach the socket; outside, the data dir is closed to others.
     chmodSync(folder, 0o755);

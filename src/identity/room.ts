@@ -3,6 +3,7 @@ import type { AuthStore } from "#auth/store.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { Access } from "#http/access.ts";
 import type { Idempotency } from "#http/idempotency.ts";
 import type { Row } from "#http/route.ts";
 import { createServer } from "#http/server.ts";
@@ -37,10 +38,11 @@ export class IdentityRoom {
   readonly insiders: MachineInsiders;
   /** What the platform answers; what machines ask at their sockets is not among it. */
   readonly rows: Row[];
+  /** The API inside machines. Drivers may ask for it before it is started, and wait until it is. */
+  readonly local: MachineLocalApi;
   readonly #parts: IdentityParts;
   readonly #aws: AwsTokens;
   readonly #token_rows: Row[];
-  #local: MachineLocalApi | undefined;
 
   constructor(parts: IdentityParts) {
     const { clock, auth, machines, base_url, issuer_url, lifetime_s, sprites_base_url } = parts;
@@ -53,40 +55,32 @@ export class IdentityRoom {
     const routes = { issuer: this.issuer, keys, orgs: auth, clock };
     this.rows = [...issuerRoutes(routes), ...keyRoutes(routes)];
     this.#token_rows = tokenRoutes(routes);
-  }
-
-  /**
-   * The API inside machines, answered by these rows as far as they are about one machine, or for machines. Made
-   * before anything is started; it takes connections once it is.
-   */
-  localApi(rows: readonly Row[], idempotency: Idempotency): MachineLocalApi {
-    const { clock, log, dir, machines } = this.#parts;
-    const own = rows.filter(({ access }) => access === "inside" || access === "read machine" || access === "control machine");
-    const { insiders } = this;
-    this.#local ??= new MachineLocalApi({
-      dir,
-      server: createServer({
-        rows: [...this.#token_rows, ...own],
-        guard: localGuard(insiders),
-        insiders,
-        clock,
-        log,
-        idempotency,
-      }),
-      insiders,
-      log,
+    this.local = new MachineLocalApi({
+      dir: parts.dir,
+      insiders: this.insiders,
+      log: parts.log,
       furnish: (id, folder) => this.#aws.furnish(id, folder),
       unfurnish: (id) => this.#aws.unfurnish(id),
-      exists: async (id) => {
-        const machine = await machines.find(id);
-        return machine !== undefined && machine.state !== "destroyed";
-      },
+      exists: async (id) => !["destroyed", undefined].includes((await machines.find(id))?.state),
     });
-    return this.#local;
+  }
+
+  /** Opens the API inside machines, answered by those of `rows` that are for machines or about a single one. */
+  async start(rows: readonly Row[], idempotency: Idempotency): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { insiders } = this;
+    const own = rows.filter(({ access }) => INSIDE.has(access));
+    const guard = localGuard(insiders);
+    await this.local.start(
+      createServer({ rows: [...this.#token_rows, ...own], guard, insiders, clock, log, idempotency }),
+    );
   }
 
   async close(): Promise<void> {
     this.#aws.close();
-    await this.#local?.close();
+    await this.local.close();
   }
 }
+
+/** What a machine is served: what is for machines, and what it may do to itself. */
+const INSIDE: ReadonlySet<Access> = new Set(["inside", "read machine", "control machine"] as const);

@@ -4,8 +4,7 @@ import type { Org } from "#auth/types.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Machine } from "#machines/types.ts";
-import { type Alg, type Claims, splitToken, TokenRefused, verifyToken } from "./jwt.ts";
-import { signToken } from "./jwt.ts";
+import { type Alg, type Claims, signToken, splitToken, TokenRefused, verifyToken } from "./jwt.ts";
 import type { KeyRing } from "./keys.ts";
 
 export interface IssuerParts {

@@ -20,8 +20,11 @@ export interface RuntimeDriver {
   readonly name: string;
   /** What this host can do. A caller is refused early, not halfway. */
   capabilities(): Capabilities;
-  /** The digest of an image that is already here, or undefined: then it is known after the first start. */
-  digest(image: string): string | undefined;
+  /**
+   * What an image's name stands for now, for this organization: asked before a machine is written down, so that an
+   * image that cannot be had is an error of whoever names it. Fails as `ImageSource.resolve` does.
+   */
+  resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef>;
 
   /** Boots cold. Resolves when the first process runs, not when checks pass. Another boot of the machine that is left over ends first. */
   start(launch: Launch, signal: AbortSignal): Promise<Started>;

@@ -23,7 +23,7 @@ async function setup() {
 suite("leases", () => {
   test("of two hundred who ask at once one gets it (L1)", async (t) => {
     const { rig, id, take } = await setup();
-    const rounds = runs(10);
+    const rounds = runs(10, 100);
     for (let round = 0; round < rounds; round++) {
       const results = await Promise.allSettled(Array.from({ length: 200 }, () => take(10)));
       const winners = results.filter((result) => result.status === "fulfilled");

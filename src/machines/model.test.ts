@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { seed } from "../../test/support.ts";
+import { runs, seed } from "../../test/support.ts";
 import { Killed, type Outside, Rig, turns } from "./rig-fixtures.ts";
 import { EVENT_TYPES, isPersistent, type MachineState, next, STATES, type Trigger } from "./states.ts";
 import type { Machine } from "./types.ts";
@@ -175,7 +175,7 @@ const SEQUENCES_PER_RIG = 1000;
 suite("machines, model (M1, M8)", () => {
   test("after a death at any step the written and the real agree, and nothing acknowledged is lost", async (t) => {
     const reaper = new Reaper();
-    const total = process.env["HANGAR_PROVE"] ? 50_000 : 600;
+    const total = runs(600, 50_000);
     const first = seed(t);
     let commands = 0;
     // A platform of its own for each thousand: what died stays in memory for as long as its world does.

@@ -191,5 +191,18 @@ async function launchOf(parts: PhaseParts, machine: Machine, boot: string, keep_
   const secrets = await parts.secrets(machine.app_id);
   const env = { ...identityEnv({ ...secrets, ...config.env }, machine), ...config.env };
   const given = { ...config, env };
-  return { id, boot, name, app_name, org_id, region, instance_id, private_ip, image_ref, config: given, secrets, keep_rootfs };
+  return {
+    id,
+    boot,
+    name,
+    app_name,
+    org_id,
+    region,
+    instance_id,
+    private_ip,
+    image_ref,
+    config: given,
+    secrets,
+    keep_rootfs,
+  };
 }

@@ -23,6 +23,16 @@ export function machineRoutes(parts: RouteParts): Row[] {
   ];
 }
 
+const CHANGE_ERRORS = [
+  "lease_held",
+  "lease_lost",
+  "version_conflict",
+  "wrong_state",
+  "insufficient_capacity",
+  "conflict",
+] as const;
+const IMAGE_ERRORS = ["image_not_found", "image_refused", "registry_unreachable"] as const;
+
 const configOf = (body: unknown): unknown => (body as { config?: unknown } | null)?.config;
 const check = (body: unknown) => configProblems(configOf(body), "body.config");
 
@@ -99,11 +109,14 @@ function ownRoutes(parts: RouteParts): Row[] {
         "volume_elsewhere",
         "volume_in_use",
         "conflict",
+        ...IMAGE_ERRORS,
       ],
-      async handle({ body, params, ...call }) {
+      async handle(call) {
+        const { body, params, signal } = call;
         const { id: app_id, name: app_name, org_id, network } = await apps.get(params.app_name);
         const wish = { ...body, name: body.name || undefined, region: body.region || undefined };
-        return changed(await machines.create({ org_id, app_id, app_name, network }, wish, askerOf(call)));
+        const asker = { ...askerOf(call), signal };
+        return changed(await machines.create({ org_id, app_id, app_name, network }, wish, asker));
       },
     }),
     route("GET /v1/apps/:app_name/machines/:machine_id", {
@@ -123,9 +136,11 @@ function ownRoutes(parts: RouteParts): Row[] {
       body_limit: MACHINE_LIMITS.config_bytes,
       check,
       answer: { status: 200, schema: schema.MachineAnswer },
-      errors: ["lease_held", "lease_lost", "version_conflict", "wrong_state", "insufficient_capacity", "conflict"],
-      handle: async ({ body, ...call }) =>
-        changed(await machines.update(await machineOf(parts, call), body, askerOf(call))),
+      errors: [...CHANGE_ERRORS, ...IMAGE_ERRORS],
+      async handle(call) {
+        const asker = { ...askerOf(call), signal: call.signal };
+        return changed(await machines.update(await machineOf(parts, call), call.body, asker));
+      },
     }),
     route("PATCH /v1/apps/:app_name/machines/:machine_id", {
       summary: "Change part of a machine's config (JSON merge patch)",
@@ -134,10 +149,11 @@ function ownRoutes(parts: RouteParts): Row[] {
       body: schema.PatchMachine,
       body_limit: MACHINE_LIMITS.config_bytes,
       answer: { status: 200, schema: schema.MachineAnswer },
-      errors: ["lease_held", "lease_lost", "version_conflict", "wrong_state", "insufficient_capacity", "conflict"],
-      async handle({ body, ...call }) {
-        const { config, ...rest } = body;
-        return changed(await machines.patch(await machineOf(parts, call), { ...rest, patch: config }, askerOf(call)));
+      errors: [...CHANGE_ERRORS, ...IMAGE_ERRORS],
+      async handle(call) {
+        const { config, ...rest } = call.body;
+        const asker = { ...askerOf(call), signal: call.signal };
+        return changed(await machines.patch(await machineOf(parts, call), { ...rest, patch: config }, asker));
       },
     }),
   ];

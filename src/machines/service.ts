@@ -7,7 +7,6 @@ import { accept, runs } from "./accept.ts";
 import { complete, mergeConfig, sizeOf } from "./config.ts";
 import type { Draft } from "./draft.ts";
 import type { RuntimeDriver } from "./driver.ts";
-import { parseImage } from "./images.ts";
 import type { Leases } from "./lease.ts";
 import type { Ledger } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
@@ -67,7 +66,11 @@ export interface Asker {
   nonce?: string | undefined;
   source?: Source;
   ids: Ids;
+  /** Aborted when the asker has gone: then a registry need not answer any more. */
+  signal?: AbortSignal;
 }
+
+const NEVER = new AbortController().signal;
 
 /** The rules about machines. Knows no HTTP, no SQL and no container: those come in through `parts`. */
 export class MachineService {
@@ -99,9 +102,10 @@ export class MachineService {
     checkSlug(name, "body.name");
     refuse(mountProblems(wish.config));
     const pinned = await this.#volumePlace(owner, wish);
+    const image_ref = await this.#resolve(wish.config.image, owner.org_id, asker);
     // Placed anew when the host that had room is full by the time it is written.
     for (let race = 0; race < MACHINE_LIMITS.write_races; race++) {
-      const machine = await this.#blank(owner, { ...wish, ...pinned, name }, id, ids);
+      const machine = await this.#blank(owner, { ...wish, ...pinned, name, image_ref }, id, ids);
       const { result, machine: made } = await ledger.insert(
         machine,
         (draft) => {
@@ -123,18 +127,26 @@ export class MachineService {
   /** Replaces the whole config. The machine becomes a new version and runs, unless it is asked not to. */
   async update(machine: Machine, wish: UpdateWish, asker: Asker): Promise<Machine> {
     const instance_id = asker.ids.ulid();
-    return await this.#update(machine, wish, asker, instance_id, (before) => keepVolume(wish.config, before.config));
+    const image_ref = await this.#resolve(wish.config.image, machine.org_id, asker);
+    return await this.#update(machine, { ...wish, image_ref }, asker, instance_id, (before) =>
+      keepVolume(wish.config, before.config),
+    );
   }
 
   /** Merges into the config (JSON merge patch): what is not named stays, null removes. */
   async patch(machine: Machine, wish: Omit<UpdateWish, "config"> & { patch: unknown }, asker: Asker): Promise<Machine> {
     const instance_id = asker.ids.ulid();
-    return await this.#update(machine, wish, asker, instance_id, (before) => mergeConfig(before.config, wish.patch));
+    const { image } = (wish.patch ?? {}) as { image?: unknown };
+    // An image that is not named stays what it was, whatever its tag stands for by now.
+    const named = typeof image === "string" ? { image_ref: await this.#resolve(image, machine.org_id, asker) } : {};
+    return await this.#update(machine, { ...wish, ...named }, asker, instance_id, (before) =>
+      mergeConfig(before.config, wish.patch),
+    );
   }
 
   async #update(
     machine: Machine,
-    wish: Omit<UpdateWish, "config">,
+    wish: Omit<UpdateWish, "config"> & { image_ref?: ImageRef },
     asker: Asker,
     instance_id: string,
     configFrom: (before: Machine) => MachineConfig,
@@ -157,7 +169,7 @@ export class MachineService {
         draft.replaceConfig({
           config,
           instance_id,
-          image_ref: this.#imageRef(config),
+          image_ref: wish.image_ref ?? before.image_ref,
           cpus,
           memory_mb,
           checks: {},
@@ -286,7 +298,7 @@ export class MachineService {
 
   async #blank(
     owner: Owner,
-    wish: CreateWish & { name: string; host_id?: string },
+    wish: CreateWish & { name: string; host_id?: string; image_ref: ImageRef },
     id: string,
     ids: Ids,
   ): Promise<Machine> {
@@ -311,7 +323,7 @@ export class MachineService {
       updated_at: created_at,
       state: "created",
       instance_id: ids.ulid(),
-      image_ref: this.#imageRef(config),
+      image_ref: wish.image_ref,
       cordoned: wish.skip_service_registration ?? false,
       secrets_version: wish.min_secrets_version ?? 0,
       pending: 0,
@@ -332,8 +344,7 @@ export class MachineService {
     };
   }
 
-  #imageRef({ image }: MachineConfig): ImageRef {
-    const parsed = parseImage(image);
-    return { ...parsed, digest: parsed.digest ?? this.#parts.driver.digest(image) ?? "" };
+  async #resolve(image: string, org_id: string, { signal = NEVER }: Asker): Promise<ImageRef> {
+    return await this.#parts.driver.resolve(image, org_id, signal);
   }
 }

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { ApiError } from "#core/errors.ts";
-import { random, seed } from "../../test/support.ts";
+import { random, runs, seed } from "../../test/support.ts";
 import { Rig, turns } from "./rig-fixtures.ts";
 import { isPersistent } from "./states.ts";
 import type { Machine, MachineConfig } from "./types.ts";
@@ -207,7 +207,7 @@ function refusal(thrown: unknown): void {
 suite("machines, simulated days (M3, M5)", () => {
   test("after a day of faults everything is where it says it is", async (t) => {
     const counts = new Map<Fault, number>(FAULTS.map((fault) => [fault, 0]));
-    const days = process.env["HANGAR_PROVE"] ? 200 : 12;
+    const days = runs(12, 200);
     const first = seed(t);
     for (let day = 0; day < days; day++) {
       try {

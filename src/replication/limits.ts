@@ -11,8 +11,10 @@ export const REPLICATION_LIMITS = {
   event_readers: 10_000,
 
   // Capture and checkpoints.
-  /** A database that was written within this time is looked at every millisecond. */
+  /** A database that was written within this time is busy. */
   hot_ms: 200,
+  /** A busy database is looked at this often; each look costs processor time, found anything or not. */
+  hot_look_ms: 2,
   /** A quiet database is looked at this often; its next transaction is that much late. */
   cold_ms: 20,
   /** Frames captured in one go. */
@@ -28,7 +30,7 @@ export const REPLICATION_LIMITS = {
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
   /** How long the position files may be behind. */
-  status_files_ms: 50,
+  status_files_ms: 100,
   /** Time between looks for new database files. What is written before a file is found is its first transaction. */
   discover_ms: 10,
   /** The directory is read this often even when nothing seems to have been added to it. */

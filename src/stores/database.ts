@@ -21,6 +21,12 @@ export interface Database {
    */
   write(steps: readonly Step[]): Promise<Outcome>;
 
+  /**
+   * A number that changes with every commit, whoever made it; it is asked before a read. Absent where asking
+   * costs as much as reading.
+   */
+  version?(): number;
+
   /** Every row of `tables` as of one moment, while others go on writing. */
   snapshot(tables: readonly string[]): AsyncIterable<{ table: string; row: Record<string, Value> }>;
 

@@ -24,9 +24,10 @@ export async function startDaemon(
   t: Pick<TestContext, "after">,
   data_dir: string,
   settings: readonly string[] = [],
+  env: NodeJS.ProcessEnv = {},
 ): Promise<Daemon> {
   const args = ["--data-dir", data_dir, "--listen", "127.0.0.1:0", "--driver", "sim", ...settings];
-  const child = startProgram(t, "src/main.ts", args);
+  const child = startProgram(t, "src/main.ts", args, env);
   await child.until(/ is ready /);
   const base_url = / API +(\S+)/.exec(await child.until(/^ +API /))?.[1] ?? "";
   const token = readFileSync(join(data_dir, "token"), "utf8").trim();

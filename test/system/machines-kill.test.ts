@@ -31,6 +31,7 @@ class Victim {
       HANGAR_DATA_DIR: this.#dir,
       HANGAR_LISTEN: `127.0.0.1:${this.#port}`,
       HANGAR_LOG_LEVEL: "error",
+      HANGAR_DRIVER: "sim",
     };
     this.#child = spawn(process.execPath, ["src/main.ts"], { cwd: root, env, stdio: ["ignore", "ignore", "inherit"] });
     for (let tries = 0; tries < 300; tries++) {

@@ -18,7 +18,7 @@ suite("backup and restore", () => {
     const app = new Application(join(dir, "db"));
     const failed = (error: unknown): void => assert.fail(String(error));
     const log = (): void => undefined;
-    const directory = new Directory({ dir, node_id: 1n, clock, onFailure: failed, onTransaction: log, log });
+    const directory = new Directory({ dir, node_id: 1n, clock, onFailure: failed, onTransactions: log, log });
     for (const database of directory.discover()) database.release();
     const store = new LocalObjects(join(dir, ".backup"));
     mkdirSync(join(dir, ".scratch"));

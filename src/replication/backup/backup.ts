@@ -7,7 +7,7 @@ import type { ReplicatedDatabase } from "../database/database.ts";
 import { writeAll } from "../database/kept.ts";
 import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { decodeLtx, encodeLtx } from "../ltx/codec.ts";
+import { decodeHeader, decodeLtx, encodeLtx } from "../ltx/codec.ts";
 import type { Page } from "../ltx/page-table.ts";
 import type { Directory } from "../node/directory.ts";
 import type { Position } from "../position.ts";
@@ -16,7 +16,7 @@ import type { ObjectStore } from "./object-store.ts";
 
 /** Merges consecutive transactions into one file: of each page, the newest. */
 export function mergeLtx(files: readonly Buffer[]): Buffer {
-  const all = files.map(decodeLtx);
+  const all = files.map((file) => decodeLtx(file));
   const [first, last] = [all[0], all.at(-1)];
   if (!first || !last) throw new Error("nothing to merge");
   const pages = new Map<number, Page>();
@@ -96,7 +96,7 @@ export class Backup {
       const ltx = database.log.read(txid);
       if (!ltx) break;
       // A deletion, and what comes after it, are not merged with what was before.
-      if (decodeLtx(ltx).header.commit === 0 && files.length > 0) break;
+      if (decodeHeader(ltx).commit === 0 && files.length > 0) break;
       files.push(ltx);
       bytes += ltx.length;
     }

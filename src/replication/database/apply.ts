@@ -2,6 +2,7 @@
 import type { LogRecord } from "../log/record.ts";
 import { decodeLtx, type Ltx } from "../ltx/codec.ts";
 import type { Page, PageTable } from "../ltx/page-table.ts";
+import { PageMemory } from "../ltx/slab.ts";
 import type { Position } from "../position.ts";
 import { sameGeneration, type WalCursor } from "../wal/frames.ts";
 import { WalWriter } from "../wal/wal-writer.ts";
@@ -10,6 +11,8 @@ import { type DatabaseState, PositionMismatch, type TransactionInfo } from "./st
 export class Applier {
   readonly #state: DatabaseState;
   #writer: WalWriter;
+  /** Pages between being read and being staged, which copies them. */
+  readonly #memory = new PageMemory();
 
   /** The write lock must be held, and stay held. */
   constructor(state: DatabaseState) {
@@ -28,7 +31,8 @@ export class Applier {
     let refused: Error | undefined;
     for (const bytes of files) {
       try {
-        const ltx = decodeLtx(bytes);
+        this.#memory.reset();
+        const ltx = decodeLtx(bytes, this.#memory);
         const cursor = this.#stage(ltx);
         records.push({ txid: ltx.header.max_txid, term, cursor, ltx: bytes });
         infos.push(state.info(ltx.header.commit, ltx.header.timestamp_ms));
@@ -43,12 +47,13 @@ export class Applier {
 
   #publish(records: LogRecord[], infos: TransactionInfo[]): void {
     const state = this.#state;
-    state.append(records);
+    // Not remembered: the bytes are the network's, and nobody asks a replica for them.
+    state.append(records, false);
     state.step("logged");
     this.#writer.publish();
     state.cursor = records.at(-1)?.cursor ?? state.cursor;
-    for (const info of infos) state.options.onTransaction(info);
-    state.log.sync().catch((error: unknown) => state.options.onFailure(error));
+    state.options.onTransactions(infos);
+    state.syncLog();
     if (this.#writer.frame >= state.checkpoint_at) this.truncate();
   }
 
@@ -135,7 +140,7 @@ export class Applier {
 
   #newWriter(): WalWriter {
     const state = this.#state;
-    return new WalWriter(state.files, state.page_size, state.headerUnderLock(), (step) => state.step(step));
+    return new WalWriter(state.files, state.page_size, state.headerUnderLock(), state.options.step);
   }
 }
 

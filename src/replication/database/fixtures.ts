@@ -70,7 +70,7 @@ export function open(dir: string, name: string, options: Partial<DatabaseOptions
     dir: join(dir, ".replication", name),
     node_id: 1n,
     clock: systemClock,
-    onTransaction: (info) => told.push(info),
+    onTransactions: (infos) => told.push(...infos),
     onFailure: (error) => {
       throw error;
     },

@@ -32,8 +32,8 @@ export interface DatabaseOptions {
   dir: string;
   node_id: bigint;
   clock: Clock;
-  /** Called once per transaction, in order: captured and durable, or applied. */
-  onTransaction(info: TransactionInfo): void;
+  /** Tells of each transaction once, in order: captured and durable, or applied. Those that came together at once. */
+  onTransactions(infos: readonly TransactionInfo[]): void;
   /** The disk failed; what is on it is not known any more. */
   onFailure(error: unknown): void;
   checkpoint_frames?: number;
@@ -85,6 +85,7 @@ export class DatabaseState {
     this.page_size = this.connections.page_size;
     this.table = new PageTable(this.page_size);
     this.log = new TransactionLog(join(options.dir, "log"));
+    this.log.onDurable = () => this.announceDurable();
   }
 
   get checkpoint_frames(): number {
@@ -154,25 +155,30 @@ export class DatabaseState {
     return { position: this.position, page_size: this.page_size, commit, timestamp_ms };
   }
 
-  append(records: readonly LogRecord[]): void {
-    this.log.append(records);
+  /** `remember`: see `TransactionLog.append`. */
+  append(records: readonly LogRecord[], remember = true): void {
+    this.log.append(records, remember);
     for (const { ltx } of records) this.#logged_bytes += ltx.length;
   }
 
   /** Tells others of transactions as soon as the log has them for good. */
   announceWhenDurable(infos: readonly TransactionInfo[]): void {
     this.#unpublished.push(...infos);
-    this.log.sync().then(
-      () => this.announceDurable(),
-      (error: unknown) => this.options.onFailure(error),
-    );
+    this.syncLog();
+    // Perhaps everything is durable already, and no sync will say so.
+    if (this.log.durable >= this.log.last) queueMicrotask(() => this.announceDurable());
+  }
+
+  /** Has the log made durable beside other work. */
+  syncLog(): void {
+    this.log.sync().catch((error: unknown) => this.options.onFailure(error));
   }
 
   announceDurable(): void {
     const { durable } = this.log;
     const ready = this.#unpublished.findIndex(({ position }) => position.txid > durable);
     const infos = this.#unpublished.splice(0, ready < 0 ? this.#unpublished.length : ready);
-    for (const info of infos) this.options.onTransaction(info);
+    if (infos.length > 0) this.options.onTransactions(infos);
   }
 
   // ——— what is kept for the next start ———

@@ -43,6 +43,8 @@ export class TransactionLog {
   #recent_size = 0;
   #syncing: Promise<void> | undefined;
   #closed = false;
+  /** Called whenever more is durable than before, as seen from a running `sync`. */
+  onDurable: () => void = () => undefined;
   /** Files that could not be read and were moved out of the way, for the log and the metrics. */
   readonly damaged: string[] = [];
 
@@ -78,12 +80,13 @@ export class TransactionLog {
     return this.#segments.reduce((sum, segment) => sum + segment.size, 0);
   }
 
-  append(records: readonly LogRecord[]): void {
+  /** `remember`: somebody will ask for these soon, and nobody else writes to the memory they are in. */
+  append(records: readonly LogRecord[], remember = true): void {
     const first = records[0];
     if (!first) return;
     if (first.txid !== this.last + 1) throw new Error(`transaction ${first.txid} cannot follow ${this.last}`);
     this.#writable(first.txid).append(records);
-    for (const { txid, ltx } of records) this.#remember(txid, ltx);
+    if (remember) for (const { txid, ltx } of records) this.#remember(txid, ltx);
   }
 
   header(txid: number): RecordHeader | undefined {
@@ -114,20 +117,33 @@ export class TransactionLog {
     this.#durable = this.last;
   }
 
-  /** The same without waiting here. Those who ask while a sync runs share the next one. */
+  /**
+   * The same without waiting here. Those who ask while a sync runs share the next one. While more is written all the
+   * time this does not resolve; `onDurable` tells of each step.
+   */
   sync(): Promise<void> {
-    this.#syncing ??= this.#syncAll().finally(() => {
-      this.#syncing = undefined;
-    });
+    if (this.#syncing) return this.#syncing;
+    if (!this.#unfinished) return Promise.resolve();
+    this.#syncing = this.#syncAll();
     return this.#syncing;
   }
 
+  get #unfinished(): boolean {
+    return this.#durable < this.last && !this.#closed;
+  }
+
   async #syncAll(): Promise<void> {
-    while (this.#durable < this.last && !this.#closed) {
-      const upto = this.last;
-      const segment = this.#segments.at(-1);
-      if (segment) await new Promise<void>((done, failed) => fdatasync(segment.fd, (e) => (e ? failed(e) : done())));
-      this.#durable = Math.max(this.#durable, Math.min(upto, this.last));
+    try {
+      while (this.#unfinished) {
+        const upto = this.last;
+        const segment = this.#segments.at(-1);
+        if (segment) await new Promise<void>((done, failed) => fdatasync(segment.fd, (e) => (e ? failed(e) : done())));
+        this.#durable = Math.max(this.#durable, Math.min(upto, this.last));
+        this.onDurable();
+      }
+    } finally {
+      // In the same turn as the last look: whoever writes after it must find that nothing runs any more.
+      this.#syncing = undefined;
     }
   }
 
@@ -163,14 +179,7 @@ export class TransactionLog {
   close(): void {
     this.syncNow();
     this.#closed = true;
-    const pending = this.#syncing;
-    const segments = this.#segments.splice(0);
-    const closeAll = (): void => {
-      for (const segment of segments) segment.close();
-    };
-    // A descriptor must not be closed, and perhaps used for another file, under a running sync.
-    if (pending) void pending.then(closeAll, closeAll);
-    else closeAll();
+    this.#closeLater(this.#segments.splice(0));
   }
 
   #writable(txid: number): Segment {
@@ -203,8 +212,17 @@ export class TransactionLog {
 
   #drop(segment: Segment | undefined): void {
     if (!segment) return;
-    segment.close();
     rmSync(segment.path, { force: true });
+    this.#closeLater([segment]);
+  }
+
+  /** A descriptor must not be closed, and perhaps used for another file, under a running sync. */
+  #closeLater(segments: readonly Segment[]): void {
+    const closeAll = (): void => {
+      for (const segment of segments) segment.close();
+    };
+    if (this.#syncing) void this.#syncing.then(closeAll, closeAll);
+    else closeAll();
   }
 
   /** Only an unbroken row up to the newest transaction is of use; what is before a gap is moved aside. */

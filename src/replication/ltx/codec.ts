@@ -15,6 +15,7 @@ import { NO_PAGES } from "../position.ts";
 import { Crc64 } from "./crc64.ts";
 import { Lz4Error, lz4Bound, lz4Compress, lz4Expand, lz4Store } from "./lz4.ts";
 import { lockPage, type Page } from "./page-table.ts";
+import { PageMemory, Slab } from "./slab.ts";
 
 export interface LtxHeader {
   page_size: number;
@@ -48,13 +49,10 @@ const END_BYTES = 6;
 const INDEX_ENTRY_BYTES = 5 + 8 + 5;
 export const LTX_TRAILER_BYTES = 16;
 
-/** About as many pages as a small transaction has. */
-const SLAB_PAGES = 6;
-
 export type Packing = "store" | "compress";
 
-export function encodeHeader(header: LtxHeader): Buffer {
-  const bytes = Buffer.alloc(LTX_HEADER_BYTES);
+function encodeHeader(header: LtxHeader, bytes: Buffer): void {
+  bytes.fill(0, 0, LTX_HEADER_BYTES);
   bytes.writeUInt32BE(MAGIC, 0);
   bytes.writeUInt32BE(header.page_size, 8);
   bytes.writeUInt32BE(header.commit, 12);
@@ -67,7 +65,6 @@ export function encodeHeader(header: LtxHeader): Buffer {
   bytes.writeUInt32BE(header.salt1, 64);
   bytes.writeUInt32BE(header.salt2, 68);
   bytes.writeBigUInt64BE(header.node_id, 72);
-  return bytes;
 }
 
 function safeNumber(bytes: Buffer, at: number, what: string): number {
@@ -113,7 +110,10 @@ function varint(value: number, into: number[]): void {
   into.push(rest);
 }
 
-/** Writes one file piece by piece: `begin`, every `page` in ascending order, `end`. */
+/**
+ * Writes one file piece by piece: `begin`, every `page` in ascending order, `end`. Each also as `…Into`, which writes
+ * at a place that has room for it and returns how many bytes it took.
+ */
 export class LtxWriter {
   readonly #header: LtxHeader;
   readonly #pack: (source: Buffer, target: Buffer, at: number) => number;
@@ -127,10 +127,17 @@ export class LtxWriter {
   }
 
   begin(): Buffer {
-    const bytes = encodeHeader(this.#header);
-    this.#crc.update(bytes);
-    this.#offset = bytes.length;
+    const bytes = Buffer.allocUnsafeSlow(LTX_HEADER_BYTES);
+    this.beginInto(bytes);
     return bytes;
+  }
+
+  /** At the start of `bytes`. */
+  beginInto(bytes: Buffer): number {
+    encodeHeader(this.#header, bytes);
+    this.#crc.update(bytes.subarray(0, LTX_HEADER_BYTES));
+    this.#offset = LTX_HEADER_BYTES;
+    return LTX_HEADER_BYTES;
   }
 
   page(page: Page): Buffer {
@@ -138,7 +145,7 @@ export class LtxWriter {
     return bytes.subarray(0, this.pageInto(page, bytes, 0));
   }
 
-  /** Writes a page at `at`, where `pageBound` bytes must be free. Returns how many it took. */
+  /** Where `pageBound` bytes must be free. */
   pageInto(page: Page, bytes: Buffer, at: number): number {
     const { number, data } = page;
     const size = this.#pack(data, bytes, at + PAGE_HEADER_BYTES);
@@ -153,15 +160,22 @@ export class LtxWriter {
   }
 
   end(post_checksum: bigint): Buffer {
-    this.#index.push(0);
-    const index = this.#index.length;
-    const bytes = Buffer.alloc(END_BYTES + index + 8 + LTX_TRAILER_BYTES);
-    bytes.set(this.#index, END_BYTES);
-    bytes.writeBigUInt64BE(BigInt(index), END_BYTES + index);
-    bytes.writeBigUInt64BE(post_checksum, END_BYTES + index + 8);
-    this.#crc.update(bytes.subarray(0, bytes.length - 8));
-    bytes.writeBigUInt64BE(this.#crc.flagged, bytes.length - 8);
+    const bytes = Buffer.allocUnsafeSlow(END_BYTES + this.#index.length + 1 + 8 + LTX_TRAILER_BYTES);
+    this.endInto(post_checksum, bytes, 0);
     return bytes;
+  }
+
+  endInto(post_checksum: bigint, bytes: Buffer, at: number): number {
+    this.#index.push(0);
+    const index_at = at + END_BYTES;
+    const index_end = index_at + this.#index.length;
+    bytes.fill(0, at, index_at);
+    bytes.set(this.#index, index_at);
+    bytes.writeBigUInt64BE(BigInt(this.#index.length), index_end);
+    bytes.writeBigUInt64BE(post_checksum, index_end + 8);
+    this.#crc.update(bytes.subarray(at, index_end + 16));
+    bytes.writeBigUInt64BE(this.#crc.flagged, index_end + 16);
+    return index_end + 24 - at;
   }
 }
 
@@ -169,15 +183,17 @@ function pageBound(page_size: number): number {
   return PAGE_HEADER_BYTES + lz4Bound(page_size);
 }
 
+const slab = new Slab();
+
 /** A whole file in one piece of memory: this runs for every transaction. */
 export function encodeLtx(header: LtxHeader, pages: readonly Page[], post_checksum: bigint, packing?: Packing): Buffer {
   const writer = new LtxWriter(header, packing);
   const bound = pages.length * (pageBound(header.page_size) + INDEX_ENTRY_BYTES);
-  const bytes = Buffer.allocUnsafeSlow(LTX_HEADER_BYTES + bound + END_BYTES + 9 + LTX_TRAILER_BYTES);
-  let at = writer.begin().copy(bytes);
+  const bytes = slab.reserve(LTX_HEADER_BYTES + bound + END_BYTES + 9 + LTX_TRAILER_BYTES);
+  let at = writer.beginInto(bytes);
   for (const page of pages) at += writer.pageInto(page, bytes, at);
-  at += writer.end(post_checksum).copy(bytes, at);
-  return bytes.subarray(0, at);
+  at += writer.endInto(post_checksum, bytes, at);
+  return slab.keep(bytes, at);
 }
 
 /** Where the bytes of a file come from, in order. */
@@ -202,11 +218,13 @@ export class LtxReader {
   readonly header: LtxHeader;
   readonly #source: ByteSource;
   readonly #crc = new Crc64();
-  #slab = Buffer.alloc(0);
+  readonly #memory: PageMemory;
   #previous = 0;
 
-  constructor(source: ByteSource) {
+  /** `memory`: where the pages go; each is valid until somebody resets it. */
+  constructor(source: ByteSource, memory: PageMemory = new PageMemory()) {
     this.#source = source;
+    this.#memory = memory;
     const bytes = source.take(LTX_HEADER_BYTES);
     this.#crc.update(bytes);
     this.header = decodeHeader(bytes);
@@ -222,21 +240,12 @@ export class LtxReader {
     if (start.readUInt16BE(4) !== SIZE_FOLLOWS) throw new LtxError(`page ${number} has unknown flags`);
     const size = this.#take(4).readUInt32BE(0);
     if (size > lz4Bound(page_size)) throw new LtxError(`page ${number} is ${size} bytes packed`);
-    const data = this.#memory();
+    const data = this.#memory.take(page_size);
     expand(this.#source.take(size), data, number);
     const page: Page = { number, data };
     this.#crc.absorb(page);
     this.#previous = number;
     return page;
-  }
-
-  /** Memory for one page, aligned, because pages are summed as 32-bit words; several share one allocation. */
-  #memory(): Buffer {
-    const { page_size } = this.header;
-    if (this.#slab.length < page_size) this.#slab = Buffer.allocUnsafeSlow(page_size * SLAB_PAGES);
-    const data = this.#slab.subarray(0, page_size);
-    this.#slab = this.#slab.subarray(page_size);
-    return data;
   }
 
   /** Verifies the file and returns the checksum of the database after it. */
@@ -255,7 +264,8 @@ export class LtxReader {
     const value = (): number => {
       let [result, scale] = [0, 1];
       for (;;) {
-        const byte = this.#take(1)[0] ?? 0;
+        const byte = this.#source.take(1)[0] ?? 0;
+        this.#crc.byte(byte);
         length++;
         result += (byte & 127) * scale;
         scale *= 128;
@@ -292,8 +302,8 @@ export interface Ltx {
   post_checksum: bigint;
 }
 
-export function decodeLtx(bytes: Buffer): Ltx {
-  const reader = new LtxReader(bytesSource(bytes));
+export function decodeLtx(bytes: Buffer, memory?: PageMemory): Ltx {
+  const reader = new LtxReader(bytesSource(bytes), memory);
   const pages: Page[] = [];
   for (let page = reader.next(); page; page = reader.next()) pages.push(page);
   return { header: reader.header, pages, ...reader.end() };

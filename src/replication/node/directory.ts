@@ -20,7 +20,7 @@ const NAME_CHARS = 200;
 export interface DirectoryOptions
   extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "checkpoint_frames" | "step"> {
   dir: string;
-  onTransaction(name: string, info: TransactionInfo): void;
+  onTransactions(name: string, infos: readonly TransactionInfo[]): void;
   log(message: string): void;
 }
 
@@ -102,7 +102,7 @@ export class Directory {
   }
 
   #adopt(name: string): ReplicatedDatabase {
-    const { node_id, clock, onFailure, onTransaction, checkpoint_frames, step } = this.#options;
+    const { node_id, clock, onFailure, onTransactions, checkpoint_frames, step } = this.#options;
     const path = join(this.dir, name);
     const database = new ReplicatedDatabase({
       name,
@@ -111,7 +111,7 @@ export class Directory {
       node_id,
       clock,
       onFailure,
-      onTransaction: (info) => onTransaction(name, info),
+      onTransactions: (infos) => onTransactions(name, infos),
       ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
       ...(step === undefined ? {} : { step }),
     });

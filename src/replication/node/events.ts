@@ -17,8 +17,9 @@ export interface PrimaryStatus {
 
 interface EventReader {
   response: ServerResponse;
-  /** Events the connection had no room for. */
+  /** Lines the connection had no room for, and how many events they are. */
   waiting: Buffer[];
+  events_waiting: number;
   blocked: boolean;
 }
 
@@ -44,24 +45,19 @@ export class EventHub {
       fail("overloaded", `event_readers: ${REPLICATION_LIMITS.event_readers} readers are connected`);
     }
     response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store" });
-    const reader: EventReader = { response, waiting: [], blocked: false };
+    const reader: EventReader = { response, waiting: [], events_waiting: 0, blocked: false };
     this.#readers.add(reader);
     response.on("drain", () => this.#drained(reader));
     response.on("close", () => this.#readers.delete(reader));
     response.on("error", () => this.#readers.delete(reader));
-    this.#send(reader, line({ type: "init", data: this.#status }));
+    this.#send(reader, Buffer.from(line({ type: "init", data: this.#status })), 1);
   }
 
-  transaction(db: string, { position, page_size, commit, timestamp_ms }: TransactionInfo): void {
+  /** Those that came together are sent together: one write for each reader. */
+  transactions(db: string, infos: readonly TransactionInfo[]): void {
     if (this.#readers.size === 0) return;
-    const data = {
-      txID: hex16(position.txid),
-      postApplyChecksum: hex16(position.checksum),
-      pageSize: page_size,
-      commit,
-      timestamp: isoTime(timestamp_ms),
-    };
-    this.#broadcast({ type: "tx", db, data });
+    const lines = infos.map((info) => line({ type: "tx", db, data: transactionData(info) }));
+    this.#broadcast(lines.join(""), lines.length);
   }
 
   /** Tells readers when it is different from what they were told last, and only then. */
@@ -70,7 +66,7 @@ export class EventHub {
     if (text === this.#told) return;
     this.#status = status;
     this.#told = text;
-    this.#broadcast({ type: "primaryChange", data: status });
+    this.#broadcast(line({ type: "primaryChange", data: status }), 1);
   }
 
   close(): void {
@@ -78,18 +74,19 @@ export class EventHub {
     this.#readers.clear();
   }
 
-  #broadcast(event: object): void {
-    const bytes = line(event);
-    for (const reader of this.#readers) this.#send(reader, bytes);
+  #broadcast(lines: string, events: number): void {
+    const bytes = Buffer.from(lines);
+    for (const reader of this.#readers) this.#send(reader, bytes, events);
   }
 
-  #send(reader: EventReader, bytes: Buffer): void {
+  #send(reader: EventReader, bytes: Buffer, events: number): void {
     if (reader.blocked) {
       reader.waiting.push(bytes);
-      if (reader.waiting.length > REPLICATION_LIMITS.events_waiting) this.#cut(reader);
+      reader.events_waiting += events;
+      if (reader.events_waiting > REPLICATION_LIMITS.events_waiting) this.#cut(reader);
       return;
     }
-    this.sent++;
+    this.sent += events;
     reader.blocked = !reader.response.write(bytes);
   }
 
@@ -97,7 +94,8 @@ export class EventHub {
     reader.blocked = false;
     const waiting = reader.waiting.splice(0);
     if (waiting.length === 0) return;
-    this.sent += waiting.length;
+    this.sent += reader.events_waiting;
+    reader.events_waiting = 0;
     reader.blocked = !reader.response.write(Buffer.concat(waiting));
   }
 
@@ -108,6 +106,16 @@ export class EventHub {
   }
 }
 
-function line(event: object): Buffer {
-  return Buffer.from(`${JSON.stringify(event)}\n`);
+function transactionData({ position, page_size, commit, timestamp_ms }: TransactionInfo): object {
+  return {
+    txID: hex16(position.txid),
+    postApplyChecksum: hex16(position.checksum),
+    pageSize: page_size,
+    commit,
+    timestamp: isoTime(timestamp_ms),
+  };
+}
+
+function line(event: object): string {
+  return `${JSON.stringify(event)}\n`;
 }

@@ -55,7 +55,7 @@ export class ReplicationNode {
   /** Until when, by the monotonic clock, this node may act as primary. */
   #until_ms: () => number = forever;
   #starting = true;
-  #early: [name: string, info: TransactionInfo][] = [];
+  #early: [name: string, infos: readonly TransactionInfo[]][] = [];
   /** Called when the primary asks this node to take over. */
   onHandoff: (term: number) => void = () => undefined;
 
@@ -73,7 +73,7 @@ export class ReplicationNode {
       clock,
       onFailure,
       log,
-      onTransaction: (name, info) => this.#onTransaction(name, info),
+      onTransactions: (name, infos) => this.#onTransactions(name, infos),
       ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
       ...(step === undefined ? {} : { step }),
     });
@@ -148,7 +148,7 @@ export class ReplicationNode {
     this.events.primaryChange({ isPrimary: true });
     const early = this.#early.splice(0);
     this.#starting = false;
-    for (const [name, info] of early) this.#onTransaction(name, info);
+    for (const [name, infos] of early) this.#onTransactions(name, infos);
     this.#begin((signal) => this.#capture(signal));
   }
 
@@ -232,7 +232,7 @@ export class ReplicationNode {
       if (cold) due.look_ms = now_ms + REPLICATION_LIMITS.cold_ms;
       const hot = this.#look(now_ms, cold);
       this.streams.heartbeat();
-      await clock.sleep(hot ? 1 : REPLICATION_LIMITS.cold_ms / 2);
+      await clock.sleep(hot ? REPLICATION_LIMITS.hot_look_ms : REPLICATION_LIMITS.cold_ms / 2);
     }
   }
 
@@ -251,7 +251,7 @@ export class ReplicationNode {
   #discover(): void {
     if (!this.directory.changed()) return;
     for (const dropped of this.directory.findDropped()) {
-      this.#onTransaction(dropped.name, dropped.info);
+      this.#onTransactions(dropped.name, [dropped.info]);
       this.streams.dropped(dropped);
       this.#files.gone(dropped.name);
     }
@@ -310,7 +310,7 @@ export class ReplicationNode {
         distrusted,
         events: {
           connected: (term) => this.#connected(peer, term),
-          transaction: (name, info) => this.#onTransaction(name, info),
+          transaction: (name, info) => this.#onTransactions(name, [info]),
           heard: (at_ms) => this.#heard(at_ms),
           ready: () => {
             this.#identity.complete();
@@ -357,17 +357,18 @@ export class ReplicationNode {
 
   // ——— both ———
 
-  #onTransaction(name: string, info: TransactionInfo): void {
+  #onTransactions(name: string, infos: readonly TransactionInfo[]): void {
     if (this.#role.kind === "none") {
       // What a fenced node captures belongs to no term: it will be told as a divergence, not as a transaction.
       // What is found at the start is told when the node turns out to be primary.
-      if (this.#starting) this.#early.push([name, info]);
+      if (this.#starting) this.#early.push([name, infos]);
       return;
     }
     if (this.#role.kind === "primary" && this.clock.monotonic() >= this.#until_ms()) return;
-    this.metrics.transactions++;
-    this.#files.position(name, info.position);
-    this.events.transaction(name, info);
+    this.metrics.transactions += infos.length;
+    const last = infos.at(-1);
+    if (last) this.#files.position(name, last.position);
+    this.events.transactions(name, infos);
     if (this.#role.kind === "primary") this.streams.pump(name);
   }
 }

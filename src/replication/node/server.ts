@@ -200,6 +200,8 @@ function stream({ node, body, response }: Call): void {
   // The headers go out with the first frame at the latest; a replica waits for them to know the term.
   response.on("error", () => undefined);
   if (node.role.kind !== "primary") fail("conflict", "this node is not the primary");
+  // Frames say themselves how long they are, so the body is sent as it is, to the end of the connection.
+  response.removeHeader("transfer-encoding");
   response.writeHead(200, { "content-type": "application/octet-stream" });
   response.flushHeaders();
   node.serve(hello, response);

@@ -53,28 +53,47 @@ export function readTransaction(payload: Buffer): { name: string; ltx: Buffer } 
   return { name: payload.toString("utf8", 2, 2 + length), ltx: payload.subarray(2 + length) };
 }
 
-/** Cuts a stream of bytes into frames. */
-export class FrameReader {
-  #parts: Buffer[] = [];
-  #size = 0;
-  #needed = HEADER_BYTES;
+/** A buffer larger than this is given back once what needed it is read. */
+const USUAL_BYTES = 1024 * 1024;
 
-  /** The frames that are complete with `bytes`. Throws when the peer does not speak this protocol. */
+/** Cuts a stream of bytes into frames, in memory that is used again and again. */
+export class FrameReader {
+  #memory = Buffer.alloc(0);
+  #start = 0;
+  #end = 0;
+
+  /**
+   * The frames that are complete with `bytes`; each is valid until the next call. Throws when the peer does not
+   * speak this protocol.
+   */
   *push(bytes: Buffer): Generator<Frame> {
-    this.#parts.push(bytes);
-    this.#size += bytes.length;
-    while (this.#size >= this.#needed) {
-      const all = this.#parts.length === 1 ? (this.#parts[0] ?? bytes) : Buffer.concat(this.#parts);
-      this.#parts = [all];
-      const length = all.readUInt32BE(4);
+    this.#makeRoom(bytes.length);
+    bytes.copy(this.#memory, this.#end);
+    this.#end += bytes.length;
+    while (this.#end - this.#start >= HEADER_BYTES) {
+      const length = this.#memory.readUInt32BE(this.#start + 4);
       if (length > REPLICATION_LIMITS.stream_frame_bytes) throw new Error(`a frame of ${length} bytes`);
-      this.#needed = HEADER_BYTES + length;
-      if (this.#size < this.#needed) return;
-      const frame = { type: all.readUInt32BE(0), payload: all.subarray(HEADER_BYTES, this.#needed) };
-      this.#parts = [all.subarray(this.#needed)];
-      this.#size -= this.#needed;
-      this.#needed = HEADER_BYTES;
-      yield frame;
+      const from = this.#start + HEADER_BYTES;
+      if (this.#end < from + length) return;
+      const type = this.#memory.readUInt32BE(this.#start);
+      this.#start = from + length;
+      yield { type, payload: this.#memory.subarray(from, from + length) };
     }
+  }
+
+  /** Moves what is not read yet to the front, of larger memory if need be. */
+  #makeRoom(bytes: number): void {
+    const rest = this.#memory.subarray(this.#start, this.#end);
+    const needed = rest.length + bytes;
+    const oversized = this.#memory.length > USUAL_BYTES && needed <= USUAL_BYTES;
+    if (needed > this.#memory.length || oversized) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, oversized ? USUAL_BYTES : this.#memory.length * 2));
+      rest.copy(larger);
+      this.#memory = larger;
+    } else {
+      this.#memory.copyWithin(0, this.#start, this.#end);
+    }
+    this.#start = 0;
+    this.#end = rest.length;
   }
 }

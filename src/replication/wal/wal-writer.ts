@@ -39,6 +39,8 @@ export class WalWriter {
   readonly #page_size: number;
   readonly #index: IndexWriter;
   readonly #step: (step: Step) => void;
+  /** True when somebody wants to hear of the steps. */
+  readonly #watched: boolean;
   #header: IndexHeader;
   #cursor: WalCursor;
   /** Memory for frames that are prepared and not yet written, used again and again. */
@@ -48,7 +50,7 @@ export class WalWriter {
   #pages: number;
   #sequence: number;
 
-  constructor(files: DatabaseFiles, page_size: number, header: IndexHeader, step: (step: Step) => void) {
+  constructor(files: DatabaseFiles, page_size: number, header: IndexHeader, step?: (step: Step) => void) {
     this.#files = files;
     this.#page_size = page_size;
     this.#index = new IndexWriter(files.index);
@@ -56,7 +58,8 @@ export class WalWriter {
     this.#cursor = { ...header };
     this.#pages = header.pages;
     this.#sequence = files.walSequence();
-    this.#step = step;
+    this.#step = step ?? (() => undefined);
+    this.#watched = step !== undefined;
   }
 
   /** How many frames the log has. */
@@ -122,8 +125,8 @@ export class WalWriter {
 
   #writeFrames(bytes: Buffer, after: number): void {
     const at = frameOffset(after + 1, this.#page_size);
-    // Two halves instead of one write, so that a crash between them can be shown to be harmless.
-    const half = bytes.length >>> 1;
+    // In two halves when somebody wants to see that a crash between them is harmless.
+    const half = this.#watched ? bytes.length >>> 1 : 0;
     this.#files.writeWal(bytes.subarray(0, half), at);
     this.#step("half-frames");
     this.#files.writeWal(bytes.subarray(half), at + half);

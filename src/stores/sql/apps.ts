@@ -1,13 +1,14 @@
 import type { AppStore } from "#apps/store.ts";
 import type { App, Secret } from "#apps/types.ts";
 import { type Database, readOne, type Step } from "../database.ts";
+import { lookup } from "../lookup.ts";
 
 const APP = "id, name, org_id, numeric_id, network, secrets_version, created_at";
 const SECRET = "name, sealed, digest, created_at, updated_at";
 
 export function sqlAppStore(database: Database): AppStore {
   return {
-    findApp: (name) => readOne<App>(database, `SELECT ${APP} FROM apps WHERE name = ?`, [name]),
+    findApp: lookup(database, (name) => readOne<App>(database, `SELECT ${APP} FROM apps WHERE name = ?`, [name])),
     apps: (org_id) => database.read<App>(`SELECT ${APP} FROM apps WHERE org_id = ? ORDER BY name`, [org_id]),
 
     async insertApp(app, limit) {

@@ -1,6 +1,7 @@
 import type { AuthStore } from "#auth/store.ts";
 import type { Org, Token } from "#auth/types.ts";
 import { type Database, readOne } from "../database.ts";
+import { lookup } from "../lookup.ts";
 
 const ORG = "id, slug, name, numeric_id, created_at";
 const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_at";
@@ -9,7 +10,7 @@ export function sqlAuthStore(database: Database): AuthStore {
   return {
     orgs: () => database.read<Org>(`SELECT ${ORG} FROM orgs ORDER BY slug`),
     findOrg: (slug) => readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE slug = ?`, [slug]),
-    findOrgById: (id) => readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE id = ?`, [id]),
+    findOrgById: lookup(database, (id) => readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE id = ?`, [id])),
 
     async insertOrg(org, limit) {
       const outcome = await database.write([
@@ -30,7 +31,7 @@ export function sqlAuthStore(database: Database): AuthStore {
       return (await database.write([{ sql, args: [id, id], rows: 1 }])).ok;
     },
 
-    findToken: (id) => readOne<Token>(database, `SELECT ${TOKEN} FROM tokens WHERE id = ?`, [id]),
+    findToken: lookup(database, (id) => readOne<Token>(database, `SELECT ${TOKEN} FROM tokens WHERE id = ?`, [id])),
 
     tokens: (org_id) =>
       org_id === null

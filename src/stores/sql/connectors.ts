@@ -84,8 +84,7 @@ function connections(database: Database): Connections {
 
 function records(database: Database): Pick<ConnectorStore, "usage" | "record" | "audit" | "purgeAudit"> {
   return {
-    usage: (id) =>
-      readOne<Usage>(database, `SELECT id AS connection_id, ${USAGE} FROM connections WHERE id = ?`, [id]),
+    usage: (id) => readOne<Usage>(database, `SELECT id AS connection_id, ${USAGE} FROM connections WHERE id = ?`, [id]),
     async record(entries, counted) {
       await database.write([...entries.map(auditStep), ...counted.map(usageStep)]);
     },

@@ -1,5 +1,5 @@
 import type { KeyStore, SigningKey } from "#identity/store.ts";
-import type { Database } from "../database.ts";
+import type { Database, Value } from "../database.ts";
 
 const KEY = "id, org_id, alg, public_jwk, private_key, created_at, sign_from, publish_until";
 
@@ -11,16 +11,14 @@ export function sqlKeyStore(database: Database): KeyStore {
       ]),
     async insertKey(key, others_until, unless_after) {
       const { id, org_id, alg, public_jwk, private_key, created_at, sign_from, publish_until } = key;
+      const own: Value[] = [id, org_id, alg, public_jwk, private_key, created_at, sign_from, publish_until];
       const outcome = await database.write([
         // Locks the organization, so that two processes do not both make a key.
         { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [org_id], rows: 1 },
         {
           sql: `INSERT INTO signing_keys (${KEY}) SELECT ?, ?, ?, ?, ?, ?, ?, ?
                 WHERE NOT EXISTS (SELECT 1 FROM signing_keys WHERE org_id = ? AND alg = ? AND sign_from >= ?)`,
-          args: [
-            ...[id, org_id, alg, public_jwk, private_key, created_at, sign_from, publish_until],
-            ...[org_id, alg, unless_after],
-          ],
+          args: own.concat([org_id, alg, unless_after]),
           rows: 1,
         },
         {

@@ -2,6 +2,7 @@ import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { Change, Committed, Inserted, ListFilter, MachineStore } from "#machines/store.ts";
 import type { Machine, MachineConfig, MachineEvent, Operation } from "#machines/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
+import { lookup } from "../lookup.ts";
 import {
   type EventRow,
   INSERT_MACHINE,
@@ -34,10 +35,10 @@ export function sqlMachineStore(database: Database): MachineStore {
   const machines = async (sql: string, args: readonly Value[]): Promise<Machine[]> =>
     (await database.read<MachineRow>(sql, args)).map(toMachine);
   return {
-    async find(id) {
+    find: lookup(database, async (id) => {
       const [machine] = await machines(`${SELECT} WHERE m.id = ?`, [id]);
       return machine;
-    },
+    }),
     async findWork(id) {
       // One statement, so that state and operations belong together.
       const rows = await database.read<MachineRow & WorkRow>(WORK, [id]);

@@ -1,4 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { assert, messageOf } from "#core/assert.ts";
 import { ApiError, fail } from "#core/errors.ts";
@@ -17,12 +17,13 @@ interface Waiting {
 interface Reader {
   db: DatabaseSync;
   statements: Statements;
+  version: StatementSync;
 }
 
 function openReader(file: string): Reader {
   const db = openConnection(file);
   db.exec("PRAGMA query_only = ON");
-  return { db, statements: new Statements(db) };
+  return { db, statements: new Statements(db), version: db.prepare("PRAGMA data_version") };
 }
 
 /** SQLite in WAL mode: reads on this thread, writes in groups on another. */
@@ -50,6 +51,7 @@ class SqliteDatabase implements Database {
   readonly #onBroken: (error: Error) => void;
   readonly #waiting = new Map<number, Waiting>();
   #reader: Reader | undefined;
+  #version: number | undefined;
   #lastId = 0;
   /** Why no write is accepted any more. */
   #ended: Error | undefined;
@@ -65,6 +67,7 @@ class SqliteDatabase implements Database {
     worker.on("message", (answers: WriteAnswer[]) => {
       ready = true;
       resolve();
+      this.#version = undefined;
       for (const answer of answers) this.#settle(answer);
     });
     worker.on("error", (cause) => {
@@ -75,9 +78,28 @@ class SqliteDatabase implements Database {
   }
 
   async read<Row>(sql: string, args: readonly Value[] = []): Promise<Row[]> {
+    return this.#reading(({ statements }) => statements.get(sql).all(...args) as Row[]);
+  }
+
+  /**
+   * Of this connection, which never writes: it counts what all others commit. Asked once in a turn of the
+   * event loop, and again after a write of ours was answered, so nobody who knows of a commit gets a number
+   * from before it.
+   */
+  version(): number {
+    if (this.#version === undefined) {
+      this.#version = this.#reading(({ version }) => (version.get() as { data_version: number }).data_version);
+      setImmediate(() => {
+        this.#version = undefined;
+      });
+    }
+    return this.#version;
+  }
+
+  #reading<Result>(work: (reader: Reader) => Result): Result {
     try {
       this.#reader ??= openReader(this.#file);
-      return this.#reader.statements.get(sql).all(...args) as Row[];
+      return work(this.#reader);
     } catch (thrown) {
       const trouble = storageTrouble(thrown);
       if (!trouble) throw thrown;

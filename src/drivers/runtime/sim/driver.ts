@@ -10,6 +10,8 @@ import {
   type Started,
   SuspendRefused,
 } from "#machines/driver.ts";
+import { parseImage } from "#machines/images.ts";
+import type { ImageRef } from "#machines/types.ts";
 import { type SimBoot, type SimKnobs, SimWorld } from "./world.ts";
 
 export interface SimOptions {
@@ -59,8 +61,10 @@ class SimDriver implements RuntimeDriver {
     return { suspend: true };
   }
 
-  digest(image: string): string {
-    return /@(sha256:[0-9a-f]{64})$/.exec(image)?.[1] ?? `sha256:${createHash("sha256").update(image).digest("hex")}`;
+  /** Any name will do, and always stands for the same. */
+  async resolve(image: string): Promise<ImageRef> {
+    const { digest = `sha256:${createHash("sha256").update(image).digest("hex")}`, ...named } = parseImage(image);
+    return { ...named, digest };
   }
 
   async start(launch: Launch, signal: AbortSignal): Promise<Started> {

@@ -1,0 +1,28 @@
+import { LIMITS } from "#core/limits.ts";
+import type { Database } from "./database.ts";
+
+/**
+ * What is looked up by one key on nearly every request: who holds a token, which app, which machine. It is
+ * remembered until the next commit, by whoever made it, so a remembered answer is the one a read would give.
+ * What is found is shared by all who ask and must not be changed.
+ */
+export function lookup<Found>(
+  database: Database,
+  load: (key: string) => Promise<Found | undefined>,
+): (key: string) => Promise<Found | undefined> {
+  const { version } = database;
+  if (!version) return load;
+  const remembered = new Map<string, Found>();
+  let as_of: number | undefined;
+  return async (key) => {
+    // Asked before the read: a commit in between is seen by the read and shows in the next version.
+    const now = version.call(database);
+    if (now !== as_of || remembered.size >= LIMITS.lookups) remembered.clear();
+    as_of = now;
+    const known = remembered.get(key);
+    if (known) return known;
+    const found = await load(key);
+    if (found && as_of === now) remembered.set(key, found);
+    return found;
+  };
+}

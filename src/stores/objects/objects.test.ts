@@ -1,0 +1,27 @@
+import { after } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { objectStoreSuite } from "#core/objects.suite.ts";
+import { type S3Server, s3Missing, startS3 } from "../../../test/s3.ts";
+import { tempDir } from "../../../test/support.ts";
+import { LocalObjects } from "./local.ts";
+import { S3Objects } from "./s3.ts";
+
+objectStoreSuite("a folder", { open: async (t) => new LocalObjects(tempDir(t)) });
+
+let server: Promise<S3Server> | undefined;
+let stores = 0;
+const ends: (() => void)[] = [];
+after(async () => {
+  await (await server)?.stop();
+  for (const end of ends) end();
+});
+
+objectStoreSuite("s3rver", {
+  skip: s3Missing(),
+  // This server ignores the condition; that it is found out is what is tested with it.
+  unconditional: /does not honour If-None-Match/,
+  async open() {
+    server ??= startS3(tempDir({ after: (end) => void ends.push(end as () => void) }));
+    return new S3Objects({ ...(await server), prefix: `store-${++stores}/` }, systemClock);
+  },
+});
