@@ -139,10 +139,11 @@ class Relay implements Dispatcher.DispatchHandler {
     if (this.#response) {
       // What was announced cannot be kept; only a cut connection says so.
       this.#response.destroy();
-      return this.#finish(true);
+      this.#finish(true);
+    } else {
+      this.#signal.removeEventListener("abort", this.#abort);
+      this.#outcome.reject(upstreamError(error));
     }
-    this.#signal.removeEventListener("abort", this.#abort);
-    this.#outcome.reject(upstreamError(error));
   }
 
   #finish(broken: boolean): void {

@@ -143,13 +143,17 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
 }
 
 function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: AbortSignal): void {
-  app.route({
-    method: row.method,
-    url: row.path,
-    bodyLimit: row.body_limit ?? LIMITS.body_bytes,
-    config: row.style ? { style: row.style } : {},
-    handler: handler(row, parts, ending),
-  });
+  // A rest of a path may be empty, which the router does not take for one.
+  const urls = row.path.endsWith("/*") ? [row.path, row.path.slice(0, -2)] : [row.path];
+  for (const url of urls) {
+    app.route({
+      method: row.method,
+      url,
+      bodyLimit: row.body_limit ?? LIMITS.body_bytes,
+      config: row.style ? { style: row.style } : {},
+      handler: handler(row, parts, ending),
+    });
+  }
 }
 
 /** The kinds of body curl and other clients send JSON in. What is neither is refused by name. */

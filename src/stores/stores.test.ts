@@ -7,8 +7,10 @@ import { anApp } from "#apps/fixtures.ts";
 import { appStoreSuite } from "#apps/store.suite.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { authStoreSuite } from "#auth/store.suite.ts";
+import { connectorStoreSuite } from "#connectors/store.suite.ts";
 import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
+import { keyStoreSuite } from "#identity/store.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
@@ -18,8 +20,10 @@ import { migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres/database.ts";
 import { sqlAppStore } from "./sql/apps.ts";
 import { sqlAuthStore } from "./sql/auth.ts";
+import { sqlConnectorStore } from "./sql/connectors.ts";
 import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
+import { sqlKeyStore } from "./sql/identity.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
 import { sqlWebhookStore } from "./sql/webhooks.ts";
 import { openSqlite } from "./sqlite/database.ts";
@@ -96,6 +100,27 @@ for (const { name, open, skip } of DATABASES) {
       await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
       await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
       return { store: sqlWebhookStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  const withOrg = async (): Promise<Database> => {
+    const database = await openMigrated();
+    await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+    return database;
+  };
+  connectorStoreSuite(
+    name,
+    async () => {
+      const database = await withOrg();
+      return { store: sqlConnectorStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  keyStoreSuite(
+    name,
+    async () => {
+      const database = await withOrg();
+      return { store: sqlKeyStore(database), close: () => database.close() };
     },
     skip,
   );
