@@ -1,6 +1,6 @@
 /** A platform with a machine, and requests the way that machine makes them: over its own socket. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type RequestOptions, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -53,8 +53,8 @@ export async function overSocket(socketPath: string, target: string, { body, hea
 }
 
 /** A path as it is written: no client library tidies it up. */
-export async function ask(options: Parameters<typeof request>[0], body?: string | Buffer): Promise<Answer> {
-  const call = request(options as object);
+export async function ask(options: RequestOptions, body?: string | Buffer): Promise<Answer> {
+  const call = request(options);
   call.end(body);
   const [response] = (await once(call, "response")) as [IncomingMessage];
   const answer = await text(response);

@@ -20,6 +20,8 @@ export interface Row {
   scheme?: SchemeRule;
   query?: TObject;
   body?: TSchema;
+  /** The body is JSON whatever its Content-Type says. */
+  any_type?: boolean;
   /** Largest body in bytes, when it is not the usual one. */
   body_limit?: number;
   /** The success answer: its status, and its schema, or the media type of one that is not JSON. */

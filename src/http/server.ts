@@ -41,6 +41,7 @@ export interface Server {
 /** Carried from hook to hook. */
 declare module "fastify" {
   interface FastifyContextConfig {
+    any_type?: boolean;
     style?: Style;
   }
   interface FastifyRequest {
@@ -150,7 +151,7 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
       method: row.method,
       url,
       bodyLimit: row.body_limit ?? LIMITS.body_bytes,
-      config: row.style ? { style: row.style } : {},
+      config: { ...(row.style ? { style: row.style } : {}), ...(row.any_type ? { any_type: true } : {}) },
       handler: handler(row, parts, ending),
     });
   }
@@ -165,7 +166,8 @@ function readJsonBodies(app: FastifyInstance): void {
     const text = body as string;
     const type = request.headers["content-type"] ?? "";
     try {
-      if (type !== "" && !JSON_TYPES.test(type) && text !== "") {
+      const { any_type } = request.routeOptions.config;
+      if (type !== "" && !any_type && !JSON_TYPES.test(type) && text !== "") {
         fail("unsupported_media_type", `bodies of type ${type.slice(0, 100)} are not read here; send application/json`);
       }
       request.hangar.rawBody = text;

@@ -91,13 +91,15 @@ export function keyRoutes({ keys, clock }: Parts): Row[] {
 
 /** What a machine asks at its own socket, and nobody else anywhere. */
 export function tokenRoutes({ issuer, clock }: Parts): Row[] {
-  const rate = new RateLimiter(LIMITS.tokens_per_second, clock);
+  const bound = `a machine may ask for ${LIMITS.tokens_per_second} tokens a second (limit tokens_per_second)`;
+  const rate = new RateLimiter(LIMITS.tokens_per_second, clock, bound);
   return [
     route("POST /v1/tokens/oidc", {
       summary: "A new identity token of this machine",
       part: "identity",
       access: "inside",
       body: schema.TokenWish,
+      any_type: true,
       answer: { status: 200, type: "text/plain" },
       async handle({ body, caller }) {
         const { machine, sprite, token_id } = machineOf(caller);
