@@ -101,10 +101,11 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box });
-  const { apps } = machines;
   const facts = factsOf(settings, driver);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
+  const local_api = inside.local;
+  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, local_api });
+  const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -144,7 +145,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     log_file,
     rows,
     metrics,
-    local_api: inside.local,
+    local_api,
     inject: server.inject,
     close: () => running.disposeAsync(),
   };
@@ -182,6 +183,7 @@ interface MachineNeeds {
   box: Box;
   secrets: SecretService;
   appStore: AppStore;
+  local_api: LocalApi;
 }
 
 interface MachinesPart {
@@ -196,7 +198,7 @@ interface MachinesPart {
 async function openMachines(
   database: Database,
   settings: Settings,
-  { clock, log, box, secrets, appStore }: MachineNeeds,
+  { clock, log, box, secrets, appStore, local_api }: MachineNeeds,
 ): Promise<MachinesPart> {
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
@@ -204,7 +206,7 @@ async function openMachines(
     store: sqlMachineStore(database),
     hosts,
     // Nothing of it outlives this process, so what was running is taken back by what its handle tells.
-    driver: simDriver({ clock, adopt: true }),
+    driver: simDriver({ clock, adopt: true, local_api }),
     clock,
     log,
     secrets: (app_id) => secrets.reveal(app_id),

@@ -32,7 +32,7 @@ function believer(issuer: string): (token: string, audience: string) => Promise<
   const key = (header: JwtHeader, done: SigningKeyCallback): void => {
     client.getSigningKey(header.kid).then(
       (found) => done(null, found.getPublicKey()),
-      (error: Error) => done(error),
+      (error: unknown) => done(error as Error),
     );
   };
   return (text, audience) =>

@@ -100,15 +100,18 @@ export function connectorStoreSuite(
           { ...counted, connection_id: "gone" },
         ],
       );
-      assert.deepEqual({ ...(await store.usage("c1")) }, {
-        connection_id: "c1",
-        calls: 4,
-        denials: 2,
-        failures: 0,
-        bytes_sent: 10,
-        bytes_received: 14,
-        last_used_at: 50,
-      });
+      assert.deepEqual(
+        { ...(await store.usage("c1")) },
+        {
+          connection_id: "c1",
+          calls: 4,
+          denials: 2,
+          failures: 0,
+          bytes_sent: 10,
+          bytes_received: 14,
+          last_used_at: 50,
+        },
+      );
       assert.equal(await store.usage("gone"), undefined);
       const ids = async (filter: object) =>
         (await store.audit({ org_id: "o1", limit: 10, ...filter })).map(({ id }) => id);
