@@ -8,8 +8,10 @@ import { releaseStoreSuite } from "#apps/release-store.suite.ts";
 import { appStoreSuite } from "#apps/store.suite.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { authStoreSuite } from "#auth/store.suite.ts";
+import { connectorStoreSuite } from "#connectors/store.suite.ts";
 import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
+import { keyStoreSuite } from "#identity/store.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
 import { volumeStoreSuite } from "#volumes/store.suite.ts";
@@ -20,8 +22,10 @@ import { migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres/database.ts";
 import { sqlAppStore } from "./sql/apps.ts";
 import { sqlAuthStore } from "./sql/auth.ts";
+import { sqlConnectorStore } from "./sql/connectors.ts";
 import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
+import { sqlKeyStore } from "./sql/identity.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
 import { sqlReleaseStore } from "./sql/releases.ts";
 import { sqlVolumeStore } from "./sql/volumes.ts";
@@ -120,6 +124,27 @@ for (const { name, open, skip } of DATABASES) {
       await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
       for (const id of ["a1", "a2"]) await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
       return { store: sqlVolumeStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  const withOrg = async (): Promise<Database> => {
+    const database = await openMigrated();
+    await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+    return database;
+  };
+  connectorStoreSuite(
+    name,
+    async () => {
+      const database = await withOrg();
+      return { store: sqlConnectorStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  keyStoreSuite(
+    name,
+    async () => {
+      const database = await withOrg();
+      return { store: sqlKeyStore(database), close: () => database.close() };
     },
     skip,
   );
