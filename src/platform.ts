@@ -32,6 +32,7 @@ import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
+import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
@@ -40,6 +41,7 @@ import { migrate } from "#stores/migrations.ts";
 import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
@@ -97,11 +99,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
-  const facts = {
-    base_url: settings.base_url,
-    driver: `${driver.name} (${driver.reason})`,
-    database: engine(settings),
-  };
+  const facts = factsOf(settings, driver);
   const rows: Row[] = [
     ...platformRoutes(
       () => facts,
@@ -111,6 +109,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...appRoutes({ apps, secrets, orgs }),
     ...machines.rows,
     ...metricsRoutes({ engine: metrics, clock }),
+    ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
   const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
@@ -160,7 +159,10 @@ async function prepare(database: Database, box: Box): Promise<void> {
   await checkKey(database, box);
 }
 
-const engine = ({ database_url }: Settings): string => (database_url ? "PostgreSQL" : "SQLite");
+/** What the platform says about itself; its address is known when it listens. */
+function factsOf({ base_url, database_url }: Settings, { name, reason }: DriverChoice) {
+  return { base_url, driver: `${name} (${reason})`, database: database_url ? "PostgreSQL" : "SQLite" };
+}
 
 interface MachineNeeds {
   clock: Clock;

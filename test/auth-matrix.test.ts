@@ -98,6 +98,7 @@ async function furnish(
       if (row.method === "GET" || row.method === "DELETE") return undefined;
       if (row.path === "/v1/apps") return { app_name: `new-${++made}`, org_slug: "acme" };
       const more = { config, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
+      if (row.path.includes("db_leases")) return { ...more, node: "n", term: 1, complete_term: 1, ttl_ms: 1000 };
       return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read", ...more };
     },
   };

@@ -47,6 +47,7 @@ export const PARTS = {
   apps: "Apps and their secrets.",
   machines: "Machines: their life, leases, waiting, metadata and events.",
   connectors: "Connectors and the gateway.",
+  databases: "Who is primary among the nodes of a replicated database.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
 export type Part = keyof typeof PARTS;

@@ -88,6 +88,16 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX webhooks_org ON webhooks (org_id, id)",
     ],
   },
+  {
+    id: 7,
+    name: "leases of replicated databases",
+    statements: [
+      `CREATE TABLE db_leases (
+         app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, name TEXT NOT NULL, revision BIGINT NOT NULL,
+         term BIGINT NOT NULL, served_term BIGINT NOT NULL, node TEXT, url TEXT NOT NULL, reserved_for TEXT,
+         lasts_ms BIGINT NOT NULL, PRIMARY KEY (app_id, name))`,
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
@@ -107,6 +117,7 @@ export const TABLES = [
   "machine_events",
   "machine_operations",
   "webhooks",
+  "db_leases",
 ] as const;
 
 /** The database is of another time than this program. */
