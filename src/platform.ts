@@ -27,6 +27,7 @@ import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
+import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
@@ -35,6 +36,7 @@ import { migrate } from "#stores/migrations.ts";
 import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { openInside } from "./wiring/inside.ts";
@@ -115,6 +117,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...machines.rows,
     ...inside.rows,
     ...metricsRoutes({ engine: metrics, clock }),
+    ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
   const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, ...rate });

@@ -884,6 +884,34 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** Which node of a replicated database is primary. */
+  "GET /v1/apps/:app_name/db_leases/:lease_name": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { lease: { node: string; url: string; term: number } | null };
+  };
+  /** Become primary, if nobody is. */
+  "POST /v1/apps/:app_name/db_leases/:lease_name/acquire": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: { node: string; url: string; term: number; complete_term: number; ttl_ms: number; force?: boolean | undefined };
+    answer: { lease: { node: string; url: string; term: number } | null };
+  };
+  /** Stay primary. */
+  "POST /v1/apps/:app_name/db_leases/:lease_name/renew": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: { node: string; term: number; ttl_ms: number };
+    answer: { renewed: boolean };
+  };
+  /** Stop being primary; a named successor alone may take over for a while. */
+  "POST /v1/apps/:app_name/db_leases/:lease_name/release": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: { node: string; term: number; successor?: { node: string; for_ms: number } | undefined };
+    answer: { ok: boolean };
+  };
 }
 
 export interface Machine {

@@ -66,6 +66,7 @@ export const PARTS = {
   volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
   identity: "Identity tokens of machines: the issuer, and the API inside a machine.",
+  databases: "Who is primary among the nodes of a replicated database.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
 export type Part = keyof typeof PARTS;

@@ -158,6 +158,16 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   {
+    id: 7,
+    name: "leases of replicated databases",
+    statements: [
+      `CREATE TABLE db_leases (
+         app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, name TEXT NOT NULL, revision BIGINT NOT NULL,
+         term BIGINT NOT NULL, served_term BIGINT NOT NULL, node TEXT, url TEXT NOT NULL, reserved_for TEXT,
+         lasts_ms BIGINT NOT NULL, PRIMARY KEY (app_id, name))`,
+    ],
+  },
+  {
     id: 8,
     name: "releases",
     statements: [
@@ -195,6 +205,7 @@ export const TABLES = [
   "connector_audit",
   "oauth_states",
   "signing_keys",
+  "db_leases",
 ] as const;
 
 /** The database is of another time than this program. */

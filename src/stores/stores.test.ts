@@ -9,12 +9,15 @@ import { appStoreSuite } from "#apps/store.suite.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { authStoreSuite } from "#auth/store.suite.ts";
 import { connectorStoreSuite } from "#connectors/store.suite.ts";
+import { systemClock } from "#core/clock.ts";
 import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
 import { keyStoreSuite } from "#identity/store.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
 import { volumeStoreSuite } from "#volumes/store.suite.ts";
+import { leaseStoreSuite } from "#replication/election/lease-store.suite.ts";
+import { RowLeases } from "#replication/election/row-leases.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
 import type { Database } from "./database.ts";
@@ -23,6 +26,7 @@ import { openPostgres } from "./postgres/database.ts";
 import { sqlAppStore } from "./sql/apps.ts";
 import { sqlAuthStore } from "./sql/auth.ts";
 import { sqlConnectorStore } from "./sql/connectors.ts";
+import { sqlLeaseRows } from "./sql/db-leases.ts";
 import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
 import { sqlKeyStore } from "./sql/identity.ts";
@@ -94,6 +98,24 @@ for (const { name, open, skip } of DATABASES) {
     async () => {
       const database = await openMigrated();
       return { store: sqlHostStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  leaseStoreSuite(
+    `a row in ${name}`,
+    10_000,
+    async () => {
+      const database = await openMigrated();
+      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
+      let ahead_ms = 0;
+      const clock = { ...systemClock, monotonic: () => performance.now() + ahead_ms };
+      const view = (): RowLeases => new RowLeases(sqlLeaseRows(database)("a1", "main"), clock);
+      const pass = (ms: number): Promise<void> => {
+        ahead_ms += ms;
+        return Promise.resolve();
+      };
+      return { a: view(), b: view(), pass, close: () => database.close() };
     },
     skip,
   );
