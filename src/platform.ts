@@ -21,6 +21,8 @@ import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
 import { simDriver } from "#drivers/runtime/sim/driver.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import { HostService } from "#hosts/service.ts";
+import { Dashboard } from "#http/dashboard.ts";
+import type { PlatformFacts } from "#http/facts.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
@@ -97,23 +99,17 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
-  const facts = {
-    base_url: settings.base_url,
-    driver: `${driver.name} (${driver.reason})`,
-    database: engine(settings),
-  };
+  const facts = factsOf(settings, driver, clock);
+  const dashboard = new Dashboard();
   const rows: Row[] = [
-    ...platformRoutes(
-      () => facts,
-      () => rows,
-    ),
+    ...platformRoutes({ facts, dashboard, rows: () => rows }),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
     ...appRoutes({ apps, secrets, orgs }),
     ...machines.rows,
     ...metricsRoutes({ engine: metrics, clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-  const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
+  const server = createServer({ rows, guard, clock, log, idempotency, dashboard, ...rate });
   opened.defer(() => machines.close());
   opened.defer(() => server.close());
 
@@ -159,6 +155,15 @@ async function prepare(database: Database, box: Box): Promise<void> {
   await refuseHalfRestored(database);
   await checkKey(database, box);
 }
+
+/** What can be told of the platform before it has an address. */
+const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Clock): PlatformFacts => ({
+  base_url: settings.base_url,
+  driver: `${name} (${reason})`,
+  database: engine(settings),
+  data_dir: settings.data_dir,
+  started_ms: clock.now(),
+});
 
 const engine = ({ database_url }: Settings): string => (database_url ? "PostgreSQL" : "SQLite");
 

@@ -7,6 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import type { Guard } from "./access.ts";
 import { trackConnections } from "./connections.ts";
+import type { Dashboard } from "./dashboard.ts";
 import { ambiguity, tooLong } from "./framing.ts";
 import { handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
@@ -22,6 +23,7 @@ export interface ServerParts {
   log: Log;
   idempotency: Idempotency;
   rate?: RateLimiter;
+  dashboard: Dashboard;
 }
 
 export interface Server {
@@ -85,6 +87,7 @@ export function createServer(parts: ServerParts): Server {
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
   readJsonBodies(app);
+  parts.dashboard.serve(app);
   addRows(app, parts, ending.signal);
 
   return {
