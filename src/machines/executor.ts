@@ -3,6 +3,7 @@ import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import { Slots } from "#core/slots.ts";
 import { Timers } from "#core/timers.ts";
 import type { Draft } from "./draft.ts";
 import type { Exit, ExitNotice, RuntimeDriver } from "./driver.ts";
@@ -55,9 +56,8 @@ export class Executor {
   readonly #lanes = new Map<string, Lane>();
   /** Boots that should be there, as last written. */
   readonly #running = new Map<string, Machine>();
-  readonly #waiting: (() => void)[] = [];
+  readonly #slots = new Slots(MACHINE_LIMITS.operations_parallel);
   readonly #ends: (() => void)[] = [];
-  #busy = 0;
   #closed = false;
 
   constructor(parts: ExecutorParts) {
@@ -169,7 +169,7 @@ export class Executor {
         continue;
       }
       if (this.#mustWait(operation)) return;
-      read = await this.#slot(() => this.#step(work, operation, lane));
+      read = await this.#slots.use(() => this.#step(work, operation, lane));
     }
   }
 
@@ -342,26 +342,20 @@ export class Executor {
     const machine = await store.find(id);
     if (machine && (machine.boot === boot || machine.pending > 0)) return;
     log.warn({ machine: id, boot }, "a boot that is not written down is removed");
-    const signal = AbortSignal.timeout(DEADLINES_MS.destroying ?? 0);
-    if (!machine || machine.state === "destroyed") await driver.destroy(id, signal);
-    else await driver.stop({ id, boot, handle: null }, { signal: "SIGKILL", timeout_ms: 0 }, signal);
-  }
-
-  async #slot<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#busy >= MACHINE_LIMITS.operations_parallel) {
-      await new Promise<void>((resolve) => {
-        this.#waiting.push(resolve);
-      });
-    } else {
-      this.#busy++;
-    }
+    const abort = new AbortController();
+    const timer = `stray:${id}`;
+    this.#timers.set(timer, DEADLINES_MS.destroying ?? 0, () => abort.abort(LATE));
+    const work =
+      !machine || machine.state === "destroyed"
+        ? driver.destroy(id, abort.signal)
+        : driver.stop({ id, boot, handle: null }, { signal: "SIGKILL", timeout_ms: 0 }, abort.signal);
     try {
-      return await work();
+      await Promise.race([work, this.#afterAbort(abort.signal, work)]);
+    } catch (error) {
+      // It is found again next time; the others are not kept waiting for it.
+      log.warn({ error, machine: id, boot }, "it could not be removed");
     } finally {
-      // The place is handed on, so that nobody slips in between.
-      const first = this.#waiting.shift();
-      if (first) first();
-      else this.#busy--;
+      this.#timers.cancel(timer);
     }
   }
 }

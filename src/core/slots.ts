@@ -1,0 +1,28 @@
+/** At most so many at once; the others wait in line. */
+export class Slots {
+  readonly #limit: number;
+  readonly #waiting: (() => void)[] = [];
+  #busy = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  async use<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#busy >= this.#limit) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve);
+      });
+    } else {
+      this.#busy++;
+    }
+    try {
+      return await work();
+    } finally {
+      // The place is handed on, so that nobody slips in between.
+      const first = this.#waiting.shift();
+      if (first) first();
+      else this.#busy--;
+    }
+  }
+}

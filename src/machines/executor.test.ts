@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { Rig } from "./rig-fixtures.ts";
+import { DEADLINES_MS } from "./states.ts";
+
+suite("the executor", () => {
+  test("a driver that hangs while it removes one stray does not keep the others", async () => {
+    const hangs = new Map<string, number>();
+    const rig = await Rig.open({
+      fault: async (call, id) => {
+        const left = hangs.get(id) ?? 0;
+        if (call !== "stop" || left === 0) return;
+        hangs.set(id, left - 1);
+        await new Promise(() => {});
+      },
+    });
+    const machines = [await rig.create({}), await rig.create({})];
+    await rig.settle();
+    const running = () => machines.filter(({ id }) => rig.world.boots.get(id)?.state === "running").length;
+    assert.equal(running(), 2);
+    // Twice each: once while it is stopped, which fails it and leaves a stray, and once while that is removed.
+    for (const { id } of machines) {
+      hangs.set(id, 2);
+      await rig.room.machines.stop(id, {}, rig.asker());
+    }
+    await rig.settle();
+    for (const { id } of machines) assert.equal((await rig.find(id)).state, "failed");
+    assert.equal(running(), 2);
+    const round = MACHINE_LIMITS.reconcile_ms + 2 * ((DEADLINES_MS.destroying ?? 0) + MACHINE_LIMITS.abort_grace_ms);
+    await rig.clock.advance(2 * round);
+    assert.equal(running(), 0);
+    await rig.close();
+  });
+});
