@@ -73,7 +73,7 @@ function Side({ now, page }: { now: Session; page: Page | undefined }): VNode {
       button(
         { type: "button", class: "find", onClick: () => palette.set(true) },
         icon("search"),
-        span("Find anything"),
+        span("Find…"),
         kbd("Ctrl K"),
       ),
       nav(

@@ -4,6 +4,7 @@ import { Cell } from "./cell.ts";
 
 const TOKEN = "hangar.token";
 const ORG = "hangar.org";
+const DEFAULT_ORG = "personal";
 
 export interface Organization {
   slug: string;
@@ -63,7 +64,7 @@ export async function signIn(text: string): Promise<void> {
   if (!own) throw new ClientError(401, { error: "the platform does not know this token" });
   const organizations = listed.organizations.map(({ slug, name }) => ({ slug, name }));
   const last = sessionStorage.getItem(ORG);
-  const known = organizations.find(({ slug }) => slug === last) ?? organizations[0];
+  const known = [last, DEFAULT_ORG].map((slug) => organizations.find((one) => one.slug === slug)).find(Boolean);
   sessionStorage.setItem(TOKEN, token);
   farewell.set("");
   session.set({
@@ -74,7 +75,7 @@ export async function signIn(text: string): Promise<void> {
     token_id: own.token_id,
     rights: own.rights,
     organizations,
-    org_slug: own.org_slug ?? known?.slug ?? "",
+    org_slug: own.org_slug ?? (known ?? organizations[0])?.slug ?? "",
   });
 }
 

@@ -45,7 +45,7 @@ const TYPES: Record<string, string> = {
 };
 
 /** Names of modules as they stand after `from` or inside `import()`. */
-const SPECIFIER = /(\bfrom\s*|\bimport\s*\(\s*|^import\s*)"([^"]+)"/gm;
+const SPECIFIER = /(\bfrom\s*|\bimport\s*\(\s*|^import\s*)"([\w#@./-]+)"/gm;
 
 /** The source of a module as a browser can load it from `name`. */
 function toBrowser(name: string, source: string): string {

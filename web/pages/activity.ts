@@ -2,19 +2,28 @@ import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { type FleetEvent, fleet } from "../fleet.ts";
-import { button, div, h, input, p, span } from "../html.ts";
+import { button, div, h, input, p, span, time } from "../html.ts";
 import type { PageProps } from "../pages.ts";
 import { Ago, badge, block, empty, loading, pageHead, problem } from "../parts/basics.ts";
 import { isBad, machineLink, reasonOf } from "../parts/event.ts";
+import { clockTime, exactTime } from "../parts/format.ts";
 import { type Column, Rows } from "../parts/rows.ts";
 import { remember } from "../router.ts";
 import { org } from "../session.ts";
 
+const DAY_MS = 86_400_000;
+
+/** To the second for what is of today: events come in bursts. */
+const at = (ms: number): VNode =>
+  Date.now() - ms > DAY_MS
+    ? h(Ago, { ms })
+    : time({ dateTime: new Date(ms).toISOString(), title: exactTime(ms) }, clockTime(ms));
+
 const COLUMNS: readonly Column<FleetEvent>[] = [
-  { name: "When", class: "when", cell: ({ timestamp }) => h(Ago, { ms: timestamp }) },
+  { name: "When", class: "when", cell: ({ timestamp }) => at(timestamp) },
   { name: "State", class: "state", cell: ({ status }) => badge(status) },
   { name: "Machine", cell: machineLink },
-  { name: "Event", cell: ({ type, source }) => span(type, span({ class: "dim" }, ` by ${source}`)) },
+  { name: "Event", class: "wide", cell: ({ type, source }) => span(type, span({ class: "dim" }, ` by ${source}`)) },
   { name: "Why", class: "wide why", cell: reasonOf },
 ];
 

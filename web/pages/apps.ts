@@ -2,13 +2,28 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
-import { a, code, div, form, h, input, nav, p, table, tbody, td, th, thead, tr } from "../html.ts";
+import { a, code, div, form, h, input, nav, p } from "../html.ts";
 import type { PageProps } from "../pages.ts";
-import { Action, Ago, badge, block, card, empty, Field, pageHead, say, useAnswer, when } from "../parts/basics.ts";
+import {
+  Action,
+  Ago,
+  badge,
+  block,
+  card,
+  empty,
+  Field,
+  pageHead,
+  say,
+  sheet,
+  useAnswer,
+  when,
+} from "../parts/basics.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { icon } from "../parts/icon.ts";
 import { go, to } from "../router.ts";
 import { call, isReadOnly, org, session } from "../session.ts";
+
+const SHOWN = 100;
 
 export function Page({ path }: PageProps): VNode {
   const [app] = path;
@@ -29,35 +44,26 @@ function AppList(): VNode {
             p("An app is a name that machines, secrets and addresses belong to. Make one above, or on a terminal:"),
             block("npx hangar apps create hello"),
           )
-        : div(
-            { class: "table-wrap", tabIndex: 0 },
-            table(
-              { class: "plain" },
-              thead(
-                tr(
-                  ...["app", "status", "machines", "volumes", "network", "made"].map((name) =>
-                    th({ scope: "col", key: name }, name),
-                  ),
-                ),
-              ),
-              tbody(
-                ...apps.map((app) =>
-                  tr(
-                    { key: app.id },
-                    td(a({ href: to("apps", app.name) }, app.name)),
-                    td(app.status),
-                    td(a({ href: `${to("machines")}?q=${encodeURIComponent(app.name)}` }, String(app.machine_count))),
-                    td(String(app.volume_count)),
-                    td(app.network),
-                    td(h(Ago, { ms: app.created_at < 1e12 ? app.created_at * 1000 : app.created_at })),
-                  ),
-                ),
-              ),
-            ),
+        : sheet(
+            "Apps",
+            ["app", "status", "machines", "volumes", "network", "made"],
+            apps.map((app) => ({
+              key: app.id,
+              cells: [
+                a({ href: to("apps", app.name) }, app.name),
+                app.status,
+                a({ href: machinesOf(app.name) }, String(app.machine_count)),
+                String(app.volume_count),
+                app.network,
+                h(Ago, { ms: app.created_at }),
+              ],
+            })),
           ),
     ),
   );
 }
+
+const machinesOf = (app_name: string): string => `${to("machines")}?q=${encodeURIComponent(app_name)}`;
 
 function NewApp({ onMade }: { onMade: () => void }): VNode {
   const [name, setName] = useState("");
@@ -113,22 +119,18 @@ function AppPage({ app_name }: { app_name: string }): VNode {
       "Machines",
       own.length === 0
         ? empty("None yet.", block(`npx hangar machines run hangar/hello --app ${app_name}`))
-        : table(
-            { class: "plain" },
-            thead(tr(...["state", "name", "region", "changed"].map((name) => th({ scope: "col", key: name }, name)))),
-            tbody(
-              ...own
-                .slice(0, 100)
-                .map((machine) =>
-                  tr(
-                    { key: machine.id },
-                    td(badge(machine.state)),
-                    td(a({ href: to("machines", app_name, machine.id) }, machine.name)),
-                    td(machine.region),
-                    td(h(Ago, { ms: Date.parse(machine.updated_at) })),
-                  ),
-                ),
-            ),
+        : sheet(
+            "Machines",
+            ["state", "name", "region", "changed"],
+            own.slice(0, SHOWN).map((machine) => ({
+              key: machine.id,
+              cells: [
+                badge(machine.state),
+                a({ href: to("machines", app_name, machine.id) }, machine.name),
+                machine.region,
+                h(Ago, { ms: Date.parse(machine.updated_at) }),
+              ],
+            })),
           ),
       own.length > 100
         ? p(a({ href: `${to("machines")}?q=${encodeURIComponent(app_name)}` }, `All ${own.length}`))
@@ -159,26 +161,18 @@ function Secrets({ app_name, readOnly }: { app_name: string; readOnly: boolean }
     when(answer, ({ secrets }) =>
       secrets.length === 0
         ? p({ class: "dim" }, "None yet. ", code(`npx hangar secrets set NAME=value --app ${app_name}`))
-        : table(
-            { class: "plain" },
-            thead(
-              tr(
-                ...["name", "digest", "changed", ...(readOnly ? [] : ["remove"])].map((name) =>
-                  th({ scope: "col", key: name }, name),
-                ),
-              ),
-            ),
-            tbody(
-              ...secrets.map(({ name, digest, updated_at }) =>
-                tr(
-                  { key: name },
-                  td(code(name)),
-                  td(code({ class: "dim" }, digest.slice(0, 16))),
-                  td(h(Ago, { ms: Date.parse(updated_at) })),
-                  readOnly ? null : td(h(Action, { name: "Remove", work: remove(name) })),
-                ),
-              ),
-            ),
+        : sheet(
+            "Secrets",
+            ["name", "digest", "changed", ...(readOnly ? [] : ["remove"])],
+            secrets.map(({ name, digest, updated_at }) => ({
+              key: name,
+              cells: [
+                code(name),
+                code({ class: "dim" }, digest.slice(0, 16)),
+                h(Ago, { ms: Date.parse(updated_at) }),
+                ...(readOnly ? [] : [h(Action, { name: "Remove", work: remove(name) })]),
+              ],
+            })),
           ),
     ),
   );

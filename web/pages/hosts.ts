@@ -1,8 +1,8 @@
 import type { VNode } from "preact";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
-import { code, div, h, p, table, tbody, td, th, thead, tr } from "../html.ts";
-import { Action, badge, card, pageHead, useAnswer, when } from "../parts/basics.ts";
+import { code, div, h, p } from "../html.ts";
+import { Action, badge, card, pageHead, sheet, useAnswer, when } from "../parts/basics.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { figure, megabytes } from "../parts/format.ts";
 import { call, isFull, session } from "../session.ts";
@@ -26,41 +26,28 @@ export function Page(): VNode {
     await call(`POST /v1/platform/hosts/:host_id/${route}`, { params: { host_id } });
     answer.again();
   };
+  const buttons = ({ id, state }: { id: string; state: string }): VNode =>
+    state === "failed"
+      ? h(Action, { name: "Take back", work: act("recover", id) })
+      : h(Action, { name: "Take for failed", class: "danger", work: act("fail", id) });
   return div(
     pageHead("Hosts"),
     when(answer, ({ hosts }) =>
-      div(
-        { class: "table-wrap", tabIndex: 0 },
-        table(
-          { class: "plain" },
-          thead(
-            tr(
-              ...["host", "region", "zone", "state", "CPUs", "memory", ...(full ? ["actions"] : [])].map((name) =>
-                th({ key: name, scope: "col" }, name),
-              ),
-            ),
-          ),
-          tbody(
-            ...hosts.map((host) =>
-              tr(
-                { key: host.id },
-                td(code(host.id)),
-                td(host.region),
-                td(host.zone),
-                td(badge(host.state)),
-                td(share(host.used_cpus, host.cpus, figure, "CPUs")),
-                td(share(host.used_memory_mb, host.memory_mb, megabytes, "memory")),
-                full
-                  ? td(
-                      host.state === "failed"
-                        ? h(Action, { name: "Take back", work: act("recover", host.id) })
-                        : h(Action, { name: "Take for failed", class: "danger", work: act("fail", host.id) }),
-                    )
-                  : null,
-              ),
-            ),
-          ),
-        ),
+      sheet(
+        "Hosts",
+        ["host", "region", "zone", "state", "CPUs", "memory", ...(full ? ["actions"] : [])],
+        hosts.map((host) => ({
+          key: host.id,
+          cells: [
+            code(host.id),
+            host.region,
+            host.zone,
+            badge(host.state),
+            share(host.used_cpus, host.cpus, figure, "CPUs"),
+            share(host.used_memory_mb, host.memory_mb, megabytes, "memory"),
+            ...(full ? [buttons(host)] : []),
+          ],
+        })),
       ),
     ),
     card(

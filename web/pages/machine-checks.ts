@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
-import { code, h, p, section, table, tbody, td, th, thead, tr } from "../html.ts";
-import { Ago, badge, block, empty } from "../parts/basics.ts";
+import { code, h, p } from "../html.ts";
+import { Ago, badge, block, empty, sheet } from "../parts/basics.ts";
 import type { TabProps } from "./machine.ts";
 
 const EXAMPLE = `"checks": { "alive": { "type": "http", "port": 8080, "path": "/", "interval": "15s" } }`;
@@ -17,16 +17,12 @@ export function Checks({ machine }: TabProps): VNode {
       block(EXAMPLE),
     );
   }
-  return section(
-    { "aria-label": "Checks" },
-    table(
-      { class: "plain" },
-      thead(tr(...["check", "status", "since", "said"].map((name) => th({ scope: "col", key: name }, name)))),
-      tbody(
-        ...checks.map(({ name, status, output, updated_at }) =>
-          tr({ key: name }, td(code(name)), td(badge(status)), td(h(Ago, { ms: Date.parse(updated_at) })), td(output)),
-        ),
-      ),
-    ),
+  return sheet(
+    "Checks",
+    ["check", "status", "since", "said"],
+    checks.map(({ name, status, output, updated_at }) => ({
+      key: name,
+      cells: [code(name), badge(status), h(Ago, { ms: Date.parse(updated_at) }), output],
+    })),
   );
 }

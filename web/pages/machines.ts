@@ -25,22 +25,32 @@ export function Page({ path, query }: PageProps): VNode {
 
 const imageOf = ({ config }: FleetMachine): string => (typeof config["image"] === "string" ? config["image"] : "");
 
+/** Without the registry, which is the long part and the same for most. */
+const shortImage = (machine: FleetMachine): string => imageOf(machine).replace(/^[^/]+\.[^/]+\//, "");
+
 const COLUMNS: readonly Column<FleetMachine>[] = [
   { name: "State", class: "state", cell: ({ state }) => badge(state), order: ({ state }) => state },
   {
     name: "Name",
+    class: "name",
     cell: ({ name, app_name, id }) =>
       span({ class: "named" }, a({ href: to("machines", app_name, id) }, name), code({ class: "dim" }, id)),
     order: ({ name }) => name,
   },
   {
     name: "App",
+    class: "app",
     cell: ({ app_name }) => a({ href: to("apps", app_name) }, app_name),
     order: ({ app_name }) => app_name,
   },
-  { name: "Region", class: "wide", cell: ({ region }) => region, order: ({ region }) => region },
-  { name: "Image", class: "wide image", cell: (machine) => code(imageOf(machine)), order: imageOf },
-  { name: "Size", class: "wide", cell: sizeOf, order: sizeOf },
+  { name: "Region", class: "wide region", cell: ({ region }) => region, order: ({ region }) => region },
+  {
+    name: "Image",
+    class: "wide image",
+    cell: (machine) => code({ title: imageOf(machine) }, shortImage(machine)),
+    order: imageOf,
+  },
+  { name: "Size", class: "wide size", cell: sizeOf, order: sizeOf },
   {
     name: "Changed",
     class: "wide when",

@@ -2,8 +2,8 @@ import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { type FleetMachine, fleet } from "../fleet.ts";
-import { a, code, div, h, li, meter, ol, p, span, strong, table, tbody, td, th, thead, tr } from "../html.ts";
-import { Ago, badge, block, card, empty, loading, pageHead, problem, useAnswer, when } from "../parts/basics.ts";
+import { a, code, div, h, li, meter, ol, p, span, strong } from "../html.ts";
+import { Ago, badge, block, card, empty, loading, pageHead, problem, sheet, useAnswer, when } from "../parts/basics.ts";
 import { isBad, machineLink, reasonOf } from "../parts/event.ts";
 import { figure, megabytes, plural } from "../parts/format.ts";
 import { icon } from "../parts/icon.ts";
@@ -90,23 +90,17 @@ function Hosts(): VNode {
   return card(
     "Hosts",
     when(answer, ({ hosts }) =>
-      table(
-        { class: "plain" },
-        thead(tr(th({ scope: "col" }, "host"), th({ scope: "col" }, "CPUs"), th({ scope: "col" }, "memory"))),
-        tbody(
-          ...hosts.map((host) =>
-            tr(
-              { key: host.id },
-              td(
-                a({ href: to("hosts") }, code(host.id)),
-                " ",
-                host.state === "ok" || host.state === "up" ? null : badge(host.state),
-              ),
-              td(share(host.used_cpus, host.cpus, figure, "CPUs")),
-              td(share(host.used_memory_mb, host.memory_mb, megabytes, "memory")),
-            ),
-          ),
-        ),
+      sheet(
+        "Hosts",
+        ["host", "CPUs", "memory"],
+        hosts.map((host) => ({
+          key: host.id,
+          cells: [
+            span(a({ href: to("hosts") }, code(host.id)), " ", host.state === "ok" ? null : badge(host.state)),
+            share(host.used_cpus, host.cpus, figure, "CPUs"),
+            share(host.used_memory_mb, host.memory_mb, megabytes, "memory"),
+          ],
+        })),
       ),
     ),
   );

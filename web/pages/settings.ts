@@ -105,7 +105,7 @@ function Facts(): VNode {
         ["Address", code(facts.base_url)],
         ["Driver", facts.driver],
         ["Database", facts.database],
-        ["Running", h(Ago, { ms: Date.parse(facts.started_at) })],
+        ["Started", h(Ago, { ms: Date.parse(facts.started_at) })],
         ["Node", `${facts.node} on ${facts.system}`],
         [
           "Memory",

@@ -1,26 +1,21 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
+import { code, div, form, h, input, li, option, p, select, span, ul } from "../html.ts";
 import {
-  code,
-  div,
-  form,
-  h,
-  input,
-  li,
-  option,
-  p,
-  select,
-  span,
-  table,
-  tbody,
-  td,
-  th,
-  thead,
-  tr,
-  ul,
-} from "../html.ts";
-import { Action, Ago, block, card, empty, Field, pageHead, problem, say, useAnswer, when } from "../parts/basics.ts";
+  Action,
+  Ago,
+  block,
+  card,
+  empty,
+  Field,
+  pageHead,
+  problem,
+  say,
+  sheet,
+  useAnswer,
+  when,
+} from "../parts/basics.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { call, isFull, org, type Session, session } from "../session.ts";
 
@@ -54,41 +49,23 @@ export function Page(): VNode {
       when(answer, ({ tokens }) =>
         tokens.length === 0
           ? empty("None yet.", block(`npx hangar tokens create readonly --org ${org()}`))
-          : div(
-              { class: "table-wrap", tabIndex: 0 },
-              table(
-                { class: "plain" },
-                thead(
-                  tr(
-                    ...["name", "kind", "made", "ends", "id", ...(full ? ["revoke"] : [])].map((name) =>
-                      th({ scope: "col", key: name }, name),
-                    ),
-                  ),
-                ),
-                tbody(
-                  ...tokens.map((token) =>
-                    tr(
-                      { key: token.id, class: token.revoked_at ? "gone" : "" },
-                      td(token.name || span({ class: "dim" }, "no name")),
-                      td(token.kind),
-                      td(h(Ago, { ms: Date.parse(token.created_at) })),
-                      td(ending(token)),
-                      td(code({ class: "dim" }, token.id)),
-                      full
-                        ? td(
-                            token.revoked_at
-                              ? null
-                              : h(Action, {
-                                  name: "Revoke",
-                                  class: "danger",
-                                  work: revoke(token.id, token.name || token.id),
-                                }),
-                          )
-                        : null,
-                    ),
-                  ),
-                ),
-              ),
+          : sheet(
+              "Tokens",
+              ["name", "kind", "made", "ends", "id", ...(full ? ["revoke"] : [])],
+              tokens.map((token) => ({
+                key: token.id,
+                class: token.revoked_at ? "gone" : "",
+                cells: [
+                  token.name || span({ class: "dim" }, "no name"),
+                  token.kind,
+                  h(Ago, { ms: Date.parse(token.created_at) }),
+                  ending(token),
+                  code({ class: "dim" }, token.id),
+                  ...(full && !token.revoked_at
+                    ? [h(Action, { name: "Revoke", class: "danger", work: revoke(token.id, token.name || token.id) })]
+                    : []),
+                ],
+              })),
             ),
       ),
     ),

@@ -4,7 +4,6 @@ import { useEffect, useId, useState } from "preact/hooks";
 import { ClientError } from "#client/client.ts";
 import { Cell, useCell } from "../cell.ts";
 import {
-  a,
   button,
   code,
   div,
@@ -19,7 +18,13 @@ import {
   section,
   span,
   strong,
+  table,
+  tbody,
+  td,
+  th,
+  thead,
   time,
+  tr,
   ul,
 } from "../html.ts";
 import { ago, exactTime } from "./format.ts";
@@ -68,8 +73,26 @@ export function empty(what: string, ...next: Children[]): VNode {
   return div({ class: "empty" }, p(strong(what)), ...next);
 }
 
-export function link(href: string, ...children: Children[]): VNode {
-  return a({ href }, ...children);
+/** A short table: names of columns, and rows of cells. It scrolls by itself where the screen is narrower. */
+export function sheet(name: string, columns: readonly string[], rows: readonly SheetRow[]): VNode {
+  return div(
+    { class: "table-wrap", tabIndex: 0, role: "region", "aria-label": name },
+    table(
+      { class: "plain" },
+      thead(tr(...columns.map((column) => th({ key: column, scope: "col" }, column)))),
+      tbody(
+        ...rows.map(({ key, class: style = "", cells }) =>
+          tr({ key, class: style }, ...cells.map((cell, index) => td({ key: index }, cell))),
+        ),
+      ),
+    ),
+  );
+}
+
+export interface SheetRow {
+  key: string;
+  class?: string;
+  cells: readonly Children[];
 }
 
 /** What the platform said, with its hint and every problem it found. */

@@ -53,7 +53,10 @@ function options(props: Props, shown: readonly Series[], width: number): uPlot.O
       x: { time: true },
       y: { range: (_, low, high) => (low === high ? [Math.min(0, low), high || 1] : [Math.min(0, low), high * 1.05]) },
     },
-    axes: [axis, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => format(tick)) }],
+    axes: [
+      { ...axis, values: (_, ticks) => ticks.map((tick) => tickTime(tick, props.range)) },
+      { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => format(tick)) },
+    ],
     series: [
       {},
       ...shown.map((one, index) => ({
@@ -65,6 +68,14 @@ function options(props: Props, shown: readonly Series[], width: number): uPlot.O
       })),
     ],
   };
+}
+
+/** As much of a time as the width of the range asks for. */
+function tickTime(seconds: number, { start, end }: Range): string {
+  const at = new Date(seconds * 1000);
+  if (end - start > 2 * 86_400) return at.toLocaleDateString([], { month: "short", day: "numeric" });
+  const parts = { hour: "2-digit", minute: "2-digit", hour12: false } as const;
+  return at.toLocaleTimeString([], end - start < 600 ? { ...parts, second: "2-digit" } : parts);
 }
 
 export function Chart(props: Props): VNode {

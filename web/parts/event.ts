@@ -24,8 +24,11 @@ function exitWords({ exit_code, signal, oom_killed, requested_stop }: Record<str
   return requested_stop === true ? `${how}, as asked` : how;
 }
 
-export const isBad = ({ status, request }: Told): boolean =>
-  status === "failed" || typeof request?.["error"] === "string";
+export function isBad({ status, request }: Told): boolean {
+  if (status === "failed" || typeof request?.["error"] === "string") return true;
+  const { exit_code, oom_killed, requested_stop } = (request?.["exit_event"] ?? {}) as Record<string, unknown>;
+  return oom_killed === true || (typeof exit_code === "number" && exit_code !== 0 && requested_stop !== true);
+}
 
 export function machineLink({ app_name, machine_id, machine_name }: FleetEvent): VNode {
   return span(a({ href: to("machines", app_name, machine_id) }, machine_name), span({ class: "dim" }, ` ${app_name}`));
