@@ -13,6 +13,7 @@ import { MACHINE_LIMITS } from "#machines/limits.ts";
 import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/states.ts";
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
 import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
+import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { startPlatform } from "../src/platform.ts";
 import { named, typeOf } from "./schema-types.ts";
 
@@ -87,6 +88,7 @@ function limitsPage(): string {
   const sections: [string, string, Record<string, number>][] = [
     ["The platform", "src/core/limits.ts", LIMITS],
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
+    ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
     ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
   ];
