@@ -18,6 +18,7 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
+import { openImages } from "#drivers/images/images.ts";
 import { simDriver } from "#drivers/runtime/sim/driver.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import { HostService } from "#hosts/service.ts";
@@ -26,6 +27,7 @@ import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
+import { imageRoutes } from "#machines/image-routes.ts";
 import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
@@ -33,7 +35,7 @@ import { Webhooks } from "#machines/webhooks.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
-import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import { claimDataDir, type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
@@ -91,7 +93,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box });
+  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, dir });
   const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
@@ -168,6 +170,7 @@ interface MachineNeeds {
   box: Box;
   secrets: SecretService;
   appStore: AppStore;
+  dir: DataDir;
 }
 
 interface MachinesPart {
@@ -182,8 +185,9 @@ interface MachinesPart {
 async function openMachines(
   database: Database,
   settings: Settings,
-  { clock, log, box, secrets, appStore }: MachineNeeds,
+  { clock, log, box, secrets, appStore, dir }: MachineNeeds,
 ): Promise<MachinesPart> {
+  const images = await openImages(dir.file("images"), settings, clock, log);
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const room = new MachineRoom({
@@ -207,6 +211,7 @@ async function openMachines(
     apps,
     rows: [
       ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
+      ...imageRoutes(images),
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
     ],
@@ -217,6 +222,7 @@ async function openMachines(
     async close() {
       webhooks.close();
       await room.close();
+      await images.close();
     },
   };
 }

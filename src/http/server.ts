@@ -14,6 +14,7 @@ import { parseJson } from "./json.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
 import type { Row, Style } from "./route.ts";
+import { isUploading, passUploads } from "./upload.ts";
 
 export interface ServerParts {
   rows: readonly Row[];
@@ -37,6 +38,7 @@ export interface Server {
 declare module "fastify" {
   interface FastifyContextConfig {
     style?: Style;
+    upload?: boolean;
   }
   interface FastifyRequest {
     hangar: { request_id: string; started: number; rawBody: string };
@@ -64,7 +66,9 @@ export function createServer(parts: ServerParts): Server {
     return503OnClosing: false,
     exposeHeadRoutes: true,
     frameworkErrors: (error, _request, reply) => void answerError(parts.log, ids, error, reply),
-    clientErrorHandler: (error, socket) => refuseConnection(error, socket, ids),
+    clientErrorHandler: (error, socket) => {
+      if (error.code !== "ERR_HTTP_REQUEST_TIMEOUT" || !isUploading(socket)) refuseConnection(error, socket, ids);
+    },
   });
   app.server.maxConnections = LIMITS.connections;
   const connections = trackConnections(app.server);
@@ -85,6 +89,7 @@ export function createServer(parts: ServerParts): Server {
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
   readJsonBodies(app);
+  passUploads(app);
   addRows(app, parts, ending.signal);
 
   return {
@@ -114,7 +119,7 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
       method: row.method,
       url: row.path,
       bodyLimit: row.body_limit ?? LIMITS.body_bytes,
-      config: row.style ? { style: row.style } : {},
+      config: { ...(row.style ? { style: row.style } : {}), upload: row.upload !== undefined },
       handler: handler(row, parts, ending),
     });
     const shape = row.path.replaceAll(/:\w+/g, ":x");
