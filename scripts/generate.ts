@@ -14,6 +14,7 @@ import { MACHINE_LIMITS } from "#machines/limits.ts";
 import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/states.ts";
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
 import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
+import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { startPlatform } from "../src/platform.ts";
 import { named, typeOf } from "./schema-types.ts";
 
@@ -23,7 +24,12 @@ async function allRows(): Promise<readonly Row[]> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-docs-"));
   try {
     const platform = await startPlatform(
-      readSettings([], { HANGAR_DATA_DIR: dir, HANGAR_LISTEN: "127.0.0.1:0", HANGAR_LOG_LEVEL: "error" }),
+      readSettings([], {
+        HANGAR_DATA_DIR: dir,
+        HANGAR_LISTEN: "127.0.0.1:0",
+        HANGAR_LOG_LEVEL: "error",
+        HANGAR_DRIVER: "sim",
+      }),
     );
     await platform.close();
     return platform.rows;
@@ -89,6 +95,7 @@ function limitsPage(): string {
     ["The platform", "src/core/limits.ts", LIMITS],
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
     ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
+    ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
     ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
   ];

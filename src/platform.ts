@@ -4,6 +4,9 @@
  *   route row → service → store            (rooms: machines/, apps/, auth/ …; stores/ implement their ports)
  */
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { releaseRoutes } from "#apps/release-routes.ts";
+import { ReleaseService } from "#apps/releases.ts";
 import { appRoutes } from "#apps/routes.ts";
 import { SecretService } from "#apps/secrets.ts";
 import { AppService } from "#apps/service.ts";
@@ -18,8 +21,9 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
+import { SimDisk } from "#drivers/disk/sim.ts";
 import { openImages } from "#drivers/images/images.ts";
-import { simDriver } from "#drivers/runtime/sim/driver.ts";
+import { openDriver } from "#drivers/open.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import { HostService } from "#hosts/service.ts";
 import { Idempotency } from "#http/idempotency.ts";
@@ -28,6 +32,7 @@ import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
 import { imageRoutes } from "#machines/image-routes.ts";
+import type { ImageSource } from "#machines/image-source.ts";
 import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
@@ -39,13 +44,18 @@ import { claimDataDir, type DataDir, masterKey, writeFileDurably } from "#stores
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
+import { openObjects } from "#stores/objects/open.ts";
 import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlReleaseStore } from "#stores/sql/releases.ts";
+import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
+import { VolumeRoom } from "#volumes/room.ts";
+import { volumeRoutes } from "#volumes/routes.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -65,13 +75,15 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
+  /** Where machines' images come from, when it is not the store of this data dir. */
+  images?: ImageSource;
 }
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const clock = options.clock ?? systemClock;
-  const driver = chooseDriver(settings.driver);
+  const { clock = systemClock, images } = options;
+  const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
   const dir = claimDataDir(settings.data_dir);
@@ -93,7 +105,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, dir });
+  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, choice, dir, images });
   const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
@@ -101,7 +113,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
 
   const facts = {
     base_url: settings.base_url,
-    driver: `${driver.name} (${driver.reason})`,
+    driver: `${choice.name} (${choice.reason})`,
     database: engine(settings),
   };
   const rows: Row[] = [
@@ -111,6 +123,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
     ...appRoutes({ apps, secrets, orgs }),
+    ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...metricsRoutes({ engine: metrics, clock }),
   ];
@@ -129,13 +142,13 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   facts.base_url ||= address;
   writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
   opened.defer(keepSweeping(idempotency, clock, log));
-  log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
+  log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
   const running = opened.move();
   return {
     base_url: facts.base_url,
     token_file,
-    driver,
+    driver: choice,
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
     rows,
@@ -170,7 +183,9 @@ interface MachineNeeds {
   box: Box;
   secrets: SecretService;
   appStore: AppStore;
+  choice: DriverChoice;
   dir: DataDir;
+  images: ImageSource | undefined;
 }
 
 interface MachinesPart {
@@ -185,25 +200,34 @@ interface MachinesPart {
 async function openMachines(
   database: Database,
   settings: Settings,
-  { clock, log, box, secrets, appStore, dir }: MachineNeeds,
+  { clock, log, box, secrets, appStore, choice, dir, images }: MachineNeeds,
 ): Promise<MachinesPart> {
-  const images = await openImages(dir.file("images"), settings, clock, log);
+  const store = await openImages(dir.file("images"), settings, clock, log);
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
+  const driver = await openDriver(choice, { ...own, images: images ?? store });
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
+  const volumes = await openVolumes(database, settings, { clock, log, box, hosts });
   const room = new MachineRoom({
     store: sqlMachineStore(database),
     hosts,
-    // Nothing of it outlives this process, so what was running is taken back by what its handle tells.
-    driver: simDriver({ clock, adopt: true }),
+    driver,
     clock,
     log,
     secrets: (app_id) => secrets.reveal(app_id),
+    volumes,
   });
   const apps = new AppService({
     store: appStore,
     clock,
-    occupancy: async (app_id) => ({ machines: await room.machines.count(app_id), volumes: 0 }),
-    clear: (app_id) => room.clear(app_id),
+    occupancy: async (app_id) => ({
+      machines: await room.machines.count(app_id),
+      volumes: await volumes.volumes.count(app_id),
+    }),
+    async clear(app_id) {
+      await room.clear(app_id);
+      await volumes.volumes.deleteAll(app_id);
+    },
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
@@ -211,20 +235,42 @@ async function openMachines(
     apps,
     rows: [
       ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
-      ...imageRoutes(images),
+      ...imageRoutes(store),
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
+      ...volumeRoutes(volumes, apps),
     ],
     async start() {
+      await volumes.start();
       await room.start();
       await webhooks.start();
     },
     async close() {
       webhooks.close();
       await room.close();
-      await images.close();
+      await volumes.close();
+      await store.close();
     },
   };
+}
+
+/** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
+async function openVolumes(
+  database: Database,
+  { data_dir, objects, volume_undelete_hours }: Settings,
+  { clock, log, box, hosts }: { clock: Clock; log: Log; box: Box; hosts: HostService },
+): Promise<VolumeRoom> {
+  const dir = join(data_dir, "volumes");
+  return new VolumeRoom({
+    store: sqlVolumeStore(database),
+    hosts,
+    disk: new SimDisk(dir),
+    objects: await openObjects(objects, join(data_dir, "objects"), clock),
+    box,
+    clock,
+    log,
+    undelete_ms: volume_undelete_hours * 3_600_000,
+  });
 }
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */

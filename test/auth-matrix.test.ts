@@ -61,6 +61,8 @@ async function furnish(
   const config = { image: "web:1", metadata: { k: "v" } };
   const machine = (await ask("POST /v1/apps/web/machines", { body: { config, lease_ttl: 3600 } })).body;
   await ask(`GET /v1/apps/web/machines/${machine.id}/wait`);
+  const volume = (await ask("POST /v1/apps/web/volumes", { body: { name: "kept" } })).body;
+  const snapshot = (await ask(`POST /v1/apps/web/volumes/${volume.id}/snapshots`)).body.Msg.backup;
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
   const make = async (org: string, kind: string) => (await ask(`POST /v1/orgs/${org}/tokens`, { body: { kind } })).body;
   const org = await make("acme", "org");
@@ -73,6 +75,8 @@ async function furnish(
     token_id: revoked.id,
     machine_id: machine.id,
     key: "k",
+    volume_id: volume.id,
+    snapshot_id: snapshot.graph_id,
     webhook_id: hook.id,
     host_id: "0001",
   };
@@ -100,7 +104,7 @@ async function furnish(
       if (row.method === "GET" || row.method === "DELETE") return undefined;
       if (row.path === "/v1/apps") return { app_name: `new-${++made}`, org_slug: "acme" };
       if (row.path === "/v1/images/pull") return { image: "127.0.0.1:9/none:1", org_slug: "acme" };
-      const more = { config, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
+      const more = { config, size_gb: 3, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
       return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read", ...more };
     },
   };

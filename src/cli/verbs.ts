@@ -3,14 +3,7 @@ import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
 import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
-import {
-  machinesEvents,
-  machinesExec,
-  machinesLease,
-  machinesLogs,
-  machinesMetadata,
-  machinesPs,
-} from "./machines/inside.ts";
+import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
   machinesCordon,
   machinesDestroy,
@@ -20,11 +13,12 @@ import {
   machinesSuspend,
   machinesUncordon,
 } from "./machines/lifecycle.ts";
+import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
-import { backup, restore, up } from "./platform/verbs.ts";
+import { backup, down, restore, up } from "./platform/verbs.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
 import { tokensAttenuate } from "./tokens/attenuate.ts";
 import { tokensCreate } from "./tokens/create.ts";
@@ -36,6 +30,7 @@ import type { Verb } from "./verb.ts";
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
   up,
+  down,
   authToken,
   authWhoami,
   tokensCreate,
@@ -78,6 +73,7 @@ export const VERBS: readonly Verb[] = [
   machinesPs,
   machinesLogs,
   machinesDestroy,
+  logs,
   dbNode,
   dbInfo,
   dbPromote,

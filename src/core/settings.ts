@@ -26,6 +26,10 @@ export const SETTINGS = {
     default: "0",
     words: "Requests a second that one token may make (a second's worth at once); 0 is no limit.",
   },
+  volume_undelete_hours: {
+    default: "24",
+    words: "How long a deleted volume can be taken back; then its data go. Its snapshots stay until they expire.",
+  },
   objects_url: {
     default: "",
     words:
@@ -55,6 +59,7 @@ export interface Settings {
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
+  volume_undelete_hours: number;
   objects: ObjectsSetting;
   registry_config: string | undefined;
   /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
@@ -118,6 +123,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
+    volume_undelete_hours: wholeNumber(given("volume_undelete_hours"), "volume_undelete_hours"),
     objects: {
       url: objectsUrl(given("objects_url")),
       region: given("objects_region").value,

@@ -35,8 +35,8 @@ export interface Row {
   /** What the schemas cannot say about a body of any shape; told together with what they do. */
   check?(body: unknown): Problem[];
   handle(call: AnyCall): Promise<unknown>;
-  /** The same as a server-sent stream, for every caller that does not ask for JSON. */
-  stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]>;
+  /** The same as a server-sent stream, for every caller that does not ask for JSON; undefined when this call is none. */
+  stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]> | undefined;
 }
 
 export type Style = "prometheus";
@@ -49,6 +49,7 @@ export const PARTS = {
   apps: "Apps and their secrets.",
   images: "Images that machines boot from.",
   machines: "Machines: their life, leases, waiting, metadata and events.",
+  volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
@@ -97,7 +98,9 @@ interface RowOf<Path extends string, Query, Body, A extends Answer>
   body?: Body;
   answer: A;
   handle(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): Promise<Returns<A>>;
-  stream?(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): AsyncIterable<readonly StreamItem[]>;
+  stream?(
+    call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
+  ): AsyncIterable<readonly StreamItem[]> | undefined;
 }
 
 /** Makes a row; parameters, query, body and answer are typed from it. */

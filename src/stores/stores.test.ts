@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { anApp } from "#apps/fixtures.ts";
+import { releaseStoreSuite } from "#apps/release-store.suite.ts";
 import { appStoreSuite } from "#apps/store.suite.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { authStoreSuite } from "#auth/store.suite.ts";
@@ -11,6 +12,7 @@ import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
+import { volumeStoreSuite } from "#volumes/store.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
 import type { Database } from "./database.ts";
@@ -21,6 +23,8 @@ import { sqlAuthStore } from "./sql/auth.ts";
 import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
+import { sqlReleaseStore } from "./sql/releases.ts";
+import { sqlVolumeStore } from "./sql/volumes.ts";
 import { sqlWebhookStore } from "./sql/webhooks.ts";
 import { openSqlite } from "./sqlite/database.ts";
 import { inlineSqlite } from "./sqlite/inline.ts";
@@ -96,6 +100,26 @@ for (const { name, open, skip } of DATABASES) {
       await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
       await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
       return { store: sqlWebhookStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  releaseStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
+      return { store: sqlReleaseStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  volumeStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+      for (const id of ["a1", "a2"]) await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
+      return { store: sqlVolumeStore(database), close: () => database.close() };
     },
     skip,
   );
