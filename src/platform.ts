@@ -106,7 +106,6 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
   const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, choice, dir, images });
-  const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -122,7 +121,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
       () => rows,
     ),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
-    ...appRoutes({ apps, secrets, orgs }),
+    ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...metricsRoutes({ engine: metrics, clock }),
