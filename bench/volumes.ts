@@ -58,7 +58,7 @@ export async function run(report: Report): Promise<void> {
 
 /** The same data in volumes of growing size, each forked while it is mounted. */
 async function forks(report: Report, disk: LoopDisk): Promise<void> {
-  const { reflink, reflink_reason } = disk.capabilities();
+  const { reflink, reflink_reason } = await disk.capabilities();
   report.section(`fork of a mounted volume with 64 MiB in it${reflink ? "" : ` (copies: ${reflink_reason})`}`);
   let smallest = Number.POSITIVE_INFINITY;
   for (const size_gb of [1, 4, 16]) {

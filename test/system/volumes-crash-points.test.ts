@@ -59,7 +59,6 @@ class Fuse {
       get: (object, name) => {
         const value: unknown = Reflect.get(object, name);
         if (typeof value !== "function") return value;
-        if (name === "capabilities") return () => Reflect.apply(value, object, []) as unknown;
         return (...args: unknown[]): unknown => this.#call(() => Reflect.apply(value, object, args) as unknown);
       },
     });

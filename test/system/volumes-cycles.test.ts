@@ -46,7 +46,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual(after.mounts, before.mounts);
       const own = (files: string[]) => files.filter((file) => !file.endsWith("encryption.json")).toSorted();
       assert.deepEqual(own(after.files), own(before.files));
-      const { reflink, encryption } = rig.room.parts.disk.capabilities();
+      const { reflink, encryption } = await rig.room.parts.disk.capabilities();
       t.diagnostic(`${CYCLES} cycles, shared blocks: ${reflink}, encryption: ${encryption}`);
       await rig.close();
       assert.deepEqual(traces(rig.dir), { loops: [], mounts: [], files: [] });

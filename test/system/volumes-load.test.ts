@@ -25,7 +25,7 @@ async function examine(rig: TestRoom, t: TestContext, encrypted: boolean) {
     const kept = await snapshot(id);
     const copy = await create({ name: `copy${i}`, region: "local", snapshot_id: kept.id });
     assert.equal((await settled(copy.id)).state, "created");
-    const image = room.parts.disk.capabilities().reflink
+    const image = (await room.parts.disk.capabilities()).reflink
       ? `${rig.dir}/volumes/pool/images`
       : `${rig.dir}/volumes/images`;
     // Before anything else touches it: not even the journal has anything to say.

@@ -41,8 +41,8 @@ suite("a machine with a volume", { skip: volumesMissing() ?? realMachinesMissing
   for (const encrypted of [false, true]) {
     test(`keeps its data through stop, start, suspend, destroy and re-create, encrypted: ${encrypted}`, async (t) => {
       const rig = await openRoom(t, { pool: "plain" });
-      const skip = encrypted && rig.room.parts.disk.capabilities().encryption === undefined;
-      if (skip) return t.skip(rig.room.parts.disk.capabilities().encryption_reason);
+      const able = await rig.room.parts.disk.capabilities();
+      if (encrypted && able.encryption === undefined) return t.skip(able.encryption_reason);
       const driver = await openDriver(t, rig);
       const { id: volume, encryption } = await rig.create({ name: "data", size_gb: 1, encrypted });
       const [first, second] = [randomBytes(7).toString("hex"), randomBytes(7).toString("hex")];
