@@ -2,6 +2,7 @@ import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
 import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
+import { deploy, diff, releases, rollback, scale } from "./deploy/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
 import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
@@ -30,6 +31,11 @@ import type { Verb } from "./verb.ts";
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
   up,
+  deploy,
+  diff,
+  scale,
+  releases,
+  rollback,
   down,
   authToken,
   authWhoami,

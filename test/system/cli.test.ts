@@ -32,6 +32,7 @@ suite("hangar", () => {
       (a, b) => last(a.words) - last(b.words) || creates(b.words) - creates(a.words),
     );
     await run("mkdir -p ~/.local/share/bash-completion/completions");
+    await run(`printf 'app = "web"\\n[build]\\nimage = "hangar/hello"\\n' > hangar.toml`);
     const wrong: string[] = [];
     for (const { words, examples } of verbs) {
       for (const example of examples) {
