@@ -1,5 +1,5 @@
 /** The lives of machines on this host: begun, ended, found again. */
-import { readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopHow } from "#machines/driver.ts";
@@ -8,11 +8,11 @@ import type { LocalApi } from "#machines/local-api.ts";
 import type { Handle } from "#machines/types.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { oomKills, removeCgroup } from "./cgroup.ts";
-import { clearBoot, endPrograms } from "./clearing.ts";
+import { clearBoot, endPrograms, programsEnded } from "./clearing.ts";
 import { Exits } from "./exits.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
-import { isAlive, kernelBoot, kill, startOf } from "./process-table.ts";
+import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
 import { knownIds, type MachineRecord, readRecord, removeRecord, writeRecord } from "./record.ts";
 import { begun, release, runShim } from "./shim.ts";
 import type { Stage } from "./stage.ts";
@@ -53,7 +53,7 @@ export class Boots {
   }
 
   /** After a restart of ours: who has which ids, and what was half done is finished or undone. */
-  async open(): Promise<void> {
+  async open(recoverHalf: (record: MachineRecord) => Promise<void>): Promise<void> {
     const { layout, log, network } = this.parts;
     const found = knownIds(layout).map((id) => ({ id, record: readRecord(layout, id) }));
     for (const { id, record } of found) {
@@ -64,7 +64,7 @@ export class Boots {
     await Promise.all(
       found.map(async ({ id, record }) => {
         // One machine that cannot be put right must not keep the platform from starting.
-        await this.#repair(id, record).catch((error: unknown) => {
+        await this.#repair(id, record, recoverHalf).catch((error: unknown) => {
           log.error(
             { error, machine: id },
             "what is left of a machine could not be cleared away; its next start tries again",
@@ -84,7 +84,7 @@ export class Boots {
         await endPrograms(this.#clearParts(), id);
         await this.#clear(id, record);
         // A frozen machine is in no kernel: it stays as it is.
-        if (record && record.state !== "frozen") this.#write({ ...record, state: "exited" });
+        if (record && record.state !== "frozen") this.write({ ...record, state: "exited" });
       }),
     );
     await network.removeAll();
@@ -93,15 +93,24 @@ export class Boots {
     return ids;
   }
 
-  async #repair(id: string, record: MachineRecord | undefined): Promise<void> {
+  async #repair(
+    id: string,
+    record: MachineRecord | undefined,
+    recoverHalf: (record: MachineRecord) => Promise<void>,
+  ): Promise<void> {
     const { layout, log } = this.parts;
     if (record?.state === "running" || record?.state === "frozen") return;
     if (record?.state === "exited") return await this.#clear(id, record);
-    log.info({ machine: id, state: record?.state ?? "unknown" }, "what was half done is taken back");
+    log.info({ machine: id, state: record?.state ?? "unknown" }, "what was half done is finished or taken back");
+    if (record?.state === "suspending" || record?.state === "resuming") {
+      // CRIU is in the middle of a machine's processes: it is let finish.
+      await programsEnded(this.#clearParts(), id);
+      return await recoverHalf(record);
+    }
     await endPrograms(this.#clearParts(), id);
     await this.#clear(id, record);
     if (!record) return removeRecord(layout, id);
-    this.#write({ ...record, state: "exited" });
+    this.write({ ...record, state: "exited" });
   }
 
   read(id: string): MachineRecord | undefined {
@@ -112,7 +121,7 @@ export class Boots {
     return pathsOf(this.parts.layout, id);
   }
 
-  #write(record: MachineRecord, durable = false): MachineRecord {
+  write(record: MachineRecord, durable = false): MachineRecord {
     return writeRecord(this.parts.layout, record, durable);
   }
 
@@ -131,7 +140,7 @@ export class Boots {
     const image = await this.parts.images.hold(launch, launch.image_ref, signal);
     watch.lap("image");
     signal.throwIfAborted();
-    const intent = this.#write({
+    const intent = this.write({
       id,
       boot,
       state: "starting",
@@ -147,7 +156,7 @@ export class Boots {
       return { handle: handleOf(record), image_ref: image.ref };
     } catch (thrown) {
       await this.#clear(id, this.read(id));
-      this.#write({ ...intent, state: "exited" });
+      this.write({ ...intent, state: "exited" });
       throw thrown;
     }
   }
@@ -162,7 +171,7 @@ export class Boots {
     const { stage, layout, network, runc, clock } = this.parts;
     const { id } = launch;
     const paths = this.paths(id);
-    const staged = this.#write(await stage.build(launch, intent, image, watch));
+    const staged = this.write(await stage.build(launch, intent, image, watch));
     signal.throwIfAborted();
     const pid = await runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false });
     watch.lap("conmon and runc");
@@ -181,7 +190,7 @@ export class Boots {
 
   /** Written down as running. One that has ended meanwhile is told by its exit file. */
   running(record: MachineRecord, pid: number, pid_start: string | undefined): MachineRecord {
-    return this.#write({
+    return this.write({
       ...record,
       state: "running",
       pid,
@@ -219,10 +228,27 @@ export class Boots {
     return await this.settle(record);
   }
 
+  /** The end of a machine that was written down: nobody is told, and nothing of it is left in the kernel. */
+  async quietEnd(record: MachineRecord): Promise<void> {
+    const { id } = record;
+    await this.#exits.wait(id, RUNC_LIMITS.kill_ms, () => !this.#conmonLives(id));
+    await this.#clear(id, record);
+    this.#exits.forget(id);
+  }
+
+  /** A snapshot is of no use: its machine is stopped, with its root disk as it is. */
+  async dropSnapshot(id: string): Promise<void> {
+    const record = this.read(id);
+    await endPrograms(this.#clearParts(), id);
+    await this.#clear(id, record);
+    this.#exits.forget(id);
+    if (record) this.#drop(record);
+  }
+
   /** A frozen machine that is stopped loses its memory. */
   #drop(record: MachineRecord): undefined {
     const { snapshot: _, ...rest } = record;
-    this.#write({ ...rest, state: "exited" });
+    this.write({ ...rest, state: "exited" });
     rmSync(this.paths(record.id).snapshot, { recursive: true, force: true });
   }
 
@@ -246,7 +272,7 @@ export class Boots {
       () => !this.#conmonLives(id) && !isAlive(record.pid, record.pid_start),
     );
     const exit = this.#exitOf(record);
-    this.#write({ ...record, state: "exited", exit });
+    this.write({ ...record, state: "exited", exit });
     this.#exits.forget(id);
     const cleared = this.#clear(id, record);
     // Whoever wants the volume next must find it free.
@@ -263,7 +289,7 @@ export class Boots {
   }
 
   #conmonLives(id: string): boolean {
-    const pid = readPid(this.paths(id).conmon_pid);
+    const pid = numberIn(this.paths(id).conmon_pid);
     return pid !== undefined && startOf(pid) !== undefined;
   }
 
@@ -357,12 +383,4 @@ export const handleOf = ({ boot, pid, pid_start }: MachineRecord): Handle => ({ 
 function persists({ config }: Launch): boolean {
   const persist = config.guest?.persist_rootfs;
   return persist !== undefined && persist !== "never" && persist !== 0;
-}
-
-function readPid(file: string): number | undefined {
-  try {
-    return Number(readFileSync(file, "utf8")) || undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -72,15 +72,26 @@ export class Stage {
   }
 
   /** For a resume: the mounts as they were, nothing written into them. */
-  async rebuild(launch: Launch, record: MachineRecord, watch: Stopwatch): Promise<void> {
+  async rebuild(launch: Launch, record: MachineRecord, watch: Stopwatch): Promise<MachineRecord["volume"]> {
     const { layout, network } = this.#parts;
     const paths = pathsOf(layout, launch.id);
     this.#folders(paths);
-    await this.#root(launch, record, paths, watch);
+    const volume = await this.#root(launch, record, paths, watch);
     await this.#svc(launch.id, record, paths, undefined);
     this.#bundle(launch, record, paths);
     await network.open(paths.veth, launch.private_ip);
     watch.lap("network");
+    return volume;
+  }
+
+  /** The memory images are shown to CRIU only while it reads them. */
+  async unbindImages(id: string): Promise<void> {
+    const { images } = pathsOf(this.#parts.layout, id);
+    if (mountsUnder(join(images, "..")).has(images)) await program("umount", ["--lazy", images]);
+  }
+
+  get userns(): boolean {
+    return this.#parts.userns;
   }
 
   #folders(paths: MachinePaths): void {
@@ -191,7 +202,7 @@ export class Stage {
       const owner = userns ? uid_base : 0;
       chownSync(file, owner, owner);
     }
-    if (!mountsUnder(paths.run).has(paths.svc)) bind(dir, paths.svc, { readonly: true });
+    if (!mountsUnder(paths.run).has(paths.svc)) bind(dir, paths.svc, {});
   }
 
   async #svcDir(id: string, paths: MachinePaths): Promise<string> {
