@@ -110,6 +110,7 @@ function ownRoutes(parts: RouteParts): Row[] {
         "insufficient_capacity",
         "volume_elsewhere",
         "volume_in_use",
+        "volume_not_ready",
         "conflict",
         ...IMAGE_ERRORS,
       ],
