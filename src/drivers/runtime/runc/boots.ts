@@ -6,6 +6,7 @@ import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopHow } from "
 import type { HeldImage, ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { Handle } from "#machines/types.ts";
+import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { oomKills, removeCgroup } from "./cgroup.ts";
 import { clearBoot, endPrograms, programsEnded } from "./clearing.ts";
@@ -17,7 +18,7 @@ import { knownIds, type MachineRecord, readRecord, removeRecord, writeRecord } f
 import { begun, release, runShim } from "./shim.ts";
 import type { Stage } from "./stage.ts";
 import { Stopwatch, type Timings } from "./timings.ts";
-import { UidBlocks } from "./uid-blocks.ts";
+import { indexOf, UidBlocks } from "./uid-blocks.ts";
 
 export interface BootParts {
   layout: Layout;
@@ -55,6 +56,9 @@ export class Boots {
   /** After a restart of ours: who has which ids, and what was half done is finished or undone. */
   async open(recoverHalf: (record: MachineRecord) => Promise<void>): Promise<void> {
     const { layout, log, network } = this.parts;
+    await network.firewall.open();
+    if (network.firewall.problem)
+      log.warn({ problem: network.firewall.problem }, "private networks are not kept apart by rules");
     const found = knownIds(layout).map((id) => ({ id, record: readRecord(layout, id) }));
     for (const { id, record } of found) {
       if (!record) continue;
@@ -147,7 +151,6 @@ export class Boots {
       uid_base: this.#uids.take(id, before?.uid_base),
       private_ip: launch.private_ip,
       layers: image.layers,
-      persist: persists(launch),
     });
     try {
       const record = await this.#boot(launch, intent, image, signal, watch);
@@ -173,10 +176,14 @@ export class Boots {
     const paths = this.paths(id);
     const staged = this.write(await stage.build(launch, intent, image, watch));
     signal.throwIfAborted();
-    const pid = await runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false });
+    // Side by side: the rules name a device that is not there yet.
+    const [pid] = await Promise.all([
+      runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false }),
+      network.firewall.joinSender(this.sender(staged)),
+    ]);
     watch.lap("conmon and runc");
     signal.throwIfAborted();
-    await network.attach(paths.veth, launch.private_ip);
+    await network.attach(this.sender(staged));
     watch.lap("network");
     const pid_start = startOf(pid);
     const alive = (): boolean => startOf(pid) !== undefined;
@@ -186,6 +193,11 @@ export class Boots {
     await stage.started(id);
     watch.lap("release");
     return record;
+  }
+
+  /** Under which addresses a machine may send. */
+  sender({ id, private_ip, uid_base }: MachineRecord) {
+    return { veth: this.paths(id).veth, private_ip, ipv4: ipv4Of(indexOf(uid_base)) };
   }
 
   /** Written down as running. One that has ended meanwhile is told by its exit file. */
@@ -334,7 +346,10 @@ export class Boots {
     if (this.runs(record)) kill(record.pid, "SIGKILL");
     if (record?.state === "running") await this.settle(record);
     await this.#clear(id, record);
-    if (record) await this.parts.network.leave(this.paths(id).veth, record.private_ip);
+    if (record) {
+      await this.parts.network.firewall.leaveSender(this.sender(record));
+      await this.parts.network.leave(this.paths(id).veth, record.private_ip);
+    }
     await this.parts.local_api?.remove(id);
     await this.parts.images.release(id);
     this.#exits.forget(id);
@@ -369,9 +384,10 @@ export class Boots {
   async close(): Promise<void> {
     this.#exits.close();
     await Promise.allSettled([...this.#settling.values(), ...this.#clearing.values()]);
-    const { layout } = this.parts;
+    const { layout, network } = this.parts;
     if (knownIds(layout).length > 0) return;
     // The last one turns off the light.
+    await network.removeAll();
     removeCgroup(layout.cgroup);
     rmSync(layout.run, { recursive: true, force: true });
   }
@@ -379,8 +395,3 @@ export class Boots {
 
 /** What finds a boot again is all in the record; the handle shows which process it was. */
 export const handleOf = ({ boot, pid, pid_start }: MachineRecord): Handle => ({ boot, pid, pid_start });
-
-function persists({ config }: Launch): boolean {
-  const persist = config.guest?.persist_rootfs;
-  return persist !== undefined && persist !== "never" && persist !== 0;
-}

@@ -16,6 +16,7 @@ import type {
   StopHow,
 } from "#machines/driver.ts";
 import type { Handle, ImageRef } from "#machines/types.ts";
+import { type Probed, probe } from "../../net/probe.ts";
 import type { Boots } from "./boots.ts";
 import { execIn } from "./exec.ts";
 import { Freezer } from "./freezer.ts";
@@ -106,8 +107,10 @@ class RuncDriver implements RuntimeDriver {
     return watchLog(this.#boots.paths(id), wake);
   }
 
-  async probe(_ref: Ref, _check: CheckConfig, _signal: AbortSignal): Promise<{ passing: boolean; output: string }> {
-    return { passing: true, output: "" };
+  async probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
+    const record = this.#boots.read(ref.id);
+    if (record?.boot !== ref.boot || !this.#boots.runs(record)) return { passing: false, output: "nothing runs" };
+    return await probe(record.private_ip, check, signal);
   }
 
   onExit(listener: (notice: ExitNotice) => void): () => void {

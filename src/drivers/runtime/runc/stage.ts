@@ -20,6 +20,7 @@ import { bind, CallError, detach, MS, mount, mountWith } from "../../linux/calls
 import { GuestTree } from "../../linux/guest-tree.ts";
 import { mountLoop } from "../../linux/loop.ts";
 import { program } from "../../linux/program.ts";
+import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { furnish } from "./furnish.ts";
 import type { UserNamespaces } from "./idmap.ts";
@@ -30,7 +31,7 @@ import { bootFile, processesOf } from "./processes.ts";
 import type { MachineRecord } from "./record.ts";
 import type { RootDisks } from "./root-disk.ts";
 import type { Stopwatch } from "./timings.ts";
-import { BLOCK } from "./uid-blocks.ts";
+import { BLOCK, indexOf } from "./uid-blocks.ts";
 
 export interface StageParts {
   layout: Layout;
@@ -235,7 +236,13 @@ export class Stage {
       cpus,
       shared_cpu: cpu_kind === "shared",
       ...(wanted?.volume === undefined ? {} : { volume: { path: wanted.path } }),
-      hook: network.hook({ veth: paths.veth, private_ip, uid_base: userns ? uid_base : 0, uid_count: BLOCK }),
+      hook: network.hook({
+        veth: paths.veth,
+        private_ip,
+        ipv4: ipv4Of(indexOf(uid_base)),
+        uid_base: userns ? uid_base : 0,
+        uid_count: BLOCK,
+      }),
     });
     writeFileSync(join(paths.bundle, "config.json"), JSON.stringify(oci), { mode: 0o600 });
   }

@@ -74,7 +74,7 @@ async function runOn(boots: Boots, record: MachineRecord): Promise<void> {
   const paths = boots.paths(record.id);
   rmSync(paths.snapshot, { recursive: true, force: true });
   boots.write(record);
-  await boots.parts.network.attach(paths.veth, record.private_ip).catch(() => {});
+  await boots.parts.network.attach(boots.sender(record)).catch(() => {});
 }
 
 /** Its processes are gone: what is left in the kernel goes too, and the snapshot counts from here on. */
@@ -102,7 +102,7 @@ export async function recoverHalf(boots: Boots, record: MachineRecord): Promise<
   if (pid !== undefined && isAlive(pid, start)) {
     const { snapshot: _, ...rest } = record;
     boots.running(rest, pid, start);
-    await boots.parts.network.attach(paths.veth, record.private_ip);
+    await boots.parts.network.attach(boots.sender(record));
     await boots.parts.stage.unbindImages(id);
     rmSync(paths.snapshot, { recursive: true, force: true });
   } else if (record.state === "suspending" && existsSync(join(paths.snapshot, "inventory.img"))) {
@@ -177,7 +177,7 @@ async function goOn(
   watch.lap("restore");
   const lost = weaker(snapshot.confined, confinementOf(paths.cgroup));
   if (lost) throw new Error(`it came back less confined: ${lost}`);
-  await network.attach(paths.veth, private_ip);
+  await network.attach(boots.sender(record));
   for (const port of snapshot.ports) {
     if (!(await answers(private_ip, port, ANSWER_MS))) throw new Error(`it does not answer on port ${port} any more`);
   }
