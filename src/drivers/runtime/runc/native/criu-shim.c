@@ -1,11 +1,13 @@
 /*
- * Loaded into a CRIU that is older than the kernel, this answers two questions as older kernels did. It is of no
+ * Loaded into a CRIU that is older than the kernel, this answers three questions as older kernels did. It is of no
  * effect where the kernel's own answer is the one CRIU expects.
  *
  * - Linux 6.16 and later refuse SO_PASSCRED, SO_PASSSEC and SO_PASSPIDFD on sockets that are not unix sockets. CRIU
  *   before 4.2 asks every socket for them and gives up. The answer was 0.
  * - Linux 6.13 and later show on x86 the pages behind the clock as two areas, [vvar] and [vvar_vclock]. CRIU before 4.1
  *   knows only the first. Read from a list of areas, the two are one again.
+ * - Processors whose registers fill more than 4096 bytes (AMX) are unknown to CRIU before 3.18: it sets the part it
+ *   knows, and the kernel wants all of it. The rest is then set to what it is.
  */
 #include "syscalls.h"
 
@@ -105,3 +107,36 @@ static int open_any(int folder, const char *path, int flags, unsigned mode) {
 int openat64(int folder, const char *path, int flags, unsigned mode) { return open_any(folder, path, flags, mode); }
 
 int open64(const char *path, int flags, unsigned mode) { return open_any(AT_FDCWD, path, flags, mode); }
+
+#if defined(__x86_64__)
+enum { PTRACE_PEEKUSER = 3, PTRACE_GETREGSET = 0x4204, PTRACE_SETREGSET = 0x4205, NT_X86_XSTATE = 0x202, EFAULT = 14 };
+/* The header of the registers' area says which parts are in use: the first word of it. */
+enum { AREA_MAX = 65536, IN_USE = 512 / 8, PARTS_KNOWN = 0xff };
+struct span {
+  void *base;
+  word length;
+};
+
+/* Sets the known part of a task's registers and keeps the rest. */
+static long set_part(long pid, const struct span *known) {
+  static word area[AREA_MAX / 8];
+  struct span all = {area, sizeof area};
+  long r = call(SYS_ptrace, PTRACE_GETREGSET, pid, NT_X86_XSTATE, &all);
+  if (r < 0 || all.length <= known->length) return -EFAULT;
+  word others = area[IN_USE] & ~(word)PARTS_KNOWN;
+  for (word i = 0; i < known->length; i++) ((char *)area)[i] = ((const char *)known->base)[i];
+  area[IN_USE] |= others;
+  return call(SYS_ptrace, PTRACE_SETREGSET, pid, NT_X86_XSTATE, &all);
+}
+
+long ptrace(long request, long pid, void *address, void *data) {
+  long value = 0;
+  int peek = request > 0 && request <= PTRACE_PEEKUSER;
+  long r = call(SYS_ptrace, request, pid, address, peek ? &value : data);
+  if (r == -EFAULT && request == PTRACE_SETREGSET && (word)address == NT_X86_XSTATE) r = set_part(pid, data);
+  if (r < 0) return answer(r);
+  if (!peek) return r;
+  *__errno_location() = 0;
+  return value;
+}
+#endif
