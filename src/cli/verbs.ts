@@ -27,6 +27,18 @@ import { tokensInspect } from "./tokens/inspect.ts";
 import { tokensList } from "./tokens/list.ts";
 import { tokensRevoke } from "./tokens/revoke.ts";
 import type { Verb } from "./verb.ts";
+import { diskFree, garbageCollect } from "./volumes/disk.ts";
+import { snapshotsCreate, snapshotsDelete, snapshotsList, snapshotsRestore } from "./volumes/snapshots.ts";
+import {
+  volumesCreate,
+  volumesDelete,
+  volumesExtend,
+  volumesFork,
+  volumesList,
+  volumesShow,
+  volumesUndelete,
+  volumesUpdate,
+} from "./volumes/verbs.ts";
 
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
@@ -79,6 +91,20 @@ export const VERBS: readonly Verb[] = [
   machinesPs,
   machinesLogs,
   machinesDestroy,
+  volumesList,
+  volumesCreate,
+  volumesShow,
+  volumesExtend,
+  volumesUpdate,
+  volumesFork,
+  volumesDelete,
+  volumesUndelete,
+  snapshotsList,
+  snapshotsCreate,
+  snapshotsRestore,
+  snapshotsDelete,
+  diskFree,
+  garbageCollect,
   logs,
   dbNode,
   dbInfo,

@@ -26,6 +26,15 @@ export const SETTINGS = {
     default: "0",
     words: "Requests a second that one token may make (a second's worth at once); 0 is no limit.",
   },
+  volume_disk: {
+    default: "auto",
+    words: "Where volumes are: `loop` (real ones, needs root), `sim`, or `auto` (the one that goes with the driver).",
+  },
+  volume_pool: {
+    default: "auto",
+    words:
+      "`auto` keeps volumes in a file system whose files share blocks, made in a file where the data dir cannot; `plain` copies.",
+  },
   volume_undelete_hours: {
     default: "24",
     words: "How long a deleted volume can be taken back; then its data go. Its snapshots stay until they expire.",
@@ -72,6 +81,8 @@ export interface Settings {
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
+  volume_disk: "auto" | "loop" | "sim";
+  volume_pool: "auto" | "plain";
   volume_undelete_hours: number;
   gateway_allow_private: boolean;
   /** Empty: the base URL. */
@@ -144,6 +155,8 @@ export function readSettings(args: readonly string[], env: Record<string, string
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
+    volume_disk: oneOf(given("volume_disk"), "volume_disk", ["auto", "loop", "sim"]),
+    volume_pool: oneOf(given("volume_pool"), "volume_pool", ["auto", "plain"]),
     volume_undelete_hours: wholeNumber(given("volume_undelete_hours"), "volume_undelete_hours"),
     gateway_allow_private: oneOf(given("gateway_allow_private"), "gateway_allow_private", ["0", "1"]) === "1",
     sprites_base_url: origin(given("sprites_base_url")),

@@ -8,7 +8,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
-import { SimDisk } from "#drivers/disk/sim.ts";
+import { openDisk } from "#drivers/disk/open.ts";
 import { openImages } from "#drivers/images/images.ts";
 import { openDriver } from "#drivers/open.ts";
 import { hostRoutes } from "#hosts/routes.ts";
@@ -58,11 +58,11 @@ export async function openMachines(
   { clock, log, box, secrets, appStore, choice, dir, images, local_api }: MachineNeeds,
 ): Promise<MachinesPart> {
   const store = await openImages(dir.file("images"), settings, clock, log);
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
-  const driver = await openDriver(choice, { ...own, images: images ?? store, local_api });
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
-  const volumes = await openVolumes(database, settings, { clock, log, box, hosts });
+  const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name });
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
+  const driver = await openDriver(choice, { ...own, images: images ?? store, local_api, volumes });
   const room = new MachineRoom({
     store: sqlMachineStore(database),
     hosts,
@@ -112,14 +112,13 @@ export async function openMachines(
 /** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
 async function openVolumes(
   database: Database,
-  { data_dir, objects, volume_undelete_hours }: Settings,
-  { clock, log, box, hosts }: { clock: Clock; log: Log; box: Box; hosts: HostService },
+  { data_dir, objects, volume_undelete_hours, volume_disk: disk, volume_pool: pool }: Settings,
+  { clock, log, box, hosts, driver }: { clock: Clock; log: Log; box: Box; hosts: HostService; driver: string },
 ): Promise<VolumeRoom> {
-  const dir = join(data_dir, "volumes");
   return new VolumeRoom({
     store: sqlVolumeStore(database),
     hosts,
-    disk: new SimDisk(dir),
+    disk: openDisk({ disk, pool, dir: join(data_dir, "volumes") }, driver),
     objects: await openObjects(objects, join(data_dir, "objects"), clock),
     box,
     clock,

@@ -25,7 +25,16 @@ suite("hangar", () => {
     const machine: string = (
       await platform.ask("POST /v1/apps/machinery/machines", { body: { config: { image: "hangar/hello" } } })
     ).body.id;
-    const env = { TOKEN: token, TOKEN_ID: id, MACHINE: machine };
+    const path = "/v1/apps/machinery/volumes";
+    const volume: string = (await platform.ask(`POST ${path}`, { body: { name: "kept", size_gb: 1 } })).body.id;
+    const taken = await platform.ask(`POST ${path}/${volume}/snapshots`);
+    const env = {
+      TOKEN: token,
+      TOKEN_ID: id,
+      MACHINE: machine,
+      VOLUME: volume,
+      SNAPSHOT: taken.body.Msg.backup.graph_id as string,
+    };
     // In an order in which each finds what it needs: made before shown, shown before deleted, files apart.
     const last = (words: string): number => ["revoke", "unset", "delete"].findIndex((verb) => words.endsWith(verb)) + 1;
     const verbs = VERBS.filter(({ words }) => !["up", "down"].includes(words) && !words.startsWith("db ")).toSorted(
