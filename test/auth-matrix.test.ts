@@ -100,7 +100,9 @@ async function furnish(
     },
     url(row) {
       const about =
-        row.access.endsWith(" org") && (row.method === "GET" || row.part === "images") && !row.path.includes(":org_slug")
+        row.access.endsWith(" org") &&
+        (row.method === "GET" || row.part === "images") &&
+        !row.path.includes(":org_slug")
           ? "?org_slug=acme&image=none:1&name=none:1"
           : "";
       const query = row.style === "prometheus" ? "?query=1&start=1&end=2&step=1&match[]=up" : about;
