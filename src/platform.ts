@@ -99,7 +99,6 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const local_api = inside.local;
   const machineNeeds = { clock, log, secrets, appStore, box, choice, dir, images, local_api };
   const machines = await openMachines(database, settings, machineNeeds);
-  const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -108,7 +107,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const rows: Row[] = [
     ...platformRoutes({ facts, dashboard, rows: () => rows }),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
-    ...appRoutes({ apps, secrets, orgs }),
+    ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...inside.rows,

@@ -58,13 +58,13 @@ export class Client {
   /** Sends a body as it comes to a route that takes one. */
   async upload<Route extends keyof Api>(
     route: Route,
-    input: Omit<Input<Route>, "body"> & { upload: AsyncIterable<Uint8Array> },
+    input: Omit<Input<Route>, "body"> & { upload: ReadableStream<Uint8Array> },
   ): Promise<Api[Route]["answer"]> {
     const request = this.#compose(route, input as Record<string, unknown>);
     const headers = { ...request.headers, "content-type": "application/x-tar" };
     this.#options.onRequest?.({ ...request, headers, body: "@FILE" });
-    const body = ReadableStream.from(input.upload);
-    const response = await send({ ...request, headers }, undefined, { body, duplex: "half" } as RequestInit);
+    const body = { body: input.upload, duplex: "half" } as RequestInit;
+    const response = await send({ ...request, headers }, undefined, body);
     const text = await response.text();
     if (!response.ok) throw new ClientError(response.status, parseError(text));
     return JSON.parse(text) as Api[Route]["answer"];

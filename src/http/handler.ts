@@ -44,10 +44,6 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
   };
 }
 
-/** What is sent as an upload is not kept to be compared with. */
-const isRepeatable = ({ method, access, style, upload }: Row): boolean =>
-  method === "POST" && access !== "open" && access !== "inside" && !style && !upload;
-
 async function callerOf(row: Row, { guard, insiders }: ServerParts, request: FastifyRequest): Promise<Caller> {
   if (row.access === "open") return NOBODY;
   if (row.access !== "inside")
@@ -65,6 +61,10 @@ async function relayed(
   await relay({ request: request.raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
   return reply;
 }
+
+/** What is sent as an upload is not kept to be compared with. */
+const isRepeatable = ({ method, access, style, upload }: Row): boolean =>
+  method === "POST" && access !== "open" && access !== "inside" && !style && !upload;
 
 /** The same request with the same key gets the first one's answer. */
 async function once(

@@ -20,10 +20,10 @@ export interface Row {
   scheme?: SchemeRule;
   query?: TObject;
   body?: TSchema;
-  /** Takes a body of any length as it comes, of this kind, instead of JSON; what it is and how long it may be is the handler's to say. */
-  upload?: "application/x-tar";
   /** The body is JSON whatever its Content-Type says. */
   any_type?: boolean;
+  /** Takes a body of any length as it comes, of this kind, instead of JSON; what it is and how long it may be is the handler's to say. */
+  upload?: "application/x-tar";
   /** Largest body in bytes, when it is not the usual one. */
   body_limit?: number;
   /** The success answer: its status, and its schema, or the media type of one that is not JSON. */

@@ -98,8 +98,8 @@ export function createServer(parts: ServerParts): Server {
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
   readJsonBodies(app);
-  passUploads(app);
   parts.dashboard?.serve(app);
+  passUploads(app);
   addRows(app, parts, ending.signal);
 
   return {
@@ -163,7 +163,7 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
       config: {
         ...(row.style ? { style: row.style } : {}),
         ...(row.any_type ? { any_type: true } : {}),
-        ...(row.upload ? { upload: true } : {}),
+        upload: row.upload !== undefined,
       },
       handler: handler(row, parts, ending),
     });

@@ -39,7 +39,6 @@ export interface MachineNeeds {
   appStore: AppStore;
   choice: DriverChoice;
   dir: DataDir;
-  /** Instead of the store of the data dir. */
   images: ImageSource | undefined;
   local_api: LocalApi;
 }
@@ -59,8 +58,8 @@ export async function openMachines(
   { clock, log, box, secrets, appStore, choice, dir, images, local_api }: MachineNeeds,
 ): Promise<MachinesPart> {
   const store = await openImages(dir.file("images"), settings, clock, log);
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, local_api };
-  const driver = await openDriver(choice, { ...own, images: images ?? store });
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
+  const driver = await openDriver(choice, { ...own, images: images ?? store, local_api });
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts });

@@ -100,7 +100,7 @@ export const imagesImport: Verb = {
     say(`sending ${kind} ${path}`);
     const image = await client.upload("POST /v1/images/import", {
       query: { name, org_slug: textOption(input, "org") },
-      upload: chunks,
+      upload: ReadableStream.from(chunks),
     });
     return { data: image, text: `imported ${image.name} (${short(image.digest)}, ${size(image.bytes)})` };
   },
