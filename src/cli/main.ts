@@ -32,6 +32,8 @@ const NOUNS: Record<string, string> = {
   apps: "Apps",
   secrets: "An app's secrets",
   machines: "Machines",
+  connectors: "Providers that machines may call, and who may",
+  oidc: "Identity tokens of machines",
   db: "Replicated SQLite",
 };
 

@@ -1,6 +1,24 @@
 import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
+import {
+  connectorsConnect,
+  connectorsCreate,
+  connectorsCustom,
+  connectorsFinish,
+  connectorsProvision,
+} from "./connectors/create.ts";
+import {
+  connectorsAudit,
+  connectorsDelete,
+  connectorsExplain,
+  connectorsList,
+  connectorsPolicy,
+  connectorsProviders,
+  connectorsRotate,
+  connectorsShow,
+  connectorsTest,
+} from "./connectors/verbs.ts";
 import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import {
   machinesEvents,
@@ -20,6 +38,8 @@ import {
   machinesUncordon,
 } from "./machines/lifecycle.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
+import { oidcTrustPolicy } from "./oidc/trust-policy.ts";
+import { oidcKeys, oidcRotate, oidcVerify } from "./oidc/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
@@ -71,6 +91,24 @@ export const VERBS: readonly Verb[] = [
   machinesPs,
   machinesLogs,
   machinesDestroy,
+  connectorsList,
+  connectorsProviders,
+  connectorsCreate,
+  connectorsCustom,
+  connectorsProvision,
+  connectorsConnect,
+  connectorsFinish,
+  connectorsShow,
+  connectorsPolicy,
+  connectorsExplain,
+  connectorsTest,
+  connectorsRotate,
+  connectorsAudit,
+  connectorsDelete,
+  oidcVerify,
+  oidcTrustPolicy,
+  oidcKeys,
+  oidcRotate,
   dbNode,
   dbInfo,
   dbPromote,

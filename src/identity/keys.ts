@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import { assert } from "#core/assert.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
-import { ALGS, type Alg, type PublicJwk, thumbprint } from "./jwt.ts";
+import { ALGS, type Alg, type PublicJwk, thumbprint } from "#core/jwt.ts";
 import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
 import type { KeyStore, SigningKey } from "./store.ts";
 
