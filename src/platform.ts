@@ -4,54 +4,43 @@
  *   route row → service → store            (rooms: machines/, apps/, auth/ …; stores/ implement their ports)
  */
 import { existsSync, readFileSync } from "node:fs";
+import { releaseRoutes } from "#apps/release-routes.ts";
+import { ReleaseService } from "#apps/releases.ts";
 import { appRoutes } from "#apps/routes.ts";
 import { SecretService } from "#apps/secrets.ts";
-import { AppService } from "#apps/service.ts";
-import type { AppStore } from "#apps/store.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
-import type { AuthStore } from "#auth/store.ts";
 import { TokenService } from "#auth/tokens.ts";
-import { ConnectorRoom } from "#connectors/room.ts";
 import { Box } from "#core/box.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
-import { fail } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
-import { simDriver } from "#drivers/runtime/sim/driver.ts";
-import { hostRoutes } from "#hosts/routes.ts";
-import { HostService } from "#hosts/service.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
-import type { MachineInsiders } from "#identity/insiders.ts";
-import { IdentityRoom } from "#identity/room.ts";
+import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
-import { MachineRoom } from "#machines/room.ts";
-import { machineRoutes } from "#machines/routes.ts";
-import { webhookRoutes } from "#machines/webhook-routes.ts";
-import { Webhooks } from "#machines/webhooks.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
+import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
-import { claimDataDir, type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
 import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
-import { sqlConnectorStore } from "#stores/sql/connectors.ts";
-import { sqlHostStore } from "#stores/sql/hosts.ts";
+import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
-import { sqlKeyStore } from "#stores/sql/identity.ts";
-import { sqlMachineStore } from "#stores/sql/machines.ts";
-import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
+import { sqlReleaseStore } from "#stores/sql/releases.ts";
+import { openInside } from "./wiring/inside.ts";
+import { openMachines } from "./wiring/machines.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -73,13 +62,22 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
+  /** Where machines' images come from. */
+  images?: ImageSource;
 }
+
+/** Until there is a store of images: sim needs none. */
+const NO_IMAGES: ImageSource = {
+  resolve: () => Promise.reject(new Error("there are no images")),
+  hold: () => Promise.reject(new Error("there are no images")),
+  release: async () => {},
+};
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const clock = options.clock ?? systemClock;
-  const driver = chooseDriver(settings.driver);
+  const { clock = systemClock, images = NO_IMAGES } = options;
+  const choice = chooseDriver(options.images ? settings.driver : "sim");
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
   const dir = claimDataDir(settings.data_dir);
@@ -101,10 +99,11 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const facts = factsOf(settings, driver);
+  const facts = factsOf(settings, choice);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
   const local_api = inside.local;
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, local_api });
+  const machineNeeds = { clock, log, secrets, appStore, box, choice, dir, images, local_api };
+  const machines = await openMachines(database, settings, machineNeeds);
   const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
@@ -114,9 +113,11 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...ownRoutes(facts, () => rows),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
     ...appRoutes({ apps, secrets, orgs }),
+    ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...inside.rows,
     ...metricsRoutes({ engine: metrics, clock }),
+    ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
   const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, ...rate });
@@ -134,13 +135,13 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   facts.base_url ||= address;
   writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
   opened.defer(keepSweeping([idempotency, inside], clock, log));
-  log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
+  log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
   const running = opened.move();
   return {
     base_url: facts.base_url,
     token_file,
-    driver,
+    driver: choice,
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
     rows,
@@ -176,131 +177,6 @@ const factsOf = ({ base_url, database_url }: Settings, { name, reason }: DriverC
   driver: `${name} (${reason})`,
   database: database_url ? "PostgreSQL" : "SQLite",
 });
-
-interface MachineNeeds {
-  clock: Clock;
-  log: Log;
-  box: Box;
-  secrets: SecretService;
-  appStore: AppStore;
-  local_api: LocalApi;
-}
-
-interface MachinesPart {
-  apps: AppService;
-  rows: Row[];
-  /** Nothing runs before. */
-  start(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Apps, hosts, machines and where their events are sent: what runs, and where. */
-async function openMachines(
-  database: Database,
-  settings: Settings,
-  { clock, log, box, secrets, appStore, local_api }: MachineNeeds,
-): Promise<MachinesPart> {
-  const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
-  await hosts.start();
-  const room = new MachineRoom({
-    store: sqlMachineStore(database),
-    hosts,
-    // Nothing of it outlives this process, so what was running is taken back by what its handle tells.
-    driver: simDriver({ clock, adopt: true, local_api }),
-    clock,
-    log,
-    secrets: (app_id) => secrets.reveal(app_id),
-  });
-  const apps = new AppService({
-    store: appStore,
-    clock,
-    occupancy: async (app_id) => ({ machines: await room.machines.count(app_id), volumes: 0 }),
-    clear: (app_id) => room.clear(app_id),
-  });
-  const { events, bus } = room;
-  const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
-  return {
-    apps,
-    rows: [
-      ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
-      ...machineRoutes(room.routeParts(apps)),
-      ...webhookRoutes({ apps }, webhooks),
-    ],
-    async start() {
-      await room.start();
-      await webhooks.start();
-    },
-    async close() {
-      webhooks.close();
-      await room.close();
-    },
-  };
-}
-
-interface InsideNeeds {
-  dir: DataDir;
-  box: Box;
-  clock: Clock;
-  log: Log;
-  tokens: TokenService;
-  orgs: OrgService;
-  authStore: AuthStore;
-  secrets: SecretService;
-}
-
-interface InsidePart {
-  rows: Row[];
-  insiders: MachineInsiders;
-  local: LocalApi;
-  start(rows: readonly Row[], idempotency: Idempotency): Promise<void>;
-  expire(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Who machines are to others, what they may call, and the API inside them. */
-function openInside(
-  database: Database,
-  settings: Settings,
-  facts: { base_url: string },
-  { dir, secrets, authStore: auth, ...needs }: InsideNeeds,
-): InsidePart {
-  // Known once the platform listens; whoever asks for a token before that asks again.
-  const base_url = (): string =>
-    facts.base_url || fail("overloaded", "the platform is still starting", { retry_after_s: 1 });
-  const sprites_base_url = (): string => settings.sprites_base_url || base_url();
-  const identity = new IdentityRoom({
-    ...needs,
-    store: sqlKeyStore(database),
-    auth,
-    machines: sqlMachineStore(database),
-    secrets: (app_id) => secrets.reveal(app_id),
-    dir: dir.file("run/api"),
-    lifetime_s: settings.oidc_token_lifetime_s,
-    base_url,
-    issuer_url: () => settings.oidc_issuer_url || `${base_url()}/oidc`,
-    sprites_base_url,
-  });
-  const connectors = new ConnectorRoom({
-    ...needs,
-    store: sqlConnectorStore(database),
-    settings: settings.connectors,
-    allow_private: settings.gateway_allow_private,
-    base_url,
-    sprites_base_url,
-    self_url: () => readFileSync(dir.file("address"), "utf8").trim(),
-  });
-  return {
-    rows: [...connectors.rows, ...connectors.gateway_rows, ...identity.rows],
-    insiders: identity.insiders,
-    local: identity.local,
-    start: (rows, idempotency) => identity.start(rows, idempotency),
-    expire: () => connectors.expire(),
-    async close() {
-      await identity.close();
-      await connectors.close();
-    },
-  };
-}
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
 async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {

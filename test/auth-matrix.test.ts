@@ -63,6 +63,8 @@ async function furnish(
   const config = { image: "web:1", metadata: { k: "v" } };
   const machine = (await ask("POST /v1/apps/web/machines", { body: { config, lease_ttl: 3600 } })).body;
   await ask(`GET /v1/apps/web/machines/${machine.id}/wait`);
+  const volume = (await ask("POST /v1/apps/web/volumes", { body: { name: "kept" } })).body;
+  const snapshot = (await ask(`POST /v1/apps/web/volumes/${volume.id}/snapshots`)).body.Msg.backup;
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
   const key = { provider: "github", api_key: "k", org_slug: "acme" };
   const { connection } = (await ask("POST /v1/oauth/connections/api_key", { body: key })).body;
@@ -77,6 +79,8 @@ async function furnish(
     token_id: revoked.id,
     machine_id: machine.id,
     key: "k",
+    volume_id: volume.id,
+    snapshot_id: snapshot.graph_id,
     webhook_id: hook.id,
     host_id: "0001",
     connection_id: connection.id,
@@ -103,10 +107,11 @@ async function furnish(
     body(row) {
       if (row.method === "GET" || row.method === "DELETE") return undefined;
       if (row.path === "/v1/apps") return { app_name: `new-${++made}`, org_slug: "acme" };
-      const more = { config, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
+      const more = { config, size_gb: 3, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
       const connector = { ...key, base_api_url: "https://api.example", access_token: "t", auth_method: "header" };
       const policy = { access_policy: {}, sprite: "x", path: "/", code: "c", state: "s" };
       if (row.part === "connectors") return { name: `n-${++made}`, ...connector, ...policy };
+      if (row.path.includes("db_leases")) return { ...more, node: "n", term: 1, complete_term: 1, ttl_ms: 1000 };
       return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read", ...more };
     },
   };

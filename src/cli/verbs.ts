@@ -20,14 +20,7 @@ import {
   connectorsTest,
 } from "./connectors/verbs.ts";
 import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
-import {
-  machinesEvents,
-  machinesExec,
-  machinesLease,
-  machinesLogs,
-  machinesMetadata,
-  machinesPs,
-} from "./machines/inside.ts";
+import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
   machinesCordon,
   machinesDestroy,
@@ -37,13 +30,14 @@ import {
   machinesSuspend,
   machinesUncordon,
 } from "./machines/lifecycle.ts";
+import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 import { oidcTrustPolicy } from "./oidc/trust-policy.ts";
 import { oidcKeys, oidcRotate, oidcVerify } from "./oidc/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
-import { backup, restore, up } from "./platform/verbs.ts";
+import { backup, down, restore, up } from "./platform/verbs.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
 import { tokensAttenuate } from "./tokens/attenuate.ts";
 import { tokensCreate } from "./tokens/create.ts";
@@ -55,6 +49,7 @@ import type { Verb } from "./verb.ts";
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
   up,
+  down,
   authToken,
   authWhoami,
   tokensCreate,
@@ -109,6 +104,7 @@ export const VERBS: readonly Verb[] = [
   oidcTrustPolicy,
   oidcKeys,
   oidcRotate,
+  logs,
   dbNode,
   dbInfo,
   dbPromote,

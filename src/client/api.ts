@@ -163,6 +163,34 @@ export interface Api {
     body: undefined;
     answer: { version: number };
   };
+  /** List an app's releases, the newest first. */
+  "GET /v1/apps/:app_name/releases": {
+    params: { app_name: string };
+    query: { limit?: number | undefined };
+    body: undefined;
+    answer: { releases: ({ version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; created_by: string; created_at: string; updated_at: string })[] };
+  };
+  /** Write down a release that begins now. */
+  "POST /v1/apps/:app_name/releases": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { description?: string | undefined; strategy?: string | undefined; definition: unknown; after?: number | undefined };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; created_by: string; created_at: string; updated_at: string; definition: unknown };
+  };
+  /** Get a release with its definition. */
+  "GET /v1/apps/:app_name/releases/:version": {
+    params: { app_name: string; version: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; created_by: string; created_at: string; updated_at: string; definition: unknown };
+  };
+  /** Write down how a release went. */
+  "POST /v1/apps/:app_name/releases/:version": {
+    params: { app_name: string; version: string };
+    query: Record<string, never>;
+    body: { status: "running" | "complete" | "failed" };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; created_by: string; created_at: string; updated_at: string; definition: unknown };
+  };
   /** Where machines can run. */
   "GET /v1/platform/regions": {
     params: Record<string, never>;
@@ -310,13 +338,6 @@ export interface Api {
     body: undefined;
     answer: ({ pid: number; stime: number; rtime: number; command: string; directory: string; cpu: number; rss: number; listen_sockets: ({ proto: string; address: string })[] })[];
   };
-  /** The newest lines a machine wrote, oldest first. */
-  "GET /v1/apps/:app_name/machines/:machine_id/logs": {
-    params: { app_name: string; machine_id: string };
-    query: { tail?: number | undefined };
-    body: undefined;
-    answer: { lines: ({ timestamp: number; stream: string; message: string })[] };
-  };
   /** Take a machine's lease, or refresh one's own. */
   "POST /v1/apps/:app_name/machines/:machine_id/lease": {
     params: { app_name: string; machine_id: string };
@@ -408,6 +429,20 @@ export interface Api {
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
   };
+  /** The newest lines a machine wrote, oldest first. */
+  "GET /v1/apps/:app_name/machines/:machine_id/logs": {
+    params: { app_name: string; machine_id: string };
+    query: { tail?: number | undefined; since?: string | undefined; follow?: boolean | undefined };
+    body: undefined;
+    answer: { lines: ({ timestamp: number; stream: string; message: string })[] };
+  };
+  /** The newest lines of all machines of an app, by time. */
+  "GET /v1/apps/:app_name/logs": {
+    params: { app_name: string };
+    query: { tail?: number | undefined; since?: string | undefined; follow?: boolean | undefined };
+    body: undefined;
+    answer: { lines: ({ timestamp: number; stream: string; message: string; machine_id: string; machine_name: string })[] };
+  };
   /** Send machine events to an address, signed, until they arrive. */
   "POST /v1/orgs/:org_slug/webhooks": {
     params: { org_slug: string };
@@ -428,6 +463,97 @@ export interface Api {
     query: Record<string, never>;
     body: undefined;
     answer: undefined;
+  };
+  /** List an app's volumes. */
+  "GET /v1/apps/:app_name/volumes": {
+    params: { app_name: string };
+    query: { summary?: boolean | undefined; include_deleted?: boolean | undefined };
+    body: undefined;
+    answer: Volume[];
+  };
+  /** Create a volume: empty, from a snapshot, or as a fork. */
+  "POST /v1/apps/:app_name/volumes": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { name: string; region?: string | undefined; size_gb?: number | undefined; fstype?: "ext4" | "" | undefined; encrypted?: boolean | undefined; auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined; require_unique_zone?: boolean | undefined; unique_zone_app_wide?: boolean | undefined; machines_only?: boolean | undefined; snapshot_id?: string | undefined; source_volume_id?: string | undefined; compute?: { cpu_kind?: string | undefined; cpus?: number | undefined; memory_mb?: number | undefined; gpu_kind?: string | undefined; gpus?: number | undefined; host_dedication_id?: string | undefined; kernel_args?: string[] | undefined; persist_rootfs?: string | undefined } | undefined; compute_image?: string | undefined };
+    answer: Volume;
+  };
+  /** Get a volume; a deleted one too, as long as it can be taken back. */
+  "GET /v1/apps/:app_name/volumes/:volume_id": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Volume;
+  };
+  /** Change whether a volume is kept in daily snapshots, and for how long. */
+  "PUT /v1/apps/:app_name/volumes/:volume_id": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: { auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined };
+    answer: Volume;
+  };
+  /** Delete a volume that no machine mounts; its snapshots stay, and for a while it can be taken back. */
+  "DELETE /v1/apps/:app_name/volumes/:volume_id": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Volume;
+  };
+  /** Make a volume larger; it cannot get smaller. */
+  "PUT /v1/apps/:app_name/volumes/:volume_id/extend": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: { size_gb: number };
+    answer: { volume: Volume; needs_restart: boolean };
+  };
+  /** Take a deleted volume back. */
+  "POST /v1/apps/:app_name/volumes/:volume_id/undelete": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Volume;
+  };
+  /** List a volume's snapshots, newest first; those of a deleted volume until they expire. */
+  "GET /v1/apps/:app_name/volumes/:volume_id/snapshots": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: VolumeSnapshot[];
+  };
+  /** Take a snapshot now; it is listed when it is stored. */
+  "POST /v1/apps/:app_name/volumes/:volume_id/snapshots": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { Msg: { backup: { id: string; app_id: string; volume_id: string; state: string; type: string; message: string; created_at: string; updated_at: string; finished_at: string | null; graph_id: string } } };
+  };
+  /** Get a snapshot, also while it is being stored, or why that failed. */
+  "GET /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id": {
+    params: { app_name: string; volume_id: string; snapshot_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: VolumeSnapshot;
+  };
+  /** Delete a snapshot before its time. */
+  "DELETE /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id": {
+    params: { app_name: string; volume_id: string; snapshot_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** What volumes and snapshots take, and what the disk can do. */
+  "GET /v1/platform/disk": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { driver: string; encryption: string | null; encryption_reason: string; reflink: boolean; reflink_reason: string; total_bytes: number; free_bytes: number; objects: { place: string; bytes: number; count: number }; volumes: ({ id: string; name: string; app: string; state: string; size_bytes: number; taken_bytes: number; snapshots: number; snapshot_bytes: number })[] };
+  };
+  /** List, or take away, what nobody needs any more. */
+  "POST /v1/platform/disk/collect": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { apply?: boolean | undefined; deleted?: boolean | undefined };
+    answer: { applied: boolean; bytes: number; waste: ({ kind: string; id: string; bytes: number; reason: string })[] };
   };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {
@@ -758,6 +884,34 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** Which node of a replicated database is primary. */
+  "GET /v1/apps/:app_name/db_leases/:lease_name": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { lease: { node: string; url: string; term: number } | null };
+  };
+  /** Become primary, if nobody is. */
+  "POST /v1/apps/:app_name/db_leases/:lease_name/acquire": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: { node: string; url: string; term: number; complete_term: number; ttl_ms: number; force?: boolean | undefined };
+    answer: { lease: { node: string; url: string; term: number } | null };
+  };
+  /** Stay primary. */
+  "POST /v1/apps/:app_name/db_leases/:lease_name/renew": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: { node: string; term: number; ttl_ms: number };
+    answer: { renewed: boolean };
+  };
+  /** Stop being primary; a named successor alone may take over for a while. */
+  "POST /v1/apps/:app_name/db_leases/:lease_name/release": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: { node: string; term: number; successor?: { node: string; for_ms: number } | undefined };
+    answer: { ok: boolean };
+  };
 }
 
 export interface Machine {
@@ -821,6 +975,51 @@ export interface MachineConfig {
   cache_drive?: unknown;
   spot?: unknown;
   disable_machine_autostart?: boolean | undefined;
+}
+
+export interface Volume {
+  id: string;
+  name: string;
+  state: string;
+  size_gb: number;
+  region: string;
+  zone: string;
+  encrypted: boolean;
+  encryption?: string | undefined;
+  attached_machine_id: string | null;
+  attached_alloc_id: string | null;
+  created_at: string;
+  blocks: number;
+  block_size: number;
+  blocks_free: number;
+  blocks_avail: number;
+  bytes_total: number;
+  bytes_used: number;
+  fstype: string;
+  snapshot_retention: number;
+  auto_backup_enabled: boolean;
+  host_dedication_key: string;
+  host_status: string;
+  error?: string | undefined;
+  progress?: { done_bytes: number; total_bytes: number } | undefined;
+  deleted_at?: string | undefined;
+  recoverable_until?: string | undefined;
+}
+
+export interface VolumeSnapshot {
+  id: string;
+  size: number;
+  digest: string;
+  created_at: string;
+  retention_days: number;
+  status: string;
+  volume_id: string;
+  volume_size: number;
+  stored_bytes: number;
+  expires_at: string;
+  kind: string;
+  message?: string | undefined;
+  progress?: { done_bytes: number; total_bytes: number } | undefined;
 }
 
 export interface AccessPolicy {

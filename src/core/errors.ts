@@ -93,7 +93,7 @@ export const CATALOGUE = {
   app_not_empty: {
     http: 409,
     retryable: false,
-    meaning: "The app still has machines; stop and destroy them first, or delete with force.",
+    meaning: "The app still has machines or volumes; destroy them first, or delete with force.",
   },
   org_not_empty: { http: 409, retryable: false, meaning: "The organization still has apps; delete them first." },
   idempotency_in_progress: {
@@ -127,7 +127,28 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The volume is on another host or in another region than the machine can be; the text names both.",
   },
-  volume_in_use: { http: 412, retryable: false, meaning: "The volume is mounted by another machine." },
+  volume_in_use: {
+    http: 412,
+    retryable: false,
+    meaning:
+      "The volume is mounted by a machine, which the text names; destroy that machine first, or fork the volume.",
+  },
+  volume_not_ready: {
+    http: 412,
+    retryable: true,
+    meaning: "The volume is still being made, restored or copied, or it is deleted; the text says which.",
+  },
+  volume_placement_capacity: {
+    http: 412,
+    retryable: false,
+    meaning:
+      "Every zone of the region has a volume of this name already, and `require_unique_zone` does not allow a second.",
+  },
+  encryption_unavailable: {
+    http: 412,
+    retryable: false,
+    meaning: "No way to encrypt a volume works on this box; the text says what to install, or pass `encrypted: false`.",
+  },
   host_unreachable: {
     http: 412,
     retryable: true,

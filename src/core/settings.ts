@@ -26,6 +26,10 @@ export const SETTINGS = {
     default: "0",
     words: "Requests a second that one token may make (a second's worth at once); 0 is no limit.",
   },
+  volume_undelete_hours: {
+    default: "24",
+    words: "How long a deleted volume can be taken back; then its data go. Its snapshots stay until they expire.",
+  },
   gateway_allow_private: {
     default: "0",
     words: "`1`: connectors to addresses their owners chose may reach loopback and private networks.",
@@ -64,6 +68,7 @@ export interface Settings {
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
+  volume_undelete_hours: number;
   gateway_allow_private: boolean;
   /** Empty: the base URL. */
   sprites_base_url: string;
@@ -134,6 +139,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
+    volume_undelete_hours: wholeNumber(given("volume_undelete_hours"), "volume_undelete_hours"),
     gateway_allow_private: oneOf(given("gateway_allow_private"), "gateway_allow_private", ["0", "1"]) === "1",
     sprites_base_url: origin(given("sprites_base_url")),
     oidc_issuer_url: issuer(given("oidc_issuer_url")),

@@ -33,7 +33,8 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
         : await parts.guard.admit(caller, row.access, targetOf(input));
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
-    if (row.stream && wantsStream(request)) return await startStream(row.stream(call(random)), reply, parts, ending);
+    const source = wantsStream(row, request) && row.stream?.(call(random));
+    if (source) return await startStream(source, reply, parts, ending);
 
     const key = request.headers["idempotency-key"];
     const repeatable = row.method === "POST" && !open && row.access !== "inside" && !row.style;
@@ -73,8 +74,8 @@ async function once(
   return recorded;
 }
 
-const wantsStream = ({ method, headers }: FastifyRequest): boolean =>
-  method !== "HEAD" && !(headers.accept ?? "").includes("application/json");
+const wantsStream = ({ stream }: Row, { method, headers }: FastifyRequest): boolean =>
+  stream !== undefined && method !== "HEAD" && !(headers.accept ?? "").includes("application/json");
 
 async function startStream(
   source: AsyncIterable<readonly StreamItem[]>,

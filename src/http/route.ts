@@ -40,8 +40,8 @@ export interface Row {
   handle(call: AnyCall): Promise<unknown>;
   /** Takes the request as it came, unread, and answers it itself; instead of `handle`. */
   relay?(exchange: Exchange): Promise<void>;
-  /** The same as a server-sent stream, for every caller that does not ask for JSON. */
-  stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]>;
+  /** The same as a server-sent stream, for every caller that does not ask for JSON; undefined when this call is none. */
+  stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]> | undefined;
 }
 
 export type Style = "prometheus";
@@ -63,8 +63,10 @@ export const PARTS = {
   orgs: "Organizations and their tokens.",
   apps: "Apps and their secrets.",
   machines: "Machines: their life, leases, waiting, metadata and events.",
+  volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
   identity: "Identity tokens of machines: the issuer, and the API inside a machine.",
+  databases: "Who is primary among the nodes of a replicated database.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
 export type Part = keyof typeof PARTS;
@@ -110,7 +112,9 @@ interface RowOf<Path extends string, Query, Body, A extends Answer>
   body?: Body;
   answer: A;
   handle(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): Promise<Returns<A>>;
-  stream?(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): AsyncIterable<readonly StreamItem[]>;
+  stream?(
+    call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
+  ): AsyncIterable<readonly StreamItem[]> | undefined;
 }
 
 /** Makes a row; parameters, query, body and answer are typed from it. */

@@ -4,6 +4,8 @@ import {
   type Exit,
   type ExitNotice,
   type Launch,
+  type LogPage,
+  type LogsFrom,
   type Observed,
   type Ref,
   type RuntimeDriver,
@@ -174,9 +176,18 @@ class SimDriver implements RuntimeDriver {
     return [{ pid: 1, stime: 0, rtime, command: "/sim/init", directory: "/", cpu: 0, rss: 0, listen_sockets: [] }];
   }
 
-  async logs(id: string, tail: number) {
+  async logs(id: string, from: LogsFrom): Promise<LogPage> {
     const log = this.#world.boots.get(id)?.log ?? [];
-    return log.slice(Math.max(0, log.length - tail)).map((line) => ({ ...line, stream: "stdout" as const }));
+    const after = "cursor" in from ? Number(from.cursor) : -1;
+    const since = "cursor" in from ? 0 : (from.since ?? 0);
+    const wanted = log.filter(({ seq, timestamp }) => seq > after && timestamp >= since);
+    const shown = "cursor" in from ? wanted : wanted.slice(-from.tail);
+    const lines = shown.map(({ timestamp, message }) => ({ timestamp, message, stream: "stdout" as const }));
+    return { lines, cursor: String(log.at(-1)?.seq ?? after) };
+  }
+
+  watchLogs(id: string, wake: () => void): () => void {
+    return this.#world.watchLogs(id, wake);
   }
 
   async probe(ref: Ref, _check: unknown, signal: AbortSignal): Promise<{ passing: boolean; output: string }> {
@@ -250,8 +261,9 @@ class SimDriver implements RuntimeDriver {
   }
 
   #say(boot: SimBoot, message: string): void {
-    boot.log.push({ timestamp: this.#clock.now(), message });
+    boot.log.push({ seq: (boot.log.at(-1)?.seq ?? 0) + 1, timestamp: this.#clock.now(), message });
     if (boot.log.length > LOG_LINES) boot.log.shift();
+    this.#world.wrote(boot.id);
   }
 }
 
