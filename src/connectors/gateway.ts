@@ -86,7 +86,7 @@ export class Gateway {
   async compose(connection: Connection, asked: Asked): Promise<{ destination: Destination; outgoing: Outgoing }> {
     const { oauth, settings, clock } = this.#parts;
     const fresh = await oauth.fresh(connection);
-    const destination = destinationOf(fresh.connection, settings, this.#parts.self_url());
+    const destination = destinationOf(fresh.connection, settings, this.#parts.self_url);
     const { provider, placement } = destination;
     const headers = requestHeaders(asked.headers, provider.headers, secretHeader(placement));
     const { region } = connection.provider_info;
@@ -190,7 +190,7 @@ function begin(
 ): ServerResponse {
   takeOver();
   response.writeHead(status, [...headers, ["svc-request-id", request_id]].flat());
-  // Headers go out at once: a caller may wait for them before it sends more.
-  response.flushHeaders();
+  // Headers go out with the first piece of the body, or by themselves when that is late: a caller may wait for them.
+  setImmediate(() => response.flushHeaders());
   return response;
 }

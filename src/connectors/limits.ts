@@ -15,6 +15,9 @@ export const CONNECTOR_LIMITS = {
   /** A key, token or secret that is kept. Past it: 400. */
   credential_chars: 16_384,
 
+  /** Credentials that are kept open in memory; the oldest is opened anew when it is needed. */
+  credentials_open: 1000,
+
   /** Requests of one connector that are being passed on. One more: 503 `overloaded`. */
   calls_in_flight: 256,
   /** Connections to one provider; requests wait for one. */
