@@ -18,6 +18,8 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
+import { Dashboard } from "#http/dashboard.ts";
+import type { PlatformFacts } from "#http/facts.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
@@ -99,7 +101,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const facts = factsOf(settings, choice);
+  const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
   const local_api = inside.local;
   const machineNeeds = { clock, log, secrets, appStore, box, choice, dir, images, local_api };
@@ -109,8 +111,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
+  const dashboard = new Dashboard();
   const rows: Row[] = [
-    ...ownRoutes(facts, () => rows),
+    ...platformRoutes({ facts, dashboard, rows: () => rows }),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
     ...appRoutes({ apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
@@ -120,7 +123,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-  const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, ...rate });
+  const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, dashboard, ...rate });
   opened.defer(() => inside.close());
   opened.defer(() => machines.close());
   opened.defer(() => server.close());
@@ -169,13 +172,13 @@ async function prepare(database: Database, box: Box): Promise<void> {
   await checkKey(database, box);
 }
 
-const ownRoutes = (facts: ReturnType<typeof factsOf>, rows: () => Row[]): Row[] => platformRoutes(() => facts, rows);
-
 /** What the platform says about itself; where it is reached is known once it listens. */
-const factsOf = ({ base_url, database_url }: Settings, { name, reason }: DriverChoice) => ({
-  base_url,
+const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Clock): PlatformFacts => ({
+  base_url: settings.base_url,
   driver: `${name} (${reason})`,
-  database: database_url ? "PostgreSQL" : "SQLite",
+  database: settings.database_url ? "PostgreSQL" : "SQLite",
+  data_dir: settings.data_dir,
+  started_ms: clock.now(),
 });
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */

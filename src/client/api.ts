@@ -9,7 +9,7 @@ export interface Api {
     body: undefined;
     answer: { ok: boolean; version: string };
   };
-  /** A page for people: that it runs, and where to go. */
+  /** The dashboard, for people. */
   "GET /": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -29,6 +29,13 @@ export interface Api {
     query: Record<string, never>;
     body: undefined;
     answer: string;
+  };
+  /** What this platform is made of, and how the box under it is. */
+  "GET /v1/platform/facts": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { version: string; base_url: string; driver: string; database: string; started_at: string; node: string; system: string; cpus: number; load: number[]; memory_bytes: number; box_memory_bytes: number; box_free_bytes: number; disk_bytes: number; disk_free_bytes: number };
   };
   /** List the organizations this token can see. */
   "GET /v1/orgs": {
@@ -418,14 +425,14 @@ export interface Api {
   /** What happens to an app's machines, as it happens. */
   "GET /v1/apps/:app_name/events": {
     params: { app_name: string };
-    query: { cursor?: number | undefined; limit?: number | undefined };
+    query: { cursor?: number | undefined; tail?: number | undefined; limit?: number | undefined };
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
   };
   /** What happens to an organization's machines, as it happens. */
   "GET /v1/orgs/:org_slug/events": {
     params: { org_slug: string };
-    query: { cursor?: number | undefined; limit?: number | undefined };
+    query: { cursor?: number | undefined; tail?: number | undefined; limit?: number | undefined };
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
   };

@@ -207,8 +207,11 @@ function send(row: Row, reply: FastifyReply, { status, body }: Outcome): Fastify
   if (row.cache_s !== undefined) reply.header("cache-control", `public, max-age=${row.cache_s}`);
   if (body === undefined) return reply.send();
   const type = row.answer.type ?? "application/json";
-  if (type === "text/html") reply.headers(PAGE_HEADERS);
+  if (type === "text/html") reply.headers(headersOf(row));
   return reply
     .header("content-type", `${type}; charset=utf-8`)
     .send(body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : body);
 }
+
+const headersOf = ({ answer }: Row): Readonly<Record<string, string>> =>
+  ("headers" in answer ? answer.headers : undefined) ?? PAGE_HEADERS;

@@ -73,7 +73,13 @@ export type Part = keyof typeof PARTS;
 
 export type Answer =
   | { status: 200 | 201 | 202; schema: TSchema; type?: never }
-  | { status: 200; type: "text/html" | "text/plain" | "application/json" | "*/*"; schema?: never }
+  | {
+      status: 200;
+      type: "text/html" | "text/plain" | "application/json" | "*/*";
+      /** Instead of the ones every page has. */
+      headers?: Readonly<Record<string, string>>;
+      schema?: never;
+    }
   | { status: 202 | 204; schema?: never; type?: never };
 
 export interface Call<Params, Query, Body> extends Admitted {

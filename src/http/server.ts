@@ -7,6 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import type { Guard, Insiders } from "./access.ts";
 import { trackConnections } from "./connections.ts";
+import type { Dashboard } from "./dashboard.ts";
 import { ambiguity, tooLong } from "./framing.ts";
 import { handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
@@ -24,6 +25,8 @@ export interface ServerParts {
   log: Log;
   idempotency: Idempotency;
   rate?: RateLimiter;
+  /** Without it there are no pages. */
+  dashboard?: Dashboard;
 }
 
 export interface Server {
@@ -91,6 +94,7 @@ export function createServer(parts: ServerParts): Server {
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
   readJsonBodies(app);
+  parts.dashboard?.serve(app);
   addRows(app, parts, ending.signal);
 
   return {
