@@ -64,22 +64,15 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
-  /** Where machines' images come from. */
+  /** Where machines' images come from, when it is not the store of this data dir. */
   images?: ImageSource;
 }
-
-/** Until there is a store of images: sim needs none. */
-const NO_IMAGES: ImageSource = {
-  resolve: () => Promise.reject(new Error("there are no images")),
-  hold: () => Promise.reject(new Error("there are no images")),
-  release: async () => {},
-};
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const { clock = systemClock, images = NO_IMAGES } = options;
-  const choice = chooseDriver(options.images ? settings.driver : "sim");
+  const { clock = systemClock, images } = options;
+  const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
   const dir = claimDataDir(settings.data_dir);
@@ -106,7 +99,6 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const local_api = inside.local;
   const machineNeeds = { clock, log, secrets, appStore, box, choice, dir, images, local_api };
   const machines = await openMachines(database, settings, machineNeeds);
-  const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -115,7 +107,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const rows: Row[] = [
     ...platformRoutes({ facts, dashboard, rows: () => rows }),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
-    ...appRoutes({ apps, secrets, orgs }),
+    ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...inside.rows,

@@ -20,6 +20,7 @@ import {
   connectorsTest,
 } from "./connectors/verbs.ts";
 import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
+import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
 import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
   machinesCordon,
@@ -68,6 +69,12 @@ export const VERBS: readonly Verb[] = [
   secretsList,
   secretsSet,
   secretsUnset,
+  imagesList,
+  imagesImport,
+  imagesPull,
+  imagesShow,
+  imagesRemove,
+  imagesGc,
   machinesList,
   machinesRun,
   machinesShow,

@@ -226,6 +226,48 @@ export interface Api {
     body: undefined;
     answer: { ok: boolean };
   };
+  /** List an organization's images and the platform's. */
+  "GET /v1/images": {
+    params: Record<string, never>;
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: { images: Image[] };
+  };
+  /** Show an image: its config, its layers, the machines that boot from it. */
+  "GET /v1/images/show": {
+    params: Record<string, never>;
+    query: { image: string; org_slug?: string | undefined };
+    body: undefined;
+    answer: ImageDetails;
+  };
+  /** Import an image: a tar of a root file system, an OCI layout or a docker archive. */
+  "POST /v1/images/import": {
+    params: Record<string, never>;
+    query: { name: string; org_slug?: string | undefined };
+    body: undefined;
+    answer: Image;
+  };
+  /** Pull an image; as a stream it tells how far each layer is. */
+  "POST /v1/images/pull": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { image: string; org_slug?: string | undefined };
+    answer: Image;
+  };
+  /** Forget an image's name, and remove what only it needed. */
+  "DELETE /v1/images": {
+    params: Record<string, never>;
+    query: { image: string; org_slug?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
+  /** Remove images and layers that nothing needs. */
+  "POST /v1/images/gc": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { dry_run?: boolean | undefined; all?: boolean | undefined };
+    answer: { dry_run: boolean; images: ({ name: string; owner: string; digest: string })[]; layers: ({ diff_id: string; bytes: number })[]; bytes: number };
+  };
   /** List an app's machines. */
   "GET /v1/apps/:app_name/machines": {
     params: { app_name: string };
@@ -919,6 +961,38 @@ export interface Api {
     body: { node: string; term: number; successor?: { node: string; for_ms: number } | undefined };
     answer: { ok: boolean };
   };
+}
+
+export interface Image {
+  name: string;
+  digest: string;
+  owner: string;
+  source: string;
+  layers: number;
+  bytes: number;
+  complete: boolean;
+  machines: number;
+  created_at: string;
+  used_at: string;
+}
+
+export interface ImageDetails {
+  name: string;
+  digest: string;
+  owner: string;
+  source: string;
+  layers: number;
+  bytes: number;
+  complete: boolean;
+  machines: number;
+  created_at: string;
+  used_at: string;
+  architecture: string;
+  config: { entrypoint: string[]; cmd: string[]; env: Record<string, string>; user: string; working_dir: string; stop_signal?: string | undefined };
+  labels: Record<string, string>;
+  exposed_ports: string[];
+  layer_list: ({ diff_id: string; bytes: number; entries: number; here: boolean })[];
+  machine_ids: string[];
 }
 
 export interface Machine {

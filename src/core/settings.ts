@@ -51,6 +51,10 @@ export const SETTINGS = {
   objects_region: { default: "us-east-1", words: "The region of that store, as its signatures name it." },
   objects_access_key: { default: "", words: "Its access key." },
   objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
+  registry_config: {
+    default: "",
+    words: "A file as `docker login` writes it: names and passwords of registries, for all organizations.",
+  },
 } as const satisfies Record<string, { default: string; words: string }>;
 
 type Name = keyof typeof SETTINGS;
@@ -78,6 +82,7 @@ export interface Settings {
   /** The `[connectors.<provider>]` tables of the config file. */
   connectors: Record<string, Record<string, string>>;
   objects: ObjectsSetting;
+  registry_config: string | undefined;
   /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
   hosts: HostSetting[];
   /** What was odd but not wrong, told once at start. */
@@ -151,6 +156,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
       access_key: given("objects_access_key").value,
       secret_key: given("objects_secret_key").value,
     },
+    registry_config: given("registry_config").value || undefined,
     hosts,
     warnings,
   };

@@ -15,6 +15,7 @@ import { parseJson } from "./json.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
 import type { Row, Style } from "./route.ts";
+import { isUploading, passUploads } from "./upload.ts";
 
 export interface ServerParts {
   rows: readonly Row[];
@@ -46,6 +47,7 @@ declare module "fastify" {
   interface FastifyContextConfig {
     any_type?: boolean;
     style?: Style;
+    upload?: boolean;
   }
   interface FastifyRequest {
     hangar: { request_id: string; started: number; rawBody: string };
@@ -73,7 +75,9 @@ export function createServer(parts: ServerParts): Server {
     return503OnClosing: false,
     exposeHeadRoutes: true,
     frameworkErrors: (error, _request, reply) => void answerError(parts.log, ids, error, reply),
-    clientErrorHandler: (error, socket) => refuseConnection(error, socket, ids),
+    clientErrorHandler: (error, socket) => {
+      if (error.code !== "ERR_HTTP_REQUEST_TIMEOUT" || !isUploading(socket)) refuseConnection(error, socket, ids);
+    },
   });
   app.server.maxConnections = LIMITS.connections;
   const connections = trackConnections(app.server);
@@ -95,6 +99,7 @@ export function createServer(parts: ServerParts): Server {
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
   readJsonBodies(app);
   parts.dashboard?.serve(app);
+  passUploads(app);
   addRows(app, parts, ending.signal);
 
   return {
@@ -155,7 +160,11 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
       method: row.method,
       url,
       bodyLimit: row.body_limit ?? LIMITS.body_bytes,
-      config: { ...(row.style ? { style: row.style } : {}), ...(row.any_type ? { any_type: true } : {}) },
+      config: {
+        ...(row.style ? { style: row.style } : {}),
+        ...(row.any_type ? { any_type: true } : {}),
+        upload: row.upload !== undefined,
+      },
       handler: handler(row, parts, ending),
     });
   }

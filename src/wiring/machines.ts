@@ -9,10 +9,12 @@ import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { SimDisk } from "#drivers/disk/sim.ts";
+import { openImages } from "#drivers/images/images.ts";
 import { openDriver } from "#drivers/open.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import { HostService } from "#hosts/service.ts";
 import type { Row } from "#http/route.ts";
+import { imageRoutes } from "#machines/image-routes.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import { MachineRoom } from "#machines/room.ts";
@@ -37,7 +39,7 @@ export interface MachineNeeds {
   appStore: AppStore;
   choice: DriverChoice;
   dir: DataDir;
-  images: ImageSource;
+  images: ImageSource | undefined;
   local_api: LocalApi;
 }
 
@@ -55,7 +57,9 @@ export async function openMachines(
   settings: Settings,
   { clock, log, box, secrets, appStore, choice, dir, images, local_api }: MachineNeeds,
 ): Promise<MachinesPart> {
-  const driver = await openDriver(choice, { data_dir: dir.path, node_id: dir.node_id, clock, log, images, local_api });
+  const store = await openImages(dir.file("images"), settings, clock, log);
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
+  const driver = await openDriver(choice, { ...own, images: images ?? store, local_api });
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts });
@@ -86,6 +90,7 @@ export async function openMachines(
     apps,
     rows: [
       ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
+      ...imageRoutes(store),
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
       ...volumeRoutes(volumes, apps),
@@ -99,6 +104,7 @@ export async function openMachines(
       webhooks.close();
       await room.close();
       await volumes.close();
+      await store.close();
     },
   };
 }
