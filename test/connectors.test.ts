@@ -1,7 +1,7 @@
 /** Connectors as a client sees them, and the gateway as a machine does. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { type Inside, inside, provider } from "./inside.ts";
+import { ask, type Inside, inside, provider } from "./inside.ts";
 
 const PRIVATE = { HANGAR_GATEWAY_ALLOW_PRIVATE: "1" };
 const SECRET = "canary-token-4f1c9b";
@@ -239,7 +239,9 @@ suite("the gateway", () => {
     const machine = await platform.machine("web-1");
     const tokenFor = async (aud: string) =>
       (await platform.from(machine, "POST /v1/tokens/oidc", { body: JSON.stringify({ aud }) })).text;
-    const call = (token: string) => platform.ask(`GET /v1/gateway/custom_api/${id}/user`, { token });
+    const { port } = new URL(platform.base_url);
+    const call = (token: string) =>
+      ask({ port, path: `/v1/gateway/custom_api/${id}/user`, headers: { authorization: `Bearer ${token}` } });
     assert.equal((await call(await tokenFor(`${platform.base_url}/v1/gateway`))).status, 200);
     assert.equal(upstream.seen.at(-1)?.headers.authorization, `Bearer ${SECRET}`);
     const wrong = await call(await tokenFor("sts.amazonaws.com"));

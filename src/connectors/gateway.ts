@@ -143,6 +143,7 @@ export class Gateway {
       if (!response.writableFinished) gone.abort();
     };
     response.once("close", left);
+    request.setTimeout(LIMITS.silence_timeout_ms, () => gone.abort());
     const body = hasBody(request) ? request : undefined;
     return await this.#parts.upstream.pass({ method, outgoing, body, signal: gone.signal }, destination.guarded, {
       begin: (status, headers) => begin(exchange, status, headers),

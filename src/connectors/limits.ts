@@ -28,7 +28,7 @@ export const CONNECTOR_LIMITS = {
   connect_timeout_ms: 10 * SECOND,
   /** Until the provider begins to answer. Past it: 504. */
   answer_timeout_ms: 10 * MINUTE,
-  /** A provider that falls silent in the middle of an answer for this long is cut off. */
+  /** A provider that falls silent in the middle of an answer, or a caller in the middle of a body, is cut off. */
   silence_timeout_ms: 10 * MINUTE,
   /** All headers of the provider's answer. Past it: 502. */
   upstream_header_bytes: 64 * 1024,

@@ -46,8 +46,11 @@ function closeServer(server: Server): void {
   server.close();
 }
 
-const begin = ({ socket, base }: Rig, method: string, path: string) =>
-  request({ socketPath: socket, method, path: `${base}${path}`, agent: false, headers: { host: "x" } });
+/** Any kind of body passes, the kinds too that other routes take for uploads or refuse. */
+const begin = ({ socket, base }: Rig, method: string, path: string) => {
+  const headers = { host: "x", ...(method === "GET" ? {} : { "content-type": "application/octet-stream" }) };
+  return request({ socketPath: socket, method, path: `${base}${path}`, agent: false, headers });
+};
 
 function residentMib(daemon: Daemon): number {
   const status = readFileSync(`/proc/${daemon.child.pid}/status`, "utf8");
