@@ -346,6 +346,11 @@ suite("the gateway", () => {
       body: { sprite: "db-1", path: "/a" },
     });
     assert.deepEqual([explained.body.allowed, explained.body.rule], [false, 'name_prefix "web"']);
+    // The labels of a machine that exists are its own.
+    await platform.machine("web-2", { labels: "prod" });
+    const policy = { sprite: "web-2", path: "/a", access_policy: { sprite_labels: ["prod"] } };
+    const known = await platform.ask(`POST /v1/oauth/connections/${id}/explain`, { body: policy });
+    assert.deepEqual([known.body.allowed, known.body.rule], [true, "sprite_labels"]);
   });
 
   test("the platform's own connector manages the organization as far as its policy lets it", async (t) => {

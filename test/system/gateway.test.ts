@@ -152,6 +152,10 @@ suite("the gateway", () => {
         response.once("close", () => left.resolve());
         return;
       }
+      if (incoming.url === "/headers") {
+        const many = Array.from({ length: 10_000 }, (_, i) => [`x-${i}`, "value"]);
+        return void response.writeHead(200, many.flat()).end();
+      }
       response.writeHead(200, { "content-length": 100 }).write("half");
       setImmediate(() => incoming.socket.destroy());
     });
@@ -166,9 +170,11 @@ suite("the gateway", () => {
     await assert.rejects(async () => {
       for await (const _ of half) void _;
     });
+    const flood = await overSocket(here.socket, `GET ${here.base}/headers`);
+    assert.equal(flood.status, 502, "more headers than anyone sends");
     const { body } = await here.daemon.call("GET", `/v1/oauth/connections/${here.base.split("/").at(-1)}/usage`);
-    assert.equal(body["calls"], 2);
-    assert.equal(body["failures"], 2);
+    assert.equal(body["calls"], 3);
+    assert.equal(body["failures"], 3);
   });
 
   test("one call too many of a connector is told to wait, and a machine has so many connections", async (t) => {

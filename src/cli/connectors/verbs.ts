@@ -1,5 +1,6 @@
+import { count } from "#core/words.ts";
 import { table } from "../output.ts";
-import { firstArgument, listOption, textOption, UsageError, type Verb } from "../verb.ts";
+import { firstArgument, type Input, listOption, textOption, UsageError, type Verb } from "../verb.ts";
 import { connectionText, ORG, orgOf, POLICY, policyOf, policyWords, shown } from "./create.ts";
 
 const ID: readonly [string, string] = ["<id>", "the connector's id"];
@@ -43,7 +44,7 @@ export const connectorsShow: Verb = {
     const params = { connection_id: firstArgument(input) };
     const { connection } = await client.call("GET /v1/oauth/connections/:connection_id", { params });
     const usage = await client.call("GET /v1/oauth/connections/:connection_id/usage", { params });
-    const used = `${usage.calls} calls, ${usage.denials} denied, ${usage.failures} failed; last ${usage.last_used_at ?? "never"}`;
+    const used = `${count(usage.calls, "call")}, ${usage.denials} denied, ${usage.failures} failed; last ${usage.last_used_at ?? "never"}`;
     return { data: { ...connection, usage }, text: `${connectionText(connection)}\nused          ${used}` };
   },
 };
@@ -63,13 +64,19 @@ export const connectorsPolicy: Verb = {
   },
 };
 
+/** Labels, where they are given and not looked up. */
+const hasOf = (input: Input): { labels?: string[] } => {
+  const labels = listOption(input, "has");
+  return labels.length > 0 ? { labels: [...labels] } : {};
+};
+
 export const connectorsExplain: Verb = {
   words: "connectors explain",
   summary: "Say which rule decides about a machine and a path; with policy options, about that policy",
   arguments: [ID],
   options: [
     ["--sprite <name>", "the machine's name (required)"],
-    ["--has <label...>", "labels the machine has"],
+    ["--has <label...>", "labels it has (default: those of the machine of this name)"],
     ["--path <path>", "the provider's path (required)"],
     ...POLICY,
   ],
@@ -87,7 +94,7 @@ export const connectorsExplain: Verb = {
       body: {
         sprite,
         path,
-        labels: [...listOption(input, "has")],
+        ...hasOf(input),
         ...(Object.keys(access_policy).length > 0 ? { access_policy } : {}),
       },
     });
@@ -101,7 +108,7 @@ export const connectorsTest: Verb = {
   arguments: [ID],
   options: [
     ["--sprite <name>", "as if this machine called"],
-    ["--has <label...>", "labels that machine has"],
+    ["--has <label...>", "labels it has (default: those of the machine of this name)"],
     ["--path <path>", "another path than the provider's usual one"],
   ],
   examples: ["hangar connectors test $CONNECTOR --sprite db-1"],
@@ -110,7 +117,7 @@ export const connectorsTest: Verb = {
     const data = await client.call("POST /v1/oauth/connections/:connection_id/test_gateway", {
       params: { connection_id: firstArgument(input) },
       body: {
-        labels: [...listOption(input, "has")],
+        ...hasOf(input),
         ...(sprite === undefined ? {} : { sprite }),
         ...(path === undefined ? {} : { path }),
       },
