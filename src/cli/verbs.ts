@@ -1,6 +1,24 @@
 import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
+import {
+  connectorsConnect,
+  connectorsCreate,
+  connectorsCustom,
+  connectorsFinish,
+  connectorsProvision,
+} from "./connectors/create.ts";
+import {
+  connectorsAudit,
+  connectorsDelete,
+  connectorsExplain,
+  connectorsList,
+  connectorsPolicy,
+  connectorsProviders,
+  connectorsRotate,
+  connectorsShow,
+  connectorsTest,
+} from "./connectors/verbs.ts";
 import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import { deploy, diff, releases, rollback, scale } from "./deploy/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
@@ -16,6 +34,8 @@ import {
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
+import { oidcTrustPolicy } from "./oidc/trust-policy.ts";
+import { oidcKeys, oidcRotate, oidcVerify } from "./oidc/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
@@ -105,6 +125,24 @@ export const VERBS: readonly Verb[] = [
   snapshotsDelete,
   diskFree,
   garbageCollect,
+  connectorsList,
+  connectorsProviders,
+  connectorsCreate,
+  connectorsCustom,
+  connectorsProvision,
+  connectorsConnect,
+  connectorsFinish,
+  connectorsShow,
+  connectorsPolicy,
+  connectorsExplain,
+  connectorsTest,
+  connectorsRotate,
+  connectorsAudit,
+  connectorsDelete,
+  oidcVerify,
+  oidcTrustPolicy,
+  oidcKeys,
+  oidcRotate,
   logs,
   dbNode,
   dbInfo,
