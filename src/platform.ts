@@ -32,17 +32,22 @@ import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
+import type { Reach } from "#proxy/exposure.ts";
+import { ProxyRoom } from "#proxy/room.ts";
+import type { ProxySample } from "#proxy/samples.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
 import { openDatabase } from "#stores/open.ts";
+import { sqlAddressStore } from "#stores/sql/addresses.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlProxyStore } from "#stores/sql/proxy.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 
 export interface Platform {
@@ -55,6 +60,8 @@ export interface Platform {
   log_file: string;
   rows: readonly Row[];
   metrics(): MetricsEngine;
+  /** What the front door counted, as of now. */
+  proxySamples(now: number): Iterable<ProxySample>;
   inject: Server["inject"];
   close(): Promise<void>;
 }
@@ -63,6 +70,8 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
+  /** Where a machine's port is, when it is not at the machine's private address. */
+  reach?: Reach;
 }
 
 const SWEEP_MS = 10 * 60 * 1000;
@@ -91,8 +100,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box });
-  const { apps } = machines;
+  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, options });
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -108,7 +116,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
       () => rows,
     ),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
-    ...appRoutes({ apps, secrets, orgs }),
+    ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...machines.rows,
     ...metricsRoutes({ engine: metrics, clock }),
   ];
@@ -138,6 +146,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     log_file,
     rows,
     metrics,
+    proxySamples: machines.proxySamples,
     inject: server.inject,
     close: () => running.disposeAsync(),
   };
@@ -168,22 +177,21 @@ interface MachineNeeds {
   box: Box;
   secrets: SecretService;
   appStore: AppStore;
+  options: PlatformOptions;
 }
 
 interface MachinesPart {
   apps: AppService;
   rows: Row[];
+  proxySamples(now: number): Iterable<ProxySample>;
   /** Nothing runs before. */
   start(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
-async function openMachines(
-  database: Database,
-  settings: Settings,
-  { clock, log, box, secrets, appStore }: MachineNeeds,
-): Promise<MachinesPart> {
+async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
+  const { clock, log, box, secrets, appStore } = needs;
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const room = new MachineRoom({
@@ -203,22 +211,46 @@ async function openMachines(
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
+  const proxy = openProxy(database, settings, { ...needs, room, hosts });
   return {
     apps,
+    proxySamples: (now) => proxy.proxySamples(now),
     rows: [
       ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
+      ...proxy.rows,
     ],
     async start() {
       await room.start();
       await webhooks.start();
+      await proxy.start();
     },
     async close() {
+      await proxy.close();
       webhooks.close();
       await room.close();
     },
   };
+}
+
+/** The front door: requests from outside to machines. */
+function openProxy(
+  database: Database,
+  settings: Settings,
+  { room, hosts, options, ...needs }: MachineNeeds & { room: MachineRoom; hosts: HostService },
+): ProxyRoom {
+  return new ProxyRoom({
+    ...needs,
+    ...(options.reach ? { reach: options.reach } : {}),
+    settings: settings.proxy,
+    machines: room,
+    store: sqlMachineStore(database),
+    host_ids: hosts.own,
+    region: hosts.default_region,
+    addressStore: sqlAddressStore(database),
+    proxyStore: sqlProxyStore(database),
+  });
 }
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */

@@ -88,6 +88,23 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX webhooks_org ON webhooks (org_id, id)",
     ],
   },
+  {
+    id: 4,
+    name: "addresses of apps, certificates",
+    statements: [
+      `CREATE TABLE ip_assignments (
+         ip TEXT NOT NULL, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, type TEXT NOT NULL, region TEXT NOT NULL,
+         shared BIGINT NOT NULL, service_name TEXT, network TEXT, created_at BIGINT NOT NULL, PRIMARY KEY (app_id, ip))`,
+      "CREATE UNIQUE INDEX ip_assignments_own ON ip_assignments (ip) WHERE shared = 0",
+      `CREATE TABLE certificates (
+         hostname TEXT PRIMARY KEY, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, kind TEXT NOT NULL,
+         state TEXT NOT NULL, chain TEXT, key BYTES, problem TEXT, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
+         expires_at BIGINT)`,
+      "CREATE INDEX certificates_app ON certificates (app_id, hostname)",
+      "CREATE TABLE acme_accounts (directory TEXT PRIMARY KEY, key BYTES NOT NULL, url TEXT NOT NULL)",
+      "CREATE TABLE proxy_words (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
@@ -107,6 +124,10 @@ export const TABLES = [
   "machine_events",
   "machine_operations",
   "webhooks",
+  "ip_assignments",
+  "certificates",
+  "acme_accounts",
+  "proxy_words",
 ] as const;
 
 /** The database is of another time than this program. */

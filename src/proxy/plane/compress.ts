@@ -4,7 +4,8 @@ import type { PortOptions } from "../table.ts";
 import { type AnswerHead, CHUNKED } from "./head.ts";
 import type { Exchange, Line } from "./upstream.ts";
 
-const WORTH_IT = /^(?:text\/|application\/(?:json|javascript|xml|wasm|manifest\+json|[\w.+-]+\+(?:json|xml))|image\/svg\+xml|font\/)/i;
+const WORTH_IT =
+  /^(?:text\/|application\/(?:json|javascript|xml|wasm|manifest\+json|[\w.+-]+\+(?:json|xml))|image\/svg\+xml|font\/)/i;
 /** Shorter answers cost more than they save. */
 const SMALL_BYTES = 256;
 
@@ -81,7 +82,10 @@ class Compressing implements Exchange, Line {
   }
 
   answered(head: AnswerHead): void {
-    if (!suits(head)) return this.#client?.answered(head);
+    if (!suits(head)) {
+      this.#client?.answered(head);
+      return;
+    }
     this.#client?.answered(packed(head, this.#encoding));
     const packer =
       this.#encoding === "br"
@@ -112,7 +116,10 @@ class Compressing implements Exchange, Line {
 
   ended(trailers: string): void {
     this.#over = true;
-    if (!this.#packer) return this.#client?.ended(trailers);
+    if (!this.#packer) {
+      this.#client?.ended(trailers);
+      return;
+    }
     this.#trailers = trailers;
     this.#packer.end();
   }

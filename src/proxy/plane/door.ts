@@ -6,8 +6,8 @@ import { dispatcher } from "./dispatch.ts";
 import { serveHttp2 } from "./h2.ts";
 import { type Hello, readHello } from "./hello.ts";
 import type { Peer } from "./passage.ts";
+import type { Plane, Watched } from "./plane.ts";
 import { beginPostgresTls } from "./postgres-tls.ts";
-import type { Plane } from "./plane.ts";
 import { passRaw } from "./raw.ts";
 import type { Route } from "./route.ts";
 
@@ -77,7 +77,8 @@ export class Door {
     const named = this.#byName.get(name) ?? (dot > 0 ? this.#byName.get(`*${name.slice(dot)}`) : undefined);
     if (named || this.#routes.length !== 1) return named;
     const [only] = this.#routes;
-    const bare = name === "" || name === this.#plane.domain || name === "localhost" || isIP(name.replace(/^\[|\]$/g, ""));
+    const bare =
+      name === "" || name === this.#plane.domain || name === "localhost" || isIP(name.replace(/^\[|\]$/g, ""));
     return bare || only?.app.addresses.includes(this.address) ? only : undefined;
   }
 
@@ -92,10 +93,12 @@ export class Door {
   stop(): Promise<void> {
     this.#stopped = true;
     // Those that are in line already are taken first.
-    return new Promise((resolve) => setImmediate(() => {
-      this.#server.close();
-      resolve();
-    }));
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        this.#server.close();
+        resolve();
+      }),
+    );
   }
 
   close(): void {
@@ -126,7 +129,12 @@ export class Door {
   }
 
   #http(socket: Socket, peer: Peer, sni: Route | undefined): void {
-    new Http1Client(socket, { plane: this.#plane, peer, dispatch: dispatcher(this, this.#plane, peer, sni) });
+    new Http1Client(socket, {
+      plane: this.#plane,
+      peer,
+      door: this,
+      dispatch: dispatcher(this, this.#plane, peer, sni),
+    });
   }
 
   /** Reads the TLS hello to know for whom the connection is; nothing of it is used up. */
@@ -146,7 +154,10 @@ export class Door {
         this.#routes[0]?.counters.shakeFailed(hello?.servername ?? "");
         return void socket.destroy();
       }
-      if (kind === "tcp") return passRaw(socket, route, peer, this.#plane, bytes);
+      if (kind === "tcp") {
+        passRaw(socket, route, peer, this.#plane, bytes);
+        return;
+      }
       socket.unshift(bytes);
       this.#secure(socket, peer, { hello, route, began });
     };
@@ -179,7 +190,12 @@ export class Door {
       const known: Peer = { ...peer, secure: true };
       if (!options.http) return passRaw(secure, route, known, this.#plane, EMPTY);
       if (secure.alpnProtocol === "h2") {
-        return serveHttp2(secure, { plane: this.#plane, peer: known, dispatch: dispatcher(this, this.#plane, known, route) });
+        return serveHttp2(secure, {
+          plane: this.#plane,
+          peer: known,
+          door: this,
+          dispatch: dispatcher(this, this.#plane, known, route),
+        });
       }
       this.#http(secure, known, route);
     });
@@ -189,12 +205,13 @@ export class Door {
 const EMPTY = Buffer.alloc(0);
 
 /** Cuts a connection whose beginning takes too long. */
-function patience(plane: Plane, socket: Socket, began: number): { sweep(now: number): void; drain(): void } {
+function patience(plane: Plane, socket: Socket, began: number): Watched {
   const watched = {
     sweep(now: number): void {
       if (now - began > PROXY_LIMITS.handshake_ms) socket.destroy();
     },
     drain(): void {},
+    cut: (): void => void socket.destroy(),
   };
   plane.watch(watched);
   socket.once("close", () => plane.unwatch(watched));

@@ -1,4 +1,4 @@
-import type { AddressStore } from "#network/store.ts";
+import type { AddressStore, ExposedApp } from "#network/store.ts";
 import type { IpAssignment } from "#network/types.ts";
 import type { Database } from "../database.ts";
 
@@ -8,6 +8,10 @@ type Row = Omit<IpAssignment, "shared"> & { shared: number };
 
 export function sqlAddressStore(database: Database): AddressStore {
   return {
+    exposed: () =>
+      database.read<ExposedApp>(
+        "SELECT id, name, org_id, created_at FROM apps WHERE id IN (SELECT app_id FROM ip_assignments) ORDER BY id",
+      ),
     async assignments(app_id) {
       const where = app_id === undefined ? "" : "WHERE app_id = ?";
       const sql = `SELECT ${COLUMNS} FROM ip_assignments ${where} ORDER BY created_at, ip`;
@@ -20,7 +24,11 @@ export function sqlAddressStore(database: Database): AddressStore {
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
         // A guard changes nothing and counts: no row is the answer that lets the write go on.
         { sql: "SELECT 1 AS found FROM ip_assignments WHERE app_id = ? AND ip = ?", args: [app_id, ip], rows: 0 },
-        { sql: "SELECT 1 AS found FROM ip_assignments WHERE ip = ? AND (shared = 0 OR ? = 0)", args: [ip, shared ? 1 : 0], rows: 0 },
+        {
+          sql: "SELECT 1 AS found FROM ip_assignments WHERE ip = ? AND (shared = 0 OR ? = 0)",
+          args: [ip, shared ? 1 : 0],
+          rows: 0,
+        },
         {
           sql: `INSERT INTO ip_assignments (${COLUMNS}) SELECT ?, ?, ?, ?, ?, ?, ?, ?
                 WHERE (SELECT count(*) FROM ip_assignments WHERE app_id = ?) < ?`,
@@ -28,7 +36,7 @@ export function sqlAddressStore(database: Database): AddressStore {
           rows: 1,
         },
       ]);
-      return outcome.ok ? "inserted" : (["no_app", "exists", "taken", "limit"] as const)[outcome.failed] ?? "limit";
+      return outcome.ok ? "inserted" : ((["no_app", "exists", "taken", "limit"] as const)[outcome.failed] ?? "limit");
     },
     async deleteAssignment(app_id, ip) {
       const sql = "DELETE FROM ip_assignments WHERE app_id = ? AND ip = ?";
