@@ -1,5 +1,5 @@
 import { createServer, isIP, type Server, type Socket } from "node:net";
-import { TLSSocket } from "node:tls";
+import type { TLSSocket } from "node:tls";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Http1Client } from "./client.ts";
 import { dispatcher } from "./dispatch.ts";
@@ -169,36 +169,27 @@ export class Door {
     const { options } = route.table;
     const offered = options.alpn.length > 0 ? options.alpn : options.http ? ["h2", "http/1.1"] : [];
     const common = offered.filter((name) => hello.alpn.includes(name));
-    const secure = new TLSSocket(socket, {
-      isServer: true,
-      secureContext: this.#plane.keys.context(hello.servername, options),
-      // A client that offers nothing we know is served as if it had offered nothing.
-      ...(common.length > 0 ? { ALPNProtocols: common } : {}),
-    });
     const watched = patience(this.#plane, socket, began);
     let done = false;
-    secure.on("error", () => secure.destroy());
-    secure.on("close", () => {
-      this.#plane.unwatch(watched);
+    socket.once("close", () => {
       if (!done) route.counters.shakeFailed(hello.servername);
     });
-    secure.on("secure", () => {
+    // A client that offers nothing we know is served as if it had offered nothing.
+    this.#plane.keys.secure(socket, { alpn: common, options }, (secure) => {
       done = true;
       this.#plane.unwatch(watched);
+      secure.on("error", () => secure.destroy());
       const version = (secure.getProtocol() ?? "").replace(/^TLSv/, "");
       route.counters.shook(version, (this.#plane.now() - began) / 1000);
-      const known: Peer = { ...peer, secure: true };
-      if (!options.http) return passRaw(secure, route, known, this.#plane, EMPTY);
-      if (secure.alpnProtocol === "h2") {
-        return serveHttp2(secure, {
-          plane: this.#plane,
-          peer: known,
-          door: this,
-          dispatch: dispatcher(this, this.#plane, known, route),
-        });
-      }
-      this.#http(secure, known, route);
+      this.#serveSecure(secure, { ...peer, secure: true }, route);
     });
+  }
+
+  #serveSecure(secure: TLSSocket, peer: Peer, route: Route): void {
+    const plane = this.#plane;
+    if (!route.table.options.http) passRaw(secure, route, peer, plane, EMPTY);
+    else if (secure.alpnProtocol !== "h2") this.#http(secure, peer, route);
+    else serveHttp2(secure, { plane, peer, door: this, dispatch: dispatcher(this, plane, peer, route) });
   }
 }
 
