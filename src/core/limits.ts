@@ -21,6 +21,8 @@ export const LIMITS = {
   headers_timeout_ms: 5 * SECOND,
   /** Until the whole request is there. Past it: 408 and the connection is closed. */
   request_timeout_ms: 30 * SECOND,
+  /** An upload that brings nothing for this long. Past it: 408 and the connection is closed. */
+  upload_stall_ms: 30 * SECOND,
   /** An idle kept-alive connection is closed after this. */
   keep_alive_ms: 72 * SECOND,
   /** Open connections. One more is closed at once. */
@@ -53,6 +55,9 @@ export const LIMITS = {
   slug_chars: 63,
   app_name_chars: 63,
   apps_per_org: 10_000,
+  /** Of an app's releases the newest; older ones are forgotten. */
+  releases_per_app: 100,
+  description_chars: 1000,
   secrets_per_app: 500,
   secret_name_chars: 128,
   secret_value_bytes: 64 * KIB,

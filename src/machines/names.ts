@@ -27,3 +27,13 @@ export function privateAddress(machine: { id: string; org_id: string; network: s
   const groups = text.match(/.{4}/g) ?? [];
   return groups.map((group) => group.replace(/^0{1,3}/, "")).join(":");
 }
+
+/** The part of a private address that all machines of its network share: the first 48 bits. */
+export function networkPrefix(private_ip: string): string {
+  const [head = ""] = private_ip.split("::");
+  const groups = head.split(":");
+  return [0, 1, 2].map((index) => groups[index] || "0").join(":");
+}
+
+/** The host's own address in the network of a machine: its gateway, and where names are asked for. */
+export const gatewayAddress = (private_ip: string): string => `${networkPrefix(private_ip)}::3`;

@@ -1,4 +1,5 @@
 /** The front door put together: what it is made of, and what starts and stops in which order. */
+import type { AppStore } from "#apps/store.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
@@ -7,6 +8,7 @@ import type { MachineRoom } from "#machines/room.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { Addresses } from "#network/addresses.ts";
 import { Directory, type Entry } from "#network/directory.ts";
+import { NameKeeper } from "#network/dns/keeper.ts";
 import { addressRoutes } from "#network/routes.ts";
 import type { AddressStore } from "#network/store.ts";
 import { certificateRoutes } from "./certificate-routes.ts";
@@ -41,6 +43,9 @@ export interface ProxyParts {
   settings: ProxySettings;
   machines: Pick<MachineRoom, "machines" | "bus">;
   store: MachineStore;
+  apps: Pick<AppStore, "findApp">;
+  /** Whether there are private networks to answer for names in. */
+  names: boolean;
   host_ids: readonly string[];
   region: string;
   addressStore: AddressStore;
@@ -67,6 +72,7 @@ export class ProxyRoom {
   readonly #starter: Starter;
   readonly #idle: IdleWatch;
   readonly #totals = new Totals();
+  readonly #names: NameKeeper | undefined;
   readonly #closing = new AbortController();
 
   constructor(parts: ProxyParts) {
@@ -130,6 +136,11 @@ export class ProxyRoom {
       clock,
       log,
     });
+    const loadApp = async (name: string): Promise<void> => {
+      const app = await parts.apps.findApp(name);
+      if (app) await this.directory.load(app);
+    };
+    this.#names = parts.names ? new NameKeeper({ directory: this.directory, loadApp, clock, log }) : undefined;
     this.rows = [
       ...addressRoutes(this.#addresses),
       ...certificateRoutes(this.certificates),
@@ -141,6 +152,7 @@ export class ProxyRoom {
     // A new start is a new proxy: not the colour of the one before.
     await this.workers.turn((await this.#parts.proxyStore.word("colour")) === "blue" ? "green" : "blue");
     await this.directory.start();
+    this.#names?.start();
     await this.certificates.start();
     await this.control.refresh();
     void this.#every(PROXY_LIMITS.reopen_ms, () => this.control.refresh());
@@ -151,6 +163,7 @@ export class ProxyRoom {
   async close(): Promise<void> {
     this.#closing.abort();
     this.certificates.close();
+    this.#names?.close();
     this.directory.close();
     await this.workers.close();
   }

@@ -14,7 +14,7 @@ export const REPLICATION_LIMITS = {
   /** A database that was written within this time is busy. */
   hot_ms: 200,
   /** A busy database is looked at this often; each look costs processor time, found anything or not. */
-  hot_look_ms: 2,
+  hot_look_ms: 4,
   /** A quiet database is looked at this often; its next transaction is that much late. */
   cold_ms: 20,
   /** Frames captured in one go. */
@@ -22,11 +22,11 @@ export const REPLICATION_LIMITS = {
   /** How long capturing goes on before others have their turn. */
   capture_ms: 5,
   /** Frames by which capturing may be behind. Past it, writers get less of the time. */
-  behind_frames: 4000,
+  behind_frames: 8000,
   /** How long writers then wait each time. */
   catch_up_ms: 10,
   /** Frames in the log before it is copied back into the database. Readers can delay that; then it grows. */
-  checkpoint_frames: 4000,
+  checkpoint_frames: 8000,
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
   /** How long the position files may be behind. */
@@ -39,6 +39,11 @@ export const REPLICATION_LIMITS = {
   databases: 1000,
 
   // The transaction log.
+  /**
+   * What a replica has applied is in its log at once and durable this much later. A power cut costs it so much,
+   * which it gets again; a node is never primary of anything that is not durable.
+   */
+  replica_sync_ms: 50,
   /** A segment file is closed at this size and the next one begun. */
   segment_bytes: 64 * MIB,
   /** The end of a segment that is read again after a crash: more than can be written between two syncs. */
@@ -77,6 +82,8 @@ export const REPLICATION_LIMITS = {
   backup_bytes: 64 * MIB,
 
   // Election.
+  /** Leases the platform remembers to have seen. One more: the least asked for is seen anew, and lasts longer by that. */
+  leases_seen: 10_000,
   lease_ms: 10 * SECOND,
   lease_renew_ms: 3 * SECOND,
   /** A primary stops this long before its lease can be taken by another. */

@@ -53,7 +53,7 @@ export class Applier {
     this.#writer.publish();
     state.cursor = records.at(-1)?.cursor ?? state.cursor;
     state.options.onTransactions(infos);
-    state.syncLog();
+    state.syncLogSoon();
     if (this.#writer.frame >= state.checkpoint_at) this.truncate();
   }
 

@@ -100,6 +100,7 @@ export class ReplicatedDatabase {
   /** Lets applications write, and begins to capture. */
   release(): void {
     if (!this.held) return;
+    this.log.syncNow();
     this.#applier = undefined;
     this.#state.connections.watch();
     this.#state.connections.letGo();

@@ -72,6 +72,7 @@ export class DatabaseState {
   /** Frames in SQLite's log at which the next attempt is made to copy it back. */
   checkpoint_at: number;
   readonly #unpublished: TransactionInfo[] = [];
+  #sync_timer: NodeJS.Timeout | undefined;
   #logged_bytes = 0;
   #table_saved_at = 0;
   #table_txid = 0;
@@ -174,6 +175,15 @@ export class DatabaseState {
     this.log.sync().catch((error: unknown) => this.options.onFailure(error));
   }
 
+  /** The same a little later, together with what comes until then. */
+  syncLogSoon(): void {
+    if (this.#sync_timer) return;
+    this.#sync_timer = setTimeout(() => {
+      this.#sync_timer = undefined;
+      this.syncLog();
+    }, REPLICATION_LIMITS.replica_sync_ms);
+  }
+
   announceDurable(): void {
     const { durable } = this.log;
     const ready = this.#unpublished.findIndex(({ position }) => position.txid > durable);
@@ -208,6 +218,7 @@ export class DatabaseState {
   }
 
   close(): void {
+    clearTimeout(this.#sync_timer);
     this.log.close();
     this.connections.close();
     this.files.close();

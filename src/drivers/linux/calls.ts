@@ -1,0 +1,177 @@
+/**
+ * The few system calls that Node does not have. They run on the calling thread and are quick; what may take long,
+ * such as unmounting a file system with much to write, is done by a program of its own.
+ */
+
+import { createRequire } from "node:module";
+import { constants } from "node:os";
+
+type Native = (...args: (string | number | bigint | Uint8Array | null)[]) => number;
+
+interface Ffi {
+  load(library: string): { func(name: string, result: string, args: string[]): Native };
+  errno(): number;
+}
+
+/** A call that the kernel refused. `code` is the name Node would use, such as ENOENT. */
+export class CallError extends Error {
+  override readonly name = "CallError";
+  readonly code: string;
+  constructor(call: string, subject: string, errno: number) {
+    const code = Object.entries(constants.errno).find(([, number]) => number === errno)?.[0] ?? `errno ${errno}`;
+    super(`${call} ${subject}: ${code}`);
+    this.code = code;
+  }
+}
+
+/** Why these calls cannot be made on this box, or undefined. */
+export function callsMissing(): string | undefined {
+  if (process.platform !== "linux") return "this is not Linux";
+  try {
+    library();
+    return undefined;
+  } catch {
+    return `there is no native package for ${process.arch}`;
+  }
+}
+
+let loaded: { ffi: Ffi; libc: ReturnType<Ffi["load"]> } | undefined;
+
+function library() {
+  if (!loaded) {
+    const ffi = createRequire(import.meta.url)(`@koromix/koffi-linux-${process.arch}`) as Ffi;
+    loaded = { ffi, libc: ffi.load("libc.so.6") };
+  }
+  return loaded;
+}
+
+/** A function of the C library that answers -1 when it fails; `subject` of a failure is what it was about. */
+function call(name: string, args: string[], symbol = name): (subject: string, ...values: Parameters<Native>) => number {
+  let native: Native | undefined;
+  return (subject, ...values) => {
+    const { ffi, libc } = library();
+    native ??= libc.func(symbol, "long", args);
+    const result = Number(native(...values));
+    if (result === -1) throw new CallError(name, subject, ffi.errno());
+    return result;
+  };
+}
+
+// Numbers of system calls from here on are the same on every architecture.
+const SYS = {
+  open_tree: 428,
+  move_mount: 429,
+  fsopen: 430,
+  fsconfig: 431,
+  fsmount: 432,
+  openat2: 437,
+  mount_setattr: 442,
+};
+export const AT_FDCWD = -100;
+const AT_EMPTY_PATH = 0x1000;
+
+const openTree = call("open_tree", ["long", "int", "str", "uint"], "syscall");
+const moveMount = call("move_mount", ["long", "int", "str", "int", "str", "uint"], "syscall");
+const mountSetattr = call("mount_setattr", ["long", "int", "str", "uint", "void *", "size_t"], "syscall");
+const fsopen = call("fsopen", ["long", "str", "uint"], "syscall");
+const fsconfig = call("fsconfig", ["long", "int", "uint", "str", "str", "int"], "syscall");
+const fsmount = call("fsmount", ["long", "int", "uint", "uint"], "syscall");
+const openAt2 = call("openat2", ["long", "int", "str", "void *", "size_t"], "syscall");
+const mountCall = call("mount", ["str", "str", "str", "ulong", "str"]);
+const umountCall = call("umount2", ["str", "int"], "umount2");
+const ioctlCall = call("ioctl", ["int", "ulong", "void *"]);
+const ioctlNumber = call("ioctl", ["int", "ulong", "ulong"]);
+const close = call("close", ["int"]);
+
+export const ioctl = (subject: string, fd: number, request: number, data: Uint8Array): number =>
+  ioctlCall(subject, fd, request, data);
+export const ioctlValue = (subject: string, fd: number, request: number, value: number): number =>
+  ioctlNumber(subject, fd, request, value);
+
+export const MS = {
+  RDONLY: 1,
+  NOSUID: 2,
+  NODEV: 4,
+  NOEXEC: 8,
+  NOATIME: 1024,
+  BIND: 4096,
+  REC: 16384,
+  PRIVATE: 1 << 18,
+};
+
+export function mount(source: string, target: string, type: string, flags: number, options: string): void {
+  mountCall(target, source, target, type, flags, options);
+}
+
+const MNT_DETACH = 2;
+/** Takes a mount out of sight at once; it ends when nothing uses it any more. */
+export function detach(target: string): void {
+  umountCall(target, target, MNT_DETACH);
+}
+
+const ATTR = { RDONLY: 1n, NOSUID: 2n, NODEV: 4n, NOEXEC: 8n, IDMAP: 0x100000n };
+const OPEN_TREE_CLONE = 1;
+const CLOEXEC = 0o2000000;
+const MOVE_EMPTY_PATH = 4;
+
+/**
+ * Shows the folder `from` at `to` as well, `nosuid` and `nodev`. With a user namespace the owners on the disk are seen
+ * through its map: 0 on the disk is the first id of the machine.
+ */
+export function bind(from: string, to: string, { userns, readonly }: { userns?: number; readonly?: boolean }): void {
+  const tree = openTree(from, SYS.open_tree, AT_FDCWD, from, OPEN_TREE_CLONE | CLOEXEC);
+  try {
+    const set = ATTR.NOSUID | ATTR.NODEV | (userns === undefined ? 0n : ATTR.IDMAP) | (readonly ? ATTR.RDONLY : 0n);
+    // struct mount_attr: what is set, what is cleared, propagation, user namespace.
+    const attributes = new BigUint64Array([set, 0n, 0n, BigInt(userns ?? 0)]);
+    const bytes = new Uint8Array(attributes.buffer);
+    mountSetattr(from, SYS.mount_setattr, tree, "", AT_EMPTY_PATH, bytes, bytes.length);
+    moveMount(to, SYS.move_mount, tree, "", AT_FDCWD, to, MOVE_EMPTY_PATH);
+  } finally {
+    close("", tree);
+  }
+}
+
+const FSCONFIG = { flag: 0, string: 1, create: 6 };
+
+/** Mounts a file system whose options are too many for one page. */
+export function mountWith(type: string, target: string, options: readonly [string, string][], flags: number): void {
+  const context = fsopen(type, SYS.fsopen, type, 1);
+  try {
+    for (const [key, value] of options) fsconfig(key, SYS.fsconfig, context, FSCONFIG.string, key, value, 0);
+    fsconfig(type, SYS.fsconfig, context, FSCONFIG.create, null, null, 0);
+    const made = fsmount(type, SYS.fsmount, context, 1, flags);
+    try {
+      moveMount(target, SYS.move_mount, made, "", AT_FDCWD, target, MOVE_EMPTY_PATH);
+    } finally {
+      close("", made);
+    }
+  } finally {
+    close("", context);
+  }
+}
+
+const RESOLVE = { NO_MAGICLINKS: 2n, IN_ROOT: 0x10n };
+
+/**
+ * Opens `path` as if `root` (a folder that is open) were `/`: no link and no `..` leads out of it, whatever the tree
+ * holds and whoever changes it meanwhile.
+ */
+export function openInRoot(root: number, path: string, flags: number, mode = 0): number {
+  const how = new BigUint64Array([BigInt(flags | CLOEXEC), BigInt(mode), RESOLVE.IN_ROOT | RESOLVE.NO_MAGICLINKS]);
+  const bytes = new Uint8Array(how.buffer);
+  return openAt2(path, SYS.openat2, root, path, bytes, bytes.length);
+}
+
+const lseek = call("lseek", ["int", "long", "int"]);
+const SEEK = { data: 3, hole: 4 };
+
+/** Where the next data, or the next hole, begins in a sparse file; undefined when there is none. */
+export function seekData(fd: number, from: number, what: "data" | "hole"): number | undefined {
+  try {
+    return lseek("", fd, from, SEEK[what]);
+  } catch (thrown) {
+    if (thrown instanceof CallError && thrown.code === "ENXIO") return undefined;
+    throw thrown;
+  }
+}

@@ -1,0 +1,149 @@
+/** Reading and writing in a tree that a stranger made: an image's root file system. */
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  ftruncateSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
+import { basename, dirname } from "node:path/posix";
+import { CallError, openInRoot } from "./calls.ts";
+
+const { O_CREAT, O_DIRECTORY, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+const O_PATH = 0o10000000;
+
+export interface GuestFile {
+  content: Uint8Array;
+  mode: number;
+  /** Owners as this host numbers them. */
+  uid: number;
+  gid: number;
+}
+
+/** A root file system, held open: every path is taken inside it and cannot lead out. */
+export class GuestTree implements Disposable {
+  readonly #root: number;
+
+  constructor(root: string) {
+    this.#root = openSync(root, O_RDONLY | O_DIRECTORY);
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#root);
+  }
+
+  /** A regular file's first `limit` bytes; undefined when there is none. */
+  read(path: string, limit: number): Buffer | undefined {
+    let fd: number;
+    try {
+      // A pipe in the image must not make us wait for somebody who writes to it.
+      fd = openInRoot(this.#root, path, O_RDONLY | O_NONBLOCK);
+    } catch (thrown) {
+      if (thrown instanceof CallError) return undefined;
+      throw thrown;
+    }
+    try {
+      const { size } = fstatSync(fd);
+      if (!fstatSync(fd).isFile()) return undefined;
+      const bytes = Buffer.alloc(Math.min(size, limit));
+      return bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0));
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /** Writes a file where the path leads inside the tree; folders on the way are made. */
+  write(path: string, { content, mode, uid, gid }: GuestFile): void {
+    closeSync(this.#folder(dirname(path), uid, gid));
+    const fd = openInRoot(this.#root, path, O_WRONLY | O_CREAT | O_NONBLOCK, 0o600);
+    try {
+      if (!fstatSync(fd).isFile()) throw new Error(`${path} is in the image and is not a file`);
+      ftruncateSync(fd, 0);
+      for (let at = 0; at < content.length; ) at += writeSync(fd, content, at);
+      fchownSync(fd, uid, gid);
+      fchmodSync(fd, mode);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /** Writes a file at exactly this name: a link that is there is replaced, not followed. */
+  replace(path: string, file: GuestFile): void {
+    const folder = this.#folder(dirname(path), file.uid, file.gid);
+    try {
+      const name = `/proc/self/fd/${folder}/${basename(path)}`;
+      const there = lstatSync(name, { throwIfNoEntry: false });
+      if (there?.isDirectory()) throw new Error(`${path} is a folder in the image`);
+      if (there && !there.isFile()) unlinkSync(name);
+    } finally {
+      closeSync(folder);
+    }
+    this.write(path, file);
+  }
+
+  /** What is at the path itself, links not followed at its end; undefined when nothing is. */
+  kind(path: string): "file" | "folder" | "link" | "other" | undefined {
+    let fd: number;
+    try {
+      fd = openInRoot(this.#root, path, O_PATH | constants.O_NOFOLLOW);
+    } catch (thrown) {
+      if (thrown instanceof CallError) return undefined;
+      throw thrown;
+    }
+    try {
+      const stat = fstatSync(fd);
+      if (stat.isSymbolicLink()) return "link";
+      if (stat.isDirectory()) return "folder";
+      return stat.isFile() ? "file" : "other";
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /** Where a path really is, seen from inside. */
+  where(path: string): string | undefined {
+    try {
+      const fd = openInRoot(this.#root, path, O_PATH);
+      try {
+        const root = readlinkSync(`/proc/self/fd/${this.#root}`);
+        return readlinkSync(`/proc/self/fd/${fd}`).slice(root.length) || "/";
+      } finally {
+        closeSync(fd);
+      }
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Makes a folder and those above it, as far as they are missing. */
+  folder(path: string, uid: number, gid: number): void {
+    closeSync(this.#folder(path, uid, gid));
+  }
+
+  #folder(path: string, uid: number, gid: number): number {
+    try {
+      return openInRoot(this.#root, path, O_RDONLY | O_DIRECTORY);
+    } catch (thrown) {
+      if (!(thrown instanceof CallError) || thrown.code !== "ENOENT" || path === "/" || path === ".") throw thrown;
+    }
+    const above = this.#folder(dirname(path), uid, gid);
+    try {
+      // The name is made in a folder that is open: nothing on the way can be exchanged.
+      const made = `/proc/self/fd/${above}/${basename(path)}`;
+      mkdirSync(made, 0o755);
+      lchownSync(made, uid, gid);
+    } finally {
+      closeSync(above);
+    }
+    return openInRoot(this.#root, path, O_RDONLY | O_DIRECTORY);
+  }
+}

@@ -1,0 +1,368 @@
+/** The lives of machines on this host: begun, ended, found again. */
+import { readFileSync, rmSync } from "node:fs";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopHow } from "#machines/driver.ts";
+import type { HeldImage, ImageSource } from "#machines/image-source.ts";
+import type { LocalApi } from "#machines/local-api.ts";
+import type { Handle } from "#machines/types.ts";
+import type { PrivateNetwork } from "../../net/private-network.ts";
+import { oomKills, removeCgroup } from "./cgroup.ts";
+import { clearBoot, endPrograms } from "./clearing.ts";
+import { Exits } from "./exits.ts";
+import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
+import { RUNC_LIMITS } from "./limits.ts";
+import { isAlive, kernelBoot, kill, startOf } from "./process-table.ts";
+import { knownIds, type MachineRecord, readRecord, removeRecord, writeRecord } from "./record.ts";
+import { begun, release, runShim } from "./shim.ts";
+import type { Stage } from "./stage.ts";
+import { Stopwatch, type Timings } from "./timings.ts";
+import { UidBlocks } from "./uid-blocks.ts";
+
+export interface BootParts {
+  layout: Layout;
+  runc: string;
+  clock: Clock;
+  log: Log;
+  images: ImageSource;
+  network: PrivateNetwork;
+  stage: Stage;
+  local_api?: LocalApi;
+  onTimings?: (id: string, timings: Timings) => void;
+}
+
+export class Boots {
+  readonly parts: BootParts;
+  readonly #uids = new UidBlocks();
+  readonly #exits: Exits;
+  readonly #kernel_boot = kernelBoot();
+  /** Ends that are being written down, so that two who ask get one answer. */
+  readonly #settling = new Map<string, Promise<Exit | undefined>>();
+  /** What is being cleared away behind a machine; its next life waits for it. */
+  readonly #clearing = new Map<string, Promise<void>>();
+  readonly #listeners = new Set<(notice: ExitNotice) => void>();
+
+  constructor(parts: BootParts) {
+    this.parts = parts;
+    this.#exits = new Exits(parts.layout, parts.clock, (id) => void this.#heard(id));
+  }
+
+  onExit(listener: (notice: ExitNotice) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** After a restart of ours: who has which ids, and what was half done is finished or undone. */
+  async open(): Promise<void> {
+    const { layout, log, network } = this.parts;
+    const found = knownIds(layout).map((id) => ({ id, record: readRecord(layout, id) }));
+    for (const { id, record } of found) {
+      if (!record) continue;
+      this.#uids.take(id, record.uid_base);
+      network.join(this.paths(id).veth, record.private_ip);
+    }
+    await Promise.all(
+      found.map(async ({ id, record }) => {
+        // One machine that cannot be put right must not keep the platform from starting.
+        await this.#repair(id, record).catch((error: unknown) => {
+          log.error(
+            { error, machine: id },
+            "what is left of a machine could not be cleared away; its next start tries again",
+          );
+        });
+      }),
+    );
+  }
+
+  /** Ends every machine and takes away whatever there is of this installation in the kernel. Disks and records stay. */
+  async down(): Promise<string[]> {
+    const { layout, network } = this.parts;
+    const ids = knownIds(layout);
+    await Promise.all(
+      ids.map(async (id) => {
+        const record = this.read(id);
+        await endPrograms(this.#clearParts(), id);
+        await this.#clear(id, record);
+        // A frozen machine is in no kernel: it stays as it is.
+        if (record && record.state !== "frozen") this.#write({ ...record, state: "exited" });
+      }),
+    );
+    await network.removeAll();
+    removeCgroup(layout.cgroup);
+    rmSync(layout.run, { recursive: true, force: true });
+    return ids;
+  }
+
+  async #repair(id: string, record: MachineRecord | undefined): Promise<void> {
+    const { layout, log } = this.parts;
+    if (record?.state === "running" || record?.state === "frozen") return;
+    if (record?.state === "exited") return await this.#clear(id, record);
+    log.info({ machine: id, state: record?.state ?? "unknown" }, "what was half done is taken back");
+    await endPrograms(this.#clearParts(), id);
+    await this.#clear(id, record);
+    if (!record) return removeRecord(layout, id);
+    this.#write({ ...record, state: "exited" });
+  }
+
+  read(id: string): MachineRecord | undefined {
+    return readRecord(this.parts.layout, id);
+  }
+
+  paths(id: string): MachinePaths {
+    return pathsOf(this.parts.layout, id);
+  }
+
+  #write(record: MachineRecord, durable = false): MachineRecord {
+    return writeRecord(this.parts.layout, record, durable);
+  }
+
+  runs(record: MachineRecord | undefined): record is MachineRecord & { pid: number } {
+    if (record?.state !== "running" || record.kernel_boot !== this.#kernel_boot) return false;
+    return isAlive(record.pid, record.pid_start) && !this.#exits.read(record.id);
+  }
+
+  async start(launch: Launch, signal: AbortSignal): Promise<Started> {
+    signal.throwIfAborted();
+    const { id, boot } = launch;
+    const before = this.read(id);
+    if (before?.boot === boot && this.runs(before)) return { handle: handleOf(before) };
+    await this.#vacate(id, before, launch.keep_rootfs);
+    const watch = new Stopwatch(this.parts.clock);
+    const image = await this.parts.images.hold(launch, launch.image_ref, signal);
+    watch.lap("image");
+    signal.throwIfAborted();
+    const intent = this.#write({
+      id,
+      boot,
+      state: "starting",
+      uid_base: this.#uids.take(id, before?.uid_base),
+      private_ip: launch.private_ip,
+      layers: image.layers,
+      persist: persists(launch),
+    });
+    try {
+      const record = await this.#boot(launch, intent, image, signal, watch);
+      this.parts.onTimings?.(id, watch.end());
+      this.parts.log.debug({ machine: id, ...watch.end() }, "a machine has started");
+      return { handle: handleOf(record), image_ref: image.ref };
+    } catch (thrown) {
+      await this.#clear(id, this.read(id));
+      this.#write({ ...intent, state: "exited" });
+      throw thrown;
+    }
+  }
+
+  async #boot(
+    launch: Launch,
+    intent: MachineRecord,
+    image: HeldImage,
+    signal: AbortSignal,
+    watch: Stopwatch,
+  ): Promise<MachineRecord> {
+    const { stage, layout, network, runc, clock } = this.parts;
+    const { id } = launch;
+    const paths = this.paths(id);
+    const staged = this.#write(await stage.build(launch, intent, image, watch));
+    signal.throwIfAborted();
+    const pid = await runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false });
+    watch.lap("conmon and runc");
+    signal.throwIfAborted();
+    await network.attach(paths.veth, launch.private_ip);
+    watch.lap("network");
+    const pid_start = startOf(pid);
+    const alive = (): boolean => startOf(pid) !== undefined;
+    await release(paths, alive, clock);
+    await begun(pid, alive, clock);
+    const record = this.running(staged, pid, pid_start);
+    await stage.started(id);
+    watch.lap("release");
+    return record;
+  }
+
+  /** Written down as running. One that has ended meanwhile is told by its exit file. */
+  running(record: MachineRecord, pid: number, pid_start: string | undefined): MachineRecord {
+    return this.#write({
+      ...record,
+      state: "running",
+      pid,
+      ...(pid_start === undefined ? {} : { pid_start }),
+      kernel_boot: this.#kernel_boot,
+    });
+  }
+
+  /** Nothing of an earlier boot is left when the next begins. */
+  async #vacate(id: string, before: MachineRecord | undefined, keep_rootfs: boolean): Promise<void> {
+    if (this.runs(before)) kill(before.pid, "SIGKILL");
+    if (before?.state === "running") await this.settle(before);
+    await this.#settling.get(id);
+    await this.#clear(id, before);
+    const paths = this.paths(id);
+    this.#exits.forget(id);
+    rmSync(paths.snapshot, { recursive: true, force: true });
+    if (!keep_rootfs) rmSync(paths.disk, { force: true });
+  }
+
+  async stop({ id, boot }: Ref, how: StopHow, signal: AbortSignal): Promise<Exit | undefined> {
+    signal.throwIfAborted();
+    const record = this.read(id);
+    if (record?.boot !== boot) return undefined;
+    if (record.state === "frozen") return this.#drop(record);
+    if (record.state === "exited") return record.exit;
+    if (this.runs(record)) {
+      const { pid } = record;
+      const over = (): boolean => signal.aborted || !this.runs(record);
+      if (how.signal !== "SIGKILL") kill(pid, how.signal as NodeJS.Signals);
+      const ended = how.signal !== "SIGKILL" && (await this.#exits.wait(id, how.timeout_ms, over));
+      signal.throwIfAborted();
+      if (!ended) kill(pid, "SIGKILL");
+    }
+    return await this.settle(record);
+  }
+
+  /** A frozen machine that is stopped loses its memory. */
+  #drop(record: MachineRecord): undefined {
+    const { snapshot: _, ...rest } = record;
+    this.#write({ ...rest, state: "exited" });
+    rmSync(this.paths(record.id).snapshot, { recursive: true, force: true });
+  }
+
+  /** A boot is over: how it ended is written down, and what is left is cleared away behind it. */
+  settle(record: MachineRecord): Promise<Exit | undefined> {
+    const { id } = record;
+    let settling = this.#settling.get(id);
+    if (!settling) {
+      settling = this.#settle(record).finally(() => this.#settling.delete(id));
+      this.#settling.set(id, settling);
+    }
+    return settling;
+  }
+
+  async #settle(record: MachineRecord): Promise<Exit | undefined> {
+    const { id } = record;
+    // conmon writes its word after the last output; when it is gone too, there will be none.
+    await this.#exits.wait(
+      id,
+      RUNC_LIMITS.kill_ms,
+      () => !this.#conmonLives(id) && !isAlive(record.pid, record.pid_start),
+    );
+    const exit = this.#exitOf(record);
+    this.#write({ ...record, state: "exited", exit });
+    this.#exits.forget(id);
+    const cleared = this.#clear(id, record);
+    // Whoever wants the volume next must find it free.
+    if (record.volume) await cleared;
+    return exit;
+  }
+
+  #exitOf({ id }: MachineRecord): Exit {
+    const word = this.#exits.read(id);
+    const code = word?.code ?? -1;
+    const by_signal = code > 128 && code <= 128 + 64 ? code - 128 : -1;
+    const oom_killed = code === 137 && oomKills(this.paths(id).cgroup) > 0;
+    return { exit_code: code, signal: by_signal, oom_killed, exited_at: word?.at ?? this.parts.clock.now() };
+  }
+
+  #conmonLives(id: string): boolean {
+    const pid = readPid(this.paths(id).conmon_pid);
+    return pid !== undefined && startOf(pid) !== undefined;
+  }
+
+  /** Word of an end that nobody waits for. */
+  async #heard(id: string): Promise<void> {
+    const record = this.read(id);
+    if (record?.state !== "running" || this.#settling.has(id)) return;
+    try {
+      const exit = await this.settle(record);
+      if (exit) for (const listener of this.#listeners) listener({ id, boot: record.boot, ...exit });
+    } catch (error) {
+      this.parts.log.error({ error, machine: id }, "the end of a machine could not be settled; it is looked at again");
+    }
+  }
+
+  /** Clears away what is in the kernel, and the root disk when it is not to be kept. */
+  #clear(id: string, record: MachineRecord | undefined): Promise<void> {
+    const before = this.#clearing.get(id) ?? Promise.resolve();
+    const clearing = before
+      .catch(() => {})
+      .then(async () => {
+        await clearBoot(this.#clearParts(), id, record?.volume);
+      });
+    const kept = clearing.finally(() => {
+      if (this.#clearing.get(id) === kept) this.#clearing.delete(id);
+    });
+    kept.catch((error: unknown) =>
+      this.parts.log.warn({ error, machine: id }, "not everything of a machine could be cleared away"),
+    );
+    this.#clearing.set(id, kept);
+    return kept;
+  }
+
+  #clearParts() {
+    const { layout, network, stage, clock } = this.parts;
+    return { layout, network, stage, clock };
+  }
+
+  async destroy(id: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const record = this.read(id);
+    if (this.runs(record)) kill(record.pid, "SIGKILL");
+    if (record?.state === "running") await this.settle(record);
+    await this.#clear(id, record);
+    if (record) await this.parts.network.leave(this.paths(id).veth, record.private_ip);
+    await this.parts.local_api?.remove(id);
+    await this.parts.images.release(id);
+    this.#exits.forget(id);
+    removeRecord(this.parts.layout, id);
+    if (record) this.#uids.release(record.uid_base);
+  }
+
+  async recover(known: readonly Ref[]): Promise<Observed[]> {
+    const asked = new Set(known.map(({ id, boot }) => `${id}/${boot}`));
+    const found: Observed[] = [];
+    for (const { id, boot } of known) found.push(await this.#observe(id, boot));
+    for (const id of knownIds(this.parts.layout)) {
+      const record = this.read(id);
+      if (!record || asked.has(`${id}/${record.boot}`)) continue;
+      const seen = await this.#observe(id, record.boot);
+      if (seen.state !== "gone") found.push(seen);
+    }
+    return found;
+  }
+
+  async #observe(id: string, boot: string): Promise<Observed> {
+    const record = this.read(id);
+    if (record?.boot !== boot) return { id, boot, state: "gone" };
+    if (record.state === "frozen") return { id, boot, state: "frozen" };
+    if (this.runs(record)) return { id, boot, state: "running" };
+    // In the middle of a call of ours: that call tells how it went.
+    if (record.state === "running") await this.settle(record);
+    const { exit } = this.read(id) ?? record;
+    return { id, boot, state: "gone", ...(exit ? { exit } : {}) };
+  }
+
+  async close(): Promise<void> {
+    this.#exits.close();
+    await Promise.allSettled([...this.#settling.values(), ...this.#clearing.values()]);
+    const { layout } = this.parts;
+    if (knownIds(layout).length > 0) return;
+    // The last one turns off the light.
+    removeCgroup(layout.cgroup);
+    rmSync(layout.run, { recursive: true, force: true });
+  }
+}
+
+/** What finds a boot again is all in the record; the handle shows which process it was. */
+export const handleOf = ({ boot, pid, pid_start }: MachineRecord): Handle => ({ boot, pid, pid_start });
+
+function persists({ config }: Launch): boolean {
+  const persist = config.guest?.persist_rootfs;
+  return persist !== undefined && persist !== "never" && persist !== 0;
+}
+
+function readPid(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, "utf8")) || undefined;
+  } catch {
+    return undefined;
+  }
+}

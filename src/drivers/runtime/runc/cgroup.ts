@@ -1,0 +1,81 @@
+/** A machine's cgroup, in either version: version 1 has a tree per controller, version 2 one for all. */
+import { existsSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
+import { join } from "node:path";
+
+const ROOT = "/sys/fs/cgroup";
+
+/** The folders in which this host keeps a cgroup, by controller; version 2 has the one name `unified`. */
+export function cgroupDirs(path: string): Record<string, string> {
+  return Object.fromEntries(hierarchies().map(([name, mount]) => [name, join(mount, path)]));
+}
+
+let known: [string, string][] | undefined;
+
+/** Mounted trees. On a host with both, the second version has no controllers and is one more place to clear. */
+function hierarchies(): [string, string][] {
+  known ??= readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .flatMap((line): [string, string][] => {
+      const [before = "", after = ""] = line.split(" - ");
+      const mount = before.split(" ")[4] ?? "";
+      const [type, , options = ""] = after.split(" ");
+      if (!mount.startsWith(ROOT)) return [];
+      if (type === "cgroup2") return [["unified", mount]];
+      if (type !== "cgroup") return [];
+      return options.split(",").flatMap((name): [string, string][] => (CONTROLLERS.has(name) ? [[name, mount]] : []));
+    });
+  return known;
+}
+
+const CONTROLLERS = new Set(
+  "cpu cpuacct cpuset memory pids devices freezer blkio net_cls net_prio hugetlb perf_event rdma misc name=systemd".split(
+    " ",
+  ),
+);
+
+export const isUnified = (): boolean => existsSync(join(ROOT, "cgroup.controllers"));
+
+/** Every process in it. */
+export function processesIn(path: string): number[] {
+  const found = new Set<number>();
+  for (const dir of new Set(Object.values(cgroupDirs(path)))) {
+    for (const pid of (read(join(dir, "cgroup.procs")) ?? "").split("\n")) if (pid) found.add(Number(pid));
+  }
+  return [...found];
+}
+
+/** How often the kernel killed one of its processes for want of memory. */
+export function oomKills(path: string): number {
+  const { memory, unified } = cgroupDirs(path);
+  const text =
+    (memory && read(join(memory, "memory.oom_control"))) ?? (unified && read(join(unified, "memory.events"))) ?? "";
+  return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);
+}
+
+/** Removes it, with what is below; false while processes are in it. */
+export function removeCgroup(path: string): boolean {
+  return Object.values(cgroupDirs(path))
+    .map((dir) => removeTree(dir))
+    .every(Boolean);
+}
+
+function removeTree(dir: string): boolean {
+  if (!existsSync(dir)) return true;
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    if (entry.isDirectory()) removeTree(join(dir, entry.name));
+  }
+  try {
+    rmdirSync(dir);
+    return true;
+  } catch (thrown) {
+    return (thrown as NodeJS.ErrnoException).code === "ENOENT";
+  }
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}

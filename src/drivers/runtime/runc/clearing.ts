@@ -1,0 +1,66 @@
+/** Taking away what is left of a boot: processes, cgroup, network, mounts, folders. Every step may find nothing to do. */
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import type { Clock } from "#core/clock.ts";
+import type { PrivateNetwork } from "../../net/private-network.ts";
+import { processesIn, removeCgroup } from "./cgroup.ts";
+import { type Layout, pathsOf } from "./layout.ts";
+import { RUNC_LIMITS } from "./limits.ts";
+import { kill, startOf } from "./process-table.ts";
+import type { MachineRecord } from "./record.ts";
+import { mountsUnder, type Stage } from "./stage.ts";
+
+export interface ClearParts {
+  layout: Layout;
+  network: PrivateNetwork;
+  stage: Stage;
+  clock: Clock;
+}
+
+/** After it, nothing of the machine is in the kernel. What is in its data folder stays. */
+export async function clearBoot(parts: ClearParts, id: string, volume: MachineRecord["volume"]): Promise<void> {
+  const { layout, network, stage, clock } = parts;
+  const paths = pathsOf(layout, id);
+  await endProcesses(() => processesIn(paths.cgroup), clock);
+  await until(() => removeCgroup(paths.cgroup), clock, `cgroup ${paths.cgroup}`);
+  rmSync(paths.runc_state, { recursive: true, force: true });
+  await network.remove(paths.veth);
+  await stage.strike(id, volume);
+  // Never into a mount that could not be taken away.
+  if (mountsUnder(paths.run).size === 0) rmSync(paths.run, { recursive: true, force: true });
+}
+
+/** After a crash of ours, a conmon, a runc or a CRIU that we started may still be at work: it goes first. */
+export async function endPrograms(parts: ClearParts, id: string): Promise<void> {
+  const { run } = pathsOf(parts.layout, id);
+  const ours = (): number[] =>
+    readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) && mentions(name, `${run}/`) ? [Number(name)] : []));
+  await endProcesses(ours, parts.clock);
+}
+
+function mentions(pid: string, text: string): boolean {
+  try {
+    return Number(pid) !== process.pid && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(text);
+  } catch {
+    return false;
+  }
+}
+
+async function endProcesses(list: () => number[], clock: Clock): Promise<void> {
+  await until(
+    () => {
+      const left = list().filter((pid) => startOf(pid) !== undefined);
+      for (const pid of left) kill(pid, "SIGKILL");
+      return left.length === 0;
+    },
+    clock,
+    "processes",
+  );
+}
+
+async function until(done: () => boolean, clock: Clock, what: string): Promise<void> {
+  const end = clock.monotonic() + RUNC_LIMITS.kill_ms;
+  for (let wait = 1; !done(); wait = Math.min(wait * 2, 50)) {
+    if (clock.monotonic() > end) throw new Error(`${what} did not go away within ${RUNC_LIMITS.kill_ms / 1000} s`);
+    await clock.sleep(wait);
+  }
+}

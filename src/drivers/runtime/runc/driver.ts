@@ -1,0 +1,127 @@
+import type { CheckConfig } from "#machines/config-schema.ts";
+import {
+  type Capabilities,
+  type Exec,
+  type ExecResult,
+  type Exit,
+  type ExitNotice,
+  type Launch,
+  type LogPage,
+  type LogsFrom,
+  type Observed,
+  type Process,
+  type Ref,
+  type RuntimeDriver,
+  type Started,
+  type StopHow,
+  SuspendRefused,
+} from "#machines/driver.ts";
+import type { Handle, ImageRef } from "#machines/types.ts";
+import type { Boots } from "./boots.ts";
+import { execIn } from "./exec.ts";
+import type { UserNamespaces } from "./idmap.ts";
+import { LogKeeper } from "./log-keeper.ts";
+import { readLog, watchLog } from "./logs.ts";
+import { openParts, type RuncOptions } from "./parts.ts";
+import { kill } from "./process-table.ts";
+import { processList } from "./ps.ts";
+import type { MachineRecord } from "./record.ts";
+
+/** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
+export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
+  const { layout, boots, namespaces, disks } = openParts(options);
+  await boots.open();
+  // Formatting the pattern of all disks is not waited for here; the first start does, if it comes that soon.
+  void disks.prepare().catch(() => {});
+  const keeper = new LogKeeper(layout, options.clock, options.log);
+  void keeper.run();
+  return new RuncDriver(boots, namespaces, keeper);
+}
+
+class RuncDriver implements RuntimeDriver {
+  readonly name = "runc";
+  readonly #boots: Boots;
+  readonly #namespaces: UserNamespaces;
+  readonly #keeper: LogKeeper;
+
+  constructor(boots: Boots, namespaces: UserNamespaces, keeper: LogKeeper) {
+    this.#boots = boots;
+    this.#namespaces = namespaces;
+    this.#keeper = keeper;
+  }
+
+  capabilities(): Capabilities {
+    return { suspend: false, suspend_reason: "not yet" };
+  }
+
+  resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {
+    return this.#boots.parts.images.resolve(image, org_id, signal);
+  }
+
+  start(launch: Launch, signal: AbortSignal): Promise<Started> {
+    return this.#boots.start(launch, signal);
+  }
+
+  stop(ref: Ref, how: StopHow, signal: AbortSignal): Promise<Exit | undefined> {
+    return this.#boots.stop(ref, how, signal);
+  }
+
+  async suspend(_ref: Ref, _signal: AbortSignal): Promise<Handle> {
+    throw new SuspendRefused("not yet");
+  }
+
+  async resume(): Promise<Started | undefined> {
+    return undefined;
+  }
+
+  async destroy(id: string, signal: AbortSignal): Promise<void> {
+    await this.#boots.destroy(id, signal);
+    this.#keeper.destroyed(id);
+  }
+
+  async signal(ref: Ref, name: string): Promise<void> {
+    kill(this.#running(ref).pid, name as NodeJS.Signals);
+  }
+
+  async exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult> {
+    const record = this.#running(ref);
+    return await execIn({ boots: this.#boots, record, command, signal });
+  }
+
+  async ps(ref: Ref): Promise<Process[]> {
+    const { pid } = this.#running(ref);
+    return await processList(this.#boots.paths(ref.id).cgroup, pid);
+  }
+
+  async logs(id: string, from: LogsFrom): Promise<LogPage> {
+    return await readLog(this.#boots.paths(id), from);
+  }
+
+  watchLogs(id: string, wake: () => void): () => void {
+    return watchLog(this.#boots.paths(id), wake);
+  }
+
+  async probe(_ref: Ref, _check: CheckConfig, _signal: AbortSignal): Promise<{ passing: boolean; output: string }> {
+    return { passing: true, output: "" };
+  }
+
+  onExit(listener: (notice: ExitNotice) => void): () => void {
+    return this.#boots.onExit(listener);
+  }
+
+  recover(known: readonly Ref[]): Promise<Observed[]> {
+    return this.#boots.recover(known);
+  }
+
+  async close(): Promise<void> {
+    this.#keeper.close();
+    await this.#boots.close();
+    await this.#namespaces.close();
+  }
+
+  #running({ id, boot }: Ref): MachineRecord & { pid: number } {
+    const record = this.#boots.read(id);
+    if (record?.boot !== boot || !this.#boots.runs(record)) throw new Error(`machine ${id} does not run`);
+    return record;
+  }
+}

@@ -1,0 +1,108 @@
+/** A command run inside a machine, beside what runs there. */
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Exec, ExecResult } from "#machines/driver.ts";
+import { MACHINE_LIMITS } from "#machines/limits.ts";
+import type { Boots } from "./boots.ts";
+import { guestProcess } from "./oci-config.ts";
+import { kill } from "./process-table.ts";
+import type { MachineRecord } from "./record.ts";
+
+interface ExecParts {
+  boots: Boots;
+  record: MachineRecord & { pid: number };
+  command: Exec;
+  signal: AbortSignal;
+}
+
+/** What a command that took too long is said to have ended with, as `timeout` does. */
+const TIMED_OUT = 124;
+
+export async function execIn({ boots, record, command, signal }: ExecParts): Promise<ExecResult> {
+  const { layout, runc } = boots.parts;
+  const name = join(boots.paths(record.id).run, `exec-${randomUUID()}`);
+  const files = { process: `${name}.json`, pid: `${name}.pid` };
+  writeFileSync(files.process, JSON.stringify(guestProcess(command.command, environment(record.pid), "/")), {
+    mode: 0o600,
+  });
+  try {
+    const args = ["--root", layout.runc, "exec", "--process", files.process, "--pid-file", files.pid, record.id];
+    return await run(runc, args, command, files.pid, signal);
+  } finally {
+    for (const file of Object.values(files)) rmSync(file, { force: true });
+  }
+}
+
+/** That of the machine's first own process: nothing that holds secrets is kept for this. */
+function environment(init: number): string[] {
+  try {
+    const [child] = readFileSync(`/proc/${init}/task/${init}/children`, "utf8").split(" ");
+    const variables = readFileSync(`/proc/${child}/environ`, "utf8").split("\0").filter(Boolean);
+    if (variables.length > 0) return variables;
+  } catch {
+    // It ended just now; the command will too.
+  }
+  return ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"];
+}
+
+async function run(
+  runc: string,
+  args: string[],
+  { stdin, timeout_ms }: Exec,
+  pid_file: string,
+  signal: AbortSignal,
+): Promise<ExecResult> {
+  const child = spawn(runc, args, { stdio: ["pipe", "pipe", "pipe"] });
+  const output = { stdout: capped(), stderr: capped() };
+  child.stdout.on("data", output.stdout.take);
+  child.stderr.on("data", output.stderr.take);
+  child.stdin.on("error", () => {}).end(stdin ?? "");
+  let late = false;
+  const end = (): void => {
+    late = true;
+    const pid = readPid(pid_file);
+    // The command first: runc alone would leave it behind.
+    if (pid) kill(pid, "SIGKILL");
+    child.kill("SIGKILL");
+  };
+  const timer = setTimeout(end, timeout_ms);
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.once("error", reject);
+      child.once("close", resolve);
+    });
+    signal.throwIfAborted();
+    const stderr = output.stderr.text();
+    const note = late ? `${stderr}\nended after ${timeout_ms / 1000} s\n` : stderr;
+    const exit_code = late ? TIMED_OUT : (code ?? -1);
+    const by_signal = exit_code > 128 && exit_code <= 192 ? { exit_signal: exit_code - 128 } : {};
+    return { exit_code, ...by_signal, stdout: output.stdout.text(), stderr: note };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", end);
+  }
+}
+
+/** The first bytes of an output; the rest is read and forgotten, so that the command does not stand still. */
+function capped() {
+  const pieces: Buffer[] = [];
+  let left: number = MACHINE_LIMITS.exec_output_bytes;
+  return {
+    take(piece: Buffer) {
+      if (left > 0) pieces.push(piece.subarray(0, left));
+      left -= piece.length;
+    },
+    text: () => `${Buffer.concat(pieces).toString("utf8")}${left < 0 ? "\n… cut (limit exec_output_bytes)\n" : ""}`,
+  };
+}
+
+function readPid(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, "utf8")) || undefined;
+  } catch {
+    return undefined;
+  }
+}

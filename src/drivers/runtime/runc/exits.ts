@@ -1,0 +1,67 @@
+import { type FSWatcher, readFileSync, rmSync, statSync, watch } from "node:fs";
+import type { Clock } from "#core/clock.ts";
+import type { Layout } from "./layout.ts";
+import { pathsOf } from "./layout.ts";
+
+/** Asked again this often while somebody waits, in case word of a change was lost. */
+const POLL_MS = 100;
+
+/** Word that conmon leaves when a machine ends: a file with the exit code, in one folder for all. */
+export class Exits {
+  readonly #layout: Layout;
+  readonly #clock: Clock;
+  readonly #watcher: FSWatcher;
+  readonly #waiting = new Map<string, Set<() => void>>();
+
+  constructor(layout: Layout, clock: Clock, ended: (id: string) => void) {
+    this.#layout = layout;
+    this.#clock = clock;
+    this.#watcher = watch(layout.exits, { persistent: false }, (_, name) => {
+      // The file is written under another name first, which has a dot in it.
+      if (!name || name.includes(".") || !this.read(name)) return;
+      const waiting = this.#waiting.get(name);
+      if (waiting) for (const wake of waiting) wake();
+      else ended(name);
+    });
+  }
+
+  /** The exit code and when it came; undefined when there is no word. */
+  read(id: string): { code: number; at: number } | undefined {
+    const { exit } = pathsOf(this.#layout, id);
+    try {
+      const text = readFileSync(exit, "utf8").trim();
+      return text === "" ? undefined : { code: Number(text), at: Math.round(statSync(exit).mtimeMs) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  forget(id: string): void {
+    rmSync(pathsOf(this.#layout, id).exit, { force: true });
+  }
+
+  /** Resolves when there is word, or `over` says that none will come; false after `ms` without either. */
+  async wait(id: string, ms: number, over: () => boolean): Promise<boolean> {
+    const end = this.#clock.monotonic() + ms;
+    for (;;) {
+      if (this.read(id) || over()) return true;
+      const left = end - this.#clock.monotonic();
+      if (left <= 0) return false;
+      await this.#next(id, Math.min(left, POLL_MS));
+    }
+  }
+
+  async #next(id: string, ms: number): Promise<void> {
+    const stop = new AbortController();
+    const waiting = this.#waiting.get(id) ?? new Set();
+    const wake = (): void => stop.abort();
+    this.#waiting.set(id, waiting.add(wake));
+    await this.#clock.sleep(ms, stop.signal).catch(() => {});
+    waiting.delete(wake);
+    if (waiting.size === 0) this.#waiting.delete(id);
+  }
+
+  close(): void {
+    this.#watcher.close();
+  }
+}

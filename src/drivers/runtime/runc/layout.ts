@@ -1,0 +1,108 @@
+/**
+ * Where everything about a machine is, and what it is called on this host: all of it made from the machine's id and
+ * this installation's, so that it is found again after a crash, and cleared away, without a list.
+ *
+ * Two places. The *data dir* holds what must survive a reboot: the record, the root disk, the memory of a suspended
+ * machine, the logs. The *run dir* (`/run/hangar/…`) holds what a reboot ends anyway: mounts, runc's state, pids.
+ * Machines run as other users than we do, and those must be able to walk in; a data dir is closed to them.
+ */
+import { chmodSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { deviceName } from "../../net/private-network.ts";
+
+export interface Layout {
+  data: string;
+  run: string;
+  /** Folders of machines that must survive a reboot. */
+  machines: string;
+  /** Folders of machines that need not. */
+  boots: string;
+  logs: string;
+  /** runc's own state. */
+  runc: string;
+  /** Where conmon leaves word of each end. */
+  exits: string;
+  /** The parent of all machines' cgroups. */
+  cgroup: string;
+  node_id: string;
+}
+
+export interface MachinePaths {
+  /** Survives a reboot. */
+  dir: string;
+  record: string;
+  disk: string;
+  snapshot: string;
+  logs: string;
+  log: string;
+  /** Does not. */
+  run: string;
+  bundle: string;
+  rootfs: string;
+  upper: string;
+  lower: string;
+  volume: string;
+  svc: string;
+  /** The memory images, as CRIU sees them. */
+  images: string;
+  pid: string;
+  conmon_pid: string;
+  exit: string;
+  runc_log: string;
+  runc_state: string;
+  cgroup: string;
+  veth: string;
+}
+
+export function layoutOf(data_dir: string, node_id: string): Layout {
+  const run = `/run/hangar/${node_id}`;
+  return {
+    data: data_dir,
+    run,
+    machines: join(data_dir, "machines"),
+    boots: join(run, "m"),
+    logs: join(data_dir, "logs"),
+    runc: join(run, "runc"),
+    exits: join(run, "exits"),
+    cgroup: `/hangar/${node_id}`,
+    node_id,
+  };
+}
+
+/** Makes the folders. A folder that runc made itself would be closed to the machines' users. */
+export function makeLayout(layout: Layout): void {
+  for (const dir of ["/run/hangar", layout.run, layout.boots, layout.runc, layout.exits]) {
+    mkdirSync(dir, { recursive: true, mode: 0o711 });
+    chmodSync(dir, 0o711);
+  }
+  for (const dir of [layout.machines, layout.logs]) mkdirSync(dir, { recursive: true, mode: 0o700 });
+}
+
+export function pathsOf(layout: Layout, id: string): MachinePaths {
+  const dir = join(layout.machines, id);
+  const run = join(layout.boots, id);
+  const logs = join(layout.logs, id);
+  return {
+    dir,
+    record: join(dir, "machine.json"),
+    disk: join(dir, "root.ext4"),
+    snapshot: join(dir, "snapshot"),
+    logs,
+    log: join(logs, "log"),
+    run,
+    bundle: join(run, "bundle"),
+    rootfs: join(run, "rootfs"),
+    upper: join(run, "upper"),
+    lower: join(run, "lower"),
+    volume: join(run, "volume"),
+    svc: join(run, "svc"),
+    images: join(run, "images"),
+    pid: join(run, "pid"),
+    conmon_pid: join(run, "conmon.pid"),
+    exit: join(layout.exits, id),
+    runc_log: join(run, "runc.log"),
+    runc_state: join(layout.runc, id),
+    cgroup: `${layout.cgroup}/${id}`,
+    veth: deviceName(layout.node_id, "v", id),
+  };
+}

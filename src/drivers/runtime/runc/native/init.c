@@ -1,0 +1,210 @@
+/*
+ * Process 1 of every machine. It starts the processes that /.svc/boot names, hands signals on to them, reaps what is
+ * left behind, and ends as soon as one of them does, with that one's code: then the kernel ends everything else.
+ *
+ * Signals are blocked from the first instruction and taken one by one, so none is lost, however early it comes.
+ *
+ * The file holds strings, each ended by a zero byte, for one process after the other:
+ *     uid, gid, number of further groups, groups …, folder, number of words, words …, number of variables, variables …
+ */
+#include "syscalls.h"
+
+enum {
+  AT_FDCWD = -100, SEEK_END = 2, PROT_READ = 1, PROT_WRITE = 2, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32, SIG_BLOCK = 0,
+  SIG_SETMASK = 2, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17, WNOHANG = 1, TIOCSPGRP = 0x5410, EACCES = 13, ENOENT = 2,
+  PROCESSES_MAX = 64, GROUPS_MAX = 64, LAST_SECONDS = 10
+};
+
+struct process {
+  unsigned uid, gid, group_count, groups[GROUPS_MAX];
+  char *folder, **words, **variables;
+  int pid;
+};
+struct wait_time { long seconds, nanoseconds; };
+
+static struct process processes[PROCESSES_MAX];
+static int count;
+static char *at, *end;
+static word everything = ~0UL, before;
+
+static word length(const char *text) {
+  word n = 0;
+  while (text[n]) n++;
+  return n;
+}
+
+static void say(const char *text) { call(SYS_write, 2, text, length(text), 0); }
+
+static void leave(int code) {
+  for (;;) call(SYS_exit_group, code, 0, 0, 0);
+}
+
+static void broken(const char *why) {
+  say("hangar: ");
+  say(why);
+  say("\n");
+  leave(126);
+}
+
+static void *memory(word bytes) {
+  long p = call6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p < 0 && p > -4096) broken("no memory for the machine's first process");
+  return (void *)p;
+}
+
+static char *next_text(void) {
+  char *text = at;
+  while (at < end && *at) at++;
+  if (at >= end) broken("/.svc/boot is cut short");
+  at++;
+  return text;
+}
+
+static unsigned next_number(void) {
+  unsigned n = 0;
+  for (char *text = next_text(); *text; text++) n = n * 10 + (unsigned)(*text - '0');
+  return n;
+}
+
+static char **next_list(void) {
+  unsigned n = next_number();
+  char **list = memory((n + 1) * sizeof *list);
+  for (unsigned i = 0; i < n; i++) list[i] = next_text();
+  return list;
+}
+
+static void read_boot(void) {
+  long fd = call(SYS_open_at, AT_FDCWD, "/.svc/boot", 0, 0);
+  if (fd < 0) broken("/.svc/boot cannot be read");
+  long size = call(SYS_lseek, fd, 0, SEEK_END, 0);
+  if (size <= 0) broken("/.svc/boot is empty");
+  call(SYS_lseek, fd, 0, 0, 0);
+  at = memory(size);
+  end = at + size;
+  for (char *to = at; to < end;) {
+    long n = call(SYS_read, fd, to, end - to, 0);
+    if (n <= 0) broken("/.svc/boot cannot be read");
+    to += n;
+  }
+  while (at < end) {
+    if (count == PROCESSES_MAX) broken("there are more than 64 processes");
+    struct process *p = &processes[count++];
+    p->uid = next_number();
+    p->gid = next_number();
+    p->group_count = next_number();
+    if (p->group_count > GROUPS_MAX) broken("a user is in more than 64 groups");
+    for (unsigned i = 0; i < p->group_count; i++) p->groups[i] = next_number();
+    p->folder = next_text();
+    p->words = next_list();
+    p->variables = next_list();
+  }
+}
+
+static const char *path_of(char **variables) {
+  for (; *variables; variables++) {
+    const char *v = *variables;
+    if (v[0] == 'P' && v[1] == 'A' && v[2] == 'T' && v[3] == 'H' && v[4] == '=') return v + 5;
+  }
+  return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+}
+
+/* Looks the program up in its own PATH. Answers only when it cannot be run: the reason. */
+static long run(struct process *p) {
+  const char *name = p->words[0];
+  for (const char *c = name; *c; c++)
+    if (*c == '/') return call(SYS_execve, name, p->words, p->variables, 0);
+  const char *path = path_of(p->variables);
+  char *file = memory(length(path) + length(name) + 2);
+  long worst = -ENOENT;
+  while (*path) {
+    word n = 0;
+    while (*path && *path != ':') file[n++] = *path++;
+    if (*path == ':') path++;
+    if (n > 0) file[n++] = '/';
+    for (const char *c = name; *c; c++) file[n++] = *c;
+    file[n] = 0;
+    long r = call(SYS_execve, file, p->words, p->variables, 0);
+    if (r != -ENOENT) worst = r;
+  }
+  return worst;
+}
+
+static void become(struct process *p) {
+  call(SYS_setpgid, 0, 0, 0, 0);
+  /* The first process has the terminal, if there is one. SIGTTOU is blocked here, so this does not stop us. */
+  int group = (int)call(SYS_getpid, 0, 0, 0, 0);
+  if (p == processes) call(SYS_ioctl, 0, TIOCSPGRP, &group, 0);
+  if (call(SYS_setgroups, p->group_count, p->groups, 0, 0) < 0 || call(SYS_setgid, p->gid, 0, 0, 0) < 0 || call(SYS_setuid, p->uid, 0, 0, 0) < 0)
+    broken("the process cannot become its user");
+  if (call(SYS_chdir, p->folder, 0, 0, 0) < 0) {
+    say("hangar: no folder ");
+    say(p->folder);
+    say("\n");
+    leave(126);
+  }
+  call(SYS_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
+  long r = run(p);
+  say("hangar: cannot run ");
+  say(p->words[0]);
+  say(r == -ENOENT ? ": there is no such program in the image\n" : r == -EACCES ? ": it may not be executed\n" : ": it is no program of this machine\n");
+  leave(r == -ENOENT ? 127 : 126);
+}
+
+static void start(struct process *p) {
+  long pid = call6(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+  if (pid < 0) broken("a process cannot be made (limit of processes?)");
+  if (pid == 0) become(p);
+  p->pid = (int)pid;
+  call(SYS_setpgid, pid, pid, 0, 0);
+}
+
+static void tell_all(int number) {
+  for (int i = 0; i < count; i++)
+    if (processes[i].pid) call(SYS_kill, processes[i].pid, number, 0, 0);
+}
+
+/* Reaps; answers the exit code of the first of our processes that ended, or -1. */
+static int reap(int *left) {
+  int code = -1, status;
+  for (long pid; (pid = call(SYS_wait4, -1, &status, WNOHANG, 0)) > 0;) {
+    for (int i = 0; i < count; i++) {
+      if (processes[i].pid != pid) continue;
+      processes[i].pid = 0;
+      --*left;
+      if (code < 0) code = status & 0x7f ? 128 + (status & 0x7f) : (status >> 8) & 0xff;
+    }
+  }
+  return code;
+}
+
+__attribute__((used, noreturn)) void main_of_machine(void) {
+  call(SYS_sigprocmask, SIG_BLOCK, &everything, &before, sizeof everything);
+  read_boot();
+  for (int i = 0; i < count; i++) start(&processes[i]);
+  int code = -1, left = count;
+  while (left > 0) {
+    /* Once one has ended the others are asked to, and are given a while. */
+    struct wait_time last = {LAST_SECONDS, 0};
+    long number = call(SYS_sigtimedwait, &everything, 0, code < 0 ? 0 : &last, sizeof everything);
+    if (number == SIGCHLD) {
+      int ended = reap(&left);
+      if (code < 0 && ended >= 0) {
+        code = ended;
+        tell_all(SIGTERM);
+      }
+    } else if (number > 0) {
+      tell_all((int)number);
+    } else if (code >= 0) {
+      break;
+    }
+  }
+  leave(code);
+  __builtin_unreachable();
+}
+
+/* The stack must be aligned as the calling convention says; nothing of it is needed. */
+#if defined(__x86_64__)
+__asm__(".globl _start\n_start:\n xor %ebp, %ebp\n and $-16, %rsp\n call main_of_machine\n");
+#else
+__asm__(".globl _start\n_start:\n mov x29, #0\n bl main_of_machine\n");
+#endif

@@ -1,0 +1,41 @@
+/* System calls without a C library, so that what is built here runs on every Linux of its architecture. */
+#pragma once
+
+typedef unsigned long word;
+
+#if defined(__x86_64__)
+enum {
+  SYS_read = 0, SYS_write = 1, SYS_open_at = 257, SYS_lseek = 8, SYS_mmap = 9, SYS_sigprocmask = 14, SYS_ioctl = 16,
+  SYS_getpid = 39, SYS_getsockopt = 55, SYS_clone = 56, SYS_execve = 59, SYS_wait4 = 61, SYS_kill = 62, SYS_chdir = 80, SYS_setuid = 105,
+  SYS_setgid = 106, SYS_setpgid = 109, SYS_setgroups = 116, SYS_sigtimedwait = 128, SYS_exit_group = 231
+};
+static inline long call6(long n, word a, word b, word c, word d, word e, word f) {
+  long r;
+  register word r10 __asm__("r10") = d;
+  register word r8 __asm__("r8") = e;
+  register word r9 __asm__("r9") = f;
+  __asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  return r;
+}
+#elif defined(__aarch64__)
+enum {
+  SYS_read = 63, SYS_write = 64, SYS_open_at = 56, SYS_lseek = 62, SYS_mmap = 222, SYS_sigprocmask = 135, SYS_ioctl = 29,
+  SYS_getpid = 172, SYS_getsockopt = 209, SYS_clone = 220, SYS_execve = 221, SYS_wait4 = 260, SYS_kill = 129, SYS_chdir = 49, SYS_setuid = 146,
+  SYS_setgid = 144, SYS_setpgid = 154, SYS_setgroups = 159, SYS_sigtimedwait = 137, SYS_exit_group = 94
+};
+static inline long call6(long n, word a, word b, word c, word d, word e, word f) {
+  register word x8 __asm__("x8") = n;
+  register word x0 __asm__("x0") = a;
+  register word x1 __asm__("x1") = b;
+  register word x2 __asm__("x2") = c;
+  register word x3 __asm__("x3") = d;
+  register word x4 __asm__("x4") = e;
+  register word x5 __asm__("x5") = f;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  return x0;
+}
+#else
+#error "x86_64 and aarch64 only"
+#endif
+
+#define call(n, a, b, c, d) call6(n, (word)(a), (word)(b), (word)(c), (word)(d), 0, 0)

@@ -1,0 +1,157 @@
+/** The bundle's config.json: how runc is to confine a machine. One table; what differs per machine is a parameter. */
+import { readFileSync } from "node:fs";
+import type { MachinePaths } from "./layout.ts";
+import { RUNC_LIMITS } from "./limits.ts";
+import { SECCOMP } from "./seccomp.ts";
+import { BLOCK } from "./uid-blocks.ts";
+
+export interface Confinement {
+  paths: MachinePaths;
+  hostname: string;
+  uid_base: number;
+  /** False only where the host has no user namespaces and its operator said that this is fine. */
+  userns: boolean;
+  tty: boolean;
+  memory_mb: number;
+  swap_mb: number;
+  cpus: number;
+  shared_cpu: boolean;
+  volume?: { path: string };
+  hook: Hook;
+}
+
+export interface Hook {
+  path: string;
+  args: string[];
+  env: string[];
+}
+
+/** What root inside a machine may do to its own files, users and ports; nothing of it reaches the host. */
+const CAPABILITIES = [
+  "CHOWN",
+  "DAC_OVERRIDE",
+  "FSETID",
+  "FOWNER",
+  "SETGID",
+  "SETUID",
+  "SETPCAP",
+  "NET_BIND_SERVICE",
+  "SYS_CHROOT",
+  "KILL",
+].map((name) => `CAP_${name}`);
+
+const TMPFS = ["nosuid", "noexec", "nodev"];
+const MOUNTS = [
+  { destination: "/proc", type: "proc", source: "proc", options: TMPFS },
+  {
+    destination: "/dev",
+    type: "tmpfs",
+    source: "tmpfs",
+    options: ["nosuid", "strictatime", "mode=755", "size=65536k"],
+  },
+  {
+    destination: "/dev/pts",
+    type: "devpts",
+    source: "devpts",
+    options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
+  },
+  { destination: "/dev/shm", type: "tmpfs", source: "shm", options: [...TMPFS, "mode=1777", "size=65536k"] },
+  { destination: "/dev/mqueue", type: "mqueue", source: "mqueue", options: TMPFS },
+  { destination: "/sys", type: "sysfs", source: "sysfs", options: [...TMPFS, "ro"] },
+];
+
+const MASKED = [
+  ..."acpi asound kcore keys latency_stats timer_list timer_stats sched_debug scsi sysrq-trigger interrupts"
+    .split(" ")
+    .map((name) => `/proc/${name}`),
+  "/sys/firmware",
+  "/sys/devices/virtual/powercap",
+];
+const READONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"];
+
+/** null, zero, full, random, urandom, tty, ptmx and the terminals. */
+const DEVICES: [number, number?][] = [[1, 3], [1, 5], [1, 7], [1, 8], [1, 9], [5, 0], [5, 2], [136]];
+
+export function ociConfig(machine: Confinement): object {
+  const { paths, uid_base, userns } = machine;
+  const map = [{ containerID: 0, hostID: uid_base, size: BLOCK }];
+  const files = Math.min(RUNC_LIMITS.open_files, openFilesAllowed());
+  return {
+    ociVersion: "1.0.2",
+    hostname: machine.hostname,
+    root: { path: paths.rootfs, readonly: false },
+    process: {
+      ...guestProcess(["/.svc/init"], ["PATH=/usr/bin:/bin"], "/"),
+      terminal: machine.tty,
+      rlimits: [{ type: "RLIMIT_NOFILE", hard: files, soft: Math.min(files, 10_240) }],
+    },
+    mounts: [...MOUNTS, ...binds(machine)],
+    hooks: { createRuntime: [machine.hook] },
+    linux: {
+      cgroupsPath: paths.cgroup,
+      rootfsPropagation: "private",
+      resources: resources(machine),
+      namespaces: ["pid", "ipc", "uts", "mount", "network", ...(userns ? ["user"] : [])].map((type) => ({ type })),
+      ...(userns ? { uidMappings: map, gidMappings: map } : {}),
+      seccomp: SECCOMP,
+      maskedPaths: MASKED,
+      readonlyPaths: READONLY,
+    },
+  };
+}
+
+/** A process as root of the machine; also what `exec` runs. */
+export function guestProcess(args: readonly string[], env: readonly string[], cwd: string) {
+  return {
+    user: { uid: 0, gid: 0 },
+    args,
+    env,
+    cwd,
+    capabilities: { bounding: CAPABILITIES, effective: CAPABILITIES, permitted: CAPABILITIES },
+    noNewPrivileges: true,
+  };
+}
+
+function binds({ paths, volume }: Confinement): object[] {
+  const bind = (destination: string, source: string, more: string[]) => ({
+    destination,
+    type: "bind",
+    source,
+    options: ["bind", "nosuid", "nodev", ...more],
+  });
+  return [
+    bind("/.svc", paths.svc, ["ro"]),
+    // An image's /sys must not be a place from which the host's is found again: nothing is bound below it.
+    ...(volume ? [bind(volume.path, paths.volume, ["rw"])] : []),
+  ];
+}
+
+function resources({ memory_mb, swap_mb, cpus, shared_cpu }: Confinement): object {
+  const limit = memory_mb * 1024 * 1024;
+  return {
+    devices: [
+      { allow: false, access: "rwm" },
+      ...DEVICES.map(([major, minor]) => ({
+        allow: true,
+        type: "c",
+        major,
+        ...(minor === undefined ? {} : { minor }),
+        access: "rw",
+      })),
+    ],
+    // `swap` is memory and swap together.
+    memory: { limit, swap: limit + swap_mb * 1024 * 1024 },
+    cpu: {
+      quota: Math.round(cpus * 100_000),
+      period: 100_000,
+      shares: Math.max(2, Math.round(cpus * (shared_cpu ? 256 : 1024))),
+    },
+    pids: { limit: RUNC_LIMITS.pids },
+  };
+}
+
+/** As many open files as this host lets us hand on. */
+function openFilesAllowed(): number {
+  const line = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
+  return line?.[1] === "unlimited" ? Number.MAX_SAFE_INTEGER : Number(line?.[1] ?? 1024);
+}

@@ -1,0 +1,68 @@
+/** Which processes a machine runs: the image's wishes, overridden by the machine's config. */
+import type { Launch } from "#machines/driver.ts";
+import type { HeldImage, ImageConfig } from "#machines/image-source.ts";
+import type { GuestTree } from "../../linux/guest-tree.ts";
+import { environmentOf } from "./environment.ts";
+import { type User, userOf } from "./users.ts";
+
+export interface GuestProcess {
+  words: string[];
+  variables: string[];
+  folder: string;
+  user: User;
+}
+
+export function processesOf(
+  launch: Launch,
+  { config: image }: HeldImage,
+  tree: Pick<GuestTree, "read">,
+): GuestProcess[] {
+  const { config } = launch;
+  const wanted = config.processes?.length ? config.processes : [{}];
+  return wanted.map((process) => {
+    const user = userOf(tree, process.user ?? image.user);
+    const variables: Record<string, string> = { HOME: user.home, ...environmentOf(launch, image, process) };
+    return {
+      words: wordsOf(config.init ?? {}, process, image),
+      variables: Object.entries(variables).map(([name, value]) => `${name}=${value}`),
+      folder: image.working_dir || "/",
+      user,
+    };
+  });
+}
+
+interface Command {
+  exec?: readonly string[];
+  entrypoint?: readonly string[];
+  cmd?: readonly string[];
+}
+
+/** `exec` replaces everything; otherwise entrypoint and cmd each replace their own part. */
+function wordsOf(init: Command, process: Command, image: ImageConfig): string[] {
+  const exec = some(process.exec) ?? some(init.exec);
+  const entrypoint = some(process.entrypoint) ?? some(init.entrypoint) ?? image.entrypoint;
+  const cmd = some(process.cmd) ?? some(init.cmd) ?? image.cmd;
+  const words = exec ?? [...entrypoint, ...cmd];
+  if (words.length === 0)
+    throw new Error("neither the image nor the config says what to run; set init.exec or init.cmd");
+  if ([...words].some((word) => word.includes("\0"))) throw new Error("a command holds a zero byte");
+  return [...words];
+}
+
+const some = (list: readonly string[] | undefined): readonly string[] | undefined => (list?.length ? list : undefined);
+
+/** The file from which process 1 reads what to start; its form is described in native/init.c. */
+export function bootFile(processes: readonly GuestProcess[]): Buffer {
+  const texts = processes.flatMap(({ user, folder, words, variables }) => [
+    String(user.uid),
+    String(user.gid),
+    String(user.groups.length),
+    ...user.groups.map(String),
+    folder,
+    String(words.length),
+    ...words,
+    String(variables.length),
+    ...variables,
+  ]);
+  return Buffer.from(texts.map((text) => `${text.replaceAll("\0", "")}\0`).join(""));
+}

@@ -1,0 +1,92 @@
+/** What the driver knows about a machine, kept in its folder. The kernel has the last word on what runs. */
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import type { Exit } from "#machines/driver.ts";
+import { type Layout, pathsOf } from "./layout.ts";
+
+export interface MachineRecord {
+  id: string;
+  boot: string;
+  /**
+   * `starting` and `resuming` are intents: when we find one after a crash, what it made is taken away. `suspending` may
+   * have gone either way. In `exited` nothing runs.
+   */
+  state: "starting" | "running" | "suspending" | "frozen" | "resuming" | "exited";
+  /** First of the 65536 ids on this host that are the machine's 0 to 65535. */
+  uid_base: number;
+  /** Process 1 as this host numbers it, and when it began, in clock ticks: a number that is used again is another process. */
+  pid?: number;
+  pid_start?: string;
+  /** Which run of this host's kernel that was. */
+  kernel_boot?: string;
+  exit?: Exit;
+  private_ip: string;
+  layers: readonly string[];
+  volume?: { id: string; device?: string };
+  /** The root file system outlives the boot. */
+  persist: boolean;
+  /** A frozen machine: what made its memory images. */
+  snapshot?: Snapshot;
+}
+
+export interface Snapshot {
+  criu: string;
+  runc: string;
+  /** How each process was confined; it must be as strict after a resume. */
+  confined: Record<string, string>;
+  /** Ports that answered, so that it can be seen that they do again. */
+  ports: readonly number[];
+  images: Record<string, string>;
+}
+
+export function readRecord(layout: Layout, id: string): MachineRecord | undefined {
+  try {
+    return JSON.parse(readFileSync(pathsOf(layout, id).record, "utf8")) as MachineRecord;
+  } catch {
+    // None, or torn by a power cut: then nothing of it runs either, and its folder is cleared away.
+    return undefined;
+  }
+}
+
+/**
+ * All or nothing. `durable` is for what must be there after a power cut; for everything else the kernel's memory is
+ * enough, because what the record speaks of ends with the kernel too.
+ */
+export function writeRecord(layout: Layout, record: MachineRecord, durable = false): MachineRecord {
+  const file = pathsOf(layout, record.id).record;
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(`${file}.new`, JSON.stringify(record), { mode: 0o600, flush: durable });
+  renameSync(`${file}.new`, file);
+  if (durable) {
+    const folder = openSync(dirname(file), "r");
+    fsyncSync(folder);
+    closeSync(folder);
+  }
+  return record;
+}
+
+export function removeRecord(layout: Layout, id: string): void {
+  rmSync(pathsOf(layout, id).dir, { recursive: true, force: true });
+}
+
+/** Ids of every machine of which there is anything. */
+export function knownIds(layout: Layout): string[] {
+  const names = [layout.machines, layout.boots, layout.runc].flatMap((dir) => {
+    try {
+      return readdirSync(dir);
+    } catch {
+      return [];
+    }
+  });
+  return [...new Set(names)];
+}

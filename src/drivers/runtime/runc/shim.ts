@@ -1,0 +1,148 @@
+/**
+ * conmon: the small program that stands between us and a machine. It starts runc, holds the machine's output and
+ * writes it to the log, and leaves word of the end; it goes on when we are gone.
+ */
+import { spawn } from "node:child_process";
+import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import type { Clock } from "#core/clock.ts";
+import type { Layout, MachinePaths } from "./layout.ts";
+import { RUNC_LIMITS } from "./limits.ts";
+
+export interface Shim {
+  layout: Layout;
+  paths: MachinePaths;
+  id: string;
+  tty: boolean;
+  runc: string;
+  /** Folder whose `criu` is the one to use; runc looks for it in the PATH. */
+  bin?: string;
+  restore?: { images: string; options: readonly string[] };
+}
+
+/** Makes the container: everything of it is there and waits for `release`, or runs again in a restore. Answers its first pid. */
+export async function runShim(shim: Shim): Promise<number> {
+  const { paths } = shim;
+  rmSync(paths.exit, { force: true });
+  rmSync(paths.runc_log, { force: true });
+  mkdirSync(paths.logs, { recursive: true, mode: 0o700 });
+  const errors = openSync(join(paths.run, "conmon.err"), "a", 0o600);
+  const child = spawn("conmon", argumentsOf(shim), {
+    // It leaves a file in the folder it works in when memory runs out.
+    cwd: paths.run,
+    stdio: ["ignore", "ignore", errors, "pipe", "pipe"],
+    env: {
+      PATH: `${shim.bin ? `${shim.bin}:` : ""}/usr/sbin:/usr/bin:/sbin:/bin`,
+      _OCI_SYNCPIPE: "3",
+      _OCI_STARTPIPE: "4",
+    },
+    detached: true,
+  });
+  closeSync(errors);
+  const failed = new Promise<never>((_, reject) => {
+    child.once("error", reject);
+  });
+  failed.catch(() => {});
+  const [, , , sync, begin] = child.stdio as unknown as [null, null, null, Readable, Writable];
+  begin.on("error", () => {}).end("\0");
+  const answer = await Promise.race([firstLine(sync), failed]);
+  child.unref();
+  const { data, message } = parse(answer);
+  if (!(data > 0)) throw new Error(`runc: ${reason(paths) ?? message ?? "did not start the machine"}`);
+  return data;
+}
+
+function argumentsOf({ layout, paths, id, tty, runc, restore }: Shim): string[] {
+  const options: [string, string][] = [
+    ["--api-version", "1"],
+    ["--cid", id],
+    ["--cuuid", id],
+    ["--name", id],
+    ["--runtime", runc],
+    ["--bundle", paths.bundle],
+    ["--container-pidfile", paths.pid],
+    ["--conmon-pidfile", paths.conmon_pid],
+    ["--persist-dir", paths.run],
+    ["--log-path", `k8s-file:${paths.log}`],
+    ["--log-size-max", String(RUNC_LIMITS.log_bytes_alone)],
+    ["--log-level", "warning"],
+    ["--exit-dir", layout.exits],
+    ["--socket-dir-path", join(paths.run, "socket")],
+    ["--runtime-arg", "--root"],
+    ["--runtime-arg", layout.runc],
+    ["--runtime-arg", "--log"],
+    ["--runtime-arg", paths.runc_log],
+  ];
+  const more = restore
+    ? ["--restore", restore.images, ...restore.options.flatMap((option) => ["--runtime-opt", option])]
+    : [];
+  return [...options.flat(), "--full-attach", ...(tty ? ["--terminal"] : []), ...more];
+}
+
+async function firstLine(stream: Readable): Promise<string> {
+  let text = "";
+  for await (const chunk of stream) {
+    text += String(chunk);
+    if (text.includes("\n")) break;
+  }
+  return text;
+}
+
+function parse(line: string): { data: number; message?: string } {
+  try {
+    return JSON.parse(line) as { data: number; message?: string };
+  } catch {
+    return { data: -1 };
+  }
+}
+
+/** The last thing runc complained about. */
+function reason(paths: MachinePaths): string | undefined {
+  try {
+    const lines = readFileSync(paths.runc_log, "utf8").trim().split("\n");
+    return lines
+      .map((line) => /\bmsg="((?:[^"\\]|\\.)*)"/.exec(line)?.[1]?.replaceAll('\\"', '"'))
+      .findLast((text) => text !== undefined);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Lets process 1 begin, as `runc start` does: it waits until somebody reads from this pipe. */
+export async function release(paths: MachinePaths, isAlive: () => boolean, clock: Clock): Promise<void> {
+  const pipe = join(paths.runc_state, "exec.fifo");
+  // Without waiting: a process 1 that is gone would never open its end.
+  const fd = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    while (!taken(fd)) {
+      if (!isAlive()) throw new Error("the machine's first process ended before it began");
+      await clock.sleep(1);
+    }
+  } finally {
+    closeSync(fd);
+  }
+  unlinkSync(pipe);
+}
+
+/** Resolves when process 1 has started the machine's own first process, or has ended. */
+export async function begun(pid: number, isAlive: () => boolean, clock: Clock): Promise<void> {
+  while (isAlive() && children(pid) === "") await clock.sleep(1);
+}
+
+function children(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function taken(fd: number): boolean {
+  try {
+    return readSync(fd, Buffer.alloc(1)) === 1;
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === "EAGAIN") return false;
+    throw thrown;
+  }
+}

@@ -1,0 +1,282 @@
+/** The place a machine runs in: its disk, its root file system, its files and its bundle. Set up, and struck. */
+import {
+  chownSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import { sizeOf } from "#machines/config.ts";
+import type { Launch } from "#machines/driver.ts";
+import type { HeldImage } from "#machines/image-source.ts";
+import type { LocalApi } from "#machines/local-api.ts";
+import type { VolumeMounts } from "#volumes/mounts.ts";
+import { bind, CallError, detach, MS, mount, mountWith } from "../../linux/calls.ts";
+import { GuestTree } from "../../linux/guest-tree.ts";
+import { mountLoop } from "../../linux/loop.ts";
+import { program } from "../../linux/program.ts";
+import type { PrivateNetwork } from "../../net/private-network.ts";
+import { furnish } from "./furnish.ts";
+import type { UserNamespaces } from "./idmap.ts";
+import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
+import { ociConfig } from "./oci-config.ts";
+import { preflight } from "./preflight.ts";
+import { bootFile, processesOf } from "./processes.ts";
+import type { MachineRecord } from "./record.ts";
+import type { RootDisks } from "./root-disk.ts";
+import type { Stopwatch } from "./timings.ts";
+import { BLOCK } from "./uid-blocks.ts";
+
+export interface StageParts {
+  layout: Layout;
+  disks: RootDisks;
+  namespaces: UserNamespaces;
+  network: PrivateNetwork;
+  clock: Clock;
+  userns: boolean;
+  volumes?: VolumeMounts;
+  local_api?: LocalApi;
+}
+
+const INIT = join(import.meta.dirname, "native", process.arch, "init");
+/** mount(2) takes one page of options. */
+const OPTIONS_BYTES = 4000;
+
+export class Stage {
+  readonly #parts: StageParts;
+
+  constructor(parts: StageParts) {
+    this.#parts = parts;
+  }
+
+  /** Everything that must be there before runc or CRIU; what is there already is left alone. */
+  async build(launch: Launch, record: MachineRecord, image: HeldImage, watch: Stopwatch): Promise<MachineRecord> {
+    const { layout, network } = this.#parts;
+    const paths = pathsOf(layout, launch.id);
+    this.#folders(paths);
+    const bridge = network.open(paths.veth, launch.private_ip);
+    bridge.catch(() => {});
+    const volume = await this.#root(launch, record, paths, watch);
+    const processes = this.#fill(launch, record, image, paths);
+    await this.#svc(launch.id, record, paths, bootFile(processes));
+    watch.lap("files");
+    this.#bundle(launch, record, paths);
+    await bridge;
+    watch.lap("network");
+    return { ...record, ...(volume ? { volume } : {}) };
+  }
+
+  /** For a resume: the mounts as they were, nothing written into them. */
+  async rebuild(launch: Launch, record: MachineRecord, watch: Stopwatch): Promise<void> {
+    const { layout, network } = this.#parts;
+    const paths = pathsOf(layout, launch.id);
+    this.#folders(paths);
+    await this.#root(launch, record, paths, watch);
+    await this.#svc(launch.id, record, paths, undefined);
+    this.#bundle(launch, record, paths);
+    await network.open(paths.veth, launch.private_ip);
+    watch.lap("network");
+  }
+
+  #folders(paths: MachinePaths): void {
+    for (const dir of [
+      paths.run,
+      paths.bundle,
+      paths.rootfs,
+      paths.upper,
+      paths.lower,
+      paths.volume,
+      paths.svc,
+      paths.images,
+    ]) {
+      mkdirSync(dir, { recursive: true, mode: 0o711 });
+    }
+    mkdirSync(paths.dir, { recursive: true, mode: 0o700 });
+  }
+
+  async #root(
+    launch: Launch,
+    record: MachineRecord,
+    paths: MachinePaths,
+    watch: Stopwatch,
+  ): Promise<MachineRecord["volume"]> {
+    const { namespaces, disks, userns } = this.#parts;
+    const mounted = mountsUnder(paths.run);
+    if (userns && !mounted.has(paths.rootfs)) namespaces.prepare(record.uid_base);
+    if (!mounted.has(paths.upper)) {
+      if (!existsSync(paths.disk)) await disks.make(paths.disk);
+      mountLoop(paths.disk, paths.upper, "");
+    }
+    watch.lap("disk");
+    const [wanted] = launch.config.mounts ?? [];
+    const volume = wanted?.volume === undefined ? undefined : { id: wanted.volume };
+    const fd = userns ? await namespaces.take(record.uid_base) : undefined;
+    watch.lap("user namespace");
+    try {
+      const through = fd === undefined ? {} : { userns: fd };
+      if (!mounted.has(paths.rootfs)) this.#overlay(record, paths, through);
+      if (!volume) return undefined;
+      const { dir, device } = await this.#volumes().mount(volume.id);
+      if (!mounted.has(paths.volume)) bind(dir, paths.volume, through);
+      return { ...volume, ...(device ? { device } : {}) };
+    } finally {
+      if (fd !== undefined) closeSync(fd);
+      watch.lap("mount");
+    }
+  }
+
+  #volumes(): VolumeMounts {
+    const { volumes } = this.#parts;
+    if (!volumes) throw new Error("this platform has no volumes");
+    return volumes;
+  }
+
+  #overlay({ uid_base, layers }: MachineRecord, paths: MachinePaths, through: { userns?: number }): void {
+    const owner = this.#parts.userns ? uid_base : 0;
+    const [upper, work] = ["u", "w"].map((name) => join(paths.upper, name)) as [string, string];
+    for (const dir of [upper, work]) {
+      mkdirSync(dir, { recursive: true, mode: 0o755 });
+      chownSync(dir, owner, owner);
+    }
+    // The uppermost comes first in overlayfs's own order.
+    const lowers = layers.map((layer, index) => {
+      const at = join(paths.lower, String(index));
+      mkdirSync(at, { recursive: true });
+      bind(layer, at, through);
+      return at;
+    });
+    try {
+      mountOverlay(lowers.toReversed(), upper, work, paths.rootfs);
+    } finally {
+      // The overlay has copies of its own.
+      for (const lower of lowers) detach(lower);
+    }
+  }
+
+  /** Looks at the image, then puts in what the platform and the config bring. */
+  #fill(launch: Launch, record: MachineRecord, image: HeldImage, paths: MachinePaths) {
+    using tree = new GuestTree(paths.rootfs);
+    const processes = processesOf(launch, image, tree);
+    const [wanted] = launch.config.mounts ?? [];
+    preflight(
+      tree,
+      processes.map(({ folder }) => folder),
+      wanted?.volume === undefined ? undefined : wanted.path,
+    );
+    furnish(
+      tree,
+      launch,
+      this.#parts.userns ? record.uid_base : 0,
+      processes.map(({ folder }) => folder),
+    );
+    return processes;
+  }
+
+  /** `/.svc`: process 1, what it shall start, and the socket of the machine's own API. */
+  async #svc(id: string, { uid_base }: MachineRecord, paths: MachinePaths, boot: Buffer | undefined): Promise<void> {
+    const { userns } = this.#parts;
+    const dir = await this.#svcDir(id, paths);
+    const init = join(dir, "init");
+    if (!existsSync(init)) copyFileSync(INIT, init);
+    // Only root of the machine reads it: it holds every secret. It is removed as soon as the machine runs.
+    const file = join(dir, "boot");
+    if (boot) {
+      rmSync(file, { force: true });
+      writeFileSync(file, boot, { mode: 0o400 });
+      const owner = userns ? uid_base : 0;
+      chownSync(file, owner, owner);
+    }
+    if (!mountsUnder(paths.run).has(paths.svc)) bind(dir, paths.svc, { readonly: true });
+  }
+
+  async #svcDir(id: string, paths: MachinePaths): Promise<string> {
+    const { local_api } = this.#parts;
+    if (local_api) return await local_api.open(id);
+    const dir = join(paths.dir, "svc");
+    mkdirSync(dir, { recursive: true, mode: 0o755 });
+    return dir;
+  }
+
+  /** The machine runs: what told it how is not left lying about. */
+  async started(id: string): Promise<void> {
+    const dir = await this.#svcDir(id, pathsOf(this.#parts.layout, id));
+    rmSync(join(dir, "boot"), { force: true });
+  }
+
+  #bundle(launch: Launch, { uid_base, id }: MachineRecord, paths: MachinePaths): void {
+    const { network, userns } = this.#parts;
+    const { config, private_ip } = launch;
+    const { cpus, memory_mb, cpu_kind } = sizeOf(config);
+    const [wanted] = config.mounts ?? [];
+    const oci = ociConfig({
+      paths,
+      hostname: config.dns?.hostname ?? id,
+      uid_base,
+      userns,
+      tty: config.init?.tty ?? false,
+      memory_mb,
+      swap_mb: config.init?.swap_size_mb ?? 0,
+      cpus,
+      shared_cpu: cpu_kind === "shared",
+      ...(wanted?.volume === undefined ? {} : { volume: { path: wanted.path } }),
+      hook: network.hook({ veth: paths.veth, private_ip, uid_base: userns ? uid_base : 0, uid_count: BLOCK }),
+    });
+    writeFileSync(join(paths.bundle, "config.json"), JSON.stringify(oci), { mode: 0o600 });
+  }
+
+  /** Takes every mount away, the innermost first; a volume is given back. */
+  async strike(id: string, volume: MachineRecord["volume"]): Promise<void> {
+    const paths = pathsOf(this.#parts.layout, id);
+    const mounts = [...mountsUnder(paths.run)].reverse();
+    // In one go: unmounting writes out what is left to write, and may take long.
+    if (mounts.length > 0) {
+      await program("umount", mounts).catch(async () => {
+        for (const at of mountsUnder(paths.run)) await program("umount", ["--lazy", at]).catch(() => {});
+      });
+    }
+    if (volume) await this.#parts.volumes?.unmount(volume.id);
+  }
+}
+
+/** `nfs_export` makes files findable again by handle: without it a machine that watches files cannot be suspended. */
+function mountOverlay(lowers: readonly string[], upper: string, work: string, target: string): void {
+  try {
+    overlay(lowers, upper, work, target, ["index=on", "nfs_export=on"]);
+  } catch (thrown) {
+    // ESTALE: the layers were unpacked anew since this upper was made. EINVAL: this host cannot.
+    if (!(thrown instanceof CallError) || !["ESTALE", "EINVAL"].includes(thrown.code)) throw thrown;
+    overlay(lowers, upper, work, target, []);
+  }
+}
+
+function overlay(
+  lowers: readonly string[],
+  upper: string,
+  work: string,
+  target: string,
+  more: readonly string[],
+): void {
+  const options = [`lowerdir=${lowers.join(":")}`, `upperdir=${upper}`, `workdir=${work}`, ...more].join(",");
+  if (options.length <= OPTIONS_BYTES) {
+    mount("overlay", target, "overlay", MS.NOSUID | MS.NODEV, options);
+    return;
+  }
+  const pairs = more.map((option) => option.split("=") as [string, string]);
+  const each = lowers.map((lower): [string, string] => ["lowerdir+", lower]);
+  mountWith("overlay", target, [...each, ["upperdir", upper], ["workdir", work], ...pairs], MS.NOSUID | MS.NODEV);
+}
+
+/** Mount points below a folder, in the order they were made. */
+export function mountsUnder(dir: string): Set<string> {
+  const found = new Set<string>();
+  for (const line of readFileSync("/proc/self/mountinfo", "utf8").split("\n")) {
+    const at = line.split(" ")[4];
+    if (at?.startsWith(`${dir}/`)) found.add(at);
+  }
+  return found;
+}
