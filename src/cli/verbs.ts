@@ -15,6 +15,8 @@ import {
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
+import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./network/addresses.ts";
+import { certsAdd, certsList, certsRemove, certsShow } from "./network/certificates.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
@@ -74,6 +76,15 @@ export const VERBS: readonly Verb[] = [
   machinesLogs,
   machinesDestroy,
   logs,
+  ipsList,
+  ipsAllocate,
+  ipsRelease,
+  servicesList,
+  certsList,
+  certsAdd,
+  certsShow,
+  certsRemove,
+  proxyReload,
   dbNode,
   dbInfo,
   dbPromote,
