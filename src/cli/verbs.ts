@@ -36,6 +36,8 @@ import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 import { oidcTrustPolicy } from "./oidc/trust-policy.ts";
 import { oidcKeys, oidcRotate, oidcVerify } from "./oidc/verbs.ts";
+import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./network/addresses.ts";
+import { certsAdd, certsList, certsRemove, certsShow } from "./network/certificates.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
@@ -144,6 +146,15 @@ export const VERBS: readonly Verb[] = [
   oidcKeys,
   oidcRotate,
   logs,
+  ipsList,
+  ipsAllocate,
+  ipsRelease,
+  servicesList,
+  certsList,
+  certsAdd,
+  certsShow,
+  certsRemove,
+  proxyReload,
   dbNode,
   dbInfo,
   dbPromote,

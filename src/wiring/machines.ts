@@ -21,6 +21,8 @@ import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
+import type { Reach } from "#proxy/exposure.ts";
+import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -30,6 +32,7 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
+import { openProxy } from "./proxy.ts";
 
 export interface MachineNeeds {
   clock: Clock;
@@ -41,10 +44,12 @@ export interface MachineNeeds {
   dir: DataDir;
   images: ImageSource | undefined;
   local_api: LocalApi;
+  reach: Reach | undefined;
 }
 
 export interface MachinesPart {
   apps: AppService;
+  proxy: ProxyRoom;
   rows: Row[];
   /** Nothing runs before. */
   start(): Promise<void>;
@@ -55,7 +60,7 @@ export interface MachinesPart {
 export async function openMachines(
   database: Database,
   settings: Settings,
-  { clock, log, box, secrets, appStore, choice, dir, images, local_api }: MachineNeeds,
+  { clock, log, box, secrets, appStore, choice, dir, images, local_api, reach }: MachineNeeds,
 ): Promise<MachinesPart> {
   const store = await openImages(dir.file("images"), settings, clock, log);
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
@@ -86,21 +91,26 @@ export async function openMachines(
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
+  const proxy = openProxy(database, settings, { clock, log, box, appStore, room, hosts, choice, reach });
   return {
     apps,
+    proxy,
     rows: [
       ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
       ...imageRoutes(store),
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
       ...volumeRoutes(volumes, apps),
+      ...proxy.rows,
     ],
     async start() {
       await volumes.start();
       await room.start();
       await webhooks.start();
+      await proxy.start();
     },
     async close() {
+      await proxy.close();
       webhooks.close();
       await room.close();
       await volumes.close();
