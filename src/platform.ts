@@ -19,6 +19,8 @@ import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
 import { simDriver } from "#drivers/runtime/sim/driver.ts";
+import { simStats } from "#drivers/runtime/sim/stats.ts";
+import { simTraffic } from "#drivers/runtime/sim/traffic.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import { HostService } from "#hosts/service.ts";
 import { Idempotency } from "#http/idempotency.ts";
@@ -30,10 +32,9 @@ import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
-import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
-import { metricsRoutes } from "#metrics/routes.ts";
+import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
-import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import { claimDataDir, type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
@@ -44,6 +45,7 @@ import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
+import { MeasuredMachines, openMeasuring } from "./measuring.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -89,11 +91,10 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const authStore = sqlAuthStore(database);
   const appStore = sqlAppStore(database);
   const tokens = new TokenService({ store: authStore, box, clock });
-  const orgs = new OrgService({ store: authStore, clock });
+  const orgs = new OrgService({ store: authStore, clock, deleted: (id) => machines.metrics().dropOrg(id) });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box });
+  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, dir });
   const { apps } = machines;
-  const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
@@ -110,7 +111,6 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
     ...appRoutes({ apps, secrets, orgs }),
     ...machines.rows,
-    ...metricsRoutes({ engine: metrics, clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
   const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
@@ -137,19 +137,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
     rows,
-    metrics,
+    metrics: machines.metrics,
     inject: server.inject,
     close: () => running.disposeAsync(),
-  };
-}
-
-/** The metrics engine is a thread and files of its own; it starts when it is first asked for. */
-function lazyMetrics(dir: string, clock: Clock, opened: AsyncDisposableStack): () => MetricsEngine {
-  let engine: MetricsEngine | undefined;
-  opened.defer(() => engine?.close());
-  return () => {
-    engine ??= openMetricsEngine({ dir, clock });
-    return engine;
   };
 }
 
@@ -163,6 +153,7 @@ async function prepare(database: Database, box: Box): Promise<void> {
 const engine = ({ database_url }: Settings): string => (database_url ? "PostgreSQL" : "SQLite");
 
 interface MachineNeeds {
+  dir: DataDir;
   clock: Clock;
   log: Log;
   box: Box;
@@ -173,6 +164,7 @@ interface MachineNeeds {
 interface MachinesPart {
   apps: AppService;
   rows: Row[];
+  metrics(): MetricsEngine;
   /** Nothing runs before. */
   start(): Promise<void>;
   close(): Promise<void>;
@@ -182,12 +174,13 @@ interface MachinesPart {
 async function openMachines(
   database: Database,
   settings: Settings,
-  { clock, log, box, secrets, appStore }: MachineNeeds,
+  { dir, clock, log, box, secrets, appStore }: MachineNeeds,
 ): Promise<MachinesPart> {
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
+  const store = sqlMachineStore(database);
   const room = new MachineRoom({
-    store: sqlMachineStore(database),
+    store,
     hosts,
     // Nothing of it outlives this process, so what was running is taken back by what its handle tells.
     driver: simDriver({ clock, adopt: true }),
@@ -203,20 +196,36 @@ async function openMachines(
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
+  const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
+  const measuring = openMeasuring({
+    dir: dir.file("metrics"),
+    clock,
+    log,
+    secrets,
+    machines: running,
+    stats: simStats({ clock }),
+    reach: () => undefined,
+    volumes: async () => [],
+    providers: [simTraffic({ clock, machines: running.list })],
+  });
   return {
     apps,
+    metrics: measuring.engine,
     rows: [
       ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
+      ...measuring.rows,
     ],
     async start() {
       await room.start();
       await webhooks.start();
+      await measuring.start();
     },
     async close() {
       webhooks.close();
       await room.close();
+      await measuring.close();
     },
   };
 }

@@ -569,6 +569,13 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** Machines that are asked for metrics of their own, and how that goes. */
+  "GET /prometheus/:org_slug/api/v1/targets": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
 }
 
 export interface Machine {
