@@ -6,6 +6,7 @@ import type { SecretService } from "#apps/secrets.ts";
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import { SettingsError } from "#core/settings.ts";
 import type { Row } from "#http/route.ts";
 import { type News, topics } from "#machines/ledger.ts";
 import type { MachineStore } from "#machines/store.ts";
@@ -20,12 +21,18 @@ import type {
   VolumeFacts,
 } from "#metrics/builtin/sources.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
+import { parseRemoteAddress } from "#metrics/remote/address.ts";
+import { openRemoteEngine } from "#metrics/remote/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import type { Address } from "#metrics/scrape/fetch.ts";
 import { Scraper } from "#metrics/scrape/scraper.ts";
 
 export interface MeasuringParts {
   dir: string;
+  /** The setting: an engine elsewhere. */
+  metrics_url: string | undefined;
+  /** An organization's number. */
+  tenant(org_id: string): Promise<number>;
   clock: Clock;
   log: Log;
   secrets: Pick<SecretService, "reveal">;
@@ -47,10 +54,11 @@ export interface Measuring {
 }
 
 export function openMeasuring(parts: MeasuringParts): Measuring {
-  const { dir, clock, log, machines, stats, reach, volumes } = parts;
+  const { clock, log, machines, stats, reach, volumes } = parts;
+  const open = engineFrom(parts);
   let opened: MetricsEngine | undefined;
   const engine = (): MetricsEngine => {
-    opened ??= openMetricsEngine({ dir, clock });
+    opened ??= open();
     return opened;
   };
   const postgres = new PostgresReader({ machines: machines.list, log, login: loginFrom(parts) });
@@ -74,6 +82,19 @@ export function openMeasuring(parts: MeasuringParts): Measuring {
       await opened?.close();
     },
   };
+}
+
+/** The embedded engine, or the one the setting names; a setting that cannot be used is told at once. */
+function engineFrom({ dir, metrics_url, tenant, clock, log }: MeasuringParts): () => MetricsEngine {
+  if (metrics_url === undefined) return () => openMetricsEngine({ dir, clock });
+  const address = parseRemoteAddress(metrics_url);
+  if (!address) {
+    throw new SettingsError(
+      `metrics_url: ${JSON.stringify(metrics_url)} is neither the address of a VictoriaMetrics (http://127.0.0.1:8428) ` +
+        "nor two of a cluster (http://insert:8480/insert/{tenant}/prometheus,http://select:8481/select/{tenant}/prometheus)",
+    );
+  }
+  return () => openRemoteEngine({ dir, address, clock, log, tenant });
 }
 
 /** The password that `hangar postgres create` gave the app; without one the database is not asked. */

@@ -11,6 +11,7 @@ import type { AppStore } from "#apps/store.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
+import type { AuthStore } from "#auth/store.ts";
 import { TokenService } from "#auth/tokens.ts";
 import { Box } from "#core/box.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
@@ -93,7 +94,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock, deleted: (id) => machines.metrics().dropOrg(id) });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, dir });
+  const machines = await openMachines(database, settings, { clock, log, secrets, authStore, appStore, box, dir });
   const { apps } = machines;
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -158,6 +159,7 @@ interface MachineNeeds {
   log: Log;
   box: Box;
   secrets: SecretService;
+  authStore: AuthStore;
   appStore: AppStore;
 }
 
@@ -174,7 +176,7 @@ interface MachinesPart {
 async function openMachines(
   database: Database,
   settings: Settings,
-  { dir, clock, log, box, secrets, appStore }: MachineNeeds,
+  { dir, clock, log, box, secrets, authStore, appStore }: MachineNeeds,
 ): Promise<MachinesPart> {
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
@@ -199,6 +201,8 @@ async function openMachines(
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring({
     dir: dir.file("metrics"),
+    metrics_url: settings.metrics_url,
+    tenant: async (id) => (await authStore.orgs()).find((org) => org.id === id)?.numeric_id ?? 0,
     clock,
     log,
     secrets,

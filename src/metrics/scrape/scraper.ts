@@ -25,6 +25,8 @@ export interface TargetState {
   machine: MeasuredMachine;
   url: string;
   health: "up" | "down" | "unknown";
+  /** It is being asked at the moment. */
+  asking: boolean;
   last_error: string;
   last_scrape_ms: number | undefined;
   last_duration_ms: number;
@@ -72,10 +74,11 @@ export class Scraper {
       address: this.#parts.reach(machine, port),
       path,
       https,
-      url: `${https ? "https" : "http"}://[${machine.private_ip}]:${port}${path}`,
+      url: `${https ? "https" : "http"}://${bracketed(machine.private_ip)}:${port}${path}`,
       labels: Object.entries(labels).flat(),
       series: healthSeries(labels),
       health: "unknown",
+      asking: false,
       last_error: "",
       last_scrape_ms: undefined,
       last_duration_ms: 0,
@@ -91,7 +94,7 @@ export class Scraper {
     }
     const { clock } = this.#parts;
     const { signal } = target.stop;
-    const work = (at_ms: number): Promise<void> => this.scrape(target, at_ms);
+    const work = (at_ms: number): Promise<void> => this.#scrape(target, at_ms);
     target.running = onGrid(clock, SCRAPE_LIMITS.interval_ms, signal, work, momentOf(machine.id));
   }
 
@@ -115,6 +118,7 @@ export class Scraper {
   targets(org_id: string): TargetState[] {
     return [...this.#targets.values()]
       .filter(({ machine }) => machine.org_id === org_id)
+      .map((target) => ({ ...target }))
       .toSorted((a, b) => (a.url < b.url ? -1 : 1));
   }
 
@@ -126,7 +130,16 @@ export class Scraper {
     this.#fetcher.close();
   }
 
-  async scrape(target: Target, at_ms: number): Promise<void> {
+  async #scrape(target: Target, at_ms: number): Promise<void> {
+    target.asking = true;
+    try {
+      await this.#ask(target, at_ms);
+    } finally {
+      target.asking = false;
+    }
+  }
+
+  async #ask(target: Target, at_ms: number): Promise<void> {
     const { clock } = this.#parts;
     const began = clock.monotonic();
     let error = "";
@@ -192,6 +205,8 @@ export class Scraper {
     this.#parts.log.warn({ error }, "metrics of machines could not be kept");
   }
 }
+
+const bracketed = (ip: string): string => (ip.includes(":") ? `[${ip}]` : ip);
 
 /** Lines that were not understood cost only themselves; their owner should know. */
 function complaint({ problem_count, problems, dropped }: ImportResult): string {
