@@ -46,8 +46,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   client: ["core"],
   cli: ["core", "client"],
 };
-/** Files that wire rooms together; nothing in a room imports them. */
-const WIRING = new Set(["src/main.ts", "src/platform.ts", "src/measuring.ts", "src/maintenance.ts"]);
+/** Files that wire rooms together; no room imports them. */
+const isWiring = (file: string): boolean => /^src\/(main|platform|maintenance|wiring\/[\w-]+)\.ts$/.test(file);
 
 const ROOT = new Set(
   `.ci .gitignore .npmrc .oxlintrc.json ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE NOTICE README.md bench bin
@@ -83,7 +83,7 @@ function importsOf(file: string): Import[] {
 
 /** What `file` imports and may not, in words. */
 function wrongImports(file: string): string[] {
-  if (WIRING.has(file) || isTest(file)) return [];
+  if (isWiring(file) || isTest(file)) return [];
   const room = roomOf(file);
   const allowed = ALLOWED[room];
   if (!allowed) return [`${file}: room ${room} is not in the table`];
@@ -95,15 +95,26 @@ function wrongImports(file: string): string[] {
 }
 
 const sources = walk("src");
+/** Pages for the browser: they see each other, and of the rest only the typed client. */
+const pages = walk("web");
 
 suite("the house", () => {
   test("rooms import only the rooms the table allows, through #room/file.ts", () => {
     assert.deepEqual(sources.flatMap(wrongImports), []);
   });
 
+  test("pages import only pages and the client", () => {
+    const wrong = pages.flatMap((file) =>
+      importsOf(file)
+        .filter(({ to }) => !to.startsWith("web/") && roomOf(to) !== "client")
+        .map(({ to }) => `${file} imports ${to}`),
+    );
+    assert.deepEqual(wrong, []);
+  });
+
   test("no file imports itself through others", () => {
     const graph = new Map(
-      sources.map((file) => [
+      [...sources, ...pages].map((file) => [
         file,
         importsOf(file)
           .filter((i) => !i.typeOnly)
@@ -127,7 +138,7 @@ suite("the house", () => {
   });
 
   test(`no file is longer than ${LINES} lines`, () => {
-    const all = [...sources, ...walk("test"), ...walk("bench"), ...walk("scripts")];
+    const all = [...sources, ...pages, ...walk("test"), ...walk("bench"), ...walk("scripts")];
     const long = all
       .filter((file) => !GENERATED.has(file))
       .map((file) => ({ file, lines: readFileSync(join(root, file), "utf8").split("\n").length }))
@@ -136,7 +147,7 @@ suite("the house", () => {
   });
 
   test("nothing is left behind: no notes to self, no test that runs alone", () => {
-    const left = [...sources, ...walk("test"), ...walk("bench")].filter((file) => {
+    const left = [...sources, ...pages, ...walk("test"), ...walk("bench")].filter((file) => {
       const source = readFileSync(join(root, file), "utf8");
       return file !== "test/tidy.test.ts" && /\b(FIXME|TODO|XXX)\b|\b(test|suite)\.only\(/.test(source);
     });

@@ -56,15 +56,22 @@ export class Client {
   }
 
   /** The messages of a route that answers as a stream, until it ends or `signal` says so. */
-  async *stream<Route extends keyof Api, Message>(route: Route, input: Input<Route>): AsyncGenerator<Message> {
+  async *stream<Route extends keyof Api, Message>(
+    route: Route,
+    input: Input<Route>,
+    onOpen?: () => void,
+  ): AsyncGenerator<Message> {
     const headers = { accept: "text/event-stream" };
     const request = this.#compose(route, { ...(input as Record<string, unknown>), headers });
     this.#options.onRequest?.(request);
     const response = await send(request, input.signal);
     if (!response.ok || !response.body) throw new ClientError(response.status, parseError(await response.text()));
+    onOpen?.();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
-    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
-      const blocks = (rest + text).split("\n\n");
+    // Not `for await`: not every browser's streams can be iterated.
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      const blocks = (rest + next.value).split("\n\n");
       rest = blocks.pop() ?? "";
       for (const block of blocks) {
         const data = /^data: (.*)$/m.exec(block)?.[1];

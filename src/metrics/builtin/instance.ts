@@ -57,10 +57,10 @@ export function exitSamples({ machine, exit_code, oom, vm_code }: MachineExit): 
   return [sample("code", exit_code), sample("oom", oom ? 1 : 0), sample("vm_code", vm_code)];
 }
 
-export function volumeSamples({ org_id, app, region, host, id, size_bytes, used_bytes }: VolumeFacts): BuiltinSample[] {
+export function volumeSamples({ org_id, app, region, host, id, size_bytes, used_pct }: VolumeFacts): BuiltinSample[] {
   const labels = { app, region, host, id };
-  const size = { org_id, name: "svc_volume_size_bytes", labels, value: size_bytes };
-  if (used_bytes === undefined || size_bytes <= 0) return [size];
-  const value = Math.min(100, (used_bytes / size_bytes) * 100);
-  return [size, { org_id, name: "svc_volume_used_pct", labels, value }];
+  return [
+    { org_id, name: "svc_volume_size_bytes", labels, value: size_bytes },
+    { org_id, name: "svc_volume_used_pct", labels, value: used_pct },
+  ];
 }

@@ -69,6 +69,6 @@ export interface VolumeFacts {
   host: string;
   id: string;
   size_bytes: number;
-  /** Undefined while it cannot be told. */
-  used_bytes?: number;
+  /** 0 to 100. */
+  used_pct: number;
 }

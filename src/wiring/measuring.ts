@@ -1,12 +1,16 @@
 /**
- * Metrics put together: the engine, what reads machines and what asks them for metrics of their own. The machines room
+ * Metrics put together, part of platform.ts on a page of its own: the engine, what reads machines and what asks them for metrics of their own. The machines room
  * knows nothing of metrics and the metrics room nothing of machines; they meet here.
  */
 import type { SecretService } from "#apps/secrets.ts";
+import type { AuthStore } from "#auth/store.ts";
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import { SettingsError } from "#core/settings.ts";
+import { type Settings, SettingsError } from "#core/settings.ts";
+import type { DriverChoice } from "#drivers/choice.ts";
+import { simStats } from "#drivers/runtime/sim/stats.ts";
+import { simTraffic } from "#drivers/runtime/sim/traffic.ts";
 import type { Row } from "#http/route.ts";
 import { type News, topics } from "#machines/ledger.ts";
 import type { MachineStore } from "#machines/store.ts";
@@ -16,6 +20,7 @@ import { Sampler } from "#metrics/builtin/sampler.ts";
 import type {
   MachineExit,
   MachineStats,
+  Machines,
   MeasuredMachine,
   SampleProvider,
   VolumeFacts,
@@ -26,13 +31,11 @@ import { openRemoteEngine } from "#metrics/remote/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import type { Address } from "#metrics/scrape/fetch.ts";
 import { Scraper } from "#metrics/scrape/scraper.ts";
+import type { DataDir } from "#stores/data-dir.ts";
 
 export interface MeasuringParts {
-  dir: string;
-  /** The setting: an engine elsewhere. */
-  metrics_url: string | undefined;
-  /** An organization's number. */
-  tenant(org_id: string): Promise<number>;
+  dir: DataDir;
+  authStore: Pick<AuthStore, "orgs">;
   clock: Clock;
   log: Log;
   secrets: Pick<SecretService, "reveal">;
@@ -53,9 +56,9 @@ export interface Measuring {
   close(): Promise<void>;
 }
 
-export function openMeasuring(parts: MeasuringParts): Measuring {
+export function openMeasuring({ metrics_url }: Pick<Settings, "metrics_url">, parts: MeasuringParts): Measuring {
   const { clock, log, machines, stats, reach, volumes } = parts;
-  const open = engineFrom(parts);
+  const open = engineFrom(metrics_url, parts);
   let opened: MetricsEngine | undefined;
   const engine = (): MetricsEngine => {
     opened ??= open();
@@ -85,7 +88,9 @@ export function openMeasuring(parts: MeasuringParts): Measuring {
 }
 
 /** The embedded engine, or the one the setting names; a setting that cannot be used is told at once. */
-function engineFrom({ dir, metrics_url, tenant, clock, log }: MeasuringParts): () => MetricsEngine {
+function engineFrom(metrics_url: string | undefined, parts: MeasuringParts): () => MetricsEngine {
+  const { authStore, clock, log } = parts;
+  const dir = parts.dir.file("metrics");
   if (metrics_url === undefined) return () => openMetricsEngine({ dir, clock });
   const address = parseRemoteAddress(metrics_url);
   if (!address) {
@@ -94,7 +99,34 @@ function engineFrom({ dir, metrics_url, tenant, clock, log }: MeasuringParts): (
         "nor two of a cluster (http://insert:8480/insert/{tenant}/prometheus,http://select:8481/select/{tenant}/prometheus)",
     );
   }
+  const tenant = async (org_id: string): Promise<number> =>
+    (await authStore.orgs()).find(({ id }) => id === org_id)?.numeric_id ?? 0;
   return () => openRemoteEngine({ dir, address, clock, log, tenant });
+}
+
+interface SourceParts {
+  choice: DriverChoice;
+  dir: DataDir;
+  clock: Clock;
+  machines: Machines;
+}
+
+/** How machines of the chosen driver are read and reached. What sim runs serves nobody, so its traffic is made up. */
+export async function openSources({
+  choice,
+  dir,
+  clock,
+  machines,
+}: SourceParts): Promise<Pick<MeasuringParts, "stats" | "reach" | "providers">> {
+  if (choice.name === "sim") {
+    return { stats: simStats({ clock }), reach: () => undefined, providers: [simTraffic({ clock, machines })] };
+  }
+  const { openRuncStats } = await import("#drivers/runtime/runc/stats.ts");
+  return {
+    stats: openRuncStats({ data_dir: dir.path, node_id: dir.node_id, clock }),
+    reach: ({ private_ip }, port) => ({ host: private_ip, port }),
+    providers: [],
+  };
 }
 
 /** The password that `hangar postgres create` gave the app; without one the database is not asked. */
