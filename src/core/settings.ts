@@ -18,6 +18,12 @@ export const SETTINGS = {
   base_url: { default: "", words: "The public origin, when it is not http:// + listen." },
   driver: { default: "auto", words: "What runs machines: `runc`, `sim`, or `auto` (runc where the box can)." },
   database_url: { default: "", words: "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise." },
+  metrics_url: {
+    default: "",
+    words:
+      "A VictoriaMetrics to keep metrics in, such as `http://127.0.0.1:8428`, or two addresses of a cluster with " +
+      "`{tenant}` in them (docs/metrics.md); the embedded engine otherwise.",
+  },
   master_key: {
     default: "",
     words: "Base64 of 32 bytes that seal all secrets; otherwise `master.key` in the data dir.",
@@ -89,6 +95,7 @@ export interface Settings {
   base_url: string;
   driver: "auto" | "runc" | "sim";
   database_url: string | undefined;
+  metrics_url: string | undefined;
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
@@ -177,6 +184,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     base_url: origin(given("base_url")),
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     database_url: url.value === "" ? undefined : databaseUrl(url),
+    metrics_url: given("metrics_url").value || undefined,
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
