@@ -46,8 +46,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   client: ["core"],
   cli: ["core", "client"],
 };
-/** Files that wire rooms together; nothing imports them. */
-const WIRING = new Set(["src/main.ts", "src/platform.ts", "src/maintenance.ts"]);
+/** Files that wire rooms together; only programs import them. */
+const WIRING = new Set(["src/main.ts", "src/platform.ts", "src/maintenance.ts", "src/replication/flags.ts"]);
 
 const ROOT = new Set(
   `.ci .gitignore .npmrc .oxlintrc.json ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE NOTICE README.md bench bin

@@ -1,7 +1,7 @@
 import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
-import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
+import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import {
   machinesEvents,
   machinesExec,
@@ -74,6 +74,10 @@ export const VERBS: readonly Verb[] = [
   dbNode,
   dbInfo,
   dbPromote,
+  dbLease,
+  dbExport,
+  dbImport,
+  dbBackups,
   dbRestore,
   doctor,
   backup,
