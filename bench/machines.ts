@@ -110,7 +110,8 @@ async function inDir(work: (data_dir: string) => Promise<void>): Promise<void> {
 }
 
 async function withPlatform(data_dir: string, work: (ask: Ask) => Promise<void>): Promise<void> {
-  const env = { HANGAR_LISTEN: "127.0.0.1:0", HANGAR_LOG_LEVEL: "error", HANGAR_DATA_DIR: data_dir };
+  const quiet = { HANGAR_LISTEN: "127.0.0.1:0", HANGAR_LOG_LEVEL: "error", HANGAR_DRIVER: "sim" };
+  const env = { ...quiet, HANGAR_DATA_DIR: data_dir };
   const platform = await startPlatform(readSettings([], env));
   try {
     await work(asker(platform.base_url, readFileSync(platform.token_file, "utf8").trim()));

@@ -5,14 +5,17 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { CONNECTOR_LIMITS } from "#connectors/limits.ts";
 import { CATALOGUE } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
 import type { Row } from "#http/route.ts";
+import { IDENTITY_LIMITS } from "#identity/limits.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/states.ts";
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
 import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
+import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { startPlatform } from "../src/platform.ts";
 import { named, typeOf } from "./schema-types.ts";
 
@@ -87,6 +90,9 @@ function limitsPage(): string {
   const sections: [string, string, Record<string, number>][] = [
     ["The platform", "src/core/limits.ts", LIMITS],
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
+    ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],
+    ["Connectors and the gateway", "src/connectors/limits.ts", CONNECTOR_LIMITS],
+    ["Identity tokens", "src/identity/limits.ts", IDENTITY_LIMITS],
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
     ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
   ];

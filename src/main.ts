@@ -5,13 +5,14 @@
  *   main.ts [settings]                      run in the foreground
  *   main.ts backup FILE [settings]          a consistent copy, while the platform runs or not
  *   main.ts restore FILE [settings]         fill an empty data dir or database from a copy
+ *   main.ts down [settings]                 end every machine of a platform that does not run
  */
 import { flushCompileCache } from "node:module";
 import { relative } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { readSettings, type Settings, SettingsError } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
-import { runBackup, runRestore } from "./maintenance.ts";
+import { runBackup, runDown, runRestore } from "./maintenance.ts";
 import type { Platform } from "./platform.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
@@ -25,6 +26,10 @@ async function run(): Promise<void> {
     if (!file || file.startsWith("-")) throw new SettingsError(`${verb} needs the name of a file`);
     const settings = readSettings(process.argv.slice(4), process.env);
     say(verb === "backup" ? await runBackup(settings, file) : await runRestore(settings, file));
+    return;
+  }
+  if (verb === "down") {
+    say(await runDown(readSettings(process.argv.slice(3), process.env)));
     return;
   }
   await serve(readSettings(process.argv.slice(2), process.env));

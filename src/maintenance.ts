@@ -1,9 +1,11 @@
-/** Backup and restore: the database and the two files that belong to it, without the rest of the platform. */
+/** What is done to a data dir without the rest of the platform: backup, restore, and ending the machines. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "#core/clock.ts";
+import { silentLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { count } from "#core/words.ts";
+import { runcMissing } from "#drivers/choice.ts";
 import { BackupError, backup, restore } from "#stores/backup.ts";
 import { claimDataDir, writeFileDurably } from "#stores/data-dir.ts";
 import { migrate } from "#stores/migrations.ts";
@@ -46,6 +48,21 @@ export async function runRestore(settings: Settings, file: string): Promise<stri
     } finally {
       await database.close();
     }
+  } finally {
+    dir.release();
+  }
+}
+
+/** Ends every machine; the platform itself must have stopped before, and the lock on the data dir makes sure of it. */
+export async function runDown({ data_dir }: Settings): Promise<string> {
+  if (!existsSync(join(data_dir, "node_id"))) return `There is no platform in ${data_dir}.`;
+  const dir = claimDataDir(data_dir);
+  try {
+    const missing = runcMissing();
+    if (missing) return `No machine can be running here, because ${missing}.`;
+    const { takeDown } = await import("#drivers/runtime/runc/down.ts");
+    const machines = await takeDown({ data_dir: dir.path, node_id: dir.node_id, clock: systemClock, log: silentLog });
+    return `Ended ${count(machines, "machine")}; nothing of them is left in the kernel. Their disks stay in ${data_dir}.`;
   } finally {
     dir.release();
   }

@@ -4,10 +4,10 @@
  *   route row → service → store            (rooms: machines/, apps/, auth/ …; stores/ implement their ports)
  */
 import { existsSync, readFileSync } from "node:fs";
+import { releaseRoutes } from "#apps/release-routes.ts";
+import { ReleaseService } from "#apps/releases.ts";
 import { appRoutes } from "#apps/routes.ts";
 import { SecretService } from "#apps/secrets.ts";
-import { AppService } from "#apps/service.ts";
-import type { AppStore } from "#apps/store.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
@@ -18,18 +18,13 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
-import { simDriver } from "#drivers/runtime/sim/driver.ts";
-import { hostRoutes } from "#hosts/routes.ts";
-import { HostService } from "#hosts/service.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
-import { MachineRoom } from "#machines/room.ts";
-import { machineRoutes } from "#machines/routes.ts";
-import { webhookRoutes } from "#machines/webhook-routes.ts";
-import { Webhooks } from "#machines/webhooks.ts";
+import type { ImageSource } from "#machines/image-source.ts";
+import type { LocalApi } from "#machines/local-api.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { leaseRoutes } from "#replication/election/lease-routes.ts";
@@ -42,10 +37,10 @@ import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
-import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
-import { sqlMachineStore } from "#stores/sql/machines.ts";
-import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
+import { sqlReleaseStore } from "#stores/sql/releases.ts";
+import { openInside } from "./wiring/inside.ts";
+import { openMachines } from "./wiring/machines.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -57,6 +52,8 @@ export interface Platform {
   log_file: string;
   rows: readonly Row[];
   metrics(): MetricsEngine;
+  /** What answers inside machines. */
+  local_api: LocalApi;
   inject: Server["inject"];
   close(): Promise<void>;
 }
@@ -65,13 +62,22 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
+  /** Where machines' images come from. */
+  images?: ImageSource;
 }
+
+/** Until there is a store of images: sim needs none. */
+const NO_IMAGES: ImageSource = {
+  resolve: () => Promise.reject(new Error("there are no images")),
+  hold: () => Promise.reject(new Error("there are no images")),
+  release: async () => {},
+};
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const clock = options.clock ?? systemClock;
-  const driver = chooseDriver(settings.driver);
+  const { clock = systemClock, images = NO_IMAGES } = options;
+  const choice = chooseDriver(options.images ? settings.driver : "sim");
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
   const dir = claimDataDir(settings.data_dir);
@@ -93,26 +99,29 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box });
+  const facts = factsOf(settings, choice);
+  const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
+  const local_api = inside.local;
+  const machineNeeds = { clock, log, secrets, appStore, box, choice, dir, images, local_api };
+  const machines = await openMachines(database, settings, machineNeeds);
   const { apps } = machines;
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
-  const facts = factsOf(settings, driver);
   const rows: Row[] = [
-    ...platformRoutes(
-      () => facts,
-      () => rows,
-    ),
+    ...ownRoutes(facts, () => rows),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
     ...appRoutes({ apps, secrets, orgs }),
+    ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
+    ...inside.rows,
     ...metricsRoutes({ engine: metrics, clock }),
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-  const server = createServer({ rows, guard, clock, log, idempotency, ...rate });
+  const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, ...rate });
+  opened.defer(() => inside.close());
   opened.defer(() => machines.close());
   opened.defer(() => server.close());
 
@@ -120,23 +129,24 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const token_file = dir.file("token");
   await ensureToken(tokens, token_file, clock);
 
+  await inside.start(rows, idempotency);
   await machines.start();
-  const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
-  const address = reachable(host, port);
+  const address = reachable(await server.listen(settings.listen.host, settings.listen.port));
   facts.base_url ||= address;
   writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
-  opened.defer(keepSweeping(idempotency, clock, log));
-  log.info({ base_url: facts.base_url, driver: driver.name }, "ready");
+  opened.defer(keepSweeping([idempotency, inside], clock, log));
+  log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
   const running = opened.move();
   return {
     base_url: facts.base_url,
     token_file,
-    driver,
+    driver: choice,
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
     rows,
     metrics,
+    local_api,
     inject: server.inject,
     close: () => running.disposeAsync(),
   };
@@ -159,69 +169,14 @@ async function prepare(database: Database, box: Box): Promise<void> {
   await checkKey(database, box);
 }
 
-/** What the platform says about itself; its address is known when it listens. */
-function factsOf({ base_url, database_url }: Settings, { name, reason }: DriverChoice) {
-  return { base_url, driver: `${name} (${reason})`, database: database_url ? "PostgreSQL" : "SQLite" };
-}
+const ownRoutes = (facts: ReturnType<typeof factsOf>, rows: () => Row[]): Row[] => platformRoutes(() => facts, rows);
 
-interface MachineNeeds {
-  clock: Clock;
-  log: Log;
-  box: Box;
-  secrets: SecretService;
-  appStore: AppStore;
-}
-
-interface MachinesPart {
-  apps: AppService;
-  rows: Row[];
-  /** Nothing runs before. */
-  start(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Apps, hosts, machines and where their events are sent: what runs, and where. */
-async function openMachines(
-  database: Database,
-  settings: Settings,
-  { clock, log, box, secrets, appStore }: MachineNeeds,
-): Promise<MachinesPart> {
-  const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
-  await hosts.start();
-  const room = new MachineRoom({
-    store: sqlMachineStore(database),
-    hosts,
-    // Nothing of it outlives this process, so what was running is taken back by what its handle tells.
-    driver: simDriver({ clock, adopt: true }),
-    clock,
-    log,
-    secrets: (app_id) => secrets.reveal(app_id),
-  });
-  const apps = new AppService({
-    store: appStore,
-    clock,
-    occupancy: async (app_id) => ({ machines: await room.machines.count(app_id), volumes: 0 }),
-    clear: (app_id) => room.clear(app_id),
-  });
-  const { events, bus } = room;
-  const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
-  return {
-    apps,
-    rows: [
-      ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
-      ...machineRoutes(room.routeParts(apps)),
-      ...webhookRoutes({ apps }, webhooks),
-    ],
-    async start() {
-      await room.start();
-      await webhooks.start();
-    },
-    async close() {
-      webhooks.close();
-      await room.close();
-    },
-  };
-}
+/** What the platform says about itself; where it is reached is known once it listens. */
+const factsOf = ({ base_url, database_url }: Settings, { name, reason }: DriverChoice) => ({
+  base_url,
+  driver: `${name} (${reason})`,
+  database: database_url ? "PostgreSQL" : "SQLite",
+});
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
 async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {
@@ -232,17 +187,16 @@ async function ensureToken(tokens: TokenService, file: string, clock: Clock): Pr
   writeFileDurably(file, `${await tokens.createFull("first start", randomIds(clock))}\n`);
 }
 
-/** Forgets old repeated requests now and then; answers what ends it. */
-function keepSweeping(idempotency: Idempotency, clock: Clock, log: Log): () => void {
+/** Forgets what is old now and then: repeated requests, lines of audit. Answers what ends it. */
+function keepSweeping(kept: readonly { expire(): Promise<unknown> }[], clock: Clock, log: Log): () => void {
   const stopping = new AbortController();
   const { signal } = stopping;
   const sweep = async (): Promise<void> => {
     while (!signal.aborted) {
       await clock.sleep(SWEEP_MS, signal).catch(() => {});
       if (signal.aborted) return;
-      await idempotency
-        .expire()
-        .catch((error: unknown) => log.warn({ error }, "old repeated requests could not be forgotten"));
+      for (const one of kept)
+        await one.expire().catch((error: unknown) => log.warn({ error }, "what is old could not be forgotten"));
     }
   };
   void sweep();
@@ -250,7 +204,7 @@ function keepSweeping(idempotency: Idempotency, clock: Clock, log: Log): () => v
 }
 
 /** Listening everywhere is not an address one can call. */
-function reachable(host: string, port: number): string {
+function reachable({ host, port }: { host: string; port: number }): string {
   const name = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
   return `http://${name}:${port}`;
 }

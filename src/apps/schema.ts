@@ -32,7 +32,7 @@ export const AppList = Type.Object({ total_apps: Type.Integer(), apps: Type.Arra
 export const OrgQuery = Type.Object({ org_slug: Type.Optional(Type.String()) });
 
 export const DeleteQuery = Type.Object({
-  force: Type.Optional(Type.Boolean({ description: "Destroy the app's machines too." })),
+  force: Type.Optional(Type.Boolean({ description: "Destroy the app's machines and volumes too." })),
 });
 
 const Value = Type.String();

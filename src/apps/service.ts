@@ -3,6 +3,7 @@ import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { checkSlug } from "#core/names.ts";
+import { count } from "#core/words.ts";
 import type { AppStore } from "./store.ts";
 import type { App } from "./types.ts";
 
@@ -68,13 +69,13 @@ export class AppService {
 
   async delete(name: string, force: boolean): Promise<void> {
     const app = await this.get(name);
-    const { machines } = await this.#parts.occupancy(app.id);
-    if (machines > 0 && !force) {
-      fail("app_not_empty", `app ${name} still has ${machines} machines`, {
+    const { machines, volumes } = await this.#parts.occupancy(app.id);
+    if (machines + volumes > 0 && !force) {
+      fail("app_not_empty", `app ${name} still has ${count(machines, "machine")} and ${count(volumes, "volume")}`, {
         hint: `hangar apps delete ${name} --force`,
       });
     }
-    if (machines > 0) await this.#parts.clear(app.id);
+    if (machines + volumes > 0) await this.#parts.clear(app.id);
     await this.#parts.store.deleteApp(app.id);
   }
 }

@@ -2,14 +2,7 @@ import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
 import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
-import {
-  machinesEvents,
-  machinesExec,
-  machinesLease,
-  machinesLogs,
-  machinesMetadata,
-  machinesPs,
-} from "./machines/inside.ts";
+import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
   machinesCordon,
   machinesDestroy,
@@ -19,11 +12,12 @@ import {
   machinesSuspend,
   machinesUncordon,
 } from "./machines/lifecycle.ts";
+import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
-import { backup, restore, up } from "./platform/verbs.ts";
+import { backup, down, restore, up } from "./platform/verbs.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
 import { tokensAttenuate } from "./tokens/attenuate.ts";
 import { tokensCreate } from "./tokens/create.ts";
@@ -35,6 +29,7 @@ import type { Verb } from "./verb.ts";
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
   up,
+  down,
   authToken,
   authWhoami,
   tokensCreate,
@@ -71,6 +66,7 @@ export const VERBS: readonly Verb[] = [
   machinesPs,
   machinesLogs,
   machinesDestroy,
+  logs,
   dbNode,
   dbInfo,
   dbPromote,

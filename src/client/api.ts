@@ -163,6 +163,34 @@ export interface Api {
     body: undefined;
     answer: { version: number };
   };
+  /** List an app's releases, the newest first. */
+  "GET /v1/apps/:app_name/releases": {
+    params: { app_name: string };
+    query: { limit?: number | undefined };
+    body: undefined;
+    answer: { releases: ({ version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; created_by: string; created_at: string; updated_at: string })[] };
+  };
+  /** Write down a release that begins now. */
+  "POST /v1/apps/:app_name/releases": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { description?: string | undefined; strategy?: string | undefined; definition: unknown; after?: number | undefined };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; created_by: string; created_at: string; updated_at: string; definition: unknown };
+  };
+  /** Get a release with its definition. */
+  "GET /v1/apps/:app_name/releases/:version": {
+    params: { app_name: string; version: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; created_by: string; created_at: string; updated_at: string; definition: unknown };
+  };
+  /** Write down how a release went. */
+  "POST /v1/apps/:app_name/releases/:version": {
+    params: { app_name: string; version: string };
+    query: Record<string, never>;
+    body: { status: "running" | "complete" | "failed" };
+    answer: { version: number; status: "running" | "complete" | "failed"; description: string; strategy: string; created_by: string; created_at: string; updated_at: string; definition: unknown };
+  };
   /** Where machines can run. */
   "GET /v1/platform/regions": {
     params: Record<string, never>;
@@ -310,13 +338,6 @@ export interface Api {
     body: undefined;
     answer: ({ pid: number; stime: number; rtime: number; command: string; directory: string; cpu: number; rss: number; listen_sockets: ({ proto: string; address: string })[] })[];
   };
-  /** The newest lines a machine wrote, oldest first. */
-  "GET /v1/apps/:app_name/machines/:machine_id/logs": {
-    params: { app_name: string; machine_id: string };
-    query: { tail?: number | undefined };
-    body: undefined;
-    answer: { lines: ({ timestamp: number; stream: string; message: string })[] };
-  };
   /** Take a machine's lease, or refresh one's own. */
   "POST /v1/apps/:app_name/machines/:machine_id/lease": {
     params: { app_name: string; machine_id: string };
@@ -408,6 +429,20 @@ export interface Api {
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
   };
+  /** The newest lines a machine wrote, oldest first. */
+  "GET /v1/apps/:app_name/machines/:machine_id/logs": {
+    params: { app_name: string; machine_id: string };
+    query: { tail?: number | undefined; since?: string | undefined; follow?: boolean | undefined };
+    body: undefined;
+    answer: { lines: ({ timestamp: number; stream: string; message: string })[] };
+  };
+  /** The newest lines of all machines of an app, by time. */
+  "GET /v1/apps/:app_name/logs": {
+    params: { app_name: string };
+    query: { tail?: number | undefined; since?: string | undefined; follow?: boolean | undefined };
+    body: undefined;
+    answer: { lines: ({ timestamp: number; stream: string; message: string; machine_id: string; machine_name: string })[] };
+  };
   /** Send machine events to an address, signed, until they arrive. */
   "POST /v1/orgs/:org_slug/webhooks": {
     params: { org_slug: string };
@@ -428,6 +463,286 @@ export interface Api {
     query: Record<string, never>;
     body: undefined;
     answer: undefined;
+  };
+  /** List an app's volumes. */
+  "GET /v1/apps/:app_name/volumes": {
+    params: { app_name: string };
+    query: { summary?: boolean | undefined; include_deleted?: boolean | undefined };
+    body: undefined;
+    answer: Volume[];
+  };
+  /** Create a volume: empty, from a snapshot, or as a fork. */
+  "POST /v1/apps/:app_name/volumes": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { name: string; region?: string | undefined; size_gb?: number | undefined; fstype?: "ext4" | "" | undefined; encrypted?: boolean | undefined; auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined; require_unique_zone?: boolean | undefined; unique_zone_app_wide?: boolean | undefined; machines_only?: boolean | undefined; snapshot_id?: string | undefined; source_volume_id?: string | undefined; compute?: { cpu_kind?: string | undefined; cpus?: number | undefined; memory_mb?: number | undefined; gpu_kind?: string | undefined; gpus?: number | undefined; host_dedication_id?: string | undefined; kernel_args?: string[] | undefined; persist_rootfs?: string | undefined } | undefined; compute_image?: string | undefined };
+    answer: Volume;
+  };
+  /** Get a volume; a deleted one too, as long as it can be taken back. */
+  "GET /v1/apps/:app_name/volumes/:volume_id": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Volume;
+  };
+  /** Change whether a volume is kept in daily snapshots, and for how long. */
+  "PUT /v1/apps/:app_name/volumes/:volume_id": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: { auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined };
+    answer: Volume;
+  };
+  /** Delete a volume that no machine mounts; its snapshots stay, and for a while it can be taken back. */
+  "DELETE /v1/apps/:app_name/volumes/:volume_id": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Volume;
+  };
+  /** Make a volume larger; it cannot get smaller. */
+  "PUT /v1/apps/:app_name/volumes/:volume_id/extend": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: { size_gb: number };
+    answer: { volume: Volume; needs_restart: boolean };
+  };
+  /** Take a deleted volume back. */
+  "POST /v1/apps/:app_name/volumes/:volume_id/undelete": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Volume;
+  };
+  /** List a volume's snapshots, newest first; those of a deleted volume until they expire. */
+  "GET /v1/apps/:app_name/volumes/:volume_id/snapshots": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: VolumeSnapshot[];
+  };
+  /** Take a snapshot now; it is listed when it is stored. */
+  "POST /v1/apps/:app_name/volumes/:volume_id/snapshots": {
+    params: { app_name: string; volume_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { Msg: { backup: { id: string; app_id: string; volume_id: string; state: string; type: string; message: string; created_at: string; updated_at: string; finished_at: string | null; graph_id: string } } };
+  };
+  /** Get a snapshot, also while it is being stored, or why that failed. */
+  "GET /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id": {
+    params: { app_name: string; volume_id: string; snapshot_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: VolumeSnapshot;
+  };
+  /** Delete a snapshot before its time. */
+  "DELETE /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id": {
+    params: { app_name: string; volume_id: string; snapshot_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** What volumes and snapshots take, and what the disk can do. */
+  "GET /v1/platform/disk": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { driver: string; encryption: string | null; encryption_reason: string; reflink: boolean; reflink_reason: string; total_bytes: number; free_bytes: number; objects: { place: string; bytes: number; count: number }; volumes: ({ id: string; name: string; app: string; state: string; size_bytes: number; taken_bytes: number; snapshots: number; snapshot_bytes: number })[] };
+  };
+  /** List, or take away, what nobody needs any more. */
+  "POST /v1/platform/disk/collect": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { apply?: boolean | undefined; deleted?: boolean | undefined };
+    answer: { applied: boolean; bytes: number; waste: ({ kind: string; id: string; bytes: number; reason: string })[] };
+  };
+  /** Create a connector with a key. */
+  "POST /v1/oauth/connections/api_key": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { provider: string; api_key: string; name?: string | undefined; base_url?: string | undefined; region?: string | undefined; access_policy?: AccessPolicy | undefined; encoded_paths?: boolean | undefined; org_slug?: string | undefined };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Create a connector to any HTTP API. */
+  "POST /v1/oauth/connections/custom_api": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { name: string; base_api_url: string; access_token: string; auth_method: "header" | "query" | "path"; auth_header_prefix?: string | undefined; auth_header_name?: string | undefined; auth_query_name?: string | undefined; test_url?: string | undefined; access_policy?: AccessPolicy | undefined; encoded_paths?: boolean | undefined; org_slug?: string | undefined };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Create a connector whose key the platform provides. */
+  "POST /v1/oauth/connections/provision": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { provider: string; access_policy?: AccessPolicy | undefined; org_slug?: string | undefined };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** List an organization's connectors. */
+  "GET /v1/oauth/connections": {
+    params: Record<string, never>;
+    query: { provider?: string | undefined; org_slug?: string | undefined };
+    body: undefined;
+    answer: { connections: Connection[] };
+  };
+  /** Get a connector; its secrets are never told. */
+  "GET /v1/oauth/connections/:connection_id": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Replace a connector's access policy. */
+  "PUT /v1/oauth/connections/:connection_id": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: { access_policy: AccessPolicy };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Delete a connector and its credential, at once. */
+  "DELETE /v1/oauth/connections/:connection_id": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Replace a connector's key. */
+  "PUT /v1/oauth/connections/:connection_id/api_key": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: { api_key: string };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Call the provider through the gateway and say how it went. */
+  "POST /v1/oauth/connections/:connection_id/test_gateway": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: { sprite?: string | undefined; labels?: string[] | undefined; path?: string | undefined };
+    answer: { status: string; message: string; latency_ms: number };
+  };
+  /** Which rule decides about a sprite and a path. */
+  "POST /v1/oauth/connections/:connection_id/explain": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: { sprite: string; labels?: string[] | undefined; path: string; access_policy?: AccessPolicy | undefined };
+    answer: { allowed: boolean; rule: string; reason: string };
+  };
+  /** What a connector was used for. */
+  "GET /v1/oauth/connections/:connection_id/usage": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { calls: number; denials: number; failures: number; bytes_sent: number; bytes_received: number; last_used_at?: string | undefined };
+  };
+  /** What was done with and to an organization's connectors, newest first. */
+  "GET /v1/oauth/audit": {
+    params: Record<string, never>;
+    query: { connection_id?: string | undefined; action?: string | undefined; before?: string | undefined; limit?: number | undefined; org_slug?: string | undefined };
+    body: undefined;
+    answer: { entries: ({ id: string; at: string; connection_id: string; action: string; actor: string; method?: string | undefined; path?: string | undefined; status?: number | undefined; rule?: string | undefined })[] };
+  };
+  /** The providers, and how each can be connected on this platform. */
+  "GET /v1/oauth/providers": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { providers: ({ provider: string; title: string; category: string; connected_by: string[]; default_scopes: string[] })[] };
+  };
+  /** Begin an authorization: the address to send a person to. */
+  "GET /v1/oauth/:provider/authorize": {
+    params: { provider: string };
+    query: { scopes?: string | undefined; add_scopes?: string | undefined; state?: string | undefined; redirect_uri?: string | undefined; org_slug?: string | undefined };
+    body: undefined;
+    answer: { authorize_url: string; state: string };
+  };
+  /** Where a person comes back to: shows how to finish. */
+  "GET /v1/oauth/:provider/callback": {
+    params: { provider: string };
+    query: { code?: string | undefined; state?: string | undefined; error?: string | undefined; error_description?: string | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Finish an authorization: the connector is made. */
+  "POST /v1/oauth/:provider/callback": {
+    params: { provider: string };
+    query: Record<string, never>;
+    body: { code: string; state: string; access_policy?: AccessPolicy | undefined; org_slug?: string | undefined };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** The connectors this machine may use, and the providers that could be connected. */
+  "GET /v1/gateway/list": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { connected: ({ provider: string; id: string; name: string; description: string; gateway_base_url: string; scopes: string; usage_snippet: string })[]; available: ({ provider: string; name: string; default_scopes: string[] })[] };
+  };
+  /** Call a provider with a connector's credential. */
+  "GET /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "POST /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "PUT /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "PATCH /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "DELETE /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "OPTIONS /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** The issuer of an organization's identity tokens. */
+  "GET /oidc/:org_slug/.well-known/openid-configuration": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { issuer: string; jwks_uri: string; response_types_supported: string[]; subject_types_supported: string[]; id_token_signing_alg_values_supported: string[]; scopes_supported: string[]; claims_supported: string[] };
+  };
+  /** The keys an organization's identity tokens are signed with. */
+  "GET /oidc/:org_slug/.well-known/jwks.json": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { keys: ({ kid: string; alg: "RS256" | "ES256"; use: "sig"; kty?: string | undefined; n?: string | undefined; e?: string | undefined; crv?: string | undefined; x?: string | undefined; y?: string | undefined })[] };
+  };
+  /** The issuer's keys and what each is doing. */
+  "GET /v1/orgs/:org_slug/oidc/keys": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { keys: ({ kid: string; alg: string; state: string; created_at: string; sign_from: string; publish_until?: string | undefined })[] };
+  };
+  /** Make new keys before their time. */
+  "POST /v1/orgs/:org_slug/oidc/rotate": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: { revoke?: boolean | undefined };
+    answer: { keys: ({ kid: string; alg: string; state: string; created_at: string; sign_from: string; publish_until?: string | undefined })[] };
   };
   /** Evaluate a query at one time. */
   "GET /prometheus/:org_slug/api/v1/query": {
@@ -660,4 +975,73 @@ export interface MachineConfig {
   cache_drive?: unknown;
   spot?: unknown;
   disable_machine_autostart?: boolean | undefined;
+}
+
+export interface Volume {
+  id: string;
+  name: string;
+  state: string;
+  size_gb: number;
+  region: string;
+  zone: string;
+  encrypted: boolean;
+  encryption?: string | undefined;
+  attached_machine_id: string | null;
+  attached_alloc_id: string | null;
+  created_at: string;
+  blocks: number;
+  block_size: number;
+  blocks_free: number;
+  blocks_avail: number;
+  bytes_total: number;
+  bytes_used: number;
+  fstype: string;
+  snapshot_retention: number;
+  auto_backup_enabled: boolean;
+  host_dedication_key: string;
+  host_status: string;
+  error?: string | undefined;
+  progress?: { done_bytes: number; total_bytes: number } | undefined;
+  deleted_at?: string | undefined;
+  recoverable_until?: string | undefined;
+}
+
+export interface VolumeSnapshot {
+  id: string;
+  size: number;
+  digest: string;
+  created_at: string;
+  retention_days: number;
+  status: string;
+  volume_id: string;
+  volume_size: number;
+  stored_bytes: number;
+  expires_at: string;
+  kind: string;
+  message?: string | undefined;
+  progress?: { done_bytes: number; total_bytes: number } | undefined;
+}
+
+export interface AccessPolicy {
+  allow_all?: boolean | undefined;
+  allowed_endpoints?: string[] | undefined;
+  blocked_endpoints?: string[] | undefined;
+  name_prefix?: string | undefined;
+  sprite_labels?: string[] | undefined;
+}
+
+export interface Connection {
+  id: string;
+  provider: string;
+  connection_type: string;
+  provider_account_id: string;
+  provider_account_name: string;
+  provider_info: Record<string, unknown>;
+  scopes: string;
+  token_expires_at?: string | undefined;
+  inserted_at: string;
+  updated_at: string;
+  usage_snippet: string;
+  user_id: string;
+  access_policy: AccessPolicy;
 }

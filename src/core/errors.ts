@@ -39,6 +39,21 @@ export const CATALOGUE = {
     meaning: "The token is good but does not allow this; the text names what refused.",
   },
   not_found: { http: 404, retryable: false, meaning: "There is no such thing, or none that this token may see." },
+  connector_denied: {
+    http: 403,
+    retryable: false,
+    meaning: "The connector's policy does not allow this; `rule` names the rule that decided.",
+  },
+  address_refused: {
+    http: 403,
+    retryable: false,
+    meaning: "The connector leads to an address that is not public, and the operator has not allowed that.",
+  },
+  path_not_canonical: {
+    http: 400,
+    retryable: false,
+    meaning: "The provider's path can be read in more than one way, so it was not passed on.",
+  },
   method_not_allowed: {
     http: 405,
     retryable: false,
@@ -78,7 +93,7 @@ export const CATALOGUE = {
   app_not_empty: {
     http: 409,
     retryable: false,
-    meaning: "The app still has machines; stop and destroy them first, or delete with force.",
+    meaning: "The app still has machines or volumes; destroy them first, or delete with force.",
   },
   org_not_empty: { http: 409, retryable: false, meaning: "The organization still has apps; delete them first." },
   idempotency_in_progress: {
@@ -112,7 +127,28 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The volume is on another host or in another region than the machine can be; the text names both.",
   },
-  volume_in_use: { http: 412, retryable: false, meaning: "The volume is mounted by another machine." },
+  volume_in_use: {
+    http: 412,
+    retryable: false,
+    meaning:
+      "The volume is mounted by a machine, which the text names; destroy that machine first, or fork the volume.",
+  },
+  volume_not_ready: {
+    http: 412,
+    retryable: true,
+    meaning: "The volume is still being made, restored or copied, or it is deleted; the text says which.",
+  },
+  volume_placement_capacity: {
+    http: 412,
+    retryable: false,
+    meaning:
+      "Every zone of the region has a volume of this name already, and `require_unique_zone` does not allow a second.",
+  },
+  encryption_unavailable: {
+    http: 412,
+    retryable: false,
+    meaning: "No way to encrypt a volume works on this box; the text says what to install, or pass `encrypted: false`.",
+  },
   host_unreachable: {
     http: 412,
     retryable: true,
@@ -157,6 +193,17 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "A mistake of ours. The log has the details under the request id.",
   },
+  upstream_failed: {
+    http: 502,
+    retryable: true,
+    meaning: "The connector's provider could not be reached, or broke off before it answered.",
+  },
+  connector_unusable: {
+    http: 502,
+    retryable: false,
+    meaning: "The connector's credential is no longer good and could not be renewed; connect it again.",
+  },
+  upstream_timeout: { http: 504, retryable: true, meaning: "The connector's provider did not answer in time." },
   storage_full: { http: 503, retryable: true, meaning: "The disk is full. Nothing was changed; reads still work." },
   storage_failed: {
     http: 503,

@@ -53,6 +53,9 @@ export const LIMITS = {
   slug_chars: 63,
   app_name_chars: 63,
   apps_per_org: 10_000,
+  /** Of an app's releases the newest; older ones are forgotten. */
+  releases_per_app: 100,
+  description_chars: 1000,
   secrets_per_app: 500,
   secret_name_chars: 128,
   secret_value_bytes: 64 * KIB,

@@ -1,16 +1,53 @@
+import { spawnSync } from "node:child_process";
+import { accessSync, constants, existsSync } from "node:fs";
 import { SettingsError } from "#core/settings.ts";
+import { callsMissing } from "./linux/calls.ts";
 
 export interface DriverChoice {
-  name: "sim";
+  name: "runc" | "sim";
   /** Why this one, for the person who started the platform. */
   reason: string;
 }
 
 /** Which driver runs machines on this box. */
 export function chooseDriver(setting: "auto" | "runc" | "sim"): DriverChoice {
-  if (setting === "runc") {
-    throw new SettingsError("driver: runc is not part of this version; use sim, or auto to get runc once it is");
+  if (setting === "sim") return { name: "sim", reason: "as set; nothing real runs in it" };
+  const missing = runcMissing();
+  if (!missing) return { name: "runc", reason: "real containers, each with users, disk and network of its own" };
+  if (setting === "runc") throw new SettingsError(`driver: runc cannot be used here: ${missing}`);
+  return { name: "sim", reason: `nothing real runs in it, because ${missing}` };
+}
+
+/** Programs without which no machine starts, and the package that brings each. */
+const PROGRAMS: Record<string, string> = {
+  runc: "runc",
+  conmon: "conmon",
+  ip: "iproute2",
+  "mkfs.ext4": "e2fsprogs",
+  nsenter: "util-linux",
+  unshare: "util-linux",
+  umount: "mount",
+};
+const FOLDERS = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/** Why machines cannot be real on this box, or undefined. Asked at every start, so it looks and does not try much. */
+export function runcMissing(): string | undefined {
+  if (process.platform !== "linux") return "this is not Linux";
+  if (process.getuid?.() !== 0) return "it needs root (start it with sudo)";
+  const missing = Object.entries(PROGRAMS).filter(([name]) => !FOLDERS.some((dir) => existsSync(`${dir}/${name}`)));
+  if (missing.length > 0) {
+    const names = missing.map(([name]) => name).join(" and ");
+    return `${names} cannot be found (apt-get install ${[...new Set(missing.map(([, from]) => from))].join(" ")})`;
   }
-  const reason = setting === "sim" ? "as set" : "this version has no other driver; nothing real runs in it";
-  return { name: "sim", reason };
+  if (!existsSync("/dev/loop-control")) return "there are no loop devices (modprobe loop)";
+  try {
+    accessSync("/run", constants.W_OK);
+  } catch {
+    return "/run cannot be written to";
+  }
+  const tried = spawnSync("unshare", ["--user", "--mount", "--net", "true"], { encoding: "utf8" });
+  if (tried.status !== 0) {
+    return `user namespaces cannot be made here (${tried.stderr.trim() || "sysctl user.max_user_namespaces"})`;
+  }
+  return callsMissing();
 }

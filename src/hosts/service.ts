@@ -14,6 +14,8 @@ export interface Wanted {
   /** Where it must go, because something it needs is there. */
   host_id?: string;
   zone?: string;
+  /** Where it must not go. */
+  not_zones?: readonly string[];
 }
 
 /** Regions, hosts, what is free, and where a machine goes. */
@@ -72,8 +74,10 @@ export class HostService {
   }
 }
 
-const allowed = (host: Host, { host_id, zone }: Wanted): boolean =>
-  (host_id === undefined || host.id === host_id) && (zone === undefined || host.zone === zone);
+const allowed = (host: Host, { host_id, zone, not_zones }: Wanted): boolean =>
+  (host_id === undefined || host.id === host_id) &&
+  (zone === undefined || host.zone === zone) &&
+  !not_zones?.includes(host.zone);
 
 const free = (host: Host): { cpus: number; memory_mb: number } => ({
   cpus: host.cpus === 0 ? Number.POSITIVE_INFINITY : host.cpus - host.used_cpus,

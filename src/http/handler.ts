@@ -23,19 +23,42 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
   const random = randomIds(parts.clock);
   return async (request, reply) => {
     const open = row.access === "open";
-    const caller = open ? NOBODY : await parts.guard.identify(request.headers.authorization, row.scheme ?? "any");
+    const caller = await callerOf(row, parts, request);
     if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
+    if (row.relay) return await relayed(row.relay, request, reply, caller);
     const input = readInput(row, request, reply);
-    const admitted = row.access === "open" ? {} : await parts.guard.admit(caller, row.access, targetOf(input));
+    const admitted =
+      row.access === "open" || row.access === "inside"
+        ? {}
+        : await parts.guard.admit(caller, row.access, targetOf(input));
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
-    if (row.stream && wantsStream(request)) return await startStream(row.stream(call(random)), reply, parts, ending);
+    const source = wantsStream(row, request) && row.stream?.(call(random));
+    if (source) return await startStream(source, reply, parts, ending);
 
     const key = request.headers["idempotency-key"];
-    const repeatable = row.method === "POST" && !open && !row.style;
+    const repeatable = row.method === "POST" && !open && row.access !== "inside" && !row.style;
     if (!repeatable || typeof key !== "string") return send(row, reply, await run(row, call(random)));
     return send(row, reply, await once(parts, request, reply, { caller: caller.token_id, key }, work));
   };
+}
+
+async function callerOf(row: Row, { guard, insiders }: ServerParts, request: FastifyRequest): Promise<Caller> {
+  if (row.access === "open") return NOBODY;
+  if (row.access !== "inside")
+    return await guard.identify(request.headers.authorization, row.scheme ?? "any", request.raw);
+  return (await insiders?.identify(request.raw)) ?? fail("unauthorized", "only machines may ask this");
+}
+
+async function relayed(
+  relay: NonNullable<Row["relay"]>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  caller: Caller,
+): Promise<FastifyReply> {
+  const { request_id } = request.hangar;
+  await relay({ request: request.raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
+  return reply;
 }
 
 /** The same request with the same key gets the first one's answer. */
@@ -51,8 +74,8 @@ async function once(
   return recorded;
 }
 
-const wantsStream = ({ method, headers }: FastifyRequest): boolean =>
-  method !== "HEAD" && !(headers.accept ?? "").includes("application/json");
+const wantsStream = ({ stream }: Row, { method, headers }: FastifyRequest): boolean =>
+  stream !== undefined && method !== "HEAD" && !(headers.accept ?? "").includes("application/json");
 
 async function startStream(
   source: AsyncIterable<readonly StreamItem[]>,
@@ -181,6 +204,7 @@ function recordable({ status, body }: Outcome): Recorded {
 
 function send(row: Row, reply: FastifyReply, { status, body }: Outcome): FastifyReply {
   reply.code(status);
+  if (row.cache_s !== undefined) reply.header("cache-control", `public, max-age=${row.cache_s}`);
   if (body === undefined) return reply.send();
   const type = row.answer.type ?? "application/json";
   if (type === "text/html") reply.headers(PAGE_HEADERS);

@@ -39,7 +39,7 @@ export function errorsOf(row: Row): ErrorCode[] {
 export function openapi(rows: readonly Row[], base_url: string): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const row of rows) {
-    const path = row.path.replaceAll(/:(\w+)/g, "{$1}");
+    const path = shownPath(row).replaceAll(/:(\w+)/g, "{$1}");
     paths[path] = { ...paths[path], [row.method.toLowerCase()]: operation(row) };
   }
   return {
@@ -107,8 +107,13 @@ const parameter = (where: string, name: string, schema: JsonSchema, required: bo
   return { in: where, name, required, schema: rest, ...(description ? { description } : {}) };
 };
 
+/** The rest of a path, which our router writes as `*`, has a name in documents. */
+const shownPath = ({ path }: Row): string => path.replace("*", ":rest");
+
 function pathParameters(row: Row): object[] {
-  return [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => parameter("path", name ?? "", { type: "string" }, true));
+  return [...shownPath(row).matchAll(/:(\w+)/g)].map(([, name]) =>
+    parameter("path", name ?? "", { type: "string" }, true),
+  );
 }
 
 function queryParameters(row: Row): object[] {
@@ -117,7 +122,7 @@ function queryParameters(row: Row): object[] {
 }
 
 function headerParameters(row: Row): object[] {
-  if (row.method !== "POST" || row.access === "open") return [];
+  if (row.method !== "POST" || row.access === "open" || row.access === "inside") return [];
   const description = "The same key again within 24 hours gets the first answer instead of doing it twice.";
   return [parameter("header", "idempotency-key", { type: "string", description }, false)];
 }
@@ -134,7 +139,8 @@ function success(row: Row): object {
   return { description: "Done; no body.", headers };
 }
 
-const textSchema = (type: string): object => (type === "application/json" ? { type: "object" } : { type: "string" });
+const textSchema = (type: string): object =>
+  type === "application/json" ? { type: "object" } : type === "*/*" ? {} : { type: "string" };
 
 function failures(row: Row): Record<string, object> {
   const byStatus = Map.groupBy(errorsOf(row), (code) => CATALOGUE[code].http);

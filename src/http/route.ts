@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Static, TObject, TSchema } from "typebox";
 import type { ErrorCode, Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
@@ -19,6 +20,8 @@ export interface Row {
   scheme?: SchemeRule;
   query?: TObject;
   body?: TSchema;
+  /** The body is JSON whatever its Content-Type says. */
+  any_type?: boolean;
   /** Largest body in bytes, when it is not the usual one. */
   body_limit?: number;
   /** The success answer: its status, and its schema, or the media type of one that is not JSON. */
@@ -28,17 +31,31 @@ export interface Row {
    * are `{status: "error", errorType, error}`.
    */
   style?: Style;
+  /** How many seconds anyone may keep the answer. */
+  cache_s?: number;
   /** Codes beyond the ones every route may answer. */
   errors?: readonly ErrorCode[];
   /** What the schemas cannot say about a body of any shape; told together with what they do. */
   check?(body: unknown): Problem[];
   handle(call: AnyCall): Promise<unknown>;
-  /** The same as a server-sent stream, for every caller that does not ask for JSON. */
-  stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]>;
+  /** Takes the request as it came, unread, and answers it itself; instead of `handle`. */
+  relay?(exchange: Exchange): Promise<void>;
+  /** The same as a server-sent stream, for every caller that does not ask for JSON; undefined when this call is none. */
+  stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]> | undefined;
 }
 
 export type Style = "prometheus";
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+
+/** A request that is passed on rather than answered here. */
+export interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  caller: Caller;
+  request_id: string;
+  /** From here on the answer is written by hand; before, a thrown error becomes the answer. */
+  takeOver(): void;
+}
 
 /** Parts of the API, in the order they are documented. */
 export const PARTS = {
@@ -46,15 +63,17 @@ export const PARTS = {
   orgs: "Organizations and their tokens.",
   apps: "Apps and their secrets.",
   machines: "Machines: their life, leases, waiting, metadata and events.",
+  volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
   databases: "Who is primary among the nodes of a replicated database.",
+  identity: "Identity tokens of machines: the issuer, and the API inside a machine.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
 export type Part = keyof typeof PARTS;
 
 export type Answer =
   | { status: 200 | 201 | 202; schema: TSchema; type?: never }
-  | { status: 200; type: "text/html" | "text/plain" | "application/json"; schema?: never }
+  | { status: 200; type: "text/html" | "text/plain" | "application/json" | "*/*"; schema?: never }
   | { status: 202 | 204; schema?: never; type?: never };
 
 export interface Call<Params, Query, Body> extends Admitted {
@@ -93,7 +112,9 @@ interface RowOf<Path extends string, Query, Body, A extends Answer>
   body?: Body;
   answer: A;
   handle(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): Promise<Returns<A>>;
-  stream?(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): AsyncIterable<readonly StreamItem[]>;
+  stream?(
+    call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
+  ): AsyncIterable<readonly StreamItem[]> | undefined;
 }
 
 /** Makes a row; parameters, query, body and answer are typed from it. */

@@ -5,7 +5,7 @@ import { ApiError, CATALOGUE, type ErrorCode, errorBody, fail } from "#core/erro
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
-import type { Guard } from "./access.ts";
+import type { Guard, Insiders } from "./access.ts";
 import { trackConnections } from "./connections.ts";
 import { ambiguity, tooLong } from "./framing.ts";
 import { handler } from "./handler.ts";
@@ -18,6 +18,8 @@ import type { Row, Style } from "./route.ts";
 export interface ServerParts {
   rows: readonly Row[];
   guard: Guard;
+  /** Without it, routes for machines are closed to everyone. */
+  insiders?: Insiders;
   clock: Clock;
   log: Log;
   idempotency: Idempotency;
@@ -27,6 +29,9 @@ export interface ServerParts {
 export interface Server {
   /** Resolves with the address when requests can be served. */
   listen(host: string, port: number): Promise<{ host: string; port: number }>;
+  /** Serves a connection that someone else took. Not before `ready`. */
+  accept(connection: Socket): void;
+  ready(): Promise<void>;
   /** Lets requests in flight finish, up to the limit, then cuts them. */
   close(): Promise<void>;
   /** A request without a socket, for tests. */
@@ -36,6 +41,7 @@ export interface Server {
 /** Carried from hook to hook. */
 declare module "fastify" {
   interface FastifyContextConfig {
+    any_type?: boolean;
     style?: Style;
   }
   interface FastifyRequest {
@@ -93,6 +99,10 @@ export function createServer(parts: ServerParts): Server {
       const address = app.server.address();
       return typeof address === "object" && address ? { host: address.address, port: address.port } : { host, port };
     },
+    accept: (connection) => void app.server.emit("connection", connection),
+    async ready() {
+      await app.ready();
+    },
     async close() {
       closing = true;
       // Waiters and streams end now; everything else may finish.
@@ -109,19 +119,19 @@ export function createServer(parts: ServerParts): Server {
 
 function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal): void {
   const methods = new Map<string, Set<string>>();
+  // What is passed on is not read here: these routes have a reader of bodies of their own, which reads nothing.
+  void app.register(async (relays) => {
+    relays.removeAllContentTypeParsers();
+    relays.addContentTypeParser("*", (_request, _body, done) => done(null));
+    for (const row of parts.rows) if (row.relay) addRow(relays, row, parts, ending);
+  });
   for (const row of parts.rows) {
-    app.route({
-      method: row.method,
-      url: row.path,
-      bodyLimit: row.body_limit ?? LIMITS.body_bytes,
-      config: row.style ? { style: row.style } : {},
-      handler: handler(row, parts, ending),
-    });
+    if (!row.relay) addRow(app, row, parts, ending);
     const shape = row.path.replaceAll(/:\w+/g, ":x");
     methods.set(shape, (methods.get(shape) ?? new Set()).add(row.method));
   }
   const patterns = [...methods].map(([shape, names]) => ({
-    pattern: new RegExp(`^${shape.replaceAll(":x", "[^/]+").replaceAll(".", "\\.")}/?$`),
+    pattern: new RegExp(`^${shape.replaceAll(".", "\\.").replaceAll(":x", "[^/]+").replace("*", ".*")}/?$`),
     names,
   }));
   app.setNotFoundHandler((request) => {
@@ -133,6 +143,20 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
   });
 }
 
+function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: AbortSignal): void {
+  // A rest of a path may be empty, which the router does not take for one.
+  const urls = row.path.endsWith("/*") ? [row.path, row.path.slice(0, -2)] : [row.path];
+  for (const url of urls) {
+    app.route({
+      method: row.method,
+      url,
+      bodyLimit: row.body_limit ?? LIMITS.body_bytes,
+      config: { ...(row.style ? { style: row.style } : {}), ...(row.any_type ? { any_type: true } : {}) },
+      handler: handler(row, parts, ending),
+    });
+  }
+}
+
 /** The kinds of body curl and other clients send JSON in. What is neither is refused by name. */
 const JSON_TYPES = /^(application\/json|application\/x-www-form-urlencoded|text\/plain|application\/[\w.-]+\+json)\b/;
 
@@ -142,7 +166,8 @@ function readJsonBodies(app: FastifyInstance): void {
     const text = body as string;
     const type = request.headers["content-type"] ?? "";
     try {
-      if (type !== "" && !JSON_TYPES.test(type) && text !== "") {
+      const { any_type } = request.routeOptions.config;
+      if (type !== "" && !any_type && !JSON_TYPES.test(type) && text !== "") {
         fail("unsupported_media_type", `bodies of type ${type.slice(0, 100)} are not read here; send application/json`);
       }
       request.hangar.rawBody = text;

@@ -146,17 +146,6 @@ function insideRoutes(parts: RouteParts): Row[] {
       errors: ["wrong_state"],
       handle: async (call) => await driver.ps(running(await machineOf(parts, call))),
     }),
-    route("GET /v1/apps/:app_name/machines/:machine_id/logs", {
-      summary: "The newest lines a machine wrote, oldest first",
-      part: "machines",
-      access: "read machine",
-      query: schema.LogsQuery,
-      answer: { status: 200, schema: schema.LogsAnswer },
-      async handle({ query, ...call }) {
-        const { id } = await machineOf(parts, call);
-        return { lines: await driver.logs(id, query.tail ?? 100) };
-      },
-    }),
   ];
 }
 

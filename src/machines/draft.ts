@@ -19,6 +19,7 @@ export class Draft {
   readonly #events: MachineEvent[] = [];
   readonly #known: ReadonlySet<string>;
   readonly #touched = new Set<string>();
+  #attach: string | undefined;
   #new_version = false;
   #new_metadata = false;
 
@@ -50,6 +51,11 @@ export class Draft {
   replaceConfig(fields: Partial<Machine> & Pick<Machine, "config" | "instance_id">): void {
     this.set(fields);
     this.#new_version = true;
+  }
+
+  /** The volume is this machine's from the moment it exists. */
+  attach(volume_id: string): void {
+    this.#attach = volume_id;
   }
 
   setMetadata(metadata: Record<string, string>): void {
@@ -140,6 +146,7 @@ export class Draft {
       new_version: this.#new_version || before === undefined,
       new_metadata: this.#new_metadata,
       ...(reserve.cpus === 0 && reserve.memory_mb === 0 ? {} : { reserve }),
+      ...(this.#attach === undefined ? {} : { attach: this.#attach }),
     };
   }
 

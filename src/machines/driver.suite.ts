@@ -9,6 +9,8 @@ export interface OpenedDriver {
   running: Launch["config"];
   /** A config of a machine that ends by itself at once, with this code. */
   ending: { config: Launch["config"]; exit_code: number };
+  /** A config of a machine that writes a line with this text. */
+  writing: { config: Launch["config"]; text: string };
   /** The driver after a restart of our own process, over the same box. */
   reopen(): Promise<RuntimeDriver>;
   close(): Promise<void>;
@@ -103,6 +105,27 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         await after.close();
       }));
 
+    test("what a machine writes is read from where one was, and word comes that there is more", () =>
+      withDriver(async ({ driver, running, writing }, id) => {
+        await driver.start(launch("b1", running), never);
+        const { cursor } = await driver.logs(id, { tail: 100 });
+        const woken = Promise.withResolvers<void>();
+        const end = driver.watchLogs(id, () => woken.resolve());
+        await driver.start(launch("b2", writing.config), never);
+        const seen: string[] = [];
+        for (let at = cursor; !seen.some((line) => line.includes(writing.text)); ) {
+          await woken.promise;
+          const page = await driver.logs(id, { cursor: at });
+          seen.push(...page.lines.map(({ message }) => message));
+          if (page.lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+          at = page.cursor;
+        }
+        end();
+        const { lines } = await driver.logs(id, { tail: 1 });
+        assert.equal(lines.length, 1);
+        assert.deepEqual((await driver.logs(id, { tail: 9, since: (lines[0]?.timestamp ?? 0) + 1e6 })).lines, []);
+      }));
+
     test("exec, ps, signals and logs reach a running machine and refuse one that is not", () =>
       withDriver(async ({ driver, running }, id) => {
         const { handle } = await driver.start(launch("b1", running), never);
@@ -113,7 +136,7 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         await driver.stop(ref, HOW, never);
         await assert.rejects(driver.exec(ref, { command: ["true"], timeout_ms: 1000 }, never));
         await assert.rejects(driver.signal(ref, "SIGTERM"));
-        assert.ok(Array.isArray(await driver.logs(id, 10)));
+        assert.ok(Array.isArray((await driver.logs(id, { tail: 10 })).lines));
       }));
   });
 }

@@ -40,8 +40,10 @@ export interface RuntimeDriver {
   signal(ref: Ref, signal: string): Promise<void>;
   exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult>;
   ps(ref: Ref): Promise<Process[]>;
-  /** The newest lines, oldest first. */
-  logs(id: string, tail: number): Promise<LogLine[]>;
+  /** Lines a machine wrote, oldest first: the newest ones, or what came after a page that was read before. */
+  logs(id: string, from: LogsFrom): Promise<LogPage>;
+  /** Calls `wake` when there may be more; answers what ends that. */
+  watchLogs(id: string, wake: () => void): () => void;
   probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<{ passing: boolean; output: string }>;
 
   /** Word of every boot that ends by itself. May come late, twice, or, after a crash of ours, never: see `recover`. */
@@ -138,6 +140,15 @@ export interface Process {
   cpu: number;
   rss: number;
   listen_sockets: { proto: string; address: string }[];
+}
+
+/** `since` is in milliseconds; a cursor is what the page before answered. */
+export type LogsFrom = { tail: number; since?: number } | { cursor: string };
+
+export interface LogPage {
+  lines: LogLine[];
+  /** Where the next page begins. Lines that were forgotten meanwhile are left out. */
+  cursor: string;
 }
 
 export interface LogLine {

@@ -67,6 +67,13 @@ export const MACHINE_LIMITS = {
   exec_max_s: 600,
   exec_output_bytes: 1024 * 1024,
 
+  /** Lines of a log in one answer. */
+  logs_page: 10_000,
+  /** Machines whose logs are read together; of an app that has more, the ones that changed last. */
+  logs_machines: 200,
+  /** A reader of a log that goes on looks again after this, in case word of more was lost. */
+  logs_look_ms: 2 * SECOND,
+
   /** Webhooks of one organization. One more: 422 `limit_reached`. */
   webhooks_per_org: 20,
   /** Events in one request to a webhook; the others wait for the next. */

@@ -1,6 +1,7 @@
 /** What machines do by themselves: restart, destroy themselves, keep a schedule, stand by, fail in time. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { aVolume } from "#volumes/fixtures.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { Rig } from "./rig-fixtures.ts";
 import { nextRun } from "./schedule.ts";
@@ -196,6 +197,7 @@ suite("machines with a volume", () => {
           ({ vol_1: place, vol_2: { ...place, attached_machine_id: "m9" }, vol_3: { ...place, app_id: "a2" } })[id],
       },
     });
+    await rig.addVolume(aVolume({ region: "fra", host_id: "000b" }));
     const create = (volume: string, region?: string) =>
       rig.room.machines.create(
         { org_id: "o1", app_id: "a1", app_name: "web", network: "default" },

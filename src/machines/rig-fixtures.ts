@@ -18,7 +18,9 @@ import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import type { Volume } from "#volumes/types.ts";
 import type { RuntimeDriver } from "./driver.ts";
 import { MachineRoom } from "./room.ts";
 import type { Asker, Owner, VolumeFinder } from "./service.ts";
@@ -100,6 +102,11 @@ export class Rig {
     const { volumes } = this.#options;
     this.room = new MachineRoom({ ...parts, ids: this.ids, ...(volumes ? { volumes } : {}) });
     await this.room.start();
+  }
+
+  /** A volume of the app that is there to be mounted. */
+  async addVolume(volume: Volume): Promise<void> {
+    await sqlVolumeStore(this.#database).insert({ volume }, { limit: 100, unique_zone: false });
   }
 
   /** The process is gone between two instructions; the world and the database stay. */

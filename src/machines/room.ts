@@ -93,8 +93,19 @@ export class MachineRoom {
   /** What the routes need. */
   routeParts(apps: AppService): RouteParts {
     const { machines, leases, waits, metadata, events } = this;
-    const { store, driver, hosts } = this.#parts;
-    return { apps, machines, leases, waits, metadata, events, answers: new Answers({ leases, hosts }), store, driver };
+    const { store, driver, hosts, clock } = this.#parts;
+    return {
+      clock,
+      apps,
+      machines,
+      leases,
+      waits,
+      metadata,
+      events,
+      answers: new Answers({ leases, hosts }),
+      store,
+      driver,
+    };
   }
 
   /** A host failed or came back. */

@@ -5,6 +5,7 @@ import { configProblems, configWarnings } from "./config.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
+import { logRoutes } from "./log-routes.ts";
 import { metadataRoutes } from "./metadata-routes.ts";
 import { askerOf, bad, listOf, machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
@@ -20,6 +21,7 @@ export function machineRoutes(parts: RouteParts): Row[] {
     ...leaseRoutes(parts),
     ...metadataRoutes(parts),
     ...eventRoutes(parts),
+    ...logRoutes(parts),
   ];
 }
 
@@ -108,6 +110,7 @@ function ownRoutes(parts: RouteParts): Row[] {
         "insufficient_capacity",
         "volume_elsewhere",
         "volume_in_use",
+        "volume_not_ready",
         "conflict",
         ...IMAGE_ERRORS,
       ],

@@ -1,5 +1,6 @@
 /** What the machines' routes share: who asks, which machine, and words of a request that come in many forms. */
 import type { AppService } from "#apps/service.ts";
+import type { Clock } from "#core/clock.ts";
 import { parseDuration } from "#core/durations.ts";
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
@@ -16,6 +17,7 @@ import type { Machine } from "./types.ts";
 import type { Waits } from "./wait.ts";
 
 export interface RouteParts {
+  clock: Clock;
   apps: AppService;
   machines: MachineService;
   leases: Leases;

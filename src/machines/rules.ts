@@ -1,7 +1,7 @@
 /** What is refused about a machine that is to be made or changed, in words. */
 import { fail, type Problem } from "#core/errors.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
-import type { UpdateWish } from "./service.ts";
+import type { UpdateWish, VolumePlace } from "./service.ts";
 import type { Machine, MachineConfig } from "./types.ts";
 
 export function refuseInsert(result: "name_taken" | "no_app" | "limit", name: string, app_name: string): never {
@@ -16,6 +16,38 @@ export function refuseInsert(result: "name_taken" | "no_app" | "limit", name: st
         `an organization has at most ${MACHINE_LIMITS.machines_per_org} machines (limit machines_per_org)`,
       );
   }
+}
+
+/** Where the volume is, when the machine may mount it there; otherwise it fails with what is in the way. */
+export function refuseVolume(
+  volume: string,
+  place: VolumePlace | undefined,
+  wanted: { app_id: string; machine_id: string; region: string | undefined },
+): VolumePlace {
+  const { app_id, machine_id, region } = wanted;
+  if (!place || place.app_id !== app_id) {
+    const path = "body.config.mounts.0.volume";
+    const problem = `${JSON.stringify(volume)} is not a volume of this app`;
+    return fail("invalid_request", `${path} ${problem}`, { details: [{ path, problem }] });
+  }
+  const { attached_machine_id, unready, host_id } = place;
+  // Its own, when the same request comes a second time.
+  if (attached_machine_id !== null && attached_machine_id !== machine_id) {
+    fail("volume_in_use", `volume ${volume} is mounted by machine ${attached_machine_id}`, {
+      facts: { attached_machine_id },
+      hint: "destroy that machine, or fork the volume",
+    });
+  }
+  if (unready !== undefined) {
+    fail("volume_not_ready", `volume ${volume} cannot be mounted: ${unready}`, { retry_after_s: 1 });
+  }
+  if (region !== undefined && region !== place.region) {
+    fail("volume_elsewhere", `volume ${volume} is on host ${host_id} in region ${place.region}, not in ${region}`, {
+      facts: { volume_host: host_id, volume_region: place.region, requested: { region } },
+      hint: `ask for region ${place.region}`,
+    });
+  }
+  return place;
 }
 
 export function refuse(problems: Problem[]): void {

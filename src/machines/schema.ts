@@ -233,9 +233,26 @@ export const ProcessList = Type.Array(
     listen_sockets: Type.Array(Type.Object({ proto: text, address: text })),
   }),
 );
-export const LogsQuery = Type.Object({ tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })) });
-export const LogsAnswer = Type.Object({
-  lines: Type.Array(Type.Object({ timestamp: Type.Integer(), stream: text, message: text })),
+export const LogsQuery = Type.Object({
+  tail: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MACHINE_LIMITS.logs_page,
+      description: "How many of the newest; 100 when left out.",
+    }),
+  ),
+  since: Type.Optional(
+    Type.String({
+      description:
+        "Only what was written after: a time such as `2026-01-31T12:00:00Z`, or how long ago, such as `15m`.",
+    }),
+  ),
+  follow: Type.Optional(Type.Boolean({ description: "Go on with what comes, as a server-sent stream." })),
+});
+const LogLine = Type.Object({ timestamp: Type.Integer(), stream: text, message: text });
+export const LogsAnswer = Type.Object({ lines: Type.Array(LogLine) });
+export const AppLogsAnswer = Type.Object({
+  lines: Type.Array(Type.Object({ ...LogLine.properties, machine_id: text, machine_name: text })),
 });
 export const VersionList = Type.Array(
   Type.Object({ version: text, created_at: text, user_config: Type.Record(text, Type.Unknown()) }),

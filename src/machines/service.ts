@@ -11,7 +11,16 @@ import type { Leases } from "./lease.ts";
 import type { Ledger } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { machineName, privateAddress } from "./names.ts";
-import { keepVolume, mountProblems, refuse, refuseInsert, refuseMoving, refuseStale, volumeProblems } from "./rules.ts";
+import {
+  keepVolume,
+  mountProblems,
+  refuse,
+  refuseInsert,
+  refuseMoving,
+  refuseStale,
+  refuseVolume,
+  volumeProblems,
+} from "./rules.ts";
 import { firstRun } from "./schedule.ts";
 import type { ListFilter, MachineStore } from "./store.ts";
 import type { ImageRef, Machine, MachineConfig, OperationPayload, ShownMachine, Source } from "./types.ts";
@@ -36,6 +45,8 @@ export interface VolumePlace {
   region: string;
   host_id: string;
   attached_machine_id: string | null;
+  /** Why it cannot be mounted yet, or any more. */
+  unready?: string;
 }
 
 /** Whose machine it is to be. */
@@ -101,15 +112,17 @@ export class MachineService {
     let name = wish.name ?? machineName(ids);
     checkSlug(name, "body.name");
     refuse(mountProblems(wish.config));
-    const pinned = await this.#volumePlace(owner, wish);
+    let pinned = await this.#volumePlace(owner, wish, id);
     const image_ref = await this.#resolve(wish.config.image, owner.org_id, asker);
     // Placed anew when the host that had room is full by the time it is written.
     for (let race = 0; race < MACHINE_LIMITS.write_races; race++) {
-      const machine = await this.#blank(owner, { ...wish, ...pinned, name, image_ref }, id, ids);
+      const { volume, ...place } = pinned;
+      const machine = await this.#blank(owner, { ...wish, ...place, name, image_ref }, id, ids);
       const { result, machine: made } = await ledger.insert(
         machine,
         (draft) => {
           if (wish.lease_ttl) leases.grant(draft, { owner: asker.name, description: "", ttl_s: wish.lease_ttl }, ids);
+          if (volume) draft.attach(volume);
           draft.note("launch", "created", asker.source ?? "user");
           if (!wish.skip_launch) draft.queue("start", { source: asker.source ?? "user" });
         },
@@ -119,6 +132,8 @@ export class MachineService {
       if (result === "exists") return (await store.find(id)) ?? made;
       // A made-up name that another machine has is ours to change, not the caller's.
       if (result === "name_taken" && wish.name === undefined) name = machineName(ids);
+      // Somebody else was faster; who, is what the refusal says.
+      else if (result === "volume") pinned = await this.#volumePlace(owner, wish, id);
       else if (result !== "capacity") refuseInsert(result, name, owner.app_name);
     }
     fail("conflict", "the hosts fill up faster than a machine can be placed; try again", { retry_after_s: 1 });
@@ -267,33 +282,16 @@ export class MachineService {
   }
 
   /** A machine goes where its volume is. Fails when it cannot: the volume is elsewhere, or taken. */
-  async #volumePlace(owner: Owner, { config, region }: CreateWish): Promise<{ region?: string; host_id?: string }> {
+  async #volumePlace(
+    owner: Owner,
+    { config, region }: CreateWish,
+    id: string,
+  ): Promise<{ region?: string; host_id?: string; volume?: string }> {
     const volume = config.mounts?.[0]?.volume;
     const { volumes } = this.#parts;
     if (!volume || !volumes) return {};
-    const place = await volumes.locate(volume);
-    if (!place || place.app_id !== owner.app_id) {
-      refuse([
-        { path: "body.config.mounts.0.volume", problem: `${JSON.stringify(volume)} is not a volume of this app` },
-      ]);
-    }
-    if (place?.attached_machine_id) {
-      fail("volume_in_use", `volume ${volume} is mounted by machine ${place.attached_machine_id}`, {
-        facts: { attached_machine_id: place.attached_machine_id },
-        hint: "destroy that machine, or fork the volume",
-      });
-    }
-    if (place && region !== undefined && region !== place.region) {
-      fail(
-        "volume_elsewhere",
-        `volume ${volume} is on host ${place.host_id} in region ${place.region}, not in ${region}`,
-        {
-          facts: { volume_host: place.host_id, volume_region: place.region, requested: { region } },
-          hint: `ask for region ${place.region}`,
-        },
-      );
-    }
-    return place ? { region: place.region, host_id: place.host_id } : {};
+    const place = refuseVolume(volume, await volumes.locate(volume), { app_id: owner.app_id, machine_id: id, region });
+    return { region: place.region, host_id: place.host_id, volume };
   }
 
   async #blank(

@@ -16,6 +16,8 @@ export interface Change {
   new_metadata: boolean;
   /** What to take from the host, negative to give back; undefined when it does not change. */
   reserve?: { cpus: number; memory_mb: number };
+  /** Of a new machine: the volume it takes for itself. It gives it back when it is destroyed. */
+  attach?: string;
 }
 
 export type Committed =
@@ -25,7 +27,15 @@ export type Committed =
   /** The host has not enough left. Nothing was written. */
   | "capacity";
 
-export type Inserted = "inserted" | "exists" | "name_taken" | "no_app" | "limit" | "capacity";
+export type Inserted =
+  | "inserted"
+  | "exists"
+  | "name_taken"
+  | "no_app"
+  | "limit"
+  | "capacity"
+  /** Its volume is no longer free, or no longer there. */
+  | "volume";
 
 export interface ListFilter {
   include_deleted?: boolean;

@@ -89,6 +89,75 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   {
+    id: 3,
+    name: "volumes, their operations, snapshots and the packs that hold them",
+    statements: [
+      // No reference to the app: what is on a disk must be taken away before its row may go.
+      `CREATE TABLE volumes (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL, app_id TEXT NOT NULL, app_name TEXT NOT NULL, name TEXT NOT NULL,
+         region TEXT NOT NULL, zone TEXT NOT NULL, host_id TEXT NOT NULL, fstype TEXT NOT NULL, encryption TEXT,
+         sealed_key BYTES, created_at BIGINT NOT NULL, revision BIGINT NOT NULL, updated_at BIGINT NOT NULL,
+         state TEXT NOT NULL, size_gb BIGINT NOT NULL, attached_machine_id TEXT, needs_restart BIGINT NOT NULL,
+         auto_backup_enabled BIGINT NOT NULL, snapshot_retention BIGINT NOT NULL, next_backup_at BIGINT,
+         base_snapshot_id TEXT, deleted_at BIGINT, purge_at BIGINT, error TEXT, usage TEXT)`,
+      "CREATE INDEX volumes_app ON volumes (app_id, name)",
+      "CREATE INDEX volumes_org ON volumes (org_id)",
+      "CREATE INDEX volumes_host ON volumes (host_id)",
+      // One machine has at most one volume, whoever writes.
+      "CREATE UNIQUE INDEX volumes_machine ON volumes (attached_machine_id) WHERE attached_machine_id IS NOT NULL",
+      `CREATE TABLE volume_operations (
+         id TEXT PRIMARY KEY, volume_id TEXT NOT NULL REFERENCES volumes (id) ON DELETE CASCADE, host_id TEXT NOT NULL,
+         position BIGINT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL, reads TEXT, tries BIGINT NOT NULL)`,
+      "CREATE INDEX volume_operations_volume ON volume_operations (volume_id, position)",
+      "CREATE INDEX volume_operations_reads ON volume_operations (reads) WHERE reads IS NOT NULL",
+      // No reference to the volume: snapshots outlive it.
+      `CREATE TABLE volume_snapshots (
+         id TEXT PRIMARY KEY, volume_id TEXT NOT NULL, org_id TEXT NOT NULL, app_id TEXT NOT NULL, region TEXT NOT NULL,
+         kind TEXT NOT NULL, status TEXT NOT NULL, message TEXT NOT NULL, created_at BIGINT NOT NULL,
+         updated_at BIGINT NOT NULL, finished_at BIGINT, retention_days BIGINT NOT NULL, expires_at BIGINT NOT NULL,
+         volume_gb BIGINT NOT NULL, fstype TEXT NOT NULL, encryption TEXT, sealed_key BYTES, base_snapshot_id TEXT,
+         size BIGINT NOT NULL, stored BIGINT NOT NULL, digest TEXT NOT NULL)`,
+      "CREATE INDEX volume_snapshots_volume ON volume_snapshots (volume_id, created_at)",
+      "CREATE INDEX volume_snapshots_expiry ON volume_snapshots (expires_at)",
+      "CREATE INDEX volume_snapshots_base ON volume_snapshots (base_snapshot_id)",
+      `CREATE TABLE snapshot_packs (
+         pack TEXT NOT NULL, snapshot_id TEXT NOT NULL REFERENCES volume_snapshots (id) ON DELETE CASCADE,
+         PRIMARY KEY (pack, snapshot_id))`,
+      "CREATE INDEX snapshot_packs_snapshot ON snapshot_packs (snapshot_id)",
+    ],
+  },
+  {
+    id: 5,
+    name: "connectors, their audit log, and the keys of the token issuer",
+    statements: [
+      `CREATE TABLE connections (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, provider TEXT NOT NULL,
+         connection_type TEXT NOT NULL, provider_account_id TEXT NOT NULL, provider_account_name TEXT NOT NULL,
+         provider_info TEXT NOT NULL, scopes TEXT NOT NULL, token_expires_at BIGINT, inserted_at BIGINT NOT NULL,
+         updated_at BIGINT NOT NULL, user_id TEXT NOT NULL, access_policy TEXT NOT NULL, credential BYTES NOT NULL,
+         revision BIGINT NOT NULL, calls BIGINT NOT NULL DEFAULT 0, denials BIGINT NOT NULL DEFAULT 0,
+         failures BIGINT NOT NULL DEFAULT 0, bytes_sent BIGINT NOT NULL DEFAULT 0,
+         bytes_received BIGINT NOT NULL DEFAULT 0, last_used_at BIGINT)`,
+      "CREATE INDEX connections_org ON connections (org_id, inserted_at)",
+      // No reference to the connector: what was done with it is told after it is gone.
+      `CREATE TABLE connector_audit (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL, at BIGINT NOT NULL, connection_id TEXT NOT NULL,
+         action TEXT NOT NULL, actor TEXT NOT NULL, method TEXT, path TEXT, status BIGINT, rule TEXT)`,
+      "CREATE INDEX connector_audit_org ON connector_audit (org_id, id)",
+      "CREATE INDEX connector_audit_connection ON connector_audit (connection_id, id)",
+      "CREATE INDEX connector_audit_at ON connector_audit (at)",
+      `CREATE TABLE oauth_states (
+         state TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, provider TEXT NOT NULL,
+         redirect_uri TEXT NOT NULL, scopes TEXT NOT NULL, verifier BYTES NOT NULL, created_at BIGINT NOT NULL)`,
+      "CREATE INDEX oauth_states_org ON oauth_states (org_id, created_at)",
+      `CREATE TABLE signing_keys (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, alg TEXT NOT NULL,
+         public_jwk TEXT NOT NULL, private_key BYTES NOT NULL, created_at BIGINT NOT NULL, sign_from BIGINT NOT NULL,
+         publish_until BIGINT)`,
+      "CREATE INDEX signing_keys_org ON signing_keys (org_id, alg, sign_from)",
+    ],
+  },
+  {
     id: 7,
     name: "leases of replicated databases",
     statements: [
@@ -96,6 +165,16 @@ export const MIGRATIONS: readonly Migration[] = [
          app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, name TEXT NOT NULL, revision BIGINT NOT NULL,
          term BIGINT NOT NULL, served_term BIGINT NOT NULL, node TEXT, url TEXT NOT NULL, reserved_for TEXT,
          lasts_ms BIGINT NOT NULL, PRIMARY KEY (app_id, name))`,
+    ],
+  },
+  {
+    id: 8,
+    name: "releases",
+    statements: [
+      `CREATE TABLE releases (
+         app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, version BIGINT NOT NULL, status TEXT NOT NULL,
+         description TEXT NOT NULL, strategy TEXT NOT NULL, definition TEXT NOT NULL, created_by TEXT NOT NULL,
+         created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, PRIMARY KEY (app_id, version))`,
     ],
   },
 ];
@@ -117,6 +196,15 @@ export const TABLES = [
   "machine_events",
   "machine_operations",
   "webhooks",
+  "releases",
+  "volumes",
+  "volume_operations",
+  "volume_snapshots",
+  "snapshot_packs",
+  "connections",
+  "connector_audit",
+  "oauth_states",
+  "signing_keys",
   "db_leases",
 ] as const;
 

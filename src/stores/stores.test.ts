@@ -4,16 +4,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { anApp } from "#apps/fixtures.ts";
+import { releaseStoreSuite } from "#apps/release-store.suite.ts";
 import { appStoreSuite } from "#apps/store.suite.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { authStoreSuite } from "#auth/store.suite.ts";
+import { connectorStoreSuite } from "#connectors/store.suite.ts";
 import { systemClock } from "#core/clock.ts";
 import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
+import { keyStoreSuite } from "#identity/store.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
 import { leaseStoreSuite } from "#replication/election/lease-store.suite.ts";
 import { RowLeases } from "#replication/election/row-leases.ts";
+import { volumeStoreSuite } from "#volumes/store.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
 import type { Database } from "./database.ts";
@@ -21,10 +25,14 @@ import { migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres/database.ts";
 import { sqlAppStore } from "./sql/apps.ts";
 import { sqlAuthStore } from "./sql/auth.ts";
+import { sqlConnectorStore } from "./sql/connectors.ts";
 import { sqlLeaseRows } from "./sql/db-leases.ts";
 import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
+import { sqlKeyStore } from "./sql/identity.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
+import { sqlReleaseStore } from "./sql/releases.ts";
+import { sqlVolumeStore } from "./sql/volumes.ts";
 import { sqlWebhookStore } from "./sql/webhooks.ts";
 import { openSqlite } from "./sqlite/database.ts";
 import { inlineSqlite } from "./sqlite/inline.ts";
@@ -118,6 +126,47 @@ for (const { name, open, skip } of DATABASES) {
       await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
       await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
       return { store: sqlWebhookStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  releaseStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
+      return { store: sqlReleaseStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  volumeStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+      for (const id of ["a1", "a2"]) await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
+      return { store: sqlVolumeStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  const withOrg = async (): Promise<Database> => {
+    const database = await openMigrated();
+    await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+    return database;
+  };
+  connectorStoreSuite(
+    name,
+    async () => {
+      const database = await withOrg();
+      return { store: sqlConnectorStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  keyStoreSuite(
+    name,
+    async () => {
+      const database = await withOrg();
+      return { store: sqlKeyStore(database), close: () => database.close() };
     },
     skip,
   );

@@ -28,7 +28,7 @@ suite("hangar", () => {
     const env = { TOKEN: token, TOKEN_ID: id, MACHINE: machine };
     // In an order in which each finds what it needs: made before shown, shown before deleted, files apart.
     const last = (words: string): number => ["revoke", "unset", "delete"].findIndex((verb) => words.endsWith(verb)) + 1;
-    const verbs = VERBS.filter(({ words }) => words !== "up" && !words.startsWith("db ")).toSorted(
+    const verbs = VERBS.filter(({ words }) => !["up", "down"].includes(words) && !words.startsWith("db ")).toSorted(
       (a, b) => last(a.words) - last(b.words) || creates(b.words) - creates(a.words),
     );
     await run("mkdir -p ~/.local/share/bash-completion/completions");

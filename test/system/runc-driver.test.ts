@@ -22,6 +22,7 @@ runtimeDriverSuite(
       driver,
       running: { image: "web", init: { exec: ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done"] } },
       ending: { config: { image: "web", init: { exec: ["sh", "-c", "exit 7"] } }, exit_code: 7 },
+      writing: { config: { image: "web", init: { exec: ["sh", "-c", "echo spoken; sleep 100"] } }, text: "spoken" },
       reopen: () => openRuncDriver(options),
       async close() {
         await driver.close();

@@ -42,24 +42,6 @@ export const machinesPs: Verb = {
   },
 };
 
-export const machinesLogs: Verb = {
-  words: "machines logs",
-  summary: "Print the newest lines a machine wrote",
-  arguments: [MACHINE],
-  options: [APP, ["--tail <n>", "how many (default: 100)"]],
-  completes: "machines",
-  examples: ["hangar machines logs $MACHINE --tail 20"],
-  async run(context, input) {
-    const { params } = await findMachine(context, input);
-    const tail = Number(textOption(input, "tail") ?? 100);
-    const { lines } = await context.client.call("GET /v1/apps/:app_name/machines/:machine_id/logs", {
-      params,
-      query: { tail },
-    });
-    return { data: lines, text: lines.map(({ message }) => message).join("\n") };
-  },
-};
-
 export const machinesMetadata: Verb = {
   words: "machines metadata",
   summary: "Show a machine's metadata, or set it: KEY=VALUE, KEY= removes",

@@ -1,5 +1,7 @@
+import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { firstArgument, type Verb } from "../verb.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { firstArgument, UsageError, type Verb } from "../verb.ts";
 
 export const up: Verb = {
   words: "up",
@@ -38,3 +40,50 @@ export const restore: Verb = {
     return { data: { data_dir, ok: exit === 0 }, text, exit };
   },
 };
+
+/** How long a platform may take to stop before we say so. */
+const STOP_MS = 30_000;
+const LOOK_MS = 100;
+
+export const down: Verb = {
+  words: "down",
+  summary: "Stop the platform; its machines run on, unless --all ends them too",
+  options: [["--all", "end every machine as well, and leave nothing of them in the kernel"]],
+  examples: ["hangar down", "hangar down --all"],
+  async run({ runProgram, data_dir, say }, input) {
+    const stopped = await stopPlatform(data_dir);
+    if (stopped) say(`stopped the platform (pid ${stopped})`);
+    if (input.options["all"] !== true) {
+      const text = stopped
+        ? "Stopped. Machines run on and are taken back at the next start."
+        : `No platform runs on ${data_dir}.`;
+      return { data: { stopped: stopped !== undefined }, text };
+    }
+    const { exit, text } = await runProgram("main.ts", ["down", "--data-dir", data_dir], "quiet");
+    return { data: { stopped: stopped !== undefined, ok: exit === 0 }, text, exit };
+  },
+};
+
+/** Asks the platform of a data dir to stop and waits until it has; undefined when none runs. */
+async function stopPlatform(data_dir: string): Promise<number | undefined> {
+  const file = `${data_dir}/pid`;
+  const pid = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0;
+  if (!pid || !isPlatform(pid)) return undefined;
+  process.kill(pid, "SIGTERM");
+  for (let waited = 0; isPlatform(pid); waited += LOOK_MS) {
+    if (waited > STOP_MS) throw new UsageError(`the platform (pid ${pid}) has not stopped within ${STOP_MS / 1000} s`);
+    await delay(LOOK_MS);
+  }
+  return pid;
+}
+
+/** A number that is in the file may be another program's by now. */
+function isPlatform(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    const words = existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, "utf8") : "main.ts";
+    return words.includes("main.ts");
+  } catch {
+    return false;
+  }
+}

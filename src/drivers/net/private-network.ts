@@ -7,7 +7,7 @@
  * last, and taken off before a suspend: then nobody gets an answer that a frozen machine did not give.
  */
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { gatewayAddress, networkPrefix } from "#machines/names.ts";
 import { program } from "../linux/program.ts";
 
@@ -28,6 +28,14 @@ export interface NetworkHook {
 }
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/**
+ * A network device's name has fifteen characters: `h`, five of this installation, what it is, eight of whose it is. So
+ * everything of an installation can be found by how its name begins.
+ */
+export const deviceName = (node_id: string, kind: "b" | "v", whose: string): string =>
+  `${devicePrefix(node_id)}${kind}${digest(whose).slice(0, 8)}`;
+export const devicePrefix = (node_id: string): string => `h${node_id.slice(0, 5)}`;
 
 /** An address of the hardware, made from a name: the same after every start, or neighbours would remember the wrong one. */
 const hardware = (name: string): string => `02:${(digest(name).slice(0, 10).match(/../g) ?? []).join(":")}`;
@@ -68,7 +76,7 @@ export class PrivateNetwork {
   }
 
   bridgeOf(private_ip: string): string {
-    return `hb${digest(`${this.#node_id}/${networkPrefix(private_ip)}`).slice(0, 12)}`;
+    return deviceName(this.#node_id, "b", networkPrefix(private_ip));
   }
 
   /** A machine belongs to its network from its first start until it is destroyed. */
@@ -102,6 +110,13 @@ export class PrivateNetwork {
       this.#members.delete(bridge);
       await program("ip", ["link", "del", bridge]);
     });
+  }
+
+  /** Takes away every device of this installation. */
+  async removeAll(): Promise<void> {
+    const mine = readdirSync("/sys/class/net").filter((name) => name.startsWith(devicePrefix(this.#node_id)));
+    for (const device of mine) await this.remove(device);
+    this.#members.clear();
   }
 
   async #then(bridge: string, work: () => Promise<void>): Promise<void> {

@@ -103,13 +103,9 @@ export class LocalObjects implements ObjectStore {
 async function writeWhole(path: string, body: ObjectBody): Promise<void> {
   // Copying shares the blocks where the file system can.
   if (!(body instanceof Uint8Array)) await copyFile(body.file, path);
-  const file = await open(path, body instanceof Uint8Array ? "w" : "r");
-  try {
-    if (body instanceof Uint8Array) await file.writeFile(body);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, body instanceof Uint8Array ? "w" : "r");
+  if (body instanceof Uint8Array) await file.writeFile(body);
+  await file.sync();
 }
 
 /** A folder whose own name is on the disk too, all the way up to one that was there before. */
@@ -123,12 +119,8 @@ async function makeFolder(dir: string): Promise<void> {
 }
 
 async function sync(path: string): Promise<void> {
-  const file = await open(path, "r");
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, "r");
+  await file.sync();
 }
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);

@@ -11,7 +11,8 @@ export function sqlHostStore(database: Database): HostStore {
       const marks = hosts.map(() => "?").join(", ");
       await database.write([
         {
-          sql: `DELETE FROM hosts WHERE id NOT IN (${marks}) AND NOT EXISTS (SELECT 1 FROM machines m WHERE m.host_id = hosts.id)`,
+          sql: `DELETE FROM hosts WHERE id NOT IN (${marks}) AND NOT EXISTS (SELECT 1 FROM machines m WHERE m.host_id = hosts.id)
+                AND NOT EXISTS (SELECT 1 FROM volumes v WHERE v.host_id = hosts.id)`,
           args: hosts.map((host) => host.id),
         },
         ...hosts.map(

@@ -142,12 +142,14 @@ async function insert(database: Database, change: Change, limit: number): Promis
       args: [machine.org_id, limit],
       rows: 1,
     },
+    ...attachStep(change),
     ...reserveStep(change),
     ...contentSteps(change),
   ]);
   if (outcome.ok) return "inserted";
   if (outcome.failed === 1) return "limit";
-  if (outcome.failed === 2) return "capacity";
+  if (outcome.failed === 2 && change.attach !== undefined) return "volume";
+  if (outcome.failed > 1) return "capacity";
   const [same] = await database.read("SELECT 1 FROM machines WHERE id = ?", [machine.id]);
   if (same) return "exists";
   const [app] = await database.read("SELECT 1 FROM apps WHERE id = ?", [machine.app_id]);
@@ -163,11 +165,30 @@ async function commit(database: Database, change: Change): Promise<Committed> {
     ...reserveStep(change),
     ...contentSteps(change),
     ...(gone
-      ? [{ sql: "UPDATE machine_counters SET machines = machines - 1 WHERE org_id = ?", args: [machine.org_id] }]
+      ? [
+          { sql: "UPDATE machine_counters SET machines = machines - 1 WHERE org_id = ?", args: [machine.org_id] },
+          {
+            sql: "UPDATE volumes SET attached_machine_id = NULL, needs_restart = 0, revision = revision + 1 WHERE attached_machine_id = ?",
+            args: [machine.id],
+          },
+        ]
       : []),
   ]);
   if (outcome.ok) return "done";
   return outcome.failed === 0 ? "conflict" : "capacity";
+}
+
+/** In the same write as the machine, so that a volume never has two and a crash leaves no doubt. */
+function attachStep({ machine, attach }: Change): Step[] {
+  if (attach === undefined) return [];
+  return [
+    {
+      sql: `UPDATE volumes SET attached_machine_id = ?, revision = revision + 1
+            WHERE id = ? AND app_id = ? AND host_id = ? AND attached_machine_id IS NULL AND state = 'created'`,
+      args: [machine.id, attach, machine.app_id, machine.host_id],
+      rows: 1,
+    },
+  ];
 }
 
 function reserveStep({ machine, reserve }: Change): Step[] {

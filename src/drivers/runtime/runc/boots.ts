@@ -7,14 +7,14 @@ import type { HeldImage, ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { Handle } from "#machines/types.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
-import { oomKills } from "./cgroup.ts";
+import { oomKills, removeCgroup } from "./cgroup.ts";
 import { clearBoot, endPrograms } from "./clearing.ts";
 import { Exits } from "./exits.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { isAlive, kernelBoot, kill, startOf } from "./process-table.ts";
 import { knownIds, type MachineRecord, readRecord, removeRecord, writeRecord } from "./record.ts";
-import { release, runShim } from "./shim.ts";
+import { begun, release, runShim } from "./shim.ts";
 import type { Stage } from "./stage.ts";
 import { Stopwatch, type Timings } from "./timings.ts";
 import { UidBlocks } from "./uid-blocks.ts";
@@ -61,15 +61,36 @@ export class Boots {
       this.#uids.take(id, record.uid_base);
       network.join(this.paths(id).veth, record.private_ip);
     }
-    for (const { id, record } of found) {
-      // One machine that cannot be put right must not keep the platform from starting.
-      await this.#repair(id, record).catch((error: unknown) => {
-        log.error(
-          { error, machine: id },
-          "what is left of a machine could not be cleared away; it is tried again when it is used",
-        );
-      });
-    }
+    await Promise.all(
+      found.map(async ({ id, record }) => {
+        // One machine that cannot be put right must not keep the platform from starting.
+        await this.#repair(id, record).catch((error: unknown) => {
+          log.error(
+            { error, machine: id },
+            "what is left of a machine could not be cleared away; its next start tries again",
+          );
+        });
+      }),
+    );
+  }
+
+  /** Ends every machine and takes away whatever there is of this installation in the kernel. Disks and records stay. */
+  async down(): Promise<string[]> {
+    const { layout, network } = this.parts;
+    const ids = knownIds(layout);
+    await Promise.all(
+      ids.map(async (id) => {
+        const record = this.read(id);
+        await endPrograms(this.#clearParts(), id);
+        await this.#clear(id, record);
+        // A frozen machine is in no kernel: it stays as it is.
+        if (record && record.state !== "frozen") this.#write({ ...record, state: "exited" });
+      }),
+    );
+    await network.removeAll();
+    removeCgroup(layout.cgroup);
+    rmSync(layout.run, { recursive: true, force: true });
+    return ids;
   }
 
   async #repair(id: string, record: MachineRecord | undefined): Promise<void> {
@@ -149,7 +170,9 @@ export class Boots {
     await network.attach(paths.veth, launch.private_ip);
     watch.lap("network");
     const pid_start = startOf(pid);
-    await release(paths, () => startOf(pid) !== undefined, clock);
+    const alive = (): boolean => startOf(pid) !== undefined;
+    await release(paths, alive, clock);
+    await begun(pid, alive, clock);
     const record = this.running(staged, pid, pid_start);
     await stage.started(id);
     watch.lap("release");
@@ -320,6 +343,11 @@ export class Boots {
   async close(): Promise<void> {
     this.#exits.close();
     await Promise.allSettled([...this.#settling.values(), ...this.#clearing.values()]);
+    const { layout } = this.parts;
+    if (knownIds(layout).length > 0) return;
+    // The last one turns off the light.
+    removeCgroup(layout.cgroup);
+    rmSync(layout.run, { recursive: true, force: true });
   }
 }
 

@@ -1,5 +1,3 @@
-import type { Clock } from "#core/clock.ts";
-import type { Log } from "#core/log.ts";
 import type { CheckConfig } from "#machines/config-schema.ts";
 import {
   type Capabilities,
@@ -8,7 +6,8 @@ import {
   type Exit,
   type ExitNotice,
   type Launch,
-  type LogLine,
+  type LogPage,
+  type LogsFrom,
   type Observed,
   type Process,
   type Ref,
@@ -17,76 +16,38 @@ import {
   type StopHow,
   SuspendRefused,
 } from "#machines/driver.ts";
-import type { ImageSource } from "#machines/image-source.ts";
-import type { LocalApi } from "#machines/local-api.ts";
 import type { Handle, ImageRef } from "#machines/types.ts";
-import type { VolumeMounts } from "#volumes/mounts.ts";
-import { PrivateNetwork } from "../../net/private-network.ts";
-import { Boots } from "./boots.ts";
+import type { Boots } from "./boots.ts";
 import { execIn } from "./exec.ts";
-import { UserNamespaces } from "./idmap.ts";
-import { layoutOf, makeLayout } from "./layout.ts";
-import { RUNC_LIMITS } from "./limits.ts";
-import { readLog } from "./logs.ts";
+import type { UserNamespaces } from "./idmap.ts";
+import { LogKeeper } from "./log-keeper.ts";
+import { readLog, watchLog } from "./logs.ts";
+import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
 import { processList } from "./ps.ts";
 import type { MachineRecord } from "./record.ts";
-import { RootDisks } from "./root-disk.ts";
-import { Stage } from "./stage.ts";
-import type { Timings } from "./timings.ts";
-
-export interface RuncOptions {
-  data_dir: string;
-  /** Names this installation among others on the same host. */
-  node_id: string;
-  clock: Clock;
-  log: Log;
-  images: ImageSource;
-  volumes?: VolumeMounts;
-  local_api?: LocalApi;
-  root_disk_bytes?: number;
-  /** Told how the time of each start divided. */
-  onTimings?: (id: string, timings: Timings) => void;
-  /** Told of each private network that comes to this host, by the host's own address in it, where names are asked for. */
-  onNetwork?: (gateway: string) => void;
-}
-
-/** Where Debian puts it; conmon wants the whole path. */
-const RUNC = "/usr/sbin/runc";
 
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
-  const { clock, log, images, volumes, local_api, onTimings } = options;
-  const layout = layoutOf(options.data_dir, options.node_id);
-  makeLayout(layout);
-  const network = new PrivateNetwork(options.node_id, options.onNetwork);
-  const namespaces = new UserNamespaces();
-  const disks = new RootDisks(layout.machines, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes);
-  const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
-  const stage = new Stage({ layout, disks, namespaces, network, clock, userns: true, ...ports });
-  const boots = new Boots({
-    layout,
-    runc: RUNC,
-    clock,
-    log,
-    images,
-    network,
-    stage,
-    ...(local_api ? { local_api } : {}),
-    ...(onTimings ? { onTimings } : {}),
-  });
+  const { layout, boots, namespaces, disks } = openParts(options);
   await boots.open();
-  return new RuncDriver(boots, namespaces);
+  // Formatting the pattern of all disks is not waited for here; the first start does, if it comes that soon.
+  void disks.prepare().catch(() => {});
+  const keeper = new LogKeeper(layout, options.clock, options.log);
+  void keeper.run();
+  return new RuncDriver(boots, namespaces, keeper);
 }
 
 class RuncDriver implements RuntimeDriver {
   readonly name = "runc";
   readonly #boots: Boots;
   readonly #namespaces: UserNamespaces;
+  readonly #keeper: LogKeeper;
 
-  constructor(boots: Boots, namespaces: UserNamespaces) {
+  constructor(boots: Boots, namespaces: UserNamespaces, keeper: LogKeeper) {
     this.#boots = boots;
     this.#namespaces = namespaces;
+    this.#keeper = keeper;
   }
 
   capabilities(): Capabilities {
@@ -113,8 +74,9 @@ class RuncDriver implements RuntimeDriver {
     return undefined;
   }
 
-  destroy(id: string, signal: AbortSignal): Promise<void> {
-    return this.#boots.destroy(id, signal);
+  async destroy(id: string, signal: AbortSignal): Promise<void> {
+    await this.#boots.destroy(id, signal);
+    this.#keeper.destroyed(id);
   }
 
   async signal(ref: Ref, name: string): Promise<void> {
@@ -131,8 +93,12 @@ class RuncDriver implements RuntimeDriver {
     return await processList(this.#boots.paths(ref.id).cgroup, pid);
   }
 
-  async logs(id: string, tail: number): Promise<LogLine[]> {
-    return await readLog(this.#boots.paths(id), tail);
+  async logs(id: string, from: LogsFrom): Promise<LogPage> {
+    return await readLog(this.#boots.paths(id), from);
+  }
+
+  watchLogs(id: string, wake: () => void): () => void {
+    return watchLog(this.#boots.paths(id), wake);
   }
 
   async probe(_ref: Ref, _check: CheckConfig, _signal: AbortSignal): Promise<{ passing: boolean; output: string }> {
@@ -148,6 +114,7 @@ class RuncDriver implements RuntimeDriver {
   }
 
   async close(): Promise<void> {
+    this.#keeper.close();
     await this.#boots.close();
     await this.#namespaces.close();
   }

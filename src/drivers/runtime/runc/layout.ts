@@ -6,9 +6,9 @@
  * machine, the logs. The *run dir* (`/run/hangar/…`) holds what a reboot ends anyway: mounts, runc's state, pids.
  * Machines run as other users than we do, and those must be able to walk in; a data dir is closed to them.
  */
-import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { deviceName } from "../../net/private-network.ts";
 
 export interface Layout {
   data: string;
@@ -103,9 +103,6 @@ export function pathsOf(layout: Layout, id: string): MachinePaths {
     runc_log: join(run, "runc.log"),
     runc_state: join(layout.runc, id),
     cgroup: `${layout.cgroup}/${id}`,
-    veth: `hv${short(`${layout.node_id}/${id}`)}`,
+    veth: deviceName(layout.node_id, "v", id),
   };
 }
-
-/** Twelve hex digits: names of network devices have fifteen characters. */
-export const short = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 12);

@@ -1,52 +1,126 @@
-/** What machines wrote, as conmon keeps it: one line per line, with its time and where it came from. */
-import { open } from "node:fs/promises";
-import type { LogLine } from "#machines/driver.ts";
+/**
+ * What machines wrote, as conmon keeps it: `log`, and `log.1` before it. A place in it is the file's number and an
+ * offset; the number stays with the file when it is set aside, so a reader finds its place again.
+ */
+import { mkdirSync, statSync, watch } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import type { LogLine, LogPage, LogsFrom } from "#machines/driver.ts";
 import type { MachinePaths } from "./layout.ts";
+import { RUNC_LIMITS } from "./limits.ts";
+
+type LogFiles = Pick<MachinePaths, "log" | "logs">;
 
 /** A line of the file: `2026-01-01T00:00:00.123456789+00:00 stdout F text`; P is a piece of a longer one. */
 const LINE = /^(\S+) (stdout|stderr) ([FP]) ?(.*)$/s;
 
-/** Puts lines together from the file's lines; what is not yet whole is kept until it is. */
-export class LogParser {
-  #rest = "";
-  readonly #pieces = { stdout: "", stderr: "" };
-
-  take(text: string): LogLine[] {
-    const lines = (this.#rest + text).split("\n");
-    this.#rest = lines.pop() ?? "";
-    return lines.flatMap((line) => this.#line(line) ?? []);
-  }
-
-  #line(line: string): LogLine | undefined {
-    const [, time = "", stream, whole, text = ""] = LINE.exec(line) ?? [];
-    if (stream !== "stdout" && stream !== "stderr") return undefined;
-    const message = this.#pieces[stream] + text;
-    this.#pieces[stream] = whole === "P" ? message : "";
-    return whole === "P" ? undefined : { timestamp: Date.parse(time), stream, message };
-  }
+interface Parsed {
+  lines: LogLine[];
+  /** Bytes up to the last place where nothing is unfinished. */
+  used: number;
 }
 
-/** The newest lines, oldest first, from the file and the one set aside before it. */
-export async function readLog({ log }: Pick<MachinePaths, "log">, tail: number): Promise<LogLine[]> {
+/** Lines from a part of a file that begins at the beginning of one. */
+export function parseLog(bytes: Buffer): Parsed {
+  const pieces = { stdout: "", stderr: "" };
   const lines: LogLine[] = [];
-  for (const file of [log, `${log}.1`]) {
-    if (lines.length >= tail) break;
-    const parser = new LogParser();
-    const text = await readFrom(file, 0);
-    lines.unshift(...parser.take(text).slice(-(tail - lines.length)));
+  let used = 0;
+  for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {
+    const line = takeLine(bytes.toString("utf8", at, end), pieces);
+    if (line) lines.push(line);
+    at = end + 1;
+    if (pieces.stdout + pieces.stderr === "") used = at;
   }
-  return tail <= 0 ? [] : lines.slice(-tail);
+  return { lines, used };
 }
 
-export async function readFrom(file: string, offset: number): Promise<string> {
+function takeLine(text: string, pieces: { stdout: string; stderr: string }): LogLine | undefined {
+  const [, time = "", stream, kind, piece = ""] = LINE.exec(text) ?? [];
+  if (stream !== "stdout" && stream !== "stderr") return undefined;
+  const message = pieces[stream] + piece;
+  const whole = kind === "F" || message.length >= RUNC_LIMITS.log_line_chars;
+  pieces[stream] = whole ? "" : message;
+  return whole ? { timestamp: Date.parse(time), stream, message } : undefined;
+}
+
+export async function readLog(files: LogFiles, from: LogsFrom): Promise<LogPage> {
+  return "cursor" in from ? await readOn(files, from.cursor) : await readNewest(files, from.tail, from.since ?? 0);
+}
+
+async function readNewest({ log }: LogFiles, tail: number, since: number): Promise<LogPage> {
+  let lines: LogLine[] = [];
+  let cursor = "0:0";
+  for (const file of [log, `${log}.1`]) {
+    await using handle = await openIfThere(file);
+    if (!handle) continue;
+    const { ino, size } = await handle.stat();
+    const { lines: found, end } = await newestIn(handle, size, tail - lines.length);
+    if (file === log) cursor = `${ino}:${end}`;
+    lines = [...found, ...lines];
+    if (lines.length >= tail) break;
+  }
+  const recent = lines.filter(({ timestamp }) => timestamp >= since);
+  return { lines: tail > 0 ? recent.slice(-tail) : [], cursor };
+}
+
+/** From the end backwards, twice as far each time, until there are enough lines. */
+async function newestIn(handle: FileHandle, size: number, count: number): Promise<{ lines: LogLine[]; end: number }> {
+  for (let length = PAGE_BYTES / 16; ; length *= 4) {
+    const from = Math.max(0, size - length);
+    const bytes = await readAt(handle, from, size - from);
+    // Nobody knows what the first line is the end of.
+    const skip = from === 0 ? 0 : bytes.indexOf(10) + 1;
+    const { lines, used } = parseLog(bytes.subarray(skip));
+    if (from === 0 || lines.length >= count)
+      return { lines: lines.slice(-Math.max(count, 0)), end: from + skip + used };
+  }
+}
+
+const PAGE_BYTES = 1024 * 1024;
+
+async function readOn({ log }: LogFiles, cursor: string): Promise<LogPage> {
+  const [ino, offset] = cursor.split(":").map(Number);
+  const [current, before] = [inodeOf(log), inodeOf(`${log}.1`)];
+  if (ino === before && before !== undefined) {
+    const rest = await pageOf(`${log}.1`, offset ?? 0);
+    if (rest.lines.length > 0) return rest;
+  }
+  // Another file than the one that was read: it was set aside, perhaps twice, and this is what followed.
+  return await pageOf(log, ino === current ? (offset ?? 0) : 0);
+}
+
+async function pageOf(file: string, offset: number): Promise<LogPage> {
+  await using handle = await openIfThere(file);
+  if (!handle) return { lines: [], cursor: "0:0" };
+  const { ino, size } = await handle.stat();
+  // conmon begins a file anew, when nobody else keeps it short.
+  const from = offset > size ? 0 : offset;
+  const bytes = await readAt(handle, from, Math.min(size - from, PAGE_BYTES));
+  const { lines, used } = parseLog(bytes);
+  return { lines, cursor: `${ino}:${from + (used === 0 && bytes.length === PAGE_BYTES ? PAGE_BYTES : used)}` };
+}
+
+async function readAt(handle: FileHandle, at: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(length);
+  const { bytesRead } = await handle.read(bytes, 0, length, at);
+  return bytes.subarray(0, bytesRead);
+}
+
+async function openIfThere(file: string): Promise<FileHandle | undefined> {
   try {
-    await using handle = await open(file, "r");
-    const { size } = await handle.stat();
-    const bytes = Buffer.alloc(Math.max(0, size - offset));
-    const { bytesRead } = await handle.read(bytes, 0, bytes.length, offset);
-    return bytes.subarray(0, bytesRead).toString("utf8");
+    return await open(file, "r");
   } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === "ENOENT") return "";
+    if ((thrown as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw thrown;
   }
+}
+
+const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
+
+/** Calls `wake` when the log grows. */
+export function watchLog({ logs }: LogFiles, wake: () => void): () => void {
+  mkdirSync(logs, { recursive: true, mode: 0o700 });
+  const watcher = watch(logs, { persistent: false }, wake);
+  // The folder may go away: then there is nothing more to tell.
+  watcher.on("error", () => watcher.close());
+  return () => watcher.close();
 }

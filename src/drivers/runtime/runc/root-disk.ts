@@ -27,13 +27,18 @@ export class RootDisks {
     this.#size = size;
   }
 
-  /** Makes an empty disk at `file`; one that is there is overwritten. */
-  async make(file: string): Promise<void> {
+  /** Formats the pattern of all disks, if that has not been done. */
+  async prepare(): Promise<Template> {
     this.#template ??= this.#format();
     this.#template.catch(() => {
       this.#template = undefined;
     });
-    const { size, pieces } = await this.#template;
+    return await this.#template;
+  }
+
+  /** Makes an empty disk at `file`; one that is there is overwritten. */
+  async make(file: string): Promise<void> {
+    const { size, pieces } = await this.prepare();
     rmSync(file, { force: true });
     await using disk = await open(file, "wx", 0o600);
     await disk.truncate(size);

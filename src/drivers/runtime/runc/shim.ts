@@ -125,6 +125,19 @@ export async function release(paths: MachinePaths, isAlive: () => boolean, clock
   unlinkSync(pipe);
 }
 
+/** Resolves when process 1 has started the machine's own first process, or has ended. */
+export async function begun(pid: number, isAlive: () => boolean, clock: Clock): Promise<void> {
+  while (isAlive() && children(pid) === "") await clock.sleep(1);
+}
+
+function children(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
 function taken(fd: number): boolean {
   try {
     return readSync(fd, Buffer.alloc(1)) === 1;

@@ -17,17 +17,31 @@ export interface SimBoot {
   exit?: Exit;
   started_at: number;
   knobs: SimKnobs;
-  log: { timestamp: number; message: string }[];
+  log: { seq: number; timestamp: number; message: string }[];
 }
 
 /** The box on which simulated machines run: what is left when the process that controls them dies. */
 export class SimWorld {
   readonly boots = new Map<string, SimBoot>();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
+  readonly #readers = new Map<string, Set<() => void>>();
 
   listen(listener: (notice: ExitNotice) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  watchLogs(id: string, wake: () => void): () => void {
+    const readers = this.#readers.get(id) ?? new Set();
+    this.#readers.set(id, readers.add(wake));
+    return () => {
+      readers.delete(wake);
+      if (readers.size === 0 && this.#readers.get(id) === readers) this.#readers.delete(id);
+    };
+  }
+
+  wrote(id: string): void {
+    for (const wake of this.#readers.get(id) ?? []) wake();
   }
 
   /** A boot ends by itself, and whoever is there hears of it. */

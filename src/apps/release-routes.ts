@@ -1,0 +1,83 @@
+import { isoTime } from "#core/clock.ts";
+import { LIMITS } from "#core/limits.ts";
+import { appOf } from "#http/access.ts";
+import { type Row, route } from "#http/route.ts";
+import { Type } from "#http/schema.ts";
+import type { Release } from "./release-store.ts";
+import type { ReleaseService } from "./releases.ts";
+
+const Status = Type.Union([Type.Literal("running"), Type.Literal("complete"), Type.Literal("failed")]);
+
+const Listed = Type.Object({
+  version: Type.Integer(),
+  status: Status,
+  description: Type.String(),
+  strategy: Type.String(),
+  created_by: Type.String(),
+  created_at: Type.String(),
+  updated_at: Type.String(),
+});
+
+const Shown = Type.Object({ ...Listed.properties, definition: Type.Unknown() });
+
+const Create = Type.Object({
+  description: Type.Optional(Type.String({ maxLength: LIMITS.description_chars })),
+  strategy: Type.Optional(Type.String({ maxLength: LIMITS.slug_chars })),
+  definition: Type.Unknown({ description: "What is to run, in whatever form the deployer needs to do it again." }),
+  after: Type.Optional(Type.Integer({ minimum: 0, description: "Refused when this is not the newest version." })),
+});
+
+const ListQuery = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.releases_per_app })) });
+
+export function releaseRoutes(releases: ReleaseService): Row[] {
+  const path = "/v1/apps/:app_name/releases" as const;
+  return [
+    route(`GET ${path}`, {
+      summary: "List an app's releases, the newest first",
+      part: "apps",
+      access: "read app",
+      query: ListQuery,
+      answer: { status: 200, schema: Type.Object({ releases: Type.Array(Listed) }) },
+      handle: async ({ query, ...admitted }) => ({
+        releases: (await releases.list(appOf(admitted).id, query.limit ?? 20)).map(listed),
+      }),
+    }),
+    route(`POST ${path}`, {
+      summary: "Write down a release that begins now",
+      part: "apps",
+      access: "write app",
+      body: Create,
+      answer: { status: 201, schema: Shown },
+      errors: ["conflict"],
+      handle: async ({ body, caller, ...admitted }) =>
+        shown(await releases.create(appOf(admitted).id, caller.name, body)),
+    }),
+    route(`GET ${path}/:version`, {
+      summary: "Get a release with its definition",
+      part: "apps",
+      access: "read app",
+      answer: { status: 200, schema: Shown },
+      handle: async ({ params, ...admitted }) => shown(await releases.get(appOf(admitted).id, whole(params.version))),
+    }),
+    route(`POST ${path}/:version`, {
+      summary: "Write down how a release went",
+      part: "apps",
+      access: "write app",
+      body: Type.Object({ status: Status }),
+      answer: { status: 200, schema: Shown },
+      handle: async ({ params, body, ...admitted }) =>
+        shown(await releases.setStatus(appOf(admitted).id, whole(params.version), body.status)),
+    }),
+  ];
+}
+
+/** Anything else is a version that no release has. */
+const whole = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : 0);
+
+function listed(release: Omit<Release, "definition">) {
+  const { version, status, description, strategy, created_by, created_at, updated_at } = release;
+  const times = { created_at: isoTime(created_at), updated_at: isoTime(updated_at) };
+  return { version, status, description, strategy, created_by, ...times };
+}
+
+const shown = (release: Release) => ({ ...listed(release), definition: JSON.parse(release.definition) as unknown });

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { Release, ReleaseStore } from "./release-store.ts";
+
+const RELEASE: Omit<Release, "version"> = {
+  app_id: "a1",
+  status: "running",
+  description: "first",
+  strategy: "rolling",
+  definition: '{"app":"a1"}',
+  created_by: "full-access token",
+  created_at: 5,
+  updated_at: 5,
+};
+
+/** What every ReleaseStore must do. `open` gives an empty one in which organization o1 has the app a1. */
+export function releaseStoreSuite(
+  name: string,
+  open: () => Promise<{ store: ReleaseStore; close(): Promise<void> }>,
+  skip?: string,
+): void {
+  suite(`release store: ${name}`, { skip }, () => {
+    test("versions count up, the oldest go, and a status is kept", async () => {
+      const { store, close } = await open();
+      for (let version = 1; version <= 5; version++)
+        assert.deepEqual(await store.insertRelease(RELEASE, 3), { ...RELEASE, version });
+      assert.deepEqual(
+        (await store.releases("a1", 10)).map(({ version }) => version),
+        [5, 4, 3],
+      );
+      assert.equal((await store.releases("a1", 1)).length, 1);
+      assert.equal(await store.putStatus("a1", 4, "complete", 9), true);
+      assert.equal(await store.putStatus("a1", 1, "complete", 9), false);
+      const kept = await store.findRelease("a1", 4);
+      assert.deepEqual({ ...kept }, { ...RELEASE, version: 4, status: "complete", updated_at: 9 });
+      assert.equal(await store.findRelease("a1", 1), undefined);
+      assert.equal(await store.insertRelease({ ...RELEASE, app_id: "a9" }, 3), undefined);
+      await close();
+    });
+
+    test("of those who build on the same version one is first", async () => {
+      const { store, close } = await open();
+      const results = await Promise.all(Array.from({ length: 8 }, () => store.insertRelease(RELEASE, 50, 0)));
+      assert.equal(results.filter((result) => result === "behind").length, 7);
+      const all = await Promise.all(Array.from({ length: 8 }, () => store.insertRelease(RELEASE, 50)));
+      assert.equal(new Set(all.map((made) => (made as Release).version)).size, 8);
+      await close();
+    });
+  });
+}

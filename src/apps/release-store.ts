@@ -1,0 +1,35 @@
+/** One deploy of an app: what was to run, and how it went. */
+export interface Release {
+  app_id: string;
+  /** 1, 2, 3 … within the app. */
+  version: number;
+  status: ReleaseStatus;
+  description: string;
+  strategy: string;
+  /** The app's configuration file and what it was turned into, as the deployer gave it: JSON. */
+  definition: string;
+  /** Whose token it was. */
+  created_by: string;
+  created_at: number;
+  updated_at: number;
+}
+
+export type ReleaseStatus = "running" | "complete" | "failed";
+
+/** Keeps and finds releases; decides nothing. Implemented in stores/, examined by `release-store.suite.ts`. */
+export interface ReleaseStore {
+  /** The newest first, without what they are made of. */
+  releases(app_id: string, limit: number): Promise<Omit<Release, "definition">[]>;
+  findRelease(app_id: string, version: number): Promise<Release | undefined>;
+  /**
+   * The next version of the app; of its older releases the newest `keep` stay. Undefined when the app is gone,
+   * "behind" when `after` is given and is not the newest version.
+   */
+  insertRelease(
+    release: Omit<Release, "version">,
+    keep: number,
+    after?: number,
+  ): Promise<Release | "behind" | undefined>;
+  /** False when there is no such release. */
+  putStatus(app_id: string, version: number, status: ReleaseStatus, now: number): Promise<boolean>;
+}

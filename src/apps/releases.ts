@@ -1,0 +1,56 @@
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Release, ReleaseStatus, ReleaseStore } from "./release-store.ts";
+
+export interface NewRelease {
+  description?: string | undefined;
+  strategy?: string | undefined;
+  definition: unknown;
+  /** The version this one was made from; refused when another came in between. */
+  after?: number | undefined;
+}
+
+/** What was deployed, and when: a deploy writes down what it is about to do before it does it. */
+export class ReleaseService {
+  readonly #parts: { store: ReleaseStore; clock: Clock };
+
+  constructor(parts: { store: ReleaseStore; clock: Clock }) {
+    this.#parts = parts;
+  }
+
+  list(app_id: string, limit: number): Promise<Omit<Release, "definition">[]> {
+    return this.#parts.store.releases(app_id, limit);
+  }
+
+  async get(app_id: string, version: number): Promise<Release> {
+    const release = await this.#parts.store.findRelease(app_id, version);
+    return (
+      release ?? fail("not_found", `there is no release ${version}; the newest ${LIMITS.releases_per_app} are kept`)
+    );
+  }
+
+  async create(app_id: string, created_by: string, wanted: NewRelease): Promise<Release> {
+    const now = this.#parts.clock.now();
+    const release = {
+      app_id,
+      status: "running" as const,
+      description: wanted.description ?? "",
+      strategy: wanted.strategy ?? "",
+      definition: JSON.stringify(wanted.definition),
+      created_by,
+      created_at: now,
+      updated_at: now,
+    };
+    const made = await this.#parts.store.insertRelease(release, LIMITS.releases_per_app, wanted.after);
+    if (made === "behind") {
+      fail("conflict", `another release came after version ${wanted.after}`, { hint: "look at it, then deploy again" });
+    }
+    return made ?? fail("not_found", "the app was deleted meanwhile");
+  }
+
+  async setStatus(app_id: string, version: number, status: ReleaseStatus): Promise<Release> {
+    await this.#parts.store.putStatus(app_id, version, status, this.#parts.clock.now());
+    return await this.get(app_id, version);
+  }
+}

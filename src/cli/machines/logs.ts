@@ -1,0 +1,71 @@
+import { styleText } from "node:util";
+import { firstArgument, type Input, textOption, type Verb } from "../verb.ts";
+import { APP, findMachine } from "./find.ts";
+
+interface Line {
+  timestamp: number;
+  stream: string;
+  message: string;
+  machine_id?: string;
+  machine_name?: string;
+}
+
+const OPTIONS = [
+  ["-f, --follow", "go on until interrupted, one JSON object a line with --json"],
+  ["--tail <n>", "how many of the newest (default: 100)"],
+  ["--since <time>", "only what is younger: 15m, or a time"],
+] as const;
+
+export const machinesLogs: Verb = {
+  words: "machines logs",
+  summary: "Print the newest lines a machine wrote, and what it writes with --follow",
+  arguments: [["<machine>", "id or name"]],
+  options: [APP, ...OPTIONS],
+  completes: "machines",
+  examples: ["hangar machines logs $MACHINE --tail 20"],
+  async run({ client, ...context }, input) {
+    const { params } = await findMachine({ client, ...context }, input);
+    const route = "GET /v1/apps/:app_name/machines/:machine_id/logs";
+    const query = queryOf(input);
+    if (query.follow) return await print(client.stream<typeof route, Line>(route, { params, query }), input, plain);
+    const { lines } = await client.call(route, { params, query });
+    return { data: lines, text: lines.map(plain).join("\n") };
+  },
+};
+
+export const logs: Verb = {
+  words: "logs",
+  summary: "Print the newest lines of all machines of an app, and what they write with --follow",
+  arguments: [["<app>", "the app"]],
+  options: OPTIONS,
+  completes: "apps",
+  examples: ["hangar logs web --tail 20"],
+  async run({ client }, input) {
+    const params = { app_name: firstArgument(input) };
+    const route = "GET /v1/apps/:app_name/logs";
+    const query = queryOf(input);
+    if (query.follow) return await print(client.stream<typeof route, Line>(route, { params, query }), input, named);
+    const { lines } = await client.call(route, { params, query });
+    return { data: lines, text: lines.map(named).join("\n") };
+  },
+};
+
+function queryOf(input: Input) {
+  const since = textOption(input, "since");
+  const follow = input.options["follow"] === true;
+  return {
+    tail: Number(textOption(input, "tail") ?? 100),
+    ...(since ? { since } : {}),
+    ...(follow ? { follow } : {}),
+  };
+}
+
+const plain = ({ message }: Line): string => message;
+const named = ({ machine_name, message }: Line): string => `${styleText("dim", machine_name ?? "")}  ${message}`;
+
+async function print(lines: AsyncIterable<Line>, input: Input, show: (line: Line) => string) {
+  for await (const line of lines) {
+    process.stdout.write(`${input.options["json"] === true ? JSON.stringify(line) : show(line)}\n`);
+  }
+  return { data: null, text: "" };
+}

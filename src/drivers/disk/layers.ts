@@ -1,0 +1,117 @@
+/**
+ * How a volume is kept secret: what is done to the file system that is in its image, or under it. Which of
+ * these a box can do is tried out, never guessed.
+ */
+import { existsSync } from "node:fs";
+import { mkdir, rmdir } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { assert, messageOf } from "#core/assert.ts";
+import type { Encryption } from "#volumes/types.ts";
+import { addKey } from "./kernel.ts";
+import { mountAt } from "./mountinfo.ts";
+import { run } from "./programs.ts";
+
+/** The folder in the file system that machines see. */
+export const DATA = "data";
+
+export interface Layer {
+  /** Features of the file system that it needs. */
+  features: readonly string[];
+  /** Puts a device between the image and the file system; answers what to mount. */
+  map?: (device: string, id: string, key: Buffer) => Promise<string>;
+  unmap?: (id: string) => Promise<void>;
+  resize?: (id: string, key: Buffer) => Promise<void>;
+  /** Once, in a new file system that is mounted at `mount`. */
+  prepare?: (mount: string, key: Buffer) => Promise<void>;
+  /** Each time it is mounted; answers the folder that machines see. */
+  open: (mount: string, key: Buffer | null) => Promise<string>;
+  close?: (mount: string) => Promise<void>;
+}
+
+const plain: Layer = { features: [], open: async (mount) => join(mount, DATA) };
+
+/** The kernel encrypts every file and its name; sizes and the tree of folders can be seen. */
+const fscrypt: Layer = {
+  features: ["encrypt"],
+  prepare: (mount, key) => addKey(mount, key, join(mount, DATA)),
+  async open(mount, key) {
+    assert(key, "an encrypted volume has a key");
+    await addKey(mount, key);
+    return join(mount, DATA);
+  },
+};
+
+/** A program of its own does it, in the user's space; it goes on when the platform stops. */
+const gocryptfs: Layer = {
+  features: [],
+  async prepare(mount, key) {
+    // The key is as good as can be: stretching it would only take time.
+    await run("gocryptfs", ["-q", "-init", "-scryptn", "10", join(mount, DATA)], { input: password(key) });
+  },
+  async open(mount, key) {
+    assert(key, "an encrypted volume has a key");
+    const clear = clearOf(mount);
+    await mkdir(clear, { recursive: true });
+    if (!(await mountAt(clear))) {
+      const how = ["-q", "-allow_other", "-ko", "nosuid,nodev"];
+      await run("gocryptfs", [...how, join(mount, DATA), clear], { input: password(key) });
+    }
+    return clear;
+  },
+  async close(mount) {
+    const clear = clearOf(mount);
+    if (!(await mountAt(clear))) return;
+    await run("umount", [clear]);
+    await rmdir(clear);
+  },
+};
+
+/** The whole device, everything in it: the best, where the kernel has it. */
+const dmCrypt: Layer = {
+  features: [],
+  async map(device, id, key) {
+    const mapped = `/dev/mapper/${mapName(id)}`;
+    if (existsSync(mapped)) return mapped;
+    const cipher = ["--type", "plain", "--cipher", "aes-xts-plain64", "--key-size", "512", "--key-file", "-"];
+    const more = ["--allow-discards", "--keyfile-size", "64"];
+    await run("cryptsetup", ["open", ...cipher, ...more, device, mapName(id)], { input: key });
+    return mapped;
+  },
+  async unmap(id) {
+    if (existsSync(`/dev/mapper/${mapName(id)}`)) await run("cryptsetup", ["close", mapName(id)]);
+  },
+  async resize(id, key) {
+    await run("cryptsetup", ["resize", "--key-file", "-", "--keyfile-size", "64", mapName(id)], { input: key });
+  },
+  open: async (mount) => join(mount, DATA),
+};
+
+const LOOK_MS = 10;
+const LOOKS = 200;
+
+/** Unmounts what the program of a layer has just let go of, or is just about to. */
+export async function unmountSoon(point: string): Promise<void> {
+  for (let looks = 1; ; looks++) {
+    try {
+      await run("umount", [point]);
+      return;
+    } catch (error) {
+      if (looks === LOOKS || !/busy/.test(messageOf(error))) throw error;
+      await setTimeout(LOOK_MS);
+    }
+  }
+}
+
+const mapName = (id: string): string => `hangar-${id}`;
+const clearOf = (mount: string): string => `${mount}.clear`;
+const password = (key: Buffer): Buffer => Buffer.from(`${key.toString("base64")}\n`);
+
+/** Best first. */
+export const LAYERS: Record<Exclude<Encryption, "sim">, Layer> = { "dm-crypt": dmCrypt, fscrypt, gocryptfs };
+
+export function layerOf(encryption: Encryption | null): Layer {
+  if (encryption === null) return plain;
+  assert(encryption !== "sim", "a volume of the sim disk stays there");
+  return LAYERS[encryption];
+}

@@ -1,0 +1,262 @@
+import { mkdir, rmdir, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type DiskCapabilities,
+  type DiskVolume,
+  GIB,
+  type ImageReader,
+  type ImageWriter,
+  type Inventory,
+  type VolumeDisk,
+} from "#volumes/disk.ts";
+import { VOLUME_LIMITS } from "#volumes/limits.ts";
+import type { MountedVolume } from "#volumes/mounts.ts";
+import type { Usage } from "#volumes/types.ts";
+import { growMounted, growUnmounted, makeExt4, quiet, readExt4 } from "./ext4.ts";
+import { Images, withWriter } from "./images.ts";
+import { thaw, whileFrozen } from "./kernel.ts";
+import { DATA, LAYERS, type Layer, layerOf, unmountSoon } from "./layers.ts";
+import { mountAt, mounts } from "./mountinfo.ts";
+import { closePool, direct, openPool, type PoolChoice } from "./pool.ts";
+import { probeEncryption } from "./probe.ts";
+import { run } from "./programs.ts";
+
+interface LoopParts {
+  /** Everything is in here. */
+  dir: string;
+  pool?: PoolChoice;
+}
+
+/**
+ * Volumes as sparse files with an ext4 in each, mounted through loop devices. A loop device goes with its
+ * mount, so nothing of it can be left behind; what is mounted is read from the kernel, never remembered.
+ */
+export class LoopDisk implements VolumeDisk {
+  readonly name = "loop";
+  readonly #root: string;
+  readonly #choice: PoolChoice;
+  #images: Images;
+  #reflink_reason = "";
+  #encryption: Awaited<ReturnType<typeof probeEncryption>> = { encryption: undefined, reason: "not started" };
+
+  constructor({ dir, pool = "auto" }: LoopParts) {
+    this.#root = dir;
+    this.#choice = pool;
+    this.#images = new Images(join(dir, "images"));
+  }
+
+  capabilities(): DiskCapabilities {
+    const { encryption, reason } = this.#encryption;
+    return {
+      encryption,
+      encryption_reason: reason,
+      reflink: this.#images.reflink,
+      reflink_reason: this.#images.reflink ? "" : this.#reflink_reason,
+    };
+  }
+
+  async start(): Promise<void> {
+    const { dir, reason } = await openPool(this.#root, this.#choice);
+    this.#images = new Images(dir);
+    this.#reflink_reason = reason;
+    await this.#images.start();
+    await mkdir(join(this.#template, DATA), { recursive: true });
+    await mkdir(join(this.#root, "mnt"), { recursive: true, mode: 0o700 });
+    // One that was frozen when we were killed goes on by itself; one whose helper was killed too does not.
+    const ours = (await mounts()).filter(({ point, type }) => type === "ext4" && point.startsWith(this.#mountOf("")));
+    for (const { point } of ours) await thaw(point);
+    this.#encryption = await probeEncryption(this.#root, this.#template);
+  }
+
+  async close(): Promise<void> {
+    await closePool(this.#root);
+  }
+
+  async create(volume: DiskVolume): Promise<void> {
+    const { id, size_gb, key } = volume;
+    const layer = layerOf(volume.encryption);
+    await this.#images.make("volumes", id, size_gb * GIB, async (file) => {
+      await this.#onDevice(layer, file, volume, (target) => makeExt4(target, this.#template, layer.features));
+      const { prepare } = layer;
+      if (!prepare || !key) return;
+      const mount = this.#mountOf(`${id}.new`);
+      await this.#mounted(file, mount, () => prepare(mount, key));
+    });
+  }
+
+  async fork(source: DiskVolume, target: DiskVolume): Promise<void> {
+    await this.#images.make("volumes", target.id, 0, async (file) => {
+      await this.#copy(source, file);
+    });
+  }
+
+  async fill({ id, size_gb }: DiskVolume, write: (image: ImageWriter) => Promise<void>): Promise<void> {
+    await this.#images.make("volumes", id, size_gb * GIB, (file) => withWriter(file, write));
+  }
+
+  async grow(volume: DiskVolume): Promise<"grown" | "at_next_mount"> {
+    const { id, size_gb, key } = volume;
+    const mount = await mountAt(this.#mountOf(id));
+    await this.#images.enlarge("volumes", id, size_gb * GIB);
+    if (!mount) {
+      await this.#growUnmounted(volume);
+      return "grown";
+    }
+    const layer = layerOf(volume.encryption);
+    await run("losetup", ["--set-capacity", await this.#loopOf(id)]);
+    if (key) await layer.resize?.(id, key);
+    return (await growMounted(mount.source)) ? "grown" : "at_next_mount";
+  }
+
+  async remove(volume_id: string): Promise<void> {
+    const point = this.#mountOf(volume_id);
+    // However it was encrypted: that may be forgotten by now.
+    for (const { close } of Object.values(LAYERS)) await close?.(point);
+    if (await mountAt(point)) await unmountSoon(point);
+    for (const { unmap } of Object.values(LAYERS)) await unmap?.(volume_id);
+    await rmdir(point).catch(() => {});
+    await this.#images.remove("volumes", volume_id);
+  }
+
+  async mount(volume: DiskVolume): Promise<MountedVolume> {
+    const { id, key, size_gb } = volume;
+    const [point, layer] = [this.#mountOf(id), layerOf(volume.encryption)];
+    if (!(await mountAt(point))) {
+      await this.#images.enlarge("volumes", id, size_gb * GIB);
+      await this.#growUnmounted(volume);
+      await mkdir(point, { recursive: true, mode: 0o700 });
+      const image = this.#images.path("volumes", id);
+      if (layer.map && key) {
+        const loop = await this.#attach(image);
+        await mountExt4(await layer.map(loop, id, key), point);
+        // Now that it is in use, this makes it go with its last user.
+        await run("losetup", ["--detach", loop]);
+      } else await mountExt4(image, point);
+    }
+    const dir = await layer.open(point, key);
+    const mounted = await mountAt(point);
+    return { dir, ...(mounted ? { device: mounted.source } : {}) };
+  }
+
+  async unmount({ id, encryption }: DiskVolume): Promise<void> {
+    const [point, layer] = [this.#mountOf(id), layerOf(encryption)];
+    await layer.close?.(point);
+    if (await mountAt(point)) await (layer.close ? unmountSoon(point) : run("umount", [point]));
+    await layer.unmap?.(id);
+    await rmdir(point).catch(() => {});
+  }
+
+  async takePoint(volume: DiskVolume, point_id: string): Promise<{ frozen_ms: number }> {
+    let frozen_ms = 0;
+    await this.#images.make("points", point_id, 0, async (file) => {
+      frozen_ms = await this.#copy(volume, file);
+    });
+    return { frozen_ms };
+  }
+
+  openPoint(point_id: string): Promise<ImageReader> {
+    return this.#images.reader("points", point_id);
+  }
+
+  dropPoint(point_id: string): Promise<void> {
+    return this.#images.remove("points", point_id);
+  }
+
+  async usage({ id, encryption }: DiskVolume): Promise<Usage | undefined> {
+    const point = this.#mountOf(id);
+    if (await mountAt(point)) {
+      const { blocks, bsize, bfree, bavail } = await statfs(point);
+      return { blocks, block_size: bsize, blocks_free: bfree, blocks_avail: bavail };
+    }
+    if (encryption === "dm-crypt") return undefined;
+    const found = await readExt4(this.#images.path("volumes", id));
+    if (!found) return undefined;
+    const { bytes: _, ...usage } = found;
+    return usage;
+  }
+
+  inventory(): Promise<Inventory> {
+    return this.#images.inventory();
+  }
+
+  get #template(): string {
+    return join(this.#root, "template");
+  }
+
+  #mountOf(id: string): string {
+    return join(this.#root, "mnt", id);
+  }
+
+  /** The content of this moment; a file system that is in use is written out, held, and let go. */
+  async #copy({ id }: DiskVolume, to: string): Promise<number> {
+    const [point, from] = [this.#mountOf(id), this.#images.path("volumes", id)];
+    const copy = (): Promise<void> => this.#images.copy(from, to);
+    if (!(await mountAt(point))) {
+      await copy();
+      return 0;
+    }
+    // Most of what is not on the disk yet gets there before anybody is held up.
+    await run("sync", ["--file-system", point]);
+    const { frozen_ms } = await whileFrozen(point, VOLUME_LIMITS.freeze_ms, copy);
+    return frozen_ms;
+  }
+
+  /** A file system that is smaller than its volume, because it could not grow when it was asked to. */
+  async #growUnmounted(volume: DiskVolume): Promise<void> {
+    const { id, size_gb, encryption } = volume;
+    const image = this.#images.path("volumes", id);
+    await quiet(image);
+    const layer = layerOf(encryption);
+    if (layer.map) return await this.#onDevice(layer, image, volume, growUnmounted);
+    const found = await readExt4(image);
+    if (found && found.bytes < size_gb * GIB) await growUnmounted(image);
+  }
+
+  /** Runs `work` on what holds the file system: the file itself, or a device over it for just that time. */
+  async #onDevice(
+    { map, unmap }: Layer,
+    file: string,
+    { id, key }: DiskVolume,
+    work: (target: string) => Promise<void>,
+  ): Promise<void> {
+    if (!map || !key) return await work(file);
+    const loop = await this.#attach(file);
+    try {
+      await work(await map(loop, id, key));
+    } finally {
+      await unmap?.(id);
+      await run("losetup", ["--detach", loop]);
+    }
+  }
+
+  async #mounted(file: string, point: string, work: () => Promise<void>): Promise<void> {
+    await mkdir(point, { recursive: true });
+    if (await mountAt(point)) await run("umount", [point]);
+    await mountExt4(file, point);
+    try {
+      await work();
+    } finally {
+      await run("umount", [point]);
+      await rmdir(point);
+    }
+  }
+
+  async #attach(file: string): Promise<string> {
+    return (await run("losetup", ["--find", "--show", "--direct-io=on", file])).trim();
+  }
+
+  async #loopOf(id: string): Promise<string> {
+    const image = this.#images.path("volumes", id);
+    const [first = ""] = (await run("losetup", ["--noheadings", "--output", "NAME", "--associated", image])).split(
+      "\n",
+    );
+    return first.trim();
+  }
+}
+
+async function mountExt4(device: string, point: string): Promise<void> {
+  const loop = device.startsWith("/dev/") ? "" : "loop,";
+  // What is deleted gives its room back, so the image stays as small as what is in it.
+  await run("mount", ["-t", "ext4", "-o", `${loop}nosuid,nodev,discard,errors=remount-ro`, device, point]);
+  if (loop) await direct(point);
+}

@@ -1,0 +1,29 @@
+/** The driver that was chosen, put together. */
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { RuntimeDriver } from "#machines/driver.ts";
+import type { ImageSource } from "#machines/image-source.ts";
+import type { LocalApi } from "#machines/local-api.ts";
+import type { VolumeMounts } from "#volumes/mounts.ts";
+import type { DriverChoice } from "./choice.ts";
+import { simDriver } from "./runtime/sim/driver.ts";
+
+export interface DriverParts {
+  data_dir: string;
+  node_id: string;
+  clock: Clock;
+  log: Log;
+  images: ImageSource;
+  volumes?: VolumeMounts;
+  local_api?: LocalApi;
+  /** Told of each private network that comes to this host, by the host's own address in it. */
+  onNetwork?: (gateway: string) => void;
+}
+
+export async function openDriver({ name }: DriverChoice, parts: DriverParts): Promise<RuntimeDriver> {
+  // Nothing of sim outlives this process, so what was running is taken back by what its handle tells.
+  if (name === "sim") return simDriver({ clock: parts.clock, adopt: true });
+  // Loaded here: a box that cannot run it need not have what it stands on.
+  const { openRuncDriver } = await import("./runtime/runc/driver.ts");
+  return await openRuncDriver(parts);
+}

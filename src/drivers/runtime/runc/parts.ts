@@ -1,0 +1,54 @@
+/** What the driver is made of, put together. */
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { ImageSource } from "#machines/image-source.ts";
+import type { LocalApi } from "#machines/local-api.ts";
+import type { VolumeMounts } from "#volumes/mounts.ts";
+import { PrivateNetwork } from "../../net/private-network.ts";
+import { Boots } from "./boots.ts";
+import { UserNamespaces } from "./idmap.ts";
+import { type Layout, layoutOf, makeLayout } from "./layout.ts";
+import { RUNC_LIMITS } from "./limits.ts";
+import { RootDisks } from "./root-disk.ts";
+import { Stage } from "./stage.ts";
+import type { Timings } from "./timings.ts";
+
+export interface RuncOptions {
+  data_dir: string;
+  /** Names this installation among others on the same host. */
+  node_id: string;
+  clock: Clock;
+  log: Log;
+  images: ImageSource;
+  volumes?: VolumeMounts;
+  local_api?: LocalApi;
+  root_disk_bytes?: number;
+  /** Told how the time of each start divided. */
+  onTimings?: (id: string, timings: Timings) => void;
+  /** Told of each private network that comes to this host, by the host's own address in it, where names are asked for. */
+  onNetwork?: (gateway: string) => void;
+}
+
+/** Where Debian puts it; conmon wants the whole path. */
+const RUNC = "/usr/sbin/runc";
+
+export interface Parts {
+  layout: Layout;
+  boots: Boots;
+  namespaces: UserNamespaces;
+  disks: RootDisks;
+}
+
+export function openParts(options: RuncOptions): Parts {
+  const { clock, log, images, volumes, local_api, onTimings } = options;
+  const layout = layoutOf(options.data_dir, options.node_id);
+  makeLayout(layout);
+  const network = new PrivateNetwork(options.node_id, options.onNetwork);
+  const namespaces = new UserNamespaces();
+  const disks = new RootDisks(layout.data, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes);
+  const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
+  const stage = new Stage({ layout, disks, namespaces, network, clock, userns: true, ...ports });
+  const told = onTimings ? { onTimings } : {};
+  const boots = new Boots({ layout, runc: RUNC, clock, log, images, network, stage, ...ports, ...told });
+  return { layout, boots, namespaces, disks };
+}

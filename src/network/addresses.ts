@@ -1,0 +1,129 @@
+import { createHash } from "node:crypto";
+import { isIPv4, isIPv6 } from "node:net";
+import { networkInterfaces } from "node:os";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { AddressStore } from "./store.ts";
+import type { AddressType, IpAssignment } from "./types.ts";
+
+export const NETWORK_LIMITS = {
+  /** Addresses of one app. One more: 422 `limit_reached`. */
+  addresses_per_app: 32,
+  /** Addresses that are tried before it is said that none is free. */
+  address_tries: 64,
+} as const;
+
+export interface Wish {
+  type: AddressType;
+  region?: string | undefined;
+  service_name?: string | undefined;
+  network?: string | undefined;
+}
+
+interface AddressParts {
+  store: AddressStore;
+  clock: Clock;
+  /** Where service ports are opened. */
+  listen_host: string;
+  /** Addresses of this box that apps may have for themselves. */
+  pool: readonly string[];
+  region: string;
+  /** Told after every change. */
+  onChange(): void;
+}
+
+/**
+ * The addresses of apps. The shared one is where all service ports are opened; one of an app's own lets it have
+ * a port that another app has too. On a box that listens on loopback there are millions of those: all of
+ * 127.64.0.0/10 is this box, and nothing has to be set up. Elsewhere they come from the setting.
+ */
+export class Addresses {
+  readonly #parts: AddressParts;
+
+  constructor(parts: AddressParts) {
+    this.#parts = parts;
+  }
+
+  async list(app_id?: string): Promise<IpAssignment[]> {
+    return await this.#parts.store.assignments(app_id);
+  }
+
+  async allocate(app_id: string, wish: Wish): Promise<IpAssignment> {
+    const { store, clock, region, onChange } = this.#parts;
+    const had = await store.assignments(app_id);
+    const shared = wish.type === "shared_v4";
+    const before = shared ? had.find(({ type }) => type === "shared_v4") : undefined;
+    if (before) return before;
+    for (const ip of this.#candidates(app_id, wish.type, had)) {
+      const assignment: IpAssignment = {
+        ip,
+        app_id,
+        type: wish.type,
+        region: wish.region ?? (shared ? "global" : region),
+        shared,
+        service_name: wish.service_name ?? null,
+        network: wish.network ?? null,
+        created_at: clock.now(),
+      };
+      const result = await store.insertAssignment(assignment, NETWORK_LIMITS.addresses_per_app);
+      if (result === "inserted" || (result === "exists" && shared)) {
+        onChange();
+        return assignment;
+      }
+      if (result === "limit") {
+        fail(
+          "limit_reached",
+          `an app has at most ${NETWORK_LIMITS.addresses_per_app} addresses (limit addresses_per_app)`,
+        );
+      }
+      if (result === "no_app") fail("not_found", "the app was deleted meanwhile");
+    }
+    fail("limit_reached", `no ${wish.type} address is free`, {
+      hint: "use a shared_v4 one, or give the box more with HANGAR_PROXY_ADDRESSES",
+    });
+  }
+
+  async release(app_id: string, ip: string): Promise<void> {
+    if (!(await this.#parts.store.deleteAssignment(app_id, ip))) fail("not_found", `the app has no address ${ip}`);
+    this.#parts.onChange();
+  }
+
+  /** Addresses in the order they are tried. */
+  *#candidates(app_id: string, type: AddressType, had: readonly IpAssignment[]): Generator<string> {
+    if (type === "shared_v4") return yield shownAddress(this.#parts.listen_host);
+    const six = type.endsWith("v6");
+    if (type.startsWith("egress") || six) {
+      for (let n = had.length; n < had.length + NETWORK_LIMITS.address_tries; n++) yield madeUp(app_id, type, n);
+      return;
+    }
+    yield* this.#parts.pool.filter((ip) => isIPv4(ip));
+    if (!this.#parts.listen_host.startsWith("127.")) return;
+    for (let n = had.length; n < had.length + NETWORK_LIMITS.address_tries; n++) yield loopback(app_id, n);
+  }
+}
+
+/** What people call to reach a box that listens on `host`. */
+function shownAddress(host: string): string {
+  if (host !== "0.0.0.0" && host !== "::") return host;
+  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return all.find(({ family, internal }) => family === "IPv4" && !internal)?.address ?? "127.0.0.1";
+}
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+/** One of 127.64.0.0/10, made from whose it is. */
+function loopback(app_id: string, n: number): string {
+  const [a = 0, b = 0, c = 0] = digest(`v4 ${app_id} ${n}`);
+  return `127.${64 + (a % 64)}.${b}.${1 + (c % 254)}`;
+}
+
+/** A unique local address, made from whose it is. */
+function madeUp(app_id: string, type: AddressType, n: number): string {
+  const hex = digest(`${type} ${app_id} ${n}`).toString("hex");
+  if (type === "egress_v4")
+    return `198.18.${Number.parseInt(hex.slice(0, 2), 16)}.${Number.parseInt(hex.slice(2, 4), 16)}`;
+  const prefix = type === "private_v6" ? "fdaa:ffff" : "fd68:6e67";
+  return `${prefix}:${(hex.slice(0, 24).match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, "")).join(":")}`;
+}
+
+export const isAddress = (text: string): boolean => isIPv4(text) || isIPv6(text);

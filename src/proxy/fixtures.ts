@@ -1,0 +1,149 @@
+/** A data plane for tests: in this thread, on loopback, in front of real servers. */
+import { createServer, type RequestListener, type Server } from "node:http";
+import { type AddressInfo, connect, createServer as createTcp, type Socket } from "node:net";
+import type { TestContext } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { Plane } from "./plane/plane.ts";
+import { Slots } from "./slots.ts";
+import type { AppTable, PortOptions, PortTable, Report, Target } from "./table.ts";
+import { selfSigned } from "./x509.ts";
+
+type T = Pick<TestContext, "after">;
+
+export const OPTIONS: PortOptions = {
+  http: true,
+  tls: false,
+  pg_tls: false,
+  proxy_protocol: 0,
+  force_https: false,
+  compress: false,
+  h2_backend: false,
+  pristine: false,
+  headers: [],
+  idle_ms: 0,
+  alpn: [],
+  self_signed: false,
+  min_version: "TLSv1.2",
+  max_version: "TLSv1.3",
+  https_port: 443,
+};
+
+export function aTarget(port: number, change: Partial<Target> = {}): Target {
+  return {
+    machine_id: `m${port}`,
+    instance_id: "v1",
+    region: "local",
+    host_id: "0001",
+    host: "127.0.0.1",
+    port,
+    slot: port % 1000,
+    mode: "requests",
+    soft: 20,
+    hard: 1_000_000,
+    h2: false,
+    ...change,
+  };
+}
+
+/** A port that nobody has; another program could take it before we do, but none does. */
+export async function freePort(): Promise<number> {
+  const server = createTcp().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+export interface TestPlane {
+  plane: Plane;
+  slots: Slots;
+  port: number;
+  reports: Report[];
+  /** Puts an app in force; what is left out is dull. */
+  serve(change: {
+    app?: Partial<AppTable>;
+    port?: Partial<PortTable>;
+    options?: Partial<PortOptions>;
+    targets?: Target[];
+  }): Promise<void>;
+  /** Sends bytes as they are and answers everything that comes back until the end. */
+  raw(bytes: string | Buffer, wait?: (so_far: string) => boolean): Promise<string>;
+}
+
+export async function aPlane(t: T): Promise<TestPlane> {
+  const port = await freePort();
+  const slots = new Slots();
+  const reports: Report[] = [];
+  const plane = new Plane(
+    {
+      worker: 0,
+      listen_host: "127.0.0.1",
+      domain: "localhost",
+      slots: slots.buffer,
+      fallback: selfSigned(["localhost"], systemClock.now()),
+      ticket_keys: new Uint8Array(48),
+      region: "local",
+      host_id: "0001",
+    },
+    { clock: systemClock, report: (report) => void reports.push(report) },
+  );
+  t.after(() => plane.close());
+  const serve: TestPlane["serve"] = async ({ app, port: change, options, targets }) => {
+    const table: PortTable = {
+      protocol: "tcp",
+      start: port,
+      end: port,
+      options: { ...OPTIONS, ...options },
+      targets: targets ?? [],
+      startable: 0,
+      empty: "it has no machines",
+      ...change,
+    };
+    const name = app?.app_name ?? "web";
+    plane.obey({
+      type: "app",
+      app: {
+        app_id: name,
+        app_name: name,
+        org_id: "o1",
+        hostnames: [`${name}.localhost`],
+        addresses: [],
+        since: 1,
+        ports: [table],
+        statics: [],
+        ...app,
+      },
+    });
+    const before = reports.length;
+    plane.obey({ type: "ready?", id: 1 });
+    while (!reports.slice(before).some(({ type }) => type === "ready"))
+      await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { plane, slots, port, reports, serve, raw: (bytes, wait) => raw(port, bytes, wait) };
+}
+
+async function raw(port: number, bytes: string | Buffer, wait?: (so_far: string) => boolean): Promise<string> {
+  const socket: Socket = connect({ port, host: "127.0.0.1" });
+  let text = "";
+  return await new Promise((resolve, reject) => {
+    socket.on("data", (chunk: Buffer) => {
+      text += chunk.toString("latin1");
+      if (wait?.(text)) socket.destroy();
+    });
+    socket.on("close", () => resolve(text));
+    socket.on("error", (error: NodeJS.ErrnoException) => (error.code === "ECONNRESET" ? resolve(text) : reject(error)));
+    socket.write(bytes, "latin1");
+  });
+}
+
+/** A real HTTP server in place of a machine. */
+export async function aBackend(t: T, listener: RequestListener): Promise<{ port: number; server: Server }> {
+  const server = createServer(listener);
+  server.listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, server };
+}

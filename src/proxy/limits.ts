@@ -1,0 +1,88 @@
+/** Bounds of the front door, by name. What happens at the bound is written beside it. */
+const KIB = 1024;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+export const PROXY_LIMITS = {
+  // Requests.
+  /** A request's or answer's head. Past it: 431 to the client, 502 for an answer. */
+  head_bytes: 32 * KIB,
+  /** Header lines of one head. Past it: the same. */
+  head_lines: 200,
+  /** Trailers of one body. Past it: the connection is cut. */
+  trailer_bytes: 8 * KIB,
+  /** The line before a chunk, extensions included. Past it: the connection is cut. */
+  chunk_line_bytes: 256,
+  /** What is read ahead of a client whose request waits. Past it: the client is not read further. */
+  read_ahead_bytes: 64 * KIB,
+  /** Answers small enough to be sent in one write with their head. */
+  one_write_bytes: 4 * KIB,
+
+  // Time.
+  /** From the first byte of a connection, or of the next request, to the whole head. Past it: 408, closed. */
+  head_ms: 10 * SECOND,
+  /** A kept-alive client connection without a request is closed after this. */
+  client_idle_ms: MINUTE,
+  /** A client that sends or takes nothing for this long while it should is cut. */
+  stall_ms: MINUTE,
+  /** A machine that says nothing for this long in the middle of an exchange: 504, or the answer is cut. */
+  answer_idle_ms: 5 * MINUTE,
+  /** A raw or upgraded connection on which nothing moves for this long is closed. */
+  stream_idle_ms: 60 * MINUTE,
+  /** An unused connection to a machine is kept for this long. */
+  pooled_ms: 4 * SECOND,
+  /** One try to connect to a machine. */
+  connect_ms: 5 * SECOND,
+  /** Machines that run but refuse connections are tried again for this long. Past it: 502. */
+  refused_ms: 10 * SECOND,
+  /** Between two tries. */
+  retry_ms: 50,
+  /** How often deadlines are looked at. */
+  sweep_ms: 500,
+  /** From the first byte to the end of a TLS handshake. Past it: closed. */
+  handshake_ms: 10 * SECOND,
+  /** How long a datagram client is remembered after its last datagram. */
+  datagram_idle_ms: MINUTE,
+
+  // Waiting for a machine.
+  /** Requests that wait for one service, per worker. One more: 503. */
+  queue_length: 1024,
+  /** How long one waits. Past it: 503 with the reason. */
+  queue_ms: 60 * SECOND,
+  /** How often those who wait look for room that another worker made. */
+  poll_ms: 3,
+  /** The proxy asks for the start of a machine of one service at most this often. */
+  start_again_ms: SECOND,
+
+  // Sizes.
+  /** Client connections of one worker. One more is closed at once. */
+  connections: 20_000,
+  /** Unused connections kept to one machine, per worker. One more is closed. */
+  pooled: 256,
+  /** Clients of datagram services remembered by one worker. One more: the datagram is dropped. */
+  datagram_clients: 4096,
+  /** Open ports. Ranges count each of their ports; the ones past the limit stay closed and are listed so. */
+  doors: 2048,
+  /** Services of machines that can be reached at the same time. The ones past it get no requests. */
+  slots: 16_384,
+  /** Workers, counting those that drain. */
+  workers: 32,
+  /** Streams of one HTTP/2 connection at the same time. */
+  h2_streams: 128,
+
+  // Reload.
+  /** How long replaced workers may go on with what they have. Past it they are cut. */
+  drain_ms: 30 * SECOND,
+  /** A port that could not be opened is tried again after this. */
+  reopen_ms: 5 * SECOND,
+  /** Between two looks at what is idle; a shorter autostop_idle makes it shorter. */
+  idle_look_ms: 5 * SECOND,
+
+  // Addresses and certificates.
+  /** Addresses of one app. One more: 422 `limit_reached`. */
+  addresses_per_app: 32,
+  /** Certificates of one app. One more: 422 `limit_reached`. */
+  certificates_per_app: 500,
+  /** A chain or key as PEM. Past it: 422. */
+  pem_chars: 64 * KIB,
+} as const;

@@ -1,0 +1,147 @@
+import type { Count } from "../table.ts";
+
+/** Upper bounds of the buckets of every histogram, in seconds; one more bucket holds the rest. */
+export const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
+
+type Labels = Record<string, string>;
+
+class Histogram {
+  readonly buckets = new Float64Array(BOUNDS.length + 1);
+  sum = 0;
+  count = 0;
+
+  add(seconds: number): void {
+    let at = 0;
+    while (at < BOUNDS.length && seconds > (BOUNDS[at] as number)) at++;
+    this.buckets[at] = (this.buckets[at] as number) + 1;
+    this.sum += seconds;
+    this.count++;
+  }
+}
+
+/** Counters by name and one label, taken away and set to nothing when they are told. */
+class Tally {
+  readonly #org_id: string;
+  readonly #labels: Labels;
+  #numbers = new Map<string, number>();
+  #times = new Map<string, Histogram>();
+
+  constructor(org_id: string, labels: Labels) {
+    this.#org_id = org_id;
+    this.#labels = labels;
+  }
+
+  add(name: string, by: number): void {
+    this.#numbers.set(name, (this.#numbers.get(name) ?? 0) + by);
+  }
+
+  time(name: string, seconds: number): void {
+    let histogram = this.#times.get(name);
+    if (!histogram) this.#times.set(name, (histogram = new Histogram()));
+    histogram.add(seconds);
+  }
+
+  /** What was counted since the last time. A key is `name` or `name|label=value`. */
+  take(): Count[] {
+    if (this.#numbers.size === 0 && this.#times.size === 0) return [];
+    const counts: Count[] = [];
+    for (const [key, by] of this.#numbers) counts.push({ ...this.#named(key), by });
+    for (const [key, { buckets, sum, count }] of this.#times) {
+      counts.push({ ...this.#named(key), by: count, buckets: [...buckets], sum });
+    }
+    this.#numbers = new Map();
+    this.#times = new Map();
+    return counts;
+  }
+
+  #named(key: string): Pick<Count, "name" | "org_id" | "labels"> {
+    const [name = "", label] = key.split("|");
+    const at = label?.indexOf("=") ?? -1;
+    const own = label === undefined ? {} : { [label.slice(0, at)]: label.slice(at + 1) };
+    return { name, org_id: this.#org_id, labels: { ...this.#labels, ...own } };
+  }
+}
+
+/** A status and a time: two keys that would otherwise be put together for every request. */
+const RESPONSES = new Map<string, [count: string, time: string]>();
+
+function responseKeys(kind: "edge" | "app", status: number): [string, string] {
+  const short = `${kind}${status}`;
+  let keys = RESPONSES.get(short);
+  if (!keys) {
+    keys = [
+      `svc_${kind}_http_responses_count|status=${status}`,
+      `svc_${kind}_http_response_time_seconds|status=${status}`,
+    ];
+    RESPONSES.set(short, keys);
+  }
+  return keys;
+}
+
+/** What happens between clients and the proxy, for one app. */
+export class EdgeCounters {
+  readonly #tally: Tally;
+
+  constructor(org_id: string, labels: Labels) {
+    this.#tally = new Tally(org_id, labels);
+  }
+
+  responded(status: number, seconds: number): void {
+    const [count, time] = responseKeys("edge", status);
+    this.#tally.add(count, 1);
+    this.#tally.time(time, seconds);
+  }
+
+  connected(): void {
+    this.#tally.add("svc_edge_tcp_connects_count", 1);
+  }
+
+  disconnected(): void {
+    this.#tally.add("svc_edge_tcp_disconnects_count", 1);
+  }
+
+  moved(bytes_in: number, bytes_out: number): void {
+    if (bytes_in > 0) this.#tally.add("svc_edge_data_in", bytes_in);
+    if (bytes_out > 0) this.#tally.add("svc_edge_data_out", bytes_out);
+  }
+
+  shook(version: string, seconds: number): void {
+    this.#tally.time(`svc_edge_tls_handshake_time_seconds|version=${version}`, seconds);
+  }
+
+  shakeFailed(servername: string): void {
+    this.#tally.add(`svc_edge_tls_handshake_errors|servername=${servername}`, 1);
+  }
+
+  take(): Count[] {
+    return this.#tally.take();
+  }
+}
+
+/** What happens between the proxy and one machine. */
+export class TargetCounters {
+  readonly #tally: Tally;
+
+  constructor(org_id: string, labels: Labels) {
+    this.#tally = new Tally(org_id, labels);
+  }
+
+  responded(status: number, seconds: number): void {
+    const [count, time] = responseKeys("app", status);
+    this.#tally.add(count, 1);
+    this.#tally.time(time, seconds);
+  }
+
+  connected(seconds: number): void {
+    this.#tally.add("svc_app_tcp_connects_count", 1);
+    this.#tally.time("svc_app_connect_time_seconds", seconds);
+  }
+
+  disconnected(): void {
+    this.#tally.add("svc_app_tcp_disconnects_count", 1);
+  }
+
+  take(): Count[] {
+    return this.#tally.take();
+  }
+}

@@ -1,0 +1,218 @@
+import { createServer, isIP, type Server, type Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import { PROXY_LIMITS } from "../limits.ts";
+import { Http1Client } from "./client.ts";
+import { dispatcher } from "./dispatch.ts";
+import { serveHttp2 } from "./h2.ts";
+import { type Hello, readHello } from "./hello.ts";
+import type { Peer } from "./passage.ts";
+import type { Plane } from "./plane.ts";
+import { beginPostgresTls } from "./postgres-tls.ts";
+import { passRaw } from "./raw.ts";
+import type { Route } from "./route.ts";
+
+export interface DoorPlace {
+  protocol: "tcp" | "udp";
+  address: string;
+  port: number;
+  /** Who came first is first. */
+  routes: Route[];
+}
+
+export const doorKey = ({ protocol, address, port }: Omit<DoorPlace, "routes">): string =>
+  `${protocol} ${address} ${port}`;
+
+type Kind = "http" | "tls" | "tcp";
+const kindOf = ({ table: { options } }: Route): Kind => (options.tls ? "tls" : options.http ? "http" : "tcp");
+
+/**
+ * One open TCP port. Apps that share it are told apart by host name, or by the name in the TLS hello; so they
+ * must all speak the kind of protocol that the first of them does.
+ */
+export class Door {
+  readonly protocol = "tcp";
+  readonly address: string;
+  readonly port: number;
+  readonly opened: Promise<void>;
+  problem: string | undefined;
+  readonly #plane: Plane;
+  readonly #server: Server;
+  #routes: readonly Route[] = [];
+  #byName = new Map<string, Route>();
+  #tried_at: number;
+  #stopped = false;
+
+  constructor(place: DoorPlace, plane: Plane) {
+    this.address = place.address;
+    this.port = place.port;
+    this.#plane = plane;
+    this.#tried_at = plane.now();
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#enter(socket));
+    this.opened = new Promise((resolve) => {
+      this.#server.on("listening", () => {
+        this.problem = undefined;
+        resolve();
+      });
+      this.#server.on("error", (error: NodeJS.ErrnoException) => {
+        this.problem = words(error, this);
+        resolve();
+      });
+    });
+    this.#listen();
+  }
+
+  set routes(routes: readonly Route[]) {
+    const [first] = routes;
+    this.#routes = routes.filter((route) => first && kindOf(route) === kindOf(first));
+    this.#byName = new Map();
+    // The first one keeps a name that two claim.
+    for (const route of [...this.#routes].reverse()) {
+      for (const name of route.app.hostnames) this.#byName.set(name, route);
+    }
+  }
+
+  /** The app of a host name. Who asks by address, or for the bare domain, means the only app there is. */
+  find(name: string): Route | undefined {
+    const dot = name.indexOf(".");
+    const named = this.#byName.get(name) ?? (dot > 0 ? this.#byName.get(`*${name.slice(dot)}`) : undefined);
+    if (named || this.#routes.length !== 1) return named;
+    const [only] = this.#routes;
+    const bare =
+      name === "" || name === this.#plane.domain || name === "localhost" || isIP(name.replace(/^\[|\]$/g, ""));
+    return bare || only?.app.addresses.includes(this.address) ? only : undefined;
+  }
+
+  /** A port that was taken may be free by now. */
+  reopen(now: number): void {
+    if (this.#stopped || now - this.#tried_at < PROXY_LIMITS.reopen_ms) return;
+    this.#tried_at = now;
+    this.#listen();
+  }
+
+  /** Listens no more; connections stay. */
+  stop(): Promise<void> {
+    this.#stopped = true;
+    // Those that are in line already are taken first.
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        this.#server.close();
+        resolve();
+      }),
+    );
+  }
+
+  close(): void {
+    this.#stopped = true;
+    this.#server.close();
+  }
+
+  #listen(): void {
+    this.#server.listen({ host: this.address, port: this.port, reusePort: true, backlog: 4096 });
+  }
+
+  #enter(socket: Socket): void {
+    const [first] = this.#routes;
+    if (!first || this.#plane.crowded) return void socket.destroy();
+    socket.on("error", () => socket.destroy());
+    const peer: Peer = {
+      address: (socket.remoteAddress ?? "").replace(/^::ffff:/, ""),
+      port: socket.remotePort ?? 0,
+      local_address: (socket.localAddress ?? "").replace(/^::ffff:/, ""),
+      local_port: this.port,
+      secure: false,
+    };
+    const kind = kindOf(first);
+    if (kind === "http") this.#http(socket, peer, undefined);
+    else if (kind === "tcp" && this.#routes.length === 1) passRaw(socket, first, peer, this.#plane, EMPTY);
+    else if (first.table.options.pg_tls) beginPostgresTls(socket, this.#plane, () => this.#sniff(socket, peer, kind));
+    else this.#sniff(socket, peer, kind);
+  }
+
+  #http(socket: Socket, peer: Peer, sni: Route | undefined): void {
+    new Http1Client(socket, { plane: this.#plane, peer, dispatch: dispatcher(this, this.#plane, peer, sni) });
+  }
+
+  /** Reads the TLS hello to know for whom the connection is; nothing of it is used up. */
+  #sniff(socket: Socket, peer: Peer, kind: Kind): void {
+    const began = this.#plane.now();
+    let bytes: Buffer = EMPTY;
+    const watched = patience(this.#plane, socket, began);
+    const read = (chunk: Buffer): void => {
+      bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
+      const hello = readHello(bytes);
+      if (hello === "more") return;
+      socket.off("data", read);
+      socket.pause();
+      this.#plane.unwatch(watched);
+      const route = hello ? this.find(hello.servername) : undefined;
+      if (!hello || !route) {
+        this.#routes[0]?.counters.shakeFailed(hello?.servername ?? "");
+        return void socket.destroy();
+      }
+      if (kind === "tcp") return passRaw(socket, route, peer, this.#plane, bytes);
+      socket.unshift(bytes);
+      this.#secure(socket, peer, { hello, route, began });
+    };
+    socket.on("data", read);
+    socket.on("end", () => socket.destroy());
+  }
+
+  #secure(socket: Socket, peer: Peer, { hello, route, began }: { hello: Hello; route: Route; began: number }): void {
+    const { options } = route.table;
+    const offered = options.alpn.length > 0 ? options.alpn : options.http ? ["h2", "http/1.1"] : [];
+    const common = offered.filter((name) => hello.alpn.includes(name));
+    const secure = new TLSSocket(socket, {
+      isServer: true,
+      secureContext: this.#plane.keys.context(hello.servername, options),
+      // A client that offers nothing we know is served as if it had offered nothing.
+      ...(common.length > 0 ? { ALPNProtocols: common } : {}),
+    });
+    const watched = patience(this.#plane, socket, began);
+    let done = false;
+    secure.on("error", () => secure.destroy());
+    secure.on("close", () => {
+      this.#plane.unwatch(watched);
+      if (!done) route.counters.shakeFailed(hello.servername);
+    });
+    secure.on("secure", () => {
+      done = true;
+      this.#plane.unwatch(watched);
+      const version = (secure.getProtocol() ?? "").replace(/^TLSv/, "");
+      route.counters.shook(version, (this.#plane.now() - began) / 1000);
+      const known: Peer = { ...peer, secure: true };
+      if (!options.http) return passRaw(secure, route, known, this.#plane, EMPTY);
+      if (secure.alpnProtocol === "h2") {
+        return serveHttp2(secure, {
+          plane: this.#plane,
+          peer: known,
+          dispatch: dispatcher(this, this.#plane, known, route),
+        });
+      }
+      this.#http(secure, known, route);
+    });
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+
+/** Cuts a connection whose beginning takes too long. */
+function patience(plane: Plane, socket: Socket, began: number): { sweep(now: number): void; drain(): void } {
+  const watched = {
+    sweep(now: number): void {
+      if (now - began > PROXY_LIMITS.handshake_ms) socket.destroy();
+    },
+    drain(): void {},
+  };
+  plane.watch(watched);
+  socket.once("close", () => plane.unwatch(watched));
+  return watched;
+}
+
+/** Why a port cannot be opened, and what to do. */
+export function words(error: NodeJS.ErrnoException, { address, port }: { address: string; port: number }): string {
+  const at = `${address} port ${port}`;
+  if (error.code === "EADDRINUSE") return `${at} is used by another program`;
+  if (error.code === "EACCES") return `${at} needs more rights; ports below 1024 usually do`;
+  if (error.code === "EADDRNOTAVAIL") return `${at} cannot be opened: this box does not have the address`;
+  return `${at} cannot be opened: ${error.message}`;
+}

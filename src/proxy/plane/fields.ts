@@ -1,0 +1,53 @@
+/** Names of header fields that the proxy reads, removes or writes itself. */
+
+/** What a field is to us; all others are passed on as they are. */
+export type Role =
+  /** Framing and routing: read, then written anew. */
+  | "host"
+  | "length"
+  | "encoding"
+  | "connection"
+  | "upgrade"
+  | "te"
+  /** Belongs to one connection only: not passed on. */
+  | "hop"
+  /** Says who asks, and only we know that: what a client writes there is not passed on. */
+  | "ours"
+  /** Read, and passed on. */
+  | "expect";
+
+const ROLES = new Map<string, Role>([
+  ["host", "host"],
+  ["content-length", "length"],
+  ["transfer-encoding", "encoding"],
+  ["connection", "connection"],
+  ["upgrade", "upgrade"],
+  ["te", "te"],
+  ["keep-alive", "hop"],
+  ["proxy-connection", "hop"],
+  ["proxy-authenticate", "hop"],
+  ["proxy-authorization", "hop"],
+  ["http2-settings", "hop"],
+  ["forwarded", "ours"],
+  ["via", "ours"],
+  ["x-real-ip", "ours"],
+  ["x-request-start", "ours"],
+  ["expect", "expect"],
+]);
+
+const OURS = /^(?:x-forwarded|svc|fly)-/;
+
+/**
+ * The role of a field of a request, by its lower-case name. A name with underscores is judged as if they were
+ * dashes: many programs behind a proxy make one of the two, so `x_forwarded_for` must not get through.
+ */
+export function roleOf(name: string): Role | undefined {
+  const role = ROLES.get(name) ?? (OURS.test(name) ? "ours" : undefined);
+  if (role !== undefined || !name.includes("_")) return role;
+  const dashed = name.replaceAll("_", "-");
+  return ROLES.has(dashed) || OURS.test(dashed) ? "ours" : undefined;
+}
+
+/** Fields that a trailer may not bring: they would change how the message is read, or who sent it. */
+export const forbiddenInTrailers = (name: string): boolean =>
+  roleOf(name) !== undefined || /^(?:content-|set-cookie$|authorization$|cookie$|trailer$)/.test(name);

@@ -1,0 +1,184 @@
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type IncomingHttpHeaders,
+} from "node:http2";
+import type { TargetCounters } from "./counters.ts";
+import { type AnswerHead, CHUNKED } from "./head.ts";
+import type { Exchange, Line } from "./upstream.ts";
+
+/** The HTTP/2 connection to one machine; opened when it is first needed, and again when it was lost. */
+export class Http2Backend {
+  readonly #origin: string;
+  readonly #counters: TargetCounters;
+  readonly #now: () => number;
+  #session: ClientHttp2Session | undefined;
+
+  constructor(at: { host: string; port: number }, counters: TargetCounters, now: () => number) {
+    this.#origin = `http://${at.host.includes(":") ? `[${at.host}]` : at.host}:${at.port}`;
+    this.#counters = counters;
+    this.#now = now;
+  }
+
+  line(done: (line: Line | undefined, problem?: Error) => void): void {
+    const known = this.#session;
+    if (known && !known.closed && !known.destroyed && !known.connecting) return done(new Http2Line(known));
+    if (known?.connecting) {
+      known.once("connect", () => done(new Http2Line(known)));
+      known.once("error", (problem: Error) => done(undefined, problem));
+      return;
+    }
+    const began = this.#now();
+    const session = connect(this.#origin);
+    this.#session = session;
+    let open = false;
+    session.once("connect", () => {
+      open = true;
+      this.#counters.connected((this.#now() - began) / 1000);
+      done(new Http2Line(session));
+    });
+    session.on("error", (problem) => {
+      if (!open) done(undefined, problem);
+    });
+    session.on("close", () => {
+      if (open) this.#counters.disconnected();
+      if (this.#session === session) this.#session = undefined;
+    });
+  }
+
+  /** What is in progress may end. */
+  close(): void {
+    this.#session?.close();
+    this.#session = undefined;
+  }
+}
+
+/** One stream as a line. */
+class Http2Line implements Line {
+  readonly reused = false;
+  readonly #session: ClientHttp2Session;
+  #stream: ClientHttp2Stream | undefined;
+  #trailers = "";
+
+  constructor(session: ClientHttp2Session) {
+    this.#session = session;
+  }
+
+  begin(exchange: Exchange, head: string, { complete }: { complete: boolean }): void {
+    const stream = this.#session.request(headersOf(head), { endStream: complete, waitForTrailers: !complete });
+    this.#stream = stream;
+    let answered = false;
+    let over = false;
+    let trailers = "";
+    stream.on("headers", (headers, _flags) => exchange.informed(answerOf(headers, false)));
+    stream.on("response", (headers, flags) => {
+      answered = true;
+      exchange.answered(answerOf(headers, (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0));
+      exchange.flush();
+    });
+    stream.on("data", (chunk: Buffer) => {
+      exchange.data(chunk);
+      exchange.flush();
+    });
+    stream.on("trailers", (headers) => {
+      trailers = linesOf(headers);
+    });
+    stream.on("drain", () => exchange.drained());
+    stream.on("wantTrailers", () => stream.sendTrailers(objectOf(this.#trailers)));
+    stream.on("end", () => {
+      if (over || !answered) return;
+      over = true;
+      exchange.ended(trailers);
+    });
+    const fail = (problem: Error): void => {
+      if (over) return;
+      over = true;
+      exchange.failed(problem, !answered);
+    };
+    stream.on("error", fail);
+    stream.on("close", () => fail(new Error("the machine closed the stream")));
+  }
+
+  write(chunk: Buffer): boolean {
+    return this.#stream?.write(chunk) ?? true;
+  }
+
+  end(trailers: string): void {
+    this.#trailers = trailers;
+    this.#stream?.end();
+  }
+
+  pause(): void {
+    this.#stream?.pause();
+  }
+
+  resume(): void {
+    this.#stream?.resume();
+  }
+
+  abandon(): void {
+    this.#stream?.removeAllListeners();
+    this.#stream?.on("error", () => {});
+    this.#stream?.close(constants.NGHTTP2_CANCEL);
+  }
+}
+
+const CONNECTION_ONLY = new Set(["connection", "transfer-encoding", "upgrade", "keep-alive"]);
+
+/** The head that a machine would get over HTTP/1.1, as HTTP/2 has it. */
+function headersOf(head: string): Record<string, string | string[]> {
+  const [first = "", ...lines] = head.split("\r\n");
+  const [method = "GET", path = "/"] = first.split(" ");
+  const headers = objectOf(lines.join("\r\n"));
+  const authority = headers["host"];
+  delete headers["host"];
+  for (const name of CONNECTION_ONLY) delete headers[name];
+  return {
+    ":method": method,
+    ":path": path,
+    ":scheme": "http",
+    ...(authority ? { ":authority": authority } : {}),
+    ...headers,
+  };
+}
+
+function objectOf(lines: string): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {};
+  for (const line of lines.split("\r\n")) {
+    const colon = line.indexOf(":");
+    if (colon < 1) continue;
+    const name = line.slice(0, colon).toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    const before = headers[name];
+    headers[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [before]), value];
+  }
+  return headers;
+}
+
+function answerOf(headers: IncomingHttpHeaders & { ":status"?: number | undefined }, empty: boolean): AnswerHead {
+  const fields: string[] = [];
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith(":") || name === "content-length" || value === undefined) continue;
+    for (const one of Array.isArray(value) ? value : [String(value)]) fields.push(name, one);
+  }
+  const length = headers["content-length"];
+  const size = empty ? 0 : length === undefined ? CHUNKED : Number(length);
+  if (empty && length !== undefined) fields.push("content-length", length);
+  return {
+    status: headers[":status"] ?? 502,
+    reason: "",
+    length: size,
+    keep_alive: true,
+    keep_s: 0,
+    upgrade: undefined,
+    fields,
+  };
+}
+
+const linesOf = (headers: IncomingHttpHeaders): string =>
+  Object.entries(headers)
+    .filter(([name]) => !name.startsWith(":"))
+    .map(([name, value]) => `${name}: ${String(value)}\r\n`)
+    .join("");

@@ -1,0 +1,303 @@
+import {
+  constants,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { PROXY_LIMITS } from "../limits.ts";
+import type { Dispatch } from "./client.ts";
+import { compressing } from "./compress.ts";
+import { roleOf } from "./fields.ts";
+import { type AnswerHead, BadMessage, CHUNKED, hostName, type RequestHead } from "./head.ts";
+import {
+  answerFields,
+  endsConnection,
+  type OwnAnswer,
+  type Peer,
+  peerLines,
+  refusalAnswer,
+  requestLines,
+} from "./passage.ts";
+import type { Plane } from "./plane.ts";
+import type { Refusal, Route, Waiter } from "./route.ts";
+import type { TargetState } from "./target.ts";
+import type { Exchange, Line } from "./upstream.ts";
+
+interface Parts {
+  plane: Plane;
+  peer: Peer;
+  dispatch: Dispatch;
+}
+
+/** Serves a connection that speaks HTTP/2; each of its streams is one request. */
+export function serveHttp2(socket: TLSSocket, parts: Parts): void {
+  const { plane } = parts;
+  const session: ServerHttp2Session = performServerHandshake(socket, {
+    maxHeaderListPairs: PROXY_LIMITS.head_lines,
+    settings: {
+      maxConcurrentStreams: PROXY_LIMITS.h2_streams,
+      maxHeaderListSize: PROXY_LIMITS.head_bytes,
+      enablePush: false,
+    },
+  });
+  let route: Route | undefined;
+  let used_at = plane.now();
+  let streams = 0;
+  const bytes = { in: 0, out: 0 };
+  const watched = {
+    sweep(now: number): void {
+      route?.counters.moved(socket.bytesRead - bytes.in, socket.bytesWritten - bytes.out);
+      bytes.in = socket.bytesRead;
+      bytes.out = socket.bytesWritten;
+      if (streams === 0 && now - used_at > PROXY_LIMITS.client_idle_ms) session.close();
+    },
+    // Streams in progress go on, new ones are told to come on another connection.
+    drain: (): void => session.close(),
+  };
+  plane.watch(watched);
+  session.on("error", () => session.destroy());
+  session.on("close", () => {
+    watched.sweep(plane.now());
+    plane.unwatch(watched);
+    route?.counters.disconnected();
+  });
+  session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+    streams++;
+    stream.once("close", () => {
+      streams--;
+      used_at = plane.now();
+    });
+    const exchange = new Http2Exchange(stream, parts);
+    exchange.begin(headers);
+    if (!route && exchange.route) exchange.route.counters.connected();
+    route = exchange.route ?? route;
+  });
+}
+
+/** One request of an HTTP/2 client. */
+class Http2Exchange implements Exchange, Waiter {
+  readonly kind = "exchange";
+  fresh = false;
+  preface: Buffer | undefined;
+  since = 0;
+  refused_at: number | undefined;
+  gone = false;
+  route: Route | undefined;
+  readonly #stream: ServerHttp2Stream;
+  readonly #parts: Parts;
+  readonly #request_id: string;
+  readonly #started: number;
+  #head: RequestHead | undefined;
+  #target: TargetState | undefined;
+  #line: Line | undefined;
+  #sent_at = 0;
+  #status = 0;
+  #trailers = "";
+
+  constructor(stream: ServerHttp2Stream, parts: Parts) {
+    this.#stream = stream;
+    this.#parts = parts;
+    this.#request_id = parts.plane.requestId();
+    this.#started = parts.plane.now();
+    stream.on("error", () => stream.destroy());
+    stream.on("close", () => this.#gone());
+    stream.on("drain", () => this.#line?.resume());
+    stream.on("wantTrailers", () => stream.sendTrailers(fieldsOf(this.#trailers)));
+  }
+
+  get method(): string {
+    return this.#head?.method ?? "GET";
+  }
+
+  begin(headers: IncomingHttpHeaders): void {
+    const { plane, peer, dispatch } = this.#parts;
+    try {
+      this.#head = requestHead(headers, this.#stream.endAfterHeaders);
+    } catch (thrown) {
+      if (!(thrown instanceof BadMessage)) throw thrown;
+      return this.refused({ status: thrown.status, reason: "malformed_http", text: thrown.message });
+    }
+    const found = dispatch(this.#head);
+    if ("refusal" in found) return this.refused(found.refusal);
+    if ("answer" in found) return this.#answerOwn(found.answer(this.#request_id));
+    this.route = found.route;
+    this.fresh = endsConnection(this.#head);
+    this.preface = plane.preface(found.route, peer);
+    found.route.obtain(this);
+  }
+
+  got(target: TargetState, connection: unknown): void {
+    const { plane, peer } = this.#parts;
+    const head = this.#head as RequestHead;
+    const line = compressing(connection as Line, head.accepts, (this.route as Route).table.options);
+    this.#line = line;
+    this.#target = target;
+    this.#sent_at = plane.now();
+    const lines = requestLines(head, peerLines(peer, plane.region, "2"), this.#request_id);
+    line.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
+    if (head.length === 0) return;
+    let trailers = "";
+    this.#stream.on("data", (chunk: Buffer) => {
+      if (this.#line && !this.#line.write(chunk)) this.#stream.pause();
+    });
+    this.#stream.on("trailers", (sent: IncomingHttpHeaders) => {
+      trailers = linesOf(sent);
+    });
+    this.#stream.on("end", () => this.#line?.end(trailers));
+  }
+
+  refused(refusal: Refusal): void {
+    this.#answerOwn(refusalAnswer(refusal, this.#request_id));
+  }
+
+  informed(head: AnswerHead): void {
+    if (head.status === 100 || this.#stream.headersSent || this.#stream.destroyed) return;
+    this.#stream.additionalHeaders({ ":status": head.status, ...outgoing(pairsOf(head.fields)) });
+  }
+
+  answered(head: AnswerHead): void {
+    const { plane } = this.#parts;
+    this.#status = head.status;
+    this.#target?.counters.responded(head.status, (plane.now() - this.#sent_at) / 1000);
+    const pairs: [string, string][] = [];
+    answerFields(head, (this.route as Route).table.options, this.#request_id, (name, value) =>
+      pairs.push([name, value]),
+    );
+    if (head.length > 0) pairs.push(["content-length", String(head.length)]);
+    const empty = head.length === 0;
+    this.#stream.respond(
+      { ":status": head.status, ...outgoing(pairs) },
+      { endStream: empty, waitForTrailers: !empty && head.length === CHUNKED },
+    );
+  }
+
+  data(chunk: Buffer): void {
+    if (!this.#stream.destroyed && !this.#stream.write(chunk)) this.#line?.pause();
+  }
+
+  flush(): void {}
+
+  ended(trailers: string): void {
+    this.#trailers = trailers;
+    this.#line = undefined;
+    this.#leave();
+    this.#count();
+    this.#stream.end();
+  }
+
+  upgraded(_head: AnswerHead, socket: Socket): void {
+    // Never asked for here.
+    socket.destroy();
+    this.failed(new Error("the machine changed the protocol without being asked"), false);
+  }
+
+  failed(problem: Error, _untouched?: boolean): void {
+    this.#line = undefined;
+    this.#leave();
+    if (this.#stream.headersSent) return this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    const text = `the machine broke off before it answered (${problem.message})`;
+    this.refused({ status: 502, reason: "broken_off", text });
+  }
+
+  drained(): void {
+    this.#stream.resume();
+  }
+
+  #answerOwn(answer: OwnAnswer): void {
+    if (this.#stream.destroyed || this.#stream.headersSent) return;
+    this.#status = answer.status;
+    this.#count();
+    this.#stream.respond({ ":status": answer.status, ...outgoing(answer.fields) });
+    this.#stream.end(this.method === "HEAD" ? "" : answer.body);
+  }
+
+  #count(): void {
+    this.route?.counters.responded(this.#status, (this.#parts.plane.now() - this.#started) / 1000);
+  }
+
+  #leave(): void {
+    const target = this.#target;
+    this.#target = undefined;
+    if (target?.table.mode === "requests") target.leave();
+  }
+
+  #gone(): void {
+    this.gone = true;
+    this.#line?.abandon();
+    this.#line = undefined;
+    this.#leave();
+  }
+}
+
+/** An HTTP/2 request in the terms of HTTP/1.1, judged by the same rules. */
+function requestHead(headers: IncomingHttpHeaders, complete: boolean): RequestHead {
+  const method = String(headers[":method"] ?? "");
+  const target = String(headers[":path"] ?? "");
+  const authority = String(headers[":authority"] ?? headers.host ?? "");
+  if (!/^[A-Z]{1,32}$/.test(method) || method === "CONNECT") throw new BadMessage("the method is not served here", 405);
+  if (!/^\/[\x21-\x7e]*$/.test(target) || /[\\#]/.test(target))
+    throw new BadMessage("the request target must be a path");
+  if (!/^[\w.:[\]-]{0,300}$/.test(authority)) throw new BadMessage("the authority is not a host name");
+  let lines = "";
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith(":") || value === undefined) continue;
+    const role = roleOf(name);
+    if (role === "te") lines += "te: trailers\r\n";
+    if (role !== undefined && role !== "expect") continue;
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (/[^\t\x20-\x7e\x80-\xff]/.test(one)) throw new BadMessage(`the field ${name} holds what no field may`);
+      lines += `${name}: ${one}\r\n`;
+    }
+  }
+  const size = headers["content-length"];
+  return {
+    method,
+    target,
+    minor: 1,
+    host: hostName(authority),
+    authority,
+    length: complete ? 0 : size === undefined ? CHUNKED : Number(size),
+    keep_alive: true,
+    upgrade: undefined,
+    expects: false,
+    lines,
+    accepts: String(headers["accept-encoding"] ?? ""),
+  };
+}
+
+const linesOf = (headers: IncomingHttpHeaders): string =>
+  Object.entries(headers)
+    .filter(([name]) => !name.startsWith(":"))
+    .map(([name, value]) => `${name}: ${String(value)}\r\n`)
+    .join("");
+
+function fieldsOf(lines: string): OutgoingHttpHeaders {
+  const pairs = lines
+    .split("\r\n")
+    .filter((line) => line !== "")
+    .map((line): [string, string] => {
+      const colon = line.indexOf(":");
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+    });
+  return outgoing(pairs);
+}
+
+function pairsOf(fields: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let i = 0; i < fields.length; i += 2) pairs.push([fields[i] as string, fields[i + 1] as string]);
+  return pairs;
+}
+
+/** As Node wants them: a name that comes several times has a list. */
+function outgoing(pairs: readonly (readonly [string, string])[]): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {};
+  for (const [name, value] of pairs) {
+    const before = headers[name];
+    headers[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [before]), value];
+  }
+  return headers;
+}

@@ -1,0 +1,279 @@
+/**
+ * Heads of HTTP/1 messages, read strictly. What two programs could read differently is refused, not
+ * interpreted; what passes is written anew, so the machine sees only what was understood here.
+ */
+import { PROXY_LIMITS } from "../limits.ts";
+import { forbiddenInTrailers, roleOf } from "./fields.ts";
+
+/** How long a body is. */
+export const CHUNKED = -1;
+export const UNTIL_CLOSE = -2;
+
+export interface RequestHead {
+  method: string;
+  target: string;
+  /** HTTP/1.0 or HTTP/1.1. */
+  minor: 0 | 1;
+  /** Lower case, without the port; empty when HTTP/1.0 sent none. */
+  host: string;
+  /** As it came. */
+  authority: string;
+  /** Bytes of the body, or CHUNKED. */
+  length: number;
+  keep_alive: boolean;
+  /** The protocol to change to, if the client asks for that. */
+  upgrade: string | undefined;
+  /** The client holds back its body until it is asked for it. */
+  expects: boolean;
+  /** The fields that are passed on, each a line with its end. */
+  lines: string;
+  /** `accept-encoding`, for those who compress. */
+  accepts: string;
+}
+
+export interface AnswerHead {
+  status: number;
+  reason: string;
+  /** Bytes of the body, CHUNKED or UNTIL_CLOSE. */
+  length: number;
+  /** Whether the connection may be used again after it. */
+  keep_alive: boolean;
+  /** Seconds the other side says it keeps an unused connection. */
+  keep_s: number;
+  upgrade: string | undefined;
+  /** Name (lower case) and value of each field, one after the other, without those of the connection. */
+  fields: string[];
+}
+
+/** The message cannot be passed on; `status` is what its sender is told. */
+export class BadMessage extends Error {
+  override readonly name = "BadMessage";
+  readonly status: number;
+
+  constructor(message: string, status = 400) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.([01])\r\n/;
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?\r\n/;
+const FIELD =
+  /([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*((?:[\x21-\x7e\x80-\xff]+(?:[\t ]+[\x21-\x7e\x80-\xff]+)*)?)[\t ]*\r\n/y;
+const AUTHORITY = /^(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
+const LENGTH = /^\d{1,15}$/;
+
+/** Calls `each` for every field of a head from `at` on; the head ends with an empty line. */
+function readFields(text: string, from: number, each: (name: string, value: string, line: string) => void): void {
+  let at = from;
+  let count = 0;
+  const end = text.length - 2;
+  while (at < end) {
+    FIELD.lastIndex = at;
+    const match = FIELD.exec(text);
+    if (!match) throw new BadMessage(`header line ${count + 1} is not \`name: value\` as HTTP/1.1 writes it`);
+    if (++count > PROXY_LIMITS.head_lines) {
+      throw new BadMessage(`there are more than ${PROXY_LIMITS.head_lines} header lines (limit head_lines)`, 431);
+    }
+    at = FIELD.lastIndex;
+    each((match[1] as string).toLowerCase(), match[2] as string, match[0]);
+  }
+}
+
+const once = (seen: string | undefined, name: string): void => {
+  if (seen !== undefined) throw new BadMessage(`there is more than one ${name} header`);
+};
+
+/** Reads a request's head: everything up to and with the empty line, as latin1. */
+export function readRequest(text: string): RequestHead {
+  const start = REQUEST_LINE.exec(text);
+  if (!start) throw new BadMessage("the request line is not `METHOD /path HTTP/1.1`");
+  const [first, method = "", target = "", minor] = start;
+  checkTarget(method, target);
+  const read = new RequestFields();
+  readFields(text, first.length, (name, value, line) => read.take(name, value, line));
+  return read.head(method, target, minor === "1" ? 1 : 0);
+}
+
+function checkTarget(method: string, target: string): void {
+  if (method === "CONNECT") throw new BadMessage("CONNECT is not served here", 405);
+  if (target.charCodeAt(0) !== 47 && !(target === "*" && method === "OPTIONS")) {
+    throw new BadMessage("the request target must be a path");
+  }
+  if (target.includes("\\") || target.includes("#")) {
+    throw new BadMessage("the request target may not hold a backslash or a #");
+  }
+}
+
+/** The fields of one request while they are read. */
+class RequestFields {
+  #lines = "";
+  #accepts = "";
+  #host: string | undefined;
+  #length: string | undefined;
+  #encoding: string | undefined;
+  #connection = "";
+  #upgrade: string | undefined;
+  #expects = false;
+
+  take(name: string, value: string, line: string): void {
+    switch (roleOf(name)) {
+      case undefined:
+        if (name === "accept-encoding") this.#accepts = value;
+        this.#lines += line;
+        return;
+      case "host":
+        once(this.#host, "Host");
+        this.#host = value;
+        return;
+      case "length":
+        once(this.#length, "Content-Length");
+        this.#length = value;
+        return;
+      case "encoding":
+        once(this.#encoding, "Transfer-Encoding");
+        this.#encoding = value;
+        return;
+      case "connection":
+        this.#connection += `,${value.toLowerCase()}`;
+        return;
+      case "upgrade":
+        once(this.#upgrade, "Upgrade");
+        this.#upgrade = value;
+        return;
+      case "te":
+        if (/\btrailers\b/i.test(value)) this.#lines += "te: trailers\r\n";
+        return;
+      case "expect":
+        this.#expects = value.toLowerCase() === "100-continue";
+        this.#lines += line;
+        return;
+      case "hop":
+      case "ours":
+        return;
+    }
+  }
+
+  head(method: string, target: string, minor: 0 | 1): RequestHead {
+    const authority = this.#host ?? "";
+    if (this.#host === undefined && minor === 1) throw new BadMessage("there is no Host header");
+    if (authority !== "" && !AUTHORITY.test(authority)) throw new BadMessage("the Host header is not a host name");
+    const length = this.#framing(minor);
+    const options = this.#connection;
+    const upgrade = this.#upgrade && minor === 1 && length === 0 && hasOption(options, "upgrade") ? this.#upgrade : "";
+    return {
+      method,
+      target,
+      minor,
+      host: hostName(authority),
+      authority,
+      length,
+      keep_alive: minor === 1 ? !hasOption(options, "close") : hasOption(options, "keep-alive"),
+      // h2c is a matter between two neighbours: never passed on.
+      upgrade: upgrade === "" || /\bh2c\b/i.test(upgrade) ? undefined : upgrade,
+      expects: this.#expects,
+      lines: withoutNamed(this.#lines, options),
+      accepts: this.#accepts,
+    };
+  }
+
+  #framing(minor: 0 | 1): number {
+    if (this.#encoding !== undefined) {
+      if (this.#length !== undefined) throw new BadMessage("there are both Content-Length and Transfer-Encoding");
+      if (minor === 0) throw new BadMessage("Transfer-Encoding does not belong in HTTP/1.0");
+      if (this.#encoding !== "chunked") throw new BadMessage("Transfer-Encoding may only be exactly `chunked`", 501);
+      return CHUNKED;
+    }
+    if (this.#length === undefined) return 0;
+    if (!LENGTH.test(this.#length)) throw new BadMessage("Content-Length is not a number");
+    return Number(this.#length);
+  }
+}
+
+const hasOption = (options: string, name: string): boolean =>
+  options !== "" && options.split(",").some((option) => option.trim() === name);
+
+/** Without the fields that `Connection` names as belonging to this connection only. */
+function withoutNamed(lines: string, options: string): string {
+  const named = options
+    .split(",")
+    .map((option) => option.trim())
+    .filter((option) => option !== "" && option !== "close" && option !== "keep-alive" && option !== "upgrade");
+  if (named.length === 0) return lines;
+  return lines
+    .split("\r\n")
+    .filter((line) => line !== "" && !named.includes(line.slice(0, line.indexOf(":")).toLowerCase()))
+    .map((line) => `${line}\r\n`)
+    .join("");
+}
+
+/** The name in `name:port`, lower case and without a final dot. */
+export function hostName(authority: string): string {
+  const colon = authority.startsWith("[") ? authority.indexOf("]") + 1 : authority.indexOf(":");
+  const name = colon > 0 ? authority.slice(0, colon) : authority;
+  return (name.endsWith(".") ? name.slice(0, -1) : name).toLowerCase();
+}
+
+/** Reads an answer's head. `method` is that of its request: an answer to HEAD has no body. */
+export function readAnswer(text: string, method: string): AnswerHead {
+  const start = STATUS_LINE.exec(text);
+  if (!start) throw new BadMessage("the answer does not begin with a status line", 502);
+  const status = Number(start[2]);
+  const fields: string[] = [];
+  let length: string | undefined;
+  let encoding: string | undefined;
+  let connection = "";
+  let upgrade: string | undefined;
+  let keep_s = Number.POSITIVE_INFINITY;
+  readFields(text, start[0].length, (name, value) => {
+    if (name === "content-length") {
+      once(length, name);
+      length = value;
+    } else if (name === "transfer-encoding") {
+      once(encoding, name);
+      encoding = value.toLowerCase();
+    } else if (name === "connection") connection += `,${value.toLowerCase()}`;
+    else if (name === "upgrade") upgrade = value;
+    else if (name === "keep-alive") keep_s = Number(/timeout=(\d{1,6})/.exec(value)?.[1] ?? keep_s);
+    else if (name !== "proxy-connection") fields.push(name, value);
+  });
+  const minor = start[1] === "1" ? 1 : 0;
+  const size = answerLength(status, method, length, encoding);
+  const stays = minor === 1 ? !hasOption(connection, "close") : hasOption(connection, "keep-alive");
+  // An answer to HEAD says how long the body would be.
+  if (length !== undefined && size === 0 && status !== 204 && status >= 200) fields.push("content-length", length);
+  return {
+    status,
+    reason: start[3] ?? "",
+    length: size,
+    keep_alive: stays && size !== UNTIL_CLOSE,
+    keep_s,
+    upgrade,
+    fields,
+  };
+}
+
+function answerLength(
+  status: number,
+  method: string,
+  length: string | undefined,
+  encoding: string | undefined,
+): number {
+  if (length !== undefined && !LENGTH.test(length)) throw new BadMessage("Content-Length is not a number", 502);
+  if (method === "HEAD" || status < 200 || status === 204 || status === 304) return 0;
+  if (encoding !== undefined) {
+    if (length !== undefined) throw new BadMessage("there are both Content-Length and Transfer-Encoding", 502);
+    if (encoding !== "chunked") throw new BadMessage("Transfer-Encoding is not `chunked`", 502);
+    return CHUNKED;
+  }
+  return length === undefined ? UNTIL_CLOSE : Number(length);
+}
+
+/** Trailers that may be passed on, each a line with its end. */
+export function readTrailers(text: string): string {
+  let kept = "";
+  readFields(`${text}\r\n`, 0, (name, _value, line) => {
+    if (!forbiddenInTrailers(name)) kept += line;
+  });
+  return kept;
+}

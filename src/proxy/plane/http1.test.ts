@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { get } from "node:http";
+import { text as read } from "node:stream/consumers";
+import { suite, test } from "node:test";
+import { aBackend, aPlane, aTarget } from "../fixtures.ts";
+
+suite("the front door, HTTP/1", () => {
+  test("a request reaches the machine and its answer comes back", async (t) => {
+    const backend = await aBackend(t, (request, response) => {
+      response.setHeader("content-type", "text/plain");
+      response.end(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`);
+    });
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)] });
+    const response = await fetch(`http://127.0.0.1:${door.port}/a?b=c`, {
+      headers: { "x-forwarded-for": "6.6.6.6", "svc-client-ip": "6.6.6.6", "fly-client-ip": "6.6.6.6", via: "1.1 me" },
+    });
+    const text = await response.text();
+    assert.equal(response.status, 200);
+    assert.match(text, /^GET \/a\?b=c /);
+    const seen = JSON.parse(text.slice(text.indexOf("{"))) as Record<string, string>;
+    assert.equal(seen["x-forwarded-for"], "127.0.0.1");
+    assert.equal(seen["svc-client-ip"], "127.0.0.1");
+    assert.equal(seen["fly-client-ip"], undefined);
+    assert.equal(seen["via"], "1.1 svc");
+    assert.equal(seen["svc-request-id"], response.headers.get("svc-request-id"));
+    assert.equal(response.headers.get("server"), "svc");
+  });
+
+  test("bodies of every framing go both ways, trailers included", async (t) => {
+    const backend = await aBackend(t, async (request, response) => {
+      const body = await read(request);
+      response.writeHead(200, { trailer: "x-sum" });
+      response.write(`${body.length} `);
+      response.addTrailers({ "x-sum": request.trailers["x-sent"] ?? "none" });
+      response.end(body.slice(-5));
+    });
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)] });
+    const sized = await fetch(`http://127.0.0.1:${door.port}/`, { method: "POST", body: "x".repeat(300_000) });
+    assert.equal(await sized.text(), "300000 xxxxx");
+    const chunked = await door.raw(
+      "POST / HTTP/1.1\r\nhost: web.localhost\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n" +
+        "5;ext=1\r\nhello\r\n6\r\n world\r\n0\r\nx-sent: 7\r\ncontent-length: 3\r\n\r\n",
+    );
+    assert.match(chunked, /11 /);
+    assert.match(chunked, /\r\n0\r\nx-sum: 7\r\n\r\n$/);
+  });
+
+  test("many requests on one connection, sent at once, are answered in order", async (t) => {
+    const backend = await aBackend(t, (request, response) => response.end(request.url));
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)] });
+    const paths = Array.from({ length: 50 }, (_, i) => `/${i}-`);
+    const sent = paths.map((path) => `GET ${path} HTTP/1.1\r\nhost: web.localhost\r\n\r\n`).join("");
+    const got = await door.raw(sent, (so_far) => so_far.includes("/49-"));
+    assert.deepEqual(got.match(/\/\d+-/g), paths);
+  });
+
+  test("an upgraded connection is passed through both ways", async (t) => {
+    const backend = await aBackend(t, () => {});
+    backend.server.on("upgrade", (_request, socket) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n");
+      socket.pipe(socket);
+    });
+    const door = await aPlane(t);
+    const target = aTarget(backend.port, { mode: "connections" });
+    await door.serve({ targets: [target] });
+    const got = await door.raw(
+      "GET / HTTP/1.1\r\nhost: web.localhost\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nping",
+      (so_far) => so_far.endsWith("ping"),
+    );
+    assert.match(got, /^HTTP\/1\.1 101 [\s\S]*upgrade: echo/);
+    while (door.slots.load(target.slot) > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  test("a connection that the machine closed meanwhile is not the client's problem", async (t) => {
+    let answered = 0;
+    const backend = await aBackend(t, (_request, response) => {
+      answered++;
+      response.end("ok");
+      // It said keep-alive, and closes all the same.
+      setImmediate(() => backend.server.closeAllConnections());
+    });
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)] });
+    for (let i = 0; i < 20; i++) assert.equal(await (await fetch(`http://127.0.0.1:${door.port}/`)).text(), "ok");
+    assert.equal(answered, 20);
+  });
+
+  test("the client goes, and the machine is told", async (t) => {
+    const gone = Promise.withResolvers<void>();
+    const backend = await aBackend(t, (_request, response) => {
+      response.write("begin");
+      response.on("close", () => gone.resolve());
+    });
+    const door = await aPlane(t);
+    const target = aTarget(backend.port);
+    await door.serve({ targets: [target] });
+    await door.raw("GET / HTTP/1.1\r\nhost: web.localhost\r\n\r\n", (so_far) => so_far.includes("begin"));
+    await gone.promise;
+    while (door.slots.load(target.slot) > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  test("who asks for an app that is not there is told so", async (t) => {
+    const door = await aPlane(t);
+    await door.serve({});
+    await door.serve({ app: { app_name: "other" } });
+    const answers = await Promise.all(
+      ["web.localhost", "nobody.localhost"].map(
+        (host) =>
+          new Promise<string>((resolve) => {
+            get({ port: door.port, host: "127.0.0.1", headers: { host } }, (response) =>
+              resolve(`${response.statusCode} ${String(response.headers["svc-reason"])}`),
+            );
+          }),
+      ),
+    );
+    assert.deepEqual(answers, ["503 no_machine", "404 unknown_host"]);
+  });
+});

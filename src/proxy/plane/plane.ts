@@ -1,0 +1,262 @@
+import type { Clock } from "#core/clock.ts";
+import { type Ids, randomIds } from "#core/ids.ts";
+import { PROXY_LIMITS } from "../limits.ts";
+import { Slots } from "../slots.ts";
+import type { AppTable, Certificate, Count, Order, PortTable, Report, WorkerSettings } from "../table.ts";
+import { EdgeCounters, TargetCounters } from "./counters.ts";
+import { DatagramDoor } from "./datagrams.ts";
+import { Door, type DoorPlace, doorKey } from "./door.ts";
+import type { Peer } from "./passage.ts";
+import { proxyHeader } from "./proxy-protocol.ts";
+import { Route } from "./route.ts";
+import { type Floor, TargetState } from "./target.ts";
+import { Keyring } from "./tls.ts";
+
+/** Something with deadlines that is looked at now and then. */
+export interface Watched {
+  sweep(now: number): void;
+  /** The worker is being replaced: finish, and take no more. */
+  drain(): void;
+}
+
+interface AppState {
+  table: AppTable;
+  targets: Map<number, TargetState>;
+  routes: Map<string, Route>;
+  counters: EdgeCounters;
+}
+
+const portKey = ({ protocol, start, end }: PortTable): string => `${protocol}/${start}-${end}`;
+
+/**
+ * One worker's whole data plane: the apps it knows, the ports it listens on, the connections it has. It is told
+ * what to serve, and tells what it counted; it decides nothing that outlives it.
+ */
+export class Plane {
+  readonly region: string;
+  readonly domain: string;
+  readonly keys: Keyring;
+  /** Answers to ACME's questions, by token. */
+  challenges: Readonly<Record<string, string>> = {};
+  draining = false;
+  readonly #settings: WorkerSettings;
+  readonly #report: (report: Report) => void;
+  readonly #clock: Clock;
+  readonly #ids: Ids;
+  readonly #floor: Floor;
+  readonly #apps = new Map<string, AppState>();
+  readonly #doors = new Map<string, Door | DatagramDoor>();
+  readonly #watched = new Set<Watched>();
+  /** Counters of apps and machines that are gone, told once more. */
+  readonly #leftovers: { take(): Count[] }[] = [];
+  readonly #sweeper: NodeJS.Timeout;
+
+  constructor(settings: WorkerSettings, parts: { clock: Clock; report(report: Report): void }) {
+    this.region = settings.region;
+    this.domain = settings.domain;
+    this.keys = new Keyring(settings.fallback, settings.ticket_keys);
+    this.#settings = settings;
+    this.#report = parts.report;
+    this.#clock = parts.clock;
+    this.#ids = randomIds(parts.clock);
+    const { clock } = parts;
+    this.#floor = { slots: new Slots(settings.slots), worker: settings.worker, now: () => clock.monotonic() };
+    this.#sweeper = setInterval(() => this.#sweep(), PROXY_LIMITS.sweep_ms);
+  }
+
+  now(): number {
+    return this.#clock.monotonic();
+  }
+
+  requestId(): string {
+    return this.#ids.ulid();
+  }
+
+  get crowded(): boolean {
+    return this.#watched.size >= PROXY_LIMITS.connections;
+  }
+
+  watch(watched: Watched): void {
+    this.#watched.add(watched);
+    if (this.draining) watched.drain();
+  }
+
+  unwatch(watched: Watched): void {
+    this.#watched.delete(watched);
+  }
+
+  /** What a machine that wants the PROXY protocol gets before anything else. */
+  preface({ table }: Route, peer: Peer): Buffer | undefined {
+    const version = table.options.proxy_protocol;
+    return version === 0 ? undefined : proxyHeader(version, peer);
+  }
+
+  obey(order: Order): void {
+    switch (order.type) {
+      case "app":
+        this.#setApp(order.app);
+        return this.#arrangeDoors();
+      case "no app":
+        this.#dropApp(order.app_id);
+        return this.#arrangeDoors();
+      case "certificates":
+        return this.keys.set(order.certificates satisfies Certificate[]);
+      case "challenges":
+        this.challenges = order.answers;
+        return;
+      case "ready?":
+        return void this.#tellReady(order.id);
+      case "drain":
+        return void this.#drain();
+    }
+  }
+
+  /** Ends everything at once. */
+  close(): void {
+    clearInterval(this.#sweeper);
+    for (const door of this.#doors.values()) door.close();
+    this.#tellCounts();
+  }
+
+  #setApp(table: AppTable): void {
+    const before = this.#apps.get(table.app_id);
+    const counters = before?.counters ?? this.#edgeCounters(table);
+    const targets = new Map<number, TargetState>();
+    const routes = new Map<string, Route>();
+    for (const port of table.ports) {
+      for (const target of port.targets) {
+        if (!targets.has(target.slot)) targets.set(target.slot, this.#target(before, target, table));
+      }
+      const own = port.targets.map(({ slot }) => targets.get(slot) as TargetState);
+      const askStart = (reason: string): void =>
+        this.#report({ type: "start", app_id: table.app_id, port: port.start, protocol: port.protocol, reason });
+      routes.set(
+        portKey(port),
+        new Route({ app: table, table: port, targets: own, counters, floor: this.#floor, askStart }),
+      );
+    }
+    this.#apps.set(table.app_id, { table, targets, routes, counters });
+    if (before) this.#replace(before, { targets, routes });
+  }
+
+  #target(before: AppState | undefined, table: TargetState["table"], app: AppTable): TargetState {
+    const known = before?.targets.get(table.slot);
+    const same = known?.table.machine_id === table.machine_id && known.table.mode === table.mode;
+    if (known && same && known.table.host === table.host && known.table.instance_id === table.instance_id) {
+      known.table = table;
+      return known;
+    }
+    const labels = { app: app.app_name, region: table.region, host: table.host_id, instance: table.machine_id };
+    return new TargetState(table, this.#floor, new TargetCounters(app.org_id, labels));
+  }
+
+  #replace(before: AppState, now: Pick<AppState, "targets" | "routes">): void {
+    for (const [slot, target] of before.targets) {
+      if (now.targets.get(slot) === target) continue;
+      target.retire();
+      this.#leftovers.push(target.counters);
+    }
+    for (const [key, route] of before.routes) {
+      const next = now.routes.get(key);
+      if (next) route.handOver(next);
+      else for (const waiter of route.close()) waiter.refused(CLOSED);
+    }
+  }
+
+  #dropApp(app_id: string): void {
+    const before = this.#apps.get(app_id);
+    if (!before) return;
+    this.#apps.delete(app_id);
+    this.#replace(before, { targets: new Map(), routes: new Map() });
+    this.#leftovers.push(before.counters);
+  }
+
+  #edgeCounters({ org_id, app_name }: AppTable): EdgeCounters {
+    return new EdgeCounters(org_id, { app: app_name, region: this.region, host: this.#settings.host_id });
+  }
+
+  /** Opens the ports that are wanted and closes those that are not. */
+  #arrangeDoors(): void {
+    if (this.draining) return;
+    const wanted = this.#wantedDoors();
+    for (const [key, door] of this.#doors) {
+      if (wanted.has(key)) continue;
+      door.close();
+      this.#doors.delete(key);
+    }
+    for (const [key, place] of wanted) {
+      let door = this.#doors.get(key);
+      if (!door) {
+        door = place.protocol === "udp" ? new DatagramDoor(place, this) : new Door(place, this);
+        this.#doors.set(key, door);
+      }
+      door.routes = place.routes;
+    }
+    this.#tellDoors();
+  }
+
+  #wantedDoors(): Map<string, DoorPlace> {
+    const wanted = new Map<string, DoorPlace>();
+    const apps = [...this.#apps.values()].sort((a, b) => a.table.since - b.table.since);
+    for (const { table, routes } of apps) {
+      for (const route of routes.values()) {
+        for (const address of [this.#settings.listen_host, ...table.addresses]) addDoors(wanted, address, route);
+      }
+    }
+    return wanted;
+  }
+
+  async #tellReady(id: number): Promise<void> {
+    await Promise.all([...this.#doors.values()].map((door) => door.opened));
+    this.#tellDoors();
+    this.#report({ type: "ready", id });
+  }
+
+  /** Which ports are not open, and why. */
+  #tellDoors(): void {
+    const failed = [...this.#doors.values()].flatMap((door) =>
+      door.problem ? [{ address: door.address, port: door.port, protocol: door.protocol, problem: door.problem }] : [],
+    );
+    this.#report({ type: "doors", failed });
+  }
+
+  #sweep(): void {
+    const now = this.now();
+    for (const watched of this.#watched) watched.sweep(now);
+    for (const { targets } of this.#apps.values()) for (const target of targets.values()) target.sweep();
+    for (const door of this.#doors.values()) if (door.problem) door.reopen(now);
+    this.#tellCounts();
+  }
+
+  #tellCounts(): void {
+    const sources: { take(): Count[] }[] = this.#leftovers.splice(0);
+    for (const { counters, targets } of this.#apps.values()) {
+      sources.push(counters);
+      for (const target of targets.values()) sources.push(target.counters);
+    }
+    const counts = sources.flatMap((source) => source.take());
+    if (counts.length > 0) this.#report({ type: "counts", counts });
+  }
+
+  async #drain(): Promise<void> {
+    this.draining = true;
+    await Promise.all([...this.#doors.values()].map((door) => door.stop()));
+    for (const watched of this.#watched) watched.drain();
+    const until = this.now() + PROXY_LIMITS.drain_ms;
+    while (this.#watched.size > 0 && this.now() < until) await this.#clock.sleep(50);
+    this.close();
+    this.#report({ type: "drained" });
+  }
+}
+
+const CLOSED = { status: 503, reason: "no_machine", text: "the app is no longer served at this port" };
+
+function addDoors(wanted: Map<string, DoorPlace>, address: string, route: Route): void {
+  const { protocol, start, end } = route.table;
+  for (let port = start; port <= end && wanted.size < PROXY_LIMITS.doors; port++) {
+    const key = doorKey({ protocol, address, port });
+    const place = wanted.get(key);
+    if (place) place.routes.push(route);
+    else wanted.set(key, { protocol, address, port, routes: [route] });
+  }
+}

@@ -1,0 +1,39 @@
+import type { Socket } from "node:net";
+import type { Peer } from "./passage.ts";
+import type { Plane } from "./plane.ts";
+import type { Route, Waiter } from "./route.ts";
+import { splice } from "./splice.ts";
+
+/** Passes a connection on as it is, once there is a machine for it. `early` was read from it already. */
+export function passRaw(client: Socket, route: Route, peer: Peer, plane: Plane, early: Buffer): void {
+  route.counters.connected();
+  client.pause();
+  const bytes = { in: 0, out: 0 };
+  const count = (): void => {
+    route.counters.moved(client.bytesRead - bytes.in, client.bytesWritten - bytes.out);
+    bytes.in = client.bytesRead;
+    bytes.out = client.bytesWritten;
+  };
+  const watched = { sweep: count, drain: (): void => {} };
+  plane.watch(watched);
+  const waiter: Waiter = {
+    kind: "socket",
+    fresh: true,
+    preface: plane.preface(route, peer),
+    since: 0,
+    refused_at: undefined,
+    gone: false,
+    got: (_target, machine) => splice(client, machine as Socket, { plane, route, early, answer: NOTHING }),
+    // There are no words on a raw connection but its end.
+    refused: () => void client.destroy(),
+  };
+  client.once("close", () => {
+    waiter.gone = true;
+    count();
+    plane.unwatch(watched);
+    route.counters.disconnected();
+  });
+  route.obtain(waiter);
+}
+
+const NOTHING = Buffer.alloc(0);

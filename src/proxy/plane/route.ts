@@ -1,0 +1,242 @@
+import type { Socket } from "node:net";
+import { PROXY_LIMITS } from "../limits.ts";
+import type { AppTable, PortTable } from "../table.ts";
+import type { EdgeCounters } from "./counters.ts";
+import type { Floor, TargetState } from "./target.ts";
+import type { Line } from "./upstream.ts";
+
+/** Why a request was not passed on, for its sender. */
+export interface Refusal {
+  status: number;
+  /** One word, in `svc-reason` and in the body. */
+  reason: string;
+  text: string;
+}
+
+/** Somebody who wants a machine: an exchange, or a raw connection. */
+export interface Waiter {
+  kind: "exchange" | "socket" | "seat";
+  /** Not a connection that was used before. */
+  fresh: boolean;
+  preface: Buffer | undefined;
+  /** Since when it waits; set by the route. */
+  since: number;
+  /** When the first machine refused it. */
+  refused_at: number | undefined;
+  gone: boolean;
+  got(target: TargetState, connection: Line | Socket | undefined): void;
+  refused(refusal: Refusal): void;
+}
+
+/**
+ * One exposed port of one app in one worker: chooses the machine, and keeps those who wait for one. The least
+ * loaded machine within its soft limit is taken, then the least loaded within its hard limit; who finds none
+ * waits in line, up to a limit and a deadline.
+ */
+export class Route {
+  readonly app: AppTable;
+  readonly table: PortTable;
+  readonly targets: readonly TargetState[];
+  readonly counters: EdgeCounters;
+  readonly #floor: Floor;
+  readonly #askStart: (reason: string) => void;
+  #queue: Waiter[] = [];
+  #polling = false;
+  #asked_at = Number.NEGATIVE_INFINITY;
+  #announced = 0;
+  #looked_at = 0;
+  readonly #serve = (): void => this.serve();
+
+  constructor(parts: {
+    app: AppTable;
+    table: PortTable;
+    targets: readonly TargetState[];
+    counters: EdgeCounters;
+    floor: Floor;
+    askStart(reason: string): void;
+  }) {
+    this.app = parts.app;
+    this.table = parts.table;
+    this.targets = parts.targets;
+    this.counters = parts.counters;
+    this.#floor = parts.floor;
+    this.#askStart = parts.askStart;
+    for (const target of this.targets) target.onRoom.add(this.#serve);
+  }
+
+  /** Calls `got` or `refused`, now or later. */
+  obtain(waiter: Waiter): void {
+    waiter.since = this.#floor.now();
+    if (this.#queue.length === 0 && this.#try(waiter)) return;
+    const refusal = this.#hopeless();
+    if (refusal) return waiter.refused(refusal);
+    this.#queue.push(waiter);
+    this.#announce();
+    this.#poll();
+  }
+
+  /** Gives machines to those who wait, in order, as long as there is room. */
+  serve(): void {
+    while (this.#queue.length > 0) {
+      const [first] = this.#queue as [Waiter];
+      if (!first.gone && this.#othersTurn()) break;
+      if (!first.gone && !this.#try(first)) break;
+      this.#queue.shift();
+    }
+    this.#announce();
+  }
+
+  /** Another table is in force: those who wait move over. */
+  handOver(to: Route): void {
+    const waiting = this.close();
+    for (const waiter of waiting) {
+      to.#queue.push(waiter);
+    }
+    to.serve();
+    to.#announce();
+    if (to.#queue.length > 0) to.#poll();
+  }
+
+  /** Ends it; answers who still waits. */
+  close(): Waiter[] {
+    for (const target of this.targets) target.onRoom.delete(this.#serve);
+    const waiting = this.#queue.filter(({ gone }) => !gone);
+    this.#queue = [];
+    this.#announce();
+    return waiting;
+  }
+
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** False when there is no room anywhere. */
+  #try(waiter: Waiter): boolean {
+    const target = this.#choose();
+    if (!target) return false;
+    const done = (connection: Line | Socket | undefined, problem?: Error): void => {
+      if (!connection) return this.#again(waiter, problem);
+      if (!waiter.gone) return waiter.got(target, connection);
+      // Nobody wants it any more.
+      if ("abandon" in connection) target.giveBack(connection);
+      else connection.destroy();
+    };
+    if (waiter.kind === "exchange") return target.take(waiter, done);
+    if (waiter.kind === "socket") return target.takeSocket(waiter.preface, done);
+    if (!target.sit()) return false;
+    waiter.got(target, undefined);
+    return true;
+  }
+
+  /** A machine could not be connected to. The next try may find it, or another one, ready. */
+  #again(waiter: Waiter, problem: Error | undefined): void {
+    if (waiter.gone) return;
+    const now = this.#floor.now();
+    waiter.refused_at ??= now;
+    if (now - waiter.refused_at > PROXY_LIMITS.refused_ms) {
+      const internal = this.targets[0]?.table.port ?? 0;
+      return waiter.refused({
+        status: 502,
+        reason: "machine_unreachable",
+        text: `no machine of ${this.app.app_name} takes connections on port ${internal} (${problem?.message ?? "refused"}); does the program listen there, on all addresses?`,
+      });
+    }
+    this.#queue.push(waiter);
+    this.#announce();
+    this.#poll();
+  }
+
+  #choose(): TargetState | undefined {
+    let best: TargetState | undefined;
+    let least = Number.POSITIVE_INFINITY;
+    for (const target of this.targets) {
+      const fullness = target.fullness();
+      if (fullness === undefined || fullness >= least || target.shy) continue;
+      best = target;
+      least = fullness;
+    }
+    if (least >= 1 && this.table.startable > 0) this.#wantMore(best !== undefined);
+    return best;
+  }
+
+  #wantMore(full: boolean): void {
+    const now = this.#floor.now();
+    if (now - this.#asked_at < PROXY_LIMITS.start_again_ms) return;
+    this.#asked_at = now;
+    const running = this.targets.length;
+    this.#askStart(
+      running === 0
+        ? "a request came and no machine was running"
+        : full
+          ? `a request came and all ${running} running machines were at their soft limit`
+          : `a request came and all ${running} running machines were at their hard limit`,
+    );
+  }
+
+  /** Why waiting would lead nowhere. */
+  #hopeless(): Refusal | undefined {
+    if (this.#queue.length >= PROXY_LIMITS.queue_length) {
+      return {
+        status: 503,
+        reason: "queue_full",
+        text: `too many requests for ${this.app.app_name} wait already (limit queue_length ${PROXY_LIMITS.queue_length})`,
+      };
+    }
+    if (this.targets.length > 0 || this.table.startable > 0) return undefined;
+    return { status: 503, reason: "no_machine", text: `${this.app.app_name}: ${this.table.empty}` };
+  }
+
+  #expired(waiter: Waiter): Refusal {
+    const seconds = PROXY_LIMITS.queue_ms / 1000;
+    const name = this.app.app_name;
+    if (this.targets.length === 0) {
+      return { status: 503, reason: "start_timeout", text: `no machine of ${name} was running within ${seconds} s` };
+    }
+    if (waiter.refused_at !== undefined) {
+      return { status: 502, reason: "machine_unreachable", text: `no machine of ${name} took a connection` };
+    }
+    const text = `all ${this.targets.length} machines of ${name} were at their hard limit for ${seconds} s`;
+    return { status: 503, reason: "hard_limit", text };
+  }
+
+  /** While somebody waits: room may also come from another worker, which tells nobody. */
+  #poll(): void {
+    if (this.#polling) return;
+    this.#polling = true;
+    const look = (): void => {
+      if (this.#floor.now() - this.#looked_at > PROXY_LIMITS.sweep_ms) this.#expire();
+      if (this.#queue.length > 0 && this.targets.length === 0 && this.table.startable > 0) this.#wantMore(false);
+      this.serve();
+      this.#polling = this.#queue.length > 0;
+      if (this.#polling) setTimeout(look, PROXY_LIMITS.poll_ms);
+    };
+    setTimeout(look, PROXY_LIMITS.poll_ms);
+  }
+
+  #expire(): void {
+    const now = this.#floor.now();
+    this.#looked_at = now;
+    const late = this.#queue.filter((waiter) => now - waiter.since > PROXY_LIMITS.queue_ms);
+    this.#queue = this.#queue.filter((waiter) => !waiter.gone && !late.includes(waiter));
+    for (const waiter of late) if (!waiter.gone) waiter.refused(this.#expired(waiter));
+  }
+
+  /** Others wait for the same machines in other workers: the room that came free is theirs as often as ours. */
+  #othersTurn(): boolean {
+    const slot = this.targets[0]?.table.slot;
+    if (slot === undefined) return false;
+    const all = this.#floor.slots.waiting(slot);
+    const others = all - this.#announced;
+    if (others <= 0 || Math.random() * all >= others) return false;
+    for (const target of this.targets) target.yieldOne();
+    return true;
+  }
+
+  /** Tells the other workers how many wait here. */
+  #announce(): void {
+    const by = this.#queue.length - this.#announced;
+    if (by === 0) return;
+    this.#announced += by;
+    for (const { table } of this.targets) this.#floor.slots.wait(table.slot, by);
+  }
+}

@@ -1,0 +1,48 @@
+import type { Duplex } from "node:stream";
+import { PROXY_LIMITS } from "../limits.ts";
+import type { Plane } from "./plane.ts";
+import type { Route } from "./route.ts";
+
+interface Splice {
+  plane: Plane;
+  route: Route;
+  /** What the client already sent, and what the machine did. */
+  early: Buffer;
+  answer: Buffer;
+}
+
+/** Ties two connections together: what comes in at one goes out at the other, at the pace of the slower one. */
+export function splice(client: Duplex, machine: Duplex, { plane, early, answer }: Splice): void {
+  let moved_at = plane.now();
+  const watched = {
+    sweep(now: number): void {
+      if (now - moved_at > PROXY_LIMITS.stream_idle_ms) end();
+    },
+    drain(): void {},
+  };
+  const end = (): void => {
+    client.destroy();
+    machine.destroy();
+  };
+  const pass = (from: Duplex, to: Duplex): void => {
+    from.on("data", (chunk: Buffer) => {
+      moved_at = plane.now();
+      if (!to.write(chunk)) from.pause();
+    });
+    to.on("drain", () => from.resume());
+    from.on("end", () => to.end());
+    from.on("error", end);
+    from.on("close", () => {
+      // One that said all it had leaves the other time to write it; one that broke off takes it along.
+      if (!from.readableEnded) to.destroy();
+      if (to.closed || to.destroyed) plane.unwatch(watched);
+    });
+  };
+  plane.watch(watched);
+  pass(client, machine);
+  pass(machine, client);
+  if (early.length > 0) machine.write(early);
+  if (answer.length > 0) client.write(answer);
+  client.resume();
+  machine.resume();
+}

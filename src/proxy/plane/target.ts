@@ -1,0 +1,211 @@
+import type { Socket } from "node:net";
+import { PROXY_LIMITS } from "../limits.ts";
+import type { Slots } from "../slots.ts";
+import type { Target } from "../table.ts";
+import type { TargetCounters } from "./counters.ts";
+import { Http2Backend } from "./h2-backend.ts";
+import { dial, type Line, Upstream, type UpstreamOwner } from "./upstream.ts";
+
+/** What targets share inside one worker. */
+export interface Floor {
+  slots: Slots;
+  worker: number;
+  /** Milliseconds on the clock that never jumps. */
+  now(): number;
+}
+
+/**
+ * One service of one machine as a worker sees it: its unused connections, and how busy it is in all workers.
+ *
+ * What is counted: with `requests`, each request in progress; with `connections`, each connection to the
+ * machine, the unused ones included, so the machine never has more than its hard limit of either.
+ */
+export class TargetState implements UpstreamOwner {
+  table: Target;
+  readonly counters: TargetCounters;
+  /** Called when there is room again. */
+  readonly onRoom = new Set<() => void>();
+  readonly #floor: Floor;
+  /** The one used last is used first: the others may go when they are not needed. */
+  readonly #idle: Upstream[] = [];
+  /** Connections that are closed after their exchange. */
+  readonly #single = new WeakSet<Upstream>();
+  /** It refused a connection; not tried again before. */
+  #shy_until = 0;
+  #gone = false;
+  #backend: Http2Backend | undefined;
+
+  constructor(table: Target, floor: Floor, counters: TargetCounters) {
+    this.table = table;
+    this.#floor = floor;
+    this.counters = counters;
+    floor.slots.touch(table.slot, Math.floor(floor.now() / 1000));
+  }
+
+  get load(): number {
+    return this.#floor.slots.load(this.table.slot);
+  }
+
+  get idle(): number {
+    return this.#idle.length;
+  }
+
+  get shy(): boolean {
+    return this.#shy_until > this.#floor.now();
+  }
+
+  /** How full it is for a new request, 1 being the soft limit; undefined when nothing more fits. */
+  fullness(): number | undefined {
+    const { mode, soft, hard } = this.table;
+    const load = this.load;
+    const unused = mode === "connections" ? this.#idle.length : 0;
+    if (load >= hard && unused === 0) return undefined;
+    return Math.max(0, load - unused) / soft;
+  }
+
+  /** A seat for one request or connection; every `true` needs one `leave`. */
+  sit(): boolean {
+    return this.#floor.slots.acquire(this.table.slot, this.table.hard, this.#floor.worker);
+  }
+
+  leave(): void {
+    const { slots, worker, now } = this.#floor;
+    slots.release(this.table.slot, worker, Math.floor(now() / 1000));
+    this.#room();
+  }
+
+  /**
+   * A connection for one HTTP exchange. Answers false when there is no room. With `requests` the caller owns a
+   * seat from now on and leaves it after the exchange; with `connections` the connection itself has it.
+   */
+  take(
+    how: { fresh: boolean; preface: Buffer | undefined },
+    done: (line: Line | undefined, problem?: Error) => void,
+  ): boolean {
+    if (this.table.h2) return this.#takeStream(done);
+    const counted = this.table.mode === "connections";
+    const known = how.fresh || how.preface ? undefined : this.#unused();
+    if (known) {
+      if (!counted && !this.sit()) {
+        this.#idle.push(known);
+        return false;
+      }
+      done(known);
+      return true;
+    }
+    // The seat of an unused connection serves for a new one.
+    if (!this.sit() && !(counted && this.#dropOne() && this.sit())) return false;
+    const started = this.#floor.now();
+    const opened = (upstream: Upstream | undefined, problem?: Error): void => {
+      if (!upstream) {
+        this.#refused();
+        return done(undefined, problem);
+      }
+      this.counters.connected((this.#floor.now() - started) / 1000);
+      if (how.preface) this.#single.add(upstream);
+      done(upstream);
+    };
+    Upstream.open(this.table, this, opened, how.preface);
+    return true;
+  }
+
+  /** A connection that turned out not to be needed. */
+  giveBack(line: Line): void {
+    line.abandon();
+    if (this.table.mode === "requests") this.leave();
+  }
+
+  /** A plain socket; its seat is left when it closes. */
+  takeSocket(preface: Buffer | undefined, done: (socket: Socket | undefined, problem?: Error) => void): boolean {
+    if (!this.sit() && !(this.#dropOne() && this.sit())) return false;
+    const started = this.#floor.now();
+    dial(this.table, (socket, problem) => {
+      if (!socket) {
+        this.#refused();
+        return done(undefined, problem);
+      }
+      this.counters.connected((this.#floor.now() - started) / 1000);
+      socket.once("close", () => {
+        this.counters.disconnected();
+        this.leave();
+      });
+      if (preface) socket.write(preface);
+      done(socket);
+    });
+    return true;
+  }
+
+  /** The exchange is over; with `requests` its seat is the caller's to leave. */
+  free(upstream: Upstream, keep_ms: number): void {
+    const unwanted = this.#gone || keep_ms <= 0 || this.#idle.length >= PROXY_LIMITS.pooled;
+    if (unwanted || this.#single.has(upstream)) return upstream.destroy();
+    upstream.since = this.#floor.now();
+    upstream.keep_until = upstream.since + keep_ms;
+    this.#floor.slots.touch(this.table.slot, Math.floor(upstream.since / 1000));
+    this.#idle.push(upstream);
+    if (this.table.mode !== "connections") return;
+    this.#room();
+    // Another worker has requests that wait for this very seat.
+    if (this.#idle.includes(upstream) && this.#floor.slots.waiting(this.table.slot) > 0) upstream.destroy();
+  }
+
+  closed(upstream: Upstream): void {
+    const at = this.#idle.indexOf(upstream);
+    if (at >= 0) this.#idle.splice(at, 1);
+    this.counters.disconnected();
+    if (this.table.mode === "connections") this.leave();
+  }
+
+  /** Closes connections that were not used for too long, and one that another worker waits for. */
+  sweep(): void {
+    const now = this.#floor.now();
+    for (const upstream of this.#idle.filter(({ keep_until }) => keep_until <= now)) upstream.destroy();
+  }
+
+  /** Gives up an unused connection, so that its seat can be used elsewhere. */
+  yieldOne(): void {
+    if (this.table.mode === "connections") this.#dropOne();
+  }
+
+  /** It gets no more requests; those in progress may end. */
+  retire(): void {
+    this.#gone = true;
+    for (const upstream of [...this.#idle]) upstream.destroy();
+    this.#backend?.close();
+  }
+
+  /** One stream of the HTTP/2 connection to the machine. */
+  #takeStream(done: (line: Line | undefined, problem?: Error) => void): boolean {
+    if (!this.sit()) return false;
+    this.#backend ??= new Http2Backend(this.table, this.counters, () => this.#floor.now());
+    this.#backend.line((line, problem) => {
+      if (!line) this.#refused();
+      done(line, problem);
+    });
+    return true;
+  }
+
+  #refused(): void {
+    this.#shy_until = this.#floor.now() + PROXY_LIMITS.retry_ms;
+    this.leave();
+  }
+
+  #unused(): Upstream | undefined {
+    const now = this.#floor.now();
+    for (let upstream = this.#idle.pop(); upstream; upstream = this.#idle.pop()) {
+      if (!upstream.closed && upstream.keep_until > now) return upstream;
+      upstream.destroy();
+    }
+    return undefined;
+  }
+
+  #dropOne(): boolean {
+    const oldest = this.#idle[0];
+    oldest?.destroy();
+    return oldest !== undefined;
+  }
+
+  #room(): void {
+    for (const told of this.onRoom) told();
+  }
+}

@@ -1,0 +1,257 @@
+import { connect, type Socket } from "node:net";
+import { PROXY_LIMITS } from "../limits.ts";
+import { BodyReader } from "./body.ts";
+import { type AnswerHead, BadMessage, readAnswer } from "./head.ts";
+
+/** Who asked, and is told what comes back. Calls come in this order: informed*, answered, data*, ended; or failed. */
+export interface Exchange {
+  readonly method: string;
+  /** An interim answer (1xx). */
+  informed(head: AnswerHead): void;
+  answered(head: AnswerHead): void;
+  data(chunk: Buffer): void;
+  /** The batch of bytes that was just told is over: what was held back to be sent together can go. */
+  flush(): void;
+  ended(trailers: string): void;
+  /** The machine changed the protocol; from now on the connection is the caller's, with what came after the head. */
+  upgraded(head: AnswerHead, socket: Socket, rest: Buffer): void;
+  /** No answer will come, or it broke off. `untouched`: not a byte of it had come. */
+  failed(problem: Error, untouched: boolean): void;
+  /** More of the request's body may be written. */
+  drained(): void;
+}
+
+/** One exchange's way to the machine, whatever is spoken on it. */
+export interface Line {
+  /** Used before: the other side may have closed it meanwhile. */
+  readonly reused: boolean;
+  /** Sends the head, which is HTTP/1.1 text; the body follows unless it is complete. */
+  begin(exchange: Exchange, head: string, body: { complete: boolean; chunked: boolean }): void;
+  /** False when the caller should wait for `drained`. */
+  write(chunk: Buffer): boolean;
+  end(trailers: string): void;
+  pause(): void;
+  resume(): void;
+  /** Nobody waits for the answer any more. */
+  abandon(): void;
+}
+
+/** What a connection tells the pool it belongs to. */
+export interface UpstreamOwner {
+  /** The exchange is over and the connection can be used again, for at most so long. */
+  free(upstream: Upstream, keep_ms: number): void;
+  closed(upstream: Upstream): void;
+}
+
+const HEAD_END = "\r\n\r\n";
+
+/** One HTTP/1.1 connection to a machine: one exchange at a time. */
+export class Upstream implements Line {
+  readonly socket: Socket;
+  readonly #owner: UpstreamOwner;
+  #exchange: Exchange | undefined;
+  #body: BodyReader | undefined;
+  #pending: Buffer | undefined;
+  #keep_alive = false;
+  #keep_ms = 0;
+  /** Whether the request was written to its end. */
+  #sent = true;
+  #chunked = false;
+  #touched = false;
+  #closed = false;
+  reused = false;
+  /** When it was last used or set aside, for the sweep. */
+  since = 0;
+  keep_until = 0;
+
+  constructor(socket: Socket, owner: UpstreamOwner) {
+    this.socket = socket;
+    this.#owner = owner;
+    socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    socket.on("drain", () => this.#exchange?.drained());
+    socket.on("end", () => this.#ended());
+    socket.on("error", (error) => this.#fail(error));
+    socket.on("close", () => this.#fail(new Error("the machine closed the connection")));
+  }
+
+  /** Connects; `done` is told the connection or why there is none. `preface` is written before anything else. */
+  static open(
+    at: { host: string; port: number },
+    owner: UpstreamOwner,
+    done: (upstream: Upstream | undefined, problem?: Error) => void,
+    preface?: Buffer,
+  ): void {
+    dial(at, (socket, problem) => {
+      if (!socket) return done(undefined, problem);
+      if (preface) socket.write(preface);
+      done(new Upstream(socket, owner));
+    });
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  begin(exchange: Exchange, head: string, body: { complete: boolean; chunked: boolean }): void {
+    this.#exchange = exchange;
+    this.#touched = false;
+    this.#sent = body.complete;
+    this.#chunked = body.chunked;
+    this.socket.write(head, "latin1");
+  }
+
+  write(chunk: Buffer): boolean {
+    if (!this.#chunked) return this.socket.write(chunk);
+    this.socket.cork();
+    this.socket.write(`${chunk.length.toString(16)}\r\n`, "latin1");
+    this.socket.write(chunk);
+    const room = this.socket.write("\r\n", "latin1");
+    this.socket.uncork();
+    return room;
+  }
+
+  end(trailers: string): void {
+    if (this.#chunked) this.socket.write(`0\r\n${trailers}\r\n`, "latin1");
+    this.#sent = true;
+  }
+
+  pause(): void {
+    this.socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#closed) this.socket.resume();
+  }
+
+  abandon(): void {
+    this.#exchange = undefined;
+    this.destroy();
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+    this.#close();
+  }
+
+  #read(chunk: Buffer): void {
+    if (!this.#exchange) return this.destroy(); // Bytes that nobody asked for.
+    this.#touched = true;
+    try {
+      this.#take(chunk);
+      this.#exchange?.flush();
+    } catch (thrown) {
+      if (!(thrown instanceof BadMessage)) throw thrown;
+      this.#fail(thrown);
+    }
+  }
+
+  #take(chunk: Buffer): void {
+    let rest = chunk;
+    while (!this.#body) {
+      const bytes = this.#pending ? Buffer.concat([this.#pending, rest]) : rest;
+      const end = bytes.indexOf(HEAD_END);
+      if (end < 0) {
+        if (bytes.length > PROXY_LIMITS.head_bytes) throw new BadMessage("the answer's head is too large", 502);
+        this.#pending = bytes;
+        return;
+      }
+      this.#pending = undefined;
+      rest = bytes.subarray(end + 4);
+      if (!this.#head(bytes.toString("latin1", 0, end + 4), rest)) return;
+    }
+    this.#feed(rest);
+  }
+
+  /** False when nothing more is to be read here: the connection changed hands, or the answer is complete. */
+  #head(text: string, rest: Buffer): boolean {
+    const exchange = this.#exchange as Exchange;
+    const head = readAnswer(text, exchange.method);
+    if (head.status === 101) {
+      this.#handOver(exchange, head, rest);
+      return false;
+    }
+    if (head.status < 200) {
+      exchange.informed(head);
+      return rest.length > 0;
+    }
+    this.#keep_alive = head.keep_alive;
+    // The other side's own limit, less what is on its way.
+    this.#keep_ms = Math.min(PROXY_LIMITS.pooled_ms, head.keep_s * 1000 - 1000);
+    exchange.answered(head);
+    this.#body = new BodyReader(head.length);
+    if (!this.#body.done) return true;
+    this.#complete("", rest.length > 0);
+    return false;
+  }
+
+  #feed(bytes: Buffer): void {
+    const body = this.#body;
+    if (!body || bytes.length === 0) return;
+    const used = body.feed(bytes, {
+      data: (chunk) => this.#exchange?.data(chunk),
+      end: (trailers) => this.#complete(trailers, false),
+    });
+    if (used < bytes.length && this.#exchange === undefined) this.destroy();
+  }
+
+  #complete(trailers: string, more: boolean): void {
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    this.#body = undefined;
+    // An answer that came before the whole request was sent leaves the connection in the middle of it.
+    const usable = this.#keep_alive && this.#sent && !more && !this.#closed;
+    this.reused = true;
+    // A slow client may have stopped it at the last bytes.
+    if (this.socket.isPaused()) this.socket.resume();
+    exchange?.ended(trailers);
+    if (usable && !this.#closed) this.#owner.free(this, this.#keep_ms);
+    else this.destroy();
+  }
+
+  #handOver(exchange: Exchange, head: AnswerHead, rest: Buffer): void {
+    this.#exchange = undefined;
+    this.socket.removeAllListeners();
+    this.#closed = true;
+    exchange.upgraded(head, this.socket, rest);
+  }
+
+  #ended(): void {
+    const body = this.#body;
+    const over = body?.close({ data: () => {}, end: (trailers) => this.#complete(trailers, false) });
+    if (!over) this.#fail(new Error("the machine closed the connection"));
+    else this.destroy();
+  }
+
+  #fail(problem: Error): void {
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    this.socket.destroy();
+    this.#close();
+    exchange?.failed(problem, !this.#touched);
+  }
+
+  #close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#owner.closed(this);
+  }
+}
+
+/** A socket that is connected, or why there is none. */
+export function dial(
+  at: { host: string; port: number },
+  done: (socket: Socket | undefined, problem?: Error) => void,
+): void {
+  const socket = connect({ host: at.host, port: at.port, noDelay: true, allowHalfOpen: true });
+  const timer = setTimeout(() => socket.destroy(new Error("the machine does not answer")), PROXY_LIMITS.connect_ms);
+  const failed = (problem: Error): void => {
+    clearTimeout(timer);
+    done(undefined, problem);
+  };
+  socket.once("error", failed);
+  socket.once("connect", () => {
+    clearTimeout(timer);
+    socket.off("error", failed);
+    done(socket);
+  });
+}

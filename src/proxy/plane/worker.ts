@@ -1,0 +1,18 @@
+/** A worker thread of the front door: a data plane that takes orders and reports. */
+import { parentPort, workerData } from "node:worker_threads";
+import { assert } from "#core/assert.ts";
+import { systemClock } from "#core/clock.ts";
+import type { Order, WorkerSettings } from "../table.ts";
+import { Plane } from "./plane.ts";
+
+const port = parentPort;
+assert(port, "this is a worker thread");
+const plane = new Plane(workerData as WorkerSettings, {
+  clock: systemClock,
+  report(report) {
+    port.postMessage(report);
+    // Everything before it has been told.
+    if (report.type === "drained") setImmediate(() => process.exit(0));
+  },
+});
+port.on("message", (order: Order) => plane.obey(order));

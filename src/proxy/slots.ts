@@ -1,0 +1,84 @@
+import { PROXY_LIMITS } from "./limits.ts";
+
+/**
+ * How much each service of each machine is doing, in memory that all workers and the control share. A *slot*
+ * is one service of one machine. `load` is what the hard limit bounds, so it is only ever raised together with
+ * the comparison; `own` says how much of it is whose, so that a worker that dies takes back what it held.
+ */
+export class Slots {
+  static readonly BYTES = 4 * PROXY_LIMITS.slots * (3 + PROXY_LIMITS.workers);
+  readonly buffer: SharedArrayBuffer;
+  readonly #load: Int32Array;
+  readonly #waiting: Int32Array;
+  /** When it was last busy, in seconds of the monotonic clock that all threads share. */
+  readonly #active: Int32Array;
+  readonly #own: Int32Array[];
+
+  constructor(buffer = new SharedArrayBuffer(Slots.BYTES)) {
+    const { slots, workers } = PROXY_LIMITS;
+    const column = (n: number): Int32Array => new Int32Array(buffer, 4 * n * slots, slots);
+    this.buffer = buffer;
+    this.#load = column(0);
+    this.#waiting = column(1);
+    this.#active = column(2);
+    this.#own = Array.from({ length: workers }, (_, worker) => column(3 + worker));
+  }
+
+  load(slot: number): number {
+    return Atomics.load(this.#load, slot);
+  }
+
+  waiting(slot: number): number {
+    return Atomics.load(this.#waiting, slot);
+  }
+
+  activeAt(slot: number): number {
+    return Atomics.load(this.#active, slot);
+  }
+
+  /** One more, unless that would pass `hard`. */
+  acquire(slot: number, hard: number, worker: number): boolean {
+    for (;;) {
+      const load = Atomics.load(this.#load, slot);
+      if (load >= hard) return false;
+      if (Atomics.compareExchange(this.#load, slot, load, load + 1) === load) break;
+    }
+    const own = this.#own[worker] as Int32Array;
+    own[slot] = (own[slot] as number) + 1;
+    return true;
+  }
+
+  release(slot: number, worker: number, now_s: number): void {
+    const own = this.#own[worker] as Int32Array;
+    own[slot] = (own[slot] as number) - 1;
+    Atomics.sub(this.#load, slot, 1);
+    Atomics.store(this.#active, slot, now_s);
+  }
+
+  touch(slot: number, now_s: number): void {
+    Atomics.store(this.#active, slot, now_s);
+  }
+
+  wait(slot: number, by: number): void {
+    Atomics.add(this.#waiting, slot, by);
+  }
+
+  /** The worker is gone: what it held is free again. */
+  forget(worker: number): void {
+    const own = this.#own[worker] as Int32Array;
+    for (let slot = 0; slot < own.length; slot++) {
+      if (own[slot] === 0) continue;
+      Atomics.sub(this.#load, slot, own[slot] as number);
+      own[slot] = 0;
+    }
+    // Nobody knows how many it had waiting; the others count theirs on from here, and less than none is none.
+    this.#waiting.fill(0);
+  }
+
+  /** For a slot that is given to another service. */
+  reset(slot: number, now_s: number): void {
+    Atomics.store(this.#load, slot, 0);
+    Atomics.store(this.#waiting, slot, 0);
+    Atomics.store(this.#active, slot, now_s);
+  }
+}

@@ -1,0 +1,153 @@
+import type { Operation, Snapshot, Volume } from "#volumes/types.ts";
+import type { Step, Value } from "../database.ts";
+
+/** What is fixed when a volume is made, and what every change writes anew. Objects are kept as JSON. */
+const FIXED = [
+  "id",
+  "org_id",
+  "app_id",
+  "app_name",
+  "name",
+  "region",
+  "zone",
+  "host_id",
+  "fstype",
+  "encryption",
+  "sealed_key",
+  "created_at",
+] as const;
+/** `attached_machine_id` is not among them: it is written with the machine that mounts the volume. */
+const CHANGING = [
+  "revision",
+  "updated_at",
+  "state",
+  "size_gb",
+  "needs_restart",
+  "auto_backup_enabled",
+  "snapshot_retention",
+  "next_backup_at",
+  "base_snapshot_id",
+  "deleted_at",
+  "purge_at",
+  "error",
+  "usage",
+] as const;
+const SNAPSHOT_COLUMNS = [
+  "id",
+  "volume_id",
+  "org_id",
+  "app_id",
+  "region",
+  "kind",
+  "status",
+  "message",
+  "created_at",
+  "updated_at",
+  "finished_at",
+  "retention_days",
+  "expires_at",
+  "volume_gb",
+  "fstype",
+  "encryption",
+  "sealed_key",
+  "base_snapshot_id",
+  "size",
+  "stored",
+  "digest",
+] as const;
+
+const COLUMNS = [...FIXED, "attached_machine_id", ...CHANGING] as const;
+const list = (columns: readonly string[], table: string): string => columns.map((one) => `${table}.${one}`).join(", ");
+export const VOLUME = list(COLUMNS, "v");
+export const SNAPSHOT = list(SNAPSHOT_COLUMNS, "s");
+
+function toValue(value: unknown): Value {
+  if (typeof value === "boolean") return value ? 1 : 0;
+  if (value instanceof Uint8Array) return value;
+  return value !== null && typeof value === "object" ? JSON.stringify(value) : (value as Value);
+}
+
+export type VolumeRow = Omit<Volume, "needs_restart" | "auto_backup_enabled" | "usage"> & {
+  needs_restart: number;
+  auto_backup_enabled: number;
+  usage: string | null;
+};
+
+export const toVolume = (row: VolumeRow): Volume => ({
+  ...row,
+  needs_restart: row.needs_restart === 1,
+  auto_backup_enabled: row.auto_backup_enabled === 1,
+  usage: row.usage === null ? null : (JSON.parse(row.usage) as Volume["usage"]),
+});
+
+export const insertVolume = (volume: Volume, guard: string, args: readonly Value[]): Step => ({
+  sql: `INSERT INTO volumes (${COLUMNS.join(", ")}) SELECT ${COLUMNS.map(() => "?").join(", ")}
+        WHERE ${guard} ON CONFLICT DO NOTHING`,
+  args: [...COLUMNS.map((column) => toValue(volume[column])), ...args],
+  rows: 1,
+});
+
+export const updateVolume = (volume: Volume, guard: string): Step => ({
+  sql: `UPDATE volumes SET ${CHANGING.map((column) => `${column} = ?`).join(", ")} WHERE id = ? AND revision = ?${guard}`,
+  args: [...CHANGING.map((column) => toValue(volume[column])), volume.id, volume.revision - 1],
+  rows: 1,
+});
+
+export const insertSnapshot = (snapshot: Snapshot): Step => ({
+  sql: `INSERT INTO volume_snapshots (${SNAPSHOT_COLUMNS.join(", ")}) VALUES (${SNAPSHOT_COLUMNS.map(() => "?").join(", ")})`,
+  args: SNAPSHOT_COLUMNS.map((column) => toValue(snapshot[column])),
+});
+
+const PROGRESS = [
+  "status",
+  "message",
+  "updated_at",
+  "finished_at",
+  "base_snapshot_id",
+  "size",
+  "stored",
+  "digest",
+] as const;
+
+/** Only while it is being stored: what is stored does not change. */
+export const updateSnapshot = (snapshot: Snapshot): Step => ({
+  sql: `UPDATE volume_snapshots SET ${PROGRESS.map((column) => `${column} = ?`).join(", ")}
+        WHERE id = ? AND status IN ('waiting', 'running')`,
+  args: [...PROGRESS.map((column) => toValue(snapshot[column])), snapshot.id],
+  rows: 1,
+});
+
+/** The operation beside a volume; all null when it has none. */
+export interface WorkRow {
+  o_id: string | null;
+  o_position: number;
+  o_kind: Operation["kind"];
+  o_payload: string;
+  o_tries: number;
+}
+
+export function operationIn(row: VolumeRow & WorkRow): Operation[] {
+  if (row.o_id === null) return [];
+  return [
+    {
+      id: row.o_id,
+      volume_id: row.id,
+      host_id: row.host_id,
+      position: row.o_position,
+      kind: row.o_kind,
+      payload: JSON.parse(row.o_payload) as Operation["payload"],
+      tries: row.o_tries,
+    },
+  ];
+}
+
+export const insertOperation = (operation: Operation): Step => {
+  const { id, volume_id, host_id, position, kind, payload, tries } = operation;
+  // What it reads from stays as long as it is not finished.
+  const reads = kind === "restore" ? payload.snapshot_id : payload.source_volume_id;
+  return {
+    sql: `INSERT INTO volume_operations (id, volume_id, host_id, position, kind, payload, reads, tries)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    args: [id, volume_id, host_id, position, kind, JSON.stringify(payload), reads ?? null, tries],
+  };
+};

@@ -1,0 +1,8 @@
+/** Names in the object store. They come from ids, so that a second try overwrites what the first one left. */
+export const PACKS = "volumes/packs/";
+export const MANIFESTS = "volumes/snapshots/";
+
+export const packKey = (name: string): string => `${PACKS}${name}`;
+export const manifestKey = (snapshot_id: string): string => `${MANIFESTS}${snapshot_id}`;
+/** The snapshot that a pack was made for. */
+export const packOwner = (name: string): string => name.slice(0, name.lastIndexOf("-"));

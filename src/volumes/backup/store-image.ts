@@ -1,0 +1,184 @@
+import { hash } from "node:crypto";
+import { promisify } from "node:util";
+import { constants, zstdCompress } from "node:zlib";
+import type { ObjectStore } from "#core/objects.ts";
+import type { Extent, ImageReader } from "../disk.ts";
+import { VOLUME_LIMITS } from "../limits.ts";
+import { digestOf, type Entry, encodeManifest, type Manifest } from "./manifest.ts";
+import { manifestKey, packKey } from "./names.ts";
+
+export interface Stored {
+  /** Bytes of data in the snapshot, and of packs that were written for it. */
+  size: number;
+  stored: number;
+  digest: string;
+  packs: string[];
+}
+
+export interface StoreJob {
+  snapshot_id: string;
+  image: ImageReader;
+  objects: ObjectStore;
+  /** The snapshot before this one: its blocks are not stored again. */
+  base: Manifest | undefined;
+  /** Encrypted data do not get smaller. */
+  compress: boolean;
+  signal: AbortSignal;
+  onProgress(done_bytes: number, total_bytes: number): void;
+}
+
+const { block_bytes, pack_bytes, pack_share, packs_parallel } = VOLUME_LIMITS;
+/** Blocks that are read at once: few calls, and no long turn of the event loop. */
+const READ_BLOCKS = 16;
+const ZEROS = Buffer.alloc(block_bytes);
+const squeeze = promisify(zstdCompress);
+const FAST = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+
+/** Stores what the image holds and the base does not, then the manifest. Repeating it overwrites the same names. */
+export async function storeImage(job: StoreJob): Promise<Stored> {
+  const { image, objects, snapshot_id, signal, onProgress } = job;
+  const known = knownBlocks(job.base);
+  const packer = new Packer(job);
+  const entries: Entry[] = [];
+  const total = image.extents.reduce((sum, { length }) => sum + length, 0);
+  let size = 0;
+  let done = 0;
+  for await (const { index, bytes } of blocksOf(image)) {
+    signal.throwIfAborted();
+    done += bytes.length;
+    if (bytes.equals(bytes.length === block_bytes ? ZEROS : ZEROS.subarray(0, bytes.length))) continue;
+    size += bytes.length;
+    const name = hash("sha256", bytes);
+    const place = known.get(name) ?? (await packer.add(bytes));
+    known.set(name, place);
+    entries.push({ index, hash: name, ...place, pack: packer.numberOf(place.pack) });
+    onProgress(Math.min(done, total), total);
+  }
+  await packer.end();
+  const manifest: Manifest = { image_bytes: image.size, block_bytes, packs: packer.used(), entries };
+  await objects.put(manifestKey(snapshot_id), encodeManifest(manifest));
+  return {
+    size,
+    stored: packer.stored,
+    digest: digestOf(manifest),
+    packs: manifest.packs.map(({ name }) => name),
+  };
+}
+
+/** Where a block is: in which pack, by name, and where in it. */
+type Place = Omit<Entry, "index" | "hash" | "pack"> & { pack: Pack };
+interface Pack {
+  name: string;
+  bytes: number;
+}
+
+/**
+ * Blocks that need not be stored again, by hash. Packs of which little is needed any more are left out: what is
+ * needed of them is stored anew, so that they can go when the old snapshots do, and waste stays bounded.
+ */
+function knownBlocks(base: Manifest | undefined): Map<string, Place> {
+  const known = new Map<string, Place>();
+  if (!base || base.block_bytes !== block_bytes) return known;
+  const needed = base.packs.map(() => 0);
+  for (const { pack, length } of base.entries) needed[pack] = (needed[pack] ?? 0) + length;
+  for (const { pack: number, offset, length, compressed, hash: name } of base.entries) {
+    const pack = base.packs[number];
+    if (!pack || (needed[number] ?? 0) < pack.bytes * pack_share) continue;
+    known.set(name, { pack, offset, length, compressed });
+  }
+  return known;
+}
+
+/** Puts new blocks together into packs, and stores those while the next one fills. */
+class Packer {
+  stored = 0;
+  readonly #job: StoreJob;
+  readonly #numbers = new Map<Pack, number>();
+  readonly #storing = new Set<Promise<void>>();
+  #parts: Buffer[] = [];
+  #pack: Pack;
+  #packs = 0;
+  #failed: { error: unknown } | undefined;
+
+  constructor(job: StoreJob) {
+    this.#job = job;
+    this.#pack = this.#next();
+  }
+
+  async add(bytes: Buffer): Promise<Place> {
+    const small = this.#job.compress ? await squeeze(bytes, FAST) : bytes;
+    const compressed = small.length < bytes.length;
+    const kept = compressed ? small : bytes;
+    if (this.#pack.bytes + kept.length > pack_bytes) await this.#flush();
+    const place = { pack: this.#pack, offset: this.#pack.bytes, length: kept.length, compressed };
+    this.#parts.push(kept);
+    this.#pack.bytes += kept.length;
+    return place;
+  }
+
+  /** The place of the pack in the manifest's list, which has only packs that are used. */
+  numberOf(pack: Pack): number {
+    const known = this.#numbers.get(pack) ?? this.#numbers.size;
+    this.#numbers.set(pack, known);
+    return known;
+  }
+
+  used(): Manifest["packs"] {
+    return [...this.#numbers.keys()].map(({ name, bytes }) => ({ name, bytes }));
+  }
+
+  async end(): Promise<void> {
+    if (this.#pack.bytes > 0) await this.#flush();
+    await Promise.all(this.#storing);
+    if (this.#failed) throw this.#failed.error;
+  }
+
+  async #flush(): Promise<void> {
+    const { objects } = this.#job;
+    const { name, bytes } = this.#pack;
+    const body = Buffer.concat(this.#parts);
+    const storing = objects.put(packKey(name), body).then(
+      () => void this.#storing.delete(storing),
+      (error: unknown) => {
+        this.#failed ??= { error };
+        this.#storing.delete(storing);
+      },
+    );
+    this.#storing.add(storing);
+    this.stored += bytes;
+    this.#parts = [];
+    this.#pack = this.#next();
+    while (this.#storing.size >= packs_parallel) await Promise.race(this.#storing);
+    if (this.#failed) throw this.#failed.error;
+  }
+
+  #next(): Pack {
+    return { name: `${this.#job.snapshot_id}-${this.#packs++}`, bytes: 0 };
+  }
+}
+
+/** Every block that may hold something, in order and once. */
+async function* blocksOf(image: ImageReader): AsyncGenerator<{ index: number; bytes: Buffer }> {
+  for (const { first, count } of runsOf(image.extents)) {
+    for (let at = first; at < first + count; at += READ_BLOCKS) {
+      const blocks = Math.min(READ_BLOCKS, first + count - at);
+      const bytes = await image.read(at * block_bytes, blocks * block_bytes);
+      for (let i = 0; i < blocks && i * block_bytes < bytes.length; i++) {
+        yield { index: at + i, bytes: bytes.subarray(i * block_bytes, (i + 1) * block_bytes) };
+      }
+    }
+  }
+}
+
+/** Extents as runs of whole blocks: two that meet in a block are one run. */
+function runsOf(extents: readonly Extent[]): { first: number; count: number }[] {
+  const runs: { first: number; count: number }[] = [];
+  for (const { offset, length } of extents) {
+    const first = Math.floor(offset / block_bytes);
+    const end = Math.ceil((offset + length) / block_bytes);
+    const last = runs.at(-1);
+    if (last && first <= last.first + last.count) last.count = Math.max(last.count, end - last.first);
+    else runs.push({ first, count: end - first });
+  }
+  return runs;
+}

@@ -1,0 +1,65 @@
+import { type Row, route } from "#http/route.ts";
+import { MANIFESTS, PACKS } from "./backup/names.ts";
+import { GIB } from "./disk.ts";
+import type { VolumeRoom } from "./room.ts";
+import * as schema from "./schema.ts";
+
+/** For the person who runs the box: what takes room, and what of it nobody needs. */
+export function diskRoutes({ garbage, parts }: VolumeRoom): Row[] {
+  return [
+    route("GET /v1/platform/disk", {
+      summary: "What volumes and snapshots take, and what the disk can do",
+      part: "platform",
+      access: "read account",
+      answer: { status: 200, schema: schema.DiskAnswer },
+      handle: async () => await diskAnswer(parts),
+    }),
+    route("POST /v1/platform/disk/collect", {
+      summary: "List, or take away, what nobody needs any more",
+      part: "platform",
+      access: "control account",
+      body: schema.CollectWish,
+      answer: { status: 200, schema: schema.Collected },
+      async handle({ body }) {
+        const applied = body.apply ?? false;
+        const wish = { deleted: body.deleted ?? false };
+        const waste = applied ? await garbage.collect(wish) : await garbage.preview(wish);
+        return { applied, bytes: waste.reduce((sum, one) => sum + one.bytes, 0), waste };
+      },
+    }),
+  ];
+}
+
+async function diskAnswer({ disk, objects, store, hosts }: VolumeRoom["parts"]) {
+  const [inventory, packs, manifests, volumes, snapshots] = await Promise.all([
+    disk.inventory(),
+    objects.list(PACKS),
+    objects.list(MANIFESTS),
+    store.all(hosts.own),
+    store.allSnapshots(),
+  ]);
+  const stored = [...packs, ...manifests];
+  const byVolume = Map.groupBy(snapshots, ({ volume_id }) => volume_id);
+  const { encryption, ...capabilities } = disk.capabilities();
+  return {
+    driver: disk.name,
+    encryption: encryption ?? null,
+    ...capabilities,
+    total_bytes: inventory.total_bytes,
+    free_bytes: inventory.free_bytes,
+    objects: { place: objects.place, bytes: stored.reduce((sum, { size }) => sum + size, 0), count: stored.length },
+    volumes: volumes.map(({ id, name, app_name, state, size_gb }) => {
+      const own = byVolume.get(id) ?? [];
+      return {
+        id,
+        name,
+        app: app_name,
+        state,
+        size_bytes: size_gb * GIB,
+        taken_bytes: inventory.volumes.get(id) ?? 0,
+        snapshots: own.length,
+        snapshot_bytes: own.reduce((sum, one) => sum + one.stored, 0),
+      };
+    }),
+  };
+}

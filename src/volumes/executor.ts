@@ -1,0 +1,225 @@
+import { messageOf } from "#core/assert.ts";
+import type { Log } from "#core/log.ts";
+import { Timers } from "#core/timers.ts";
+import { DamagedSnapshot } from "./backup/restore-image.ts";
+import { type Decision, hop, type Ledger } from "./ledger.ts";
+import { VOLUME_LIMITS } from "./limits.ts";
+import { laneOf, type Operation, type OperationKind, type Volume } from "./types.ts";
+import { type Outcome, WORK, type WorkParts } from "./work.ts";
+
+interface ExecutorParts extends WorkParts {
+  host_ids: readonly string[];
+  ledger: Ledger;
+  log: Log;
+}
+
+export interface Progress {
+  done_bytes: number;
+  total_bytes: number;
+}
+
+/** How often each kind is tried; what somebody waits for fails at once, what must go is tried for ever. */
+const TRIES: Record<OperationKind, number> = {
+  create: 1,
+  extend: 1,
+  fork: VOLUME_LIMITS.tries,
+  restore: VOLUME_LIMITS.tries,
+  snapshot: VOLUME_LIMITS.tries,
+  purge: Number.POSITIVE_INFINITY,
+};
+
+/**
+ * Carries out what is written down: a lane's operations one after the other, lanes side by side. It keeps
+ * nothing that it could not read again, so after a crash it begins with the unfinished operations.
+ */
+export class VolumeExecutor {
+  readonly #parts: ExecutorParts;
+  readonly #timers: Timers;
+  readonly #lanes = new Map<string, Promise<void>>();
+  /** Lanes that somebody woke while they were at work. */
+  readonly #again = new Set<string>();
+  /** Storing snapshots takes long: it has places of its own, so that nobody waits behind it. */
+  readonly #places = { volumes: new Places(), snapshots: new Places() };
+  readonly #progress = new Map<string, Progress>();
+  readonly #watchers = new Map<string, Set<() => void>>();
+  readonly #closing = new AbortController();
+
+  constructor(parts: ExecutorParts) {
+    this.#parts = parts;
+    this.#timers = new Timers(parts.clock);
+  }
+
+  async start(): Promise<void> {
+    const { store, host_ids } = this.#parts;
+    for (const id of await store.unfinished(host_ids)) this.wake(id);
+  }
+
+  /** What is being done is broken off; it is taken up at the next start. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("the platform is stopping"));
+    this.#timers.close();
+    const ended = Promise.all(this.#lanes.values());
+    await Promise.race([ended, this.#parts.clock.sleep(VOLUME_LIMITS.close_ms)]);
+  }
+
+  get idle(): boolean {
+    return this.#lanes.size === 0;
+  }
+
+  /** How far the restore of a volume, or the storing of a snapshot, is. */
+  progress(id: string): Progress | undefined {
+    return this.#progress.get(id);
+  }
+
+  wake(volume_id: string): void {
+    for (const lane of [volume_id, laneOf({ volume_id, kind: "snapshot" })]) {
+      if (this.#closing.signal.aborted) return;
+      if (this.#lanes.has(lane)) this.#again.add(lane);
+      else this.#lanes.set(lane, this.#run(volume_id, lane));
+    }
+  }
+
+  /** Resolves when the operation is over, or the time is up; false then. */
+  async ended(volume_id: string, operation_id: string): Promise<boolean> {
+    const { store, clock } = this.#parts;
+    const until = clock.monotonic() + VOLUME_LIMITS.answer_ms;
+    while (clock.monotonic() < until && !this.#closing.signal.aborted) {
+      const heard = this.#heard(operation_id);
+      const work = await store.findWork(volume_id);
+      if (!work?.operations.some(({ id }) => id === operation_id)) return true;
+      // Looked at now and then too: it may be carried out by another process.
+      await Promise.race([heard, clock.sleep(VOLUME_LIMITS.look_ms)]);
+    }
+    return false;
+  }
+
+  #heard(operation_id: string): Promise<void> {
+    const watchers = this.#watchers.get(operation_id) ?? new Set();
+    this.#watchers.set(operation_id, watchers);
+    return new Promise((resolve) => {
+      watchers.add(resolve);
+    });
+  }
+
+  #tell(operation_id: string): void {
+    for (const watcher of this.#watchers.get(operation_id) ?? []) watcher();
+    this.#watchers.delete(operation_id);
+  }
+
+  async #run(volume_id: string, lane: string): Promise<void> {
+    const places = this.#places[lane === volume_id ? "volumes" : "snapshots"];
+    try {
+      do {
+        this.#again.delete(lane);
+        while (await places.take(() => this.#step(volume_id, lane)));
+      } while (this.#again.has(lane) && !this.#closing.signal.aborted);
+    } catch (thrown) {
+      if (!this.#closing.signal.aborted) {
+        this.#parts.log.warn({ error: thrown, volume: volume_id }, "an operation will be tried again");
+        this.#timers.set(`retry:${lane}`, VOLUME_LIMITS.retry_ms, () => this.wake(volume_id));
+      }
+    } finally {
+      this.#lanes.delete(lane);
+      if (this.#again.delete(lane)) this.wake(volume_id);
+    }
+  }
+
+  /** The first operation of the lane; false when there is none, or it has to wait. */
+  async #step(volume_id: string, lane: string): Promise<boolean> {
+    if (this.#closing.signal.aborted) return false;
+    const work = await this.#parts.store.findWork(volume_id);
+    const operation = work?.operations.find((one) => laneOf(one) === lane);
+    if (!work || !operation) return false;
+    const outcome = await this.#perform(work.volume, operation);
+    if (outcome === undefined) return false;
+    if (outcome === "forget") await this.#parts.store.forget(volume_id);
+    else {
+      await this.#parts.ledger.change(volume_id, ({ volume, operations }) => {
+        // It was taken back meanwhile, with what it was for.
+        if (!operations.some(({ id }) => id === operation.id)) return undefined;
+        return { ...outcome(volume), remove_operations: [operation.id] };
+      });
+    }
+    this.#tell(operation.id);
+    return true;
+  }
+
+  async #perform(volume: Volume, operation: Operation): Promise<Outcome | undefined> {
+    const { signal } = this.#closing;
+    const about = operation.kind === "snapshot" ? (operation.payload.snapshot_id ?? "") : volume.id;
+    const onProgress = (done_bytes: number, total_bytes: number): void =>
+      void this.#progress.set(about, { done_bytes, total_bytes });
+    try {
+      return await WORK[operation.kind](this.#parts, { volume, operation, signal, onProgress });
+    } catch (thrown) {
+      if (signal.aborted) return undefined;
+      return await this.#failed(volume, operation, thrown);
+    } finally {
+      this.#progress.delete(about);
+    }
+  }
+
+  /** Tried again later, or given up and written down as what it is. */
+  async #failed(volume: Volume, operation: Operation, thrown: unknown): Promise<Outcome | undefined> {
+    const { log, ledger } = this.#parts;
+    const tries = operation.tries + 1;
+    const facts = { error: thrown, volume: volume.id, operation: operation.kind, tries };
+    log.warn(facts, "an operation of a volume failed");
+    if (tries >= TRIES[operation.kind] || thrown instanceof DamagedSnapshot) {
+      return await this.#giveUp(operation, messageOf(thrown));
+    }
+    await ledger.change(volume.id, ({ operations }) =>
+      operations.some(({ id }) => id === operation.id) ? { put_operations: [{ ...operation, tries }] } : undefined,
+    );
+    const wait = Math.min(VOLUME_LIMITS.retry_ms * 2 ** (tries - 1), VOLUME_LIMITS.retry_max_ms);
+    this.#timers.set(`retry:${laneOf(operation)}`, wait, () => this.wake(volume.id));
+    return undefined;
+  }
+
+  async #giveUp(operation: Operation, error: string): Promise<Outcome> {
+    const { store, disk, clock } = this.#parts;
+    const now = clock.now();
+    if (operation.kind === "snapshot") {
+      const snapshot = await store.findSnapshot(operation.payload.snapshot_id ?? "");
+      await disk.dropPoint(operation.payload.snapshot_id ?? "");
+      const failed = snapshot && {
+        ...snapshot,
+        status: "failed" as const,
+        message: error,
+        updated_at: now,
+        finished_at: now,
+      };
+      return () => (failed ? { put_snapshots: [failed] } : {});
+    }
+    return (volume): Decision => ({
+      set: {
+        state: hop(volume, "broke"),
+        error,
+        ...(operation.kind === "extend" ? { size_gb: operation.payload.from_gb ?? volume.size_gb } : {}),
+        // Nobody has seen it: nothing to take back.
+        ...(operation.kind === "create" ? { deleted_at: now, purge_at: now } : {}),
+      },
+    });
+  }
+}
+
+/** So many at the same time, the others in the order they came. */
+class Places {
+  readonly #waiting: (() => void)[] = [];
+  #busy = 0;
+
+  async take<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#busy >= VOLUME_LIMITS.operations_parallel) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve);
+      });
+    }
+    this.#busy++;
+    try {
+      return await work();
+    } finally {
+      this.#busy--;
+      this.#waiting.shift()?.();
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import type { Clock } from "#core/clock.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import { MANIFESTS, PACKS, packOwner } from "./backup/names.ts";
+import type { VolumeDisk } from "./disk.ts";
+import type { SnapshotService } from "./snapshots.ts";
+import type { VolumeStore } from "./store.ts";
+import type { Snapshot, Volume } from "./types.ts";
+import { isUnfinished } from "./work.ts";
+
+interface GarbageParts {
+  host_ids: readonly string[];
+  store: VolumeStore;
+  disk: VolumeDisk;
+  objects: ObjectStore;
+  snapshots: SnapshotService;
+  clock: Clock;
+}
+
+/** Something that takes room and that nobody needs, and why. */
+export interface Waste {
+  kind: "expired snapshot" | "deleted volume" | "unknown image" | "unknown point" | "unknown object";
+  id: string;
+  bytes: number;
+  reason: string;
+}
+
+interface Finding extends Waste {
+  remove(): Promise<void>;
+}
+
+/** Finds what nobody needs, says so, and takes it away when told to. */
+export class Garbage {
+  readonly #parts: GarbageParts;
+
+  constructor(parts: GarbageParts) {
+    this.#parts = parts;
+  }
+
+  /** What would go. `deleted`: volumes that could still be taken back too. */
+  async preview(wish: { deleted: boolean }): Promise<Waste[]> {
+    return (await this.#find(wish)).map(({ kind, id, bytes, reason }) => ({ kind, id, bytes, reason }));
+  }
+
+  async collect(wish: { deleted: boolean }): Promise<Waste[]> {
+    const found = await this.#find(wish);
+    for (const { remove } of found) await remove();
+    return found.map(({ kind, id, bytes, reason }) => ({ kind, id, bytes, reason }));
+  }
+
+  async #find(wish: { deleted: boolean }): Promise<Finding[]> {
+    const { store, disk, objects, host_ids, clock } = this.#parts;
+    // What is there is listed before what is known: something new is known before it is there.
+    const [packs, manifests, inventory] = [
+      await objects.list(PACKS),
+      await objects.list(MANIFESTS),
+      await disk.inventory(),
+    ];
+    const [volumes, snapshots, needed] = await Promise.all([store.all(host_ids), store.allSnapshots(), store.packs()]);
+    const expired = await store.expired(clock.now());
+    const known = { volumes, snapshots };
+    return [
+      ...expired.map((snapshot) => this.#expired(snapshot)),
+      ...(wish.deleted ? this.#deleted(volumes, inventory.volumes) : []),
+      ...this.#unknownFiles(known, inventory),
+      ...this.#unknownObjects(known, needed, [...packs, ...manifests]),
+    ];
+  }
+
+  #expired(snapshot: Snapshot): Finding {
+    const { snapshots } = this.#parts;
+    const { id, stored, retention_days } = snapshot;
+    const reason = `older than the ${retention_days} days it was to be kept`;
+    return {
+      kind: "expired snapshot",
+      id,
+      bytes: stored,
+      reason,
+      remove: async () => void (await snapshots.forget(snapshot)),
+    };
+  }
+
+  #deleted(volumes: readonly Volume[], sizes: ReadonlyMap<string, number>): Finding[] {
+    const { store, disk } = this.#parts;
+    return volumes
+      .filter(({ state }) => state === "destroyed")
+      .map(({ id, purge_at }) => ({
+        kind: "deleted volume",
+        id,
+        bytes: sizes.get(id) ?? 0,
+        reason: `deleted; could be taken back until ${new Date(purge_at ?? 0).toISOString()}`,
+        async remove() {
+          await disk.remove(id);
+          await store.forget(id);
+        },
+      }));
+  }
+
+  #unknownFiles(
+    { volumes, snapshots }: { volumes: readonly Volume[]; snapshots: readonly Snapshot[] },
+    inventory: Awaited<ReturnType<VolumeDisk["inventory"]>>,
+  ): Finding[] {
+    const { disk } = this.#parts;
+    const ids = new Set(volumes.map(({ id }) => id));
+    const taken = new Set(snapshots.filter(isUnfinished).map(({ id }) => id));
+    const images = [...inventory.volumes].filter(([id]) => !ids.has(id));
+    const points = [...inventory.points].filter(([id]) => !taken.has(id));
+    return [
+      ...images.map(([id, bytes]): Finding => {
+        const reason = "no volume has this id";
+        return { kind: "unknown image", id, bytes, reason, remove: () => disk.remove(id) };
+      }),
+      ...points.map(([id, bytes]): Finding => {
+        const reason = "no snapshot is being stored from it";
+        return { kind: "unknown point", id, bytes, reason, remove: () => disk.dropPoint(id) };
+      }),
+    ];
+  }
+
+  #unknownObjects(
+    { snapshots }: { snapshots: readonly Snapshot[] },
+    needed: ReadonlySet<string>,
+    there: readonly { key: string; size: number }[],
+  ): Finding[] {
+    const { objects } = this.#parts;
+    const known = new Set(snapshots.map(({ id }) => id));
+    const unfinished = new Set(snapshots.filter(isUnfinished).map(({ id }) => id));
+    const isWaste = (key: string): boolean => {
+      if (key.startsWith(MANIFESTS)) return !known.has(key.slice(MANIFESTS.length));
+      const pack = key.slice(PACKS.length);
+      return !needed.has(pack) && !unfinished.has(packOwner(pack));
+    };
+    return there
+      .filter(({ key }) => isWaste(key))
+      .map(({ key, size }) => ({
+        kind: "unknown object",
+        id: key,
+        bytes: size,
+        reason: "no snapshot needs it",
+        remove: () => objects.delete([key]),
+      }));
+  }
+}

@@ -1,0 +1,46 @@
+import type { Box } from "#core/box.ts";
+import type { Ids } from "#core/ids.ts";
+import type { DiskVolume } from "./disk.ts";
+import type { Snapshot, Volume } from "./types.ts";
+
+const KEY_BYTES = 64;
+const places = { volume: (id: string) => `volume:${id}`, snapshot: (id: string) => `volume-snapshot:${id}` };
+
+/**
+ * Every volume has a key of its own, which is kept sealed with the platform's and goes with the row: when that
+ * is forgotten, whatever is left of the data cannot be read. A snapshot and a fork hold the same data, so they
+ * have the same key, sealed for themselves.
+ */
+export class VolumeKeys {
+  readonly #box: Box;
+
+  constructor(box: Box) {
+    this.#box = box;
+  }
+
+  fresh(volume_id: string, ids: Ids): Uint8Array {
+    return this.#box.seal(places.volume(volume_id), ids.bytes(KEY_BYTES));
+  }
+
+  forSnapshot(id: string, { id: volume_id, sealed_key }: Volume): Uint8Array | null {
+    return this.#again(places.volume(volume_id), sealed_key, places.snapshot(id));
+  }
+
+  fromSnapshot({ id, sealed_key }: Snapshot, volume_id: string): Uint8Array | null {
+    return this.#again(places.snapshot(id), sealed_key, places.volume(volume_id));
+  }
+
+  fromVolume({ id, sealed_key }: Volume, volume_id: string): Uint8Array | null {
+    return this.#again(places.volume(id), sealed_key, places.volume(volume_id));
+  }
+
+  /** The volume as the disk needs it, its key open. */
+  open({ id, size_gb, fstype, encryption, sealed_key }: Volume): DiskVolume {
+    const key = sealed_key && this.#box.open(places.volume(id), sealed_key);
+    return { id, size_gb, fstype, encryption, key };
+  }
+
+  #again(from: string, sealed: Uint8Array | null, to: string): Uint8Array | null {
+    return sealed && this.#box.seal(to, this.#box.open(from, sealed));
+  }
+}

@@ -1,0 +1,130 @@
+import { fail } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import type { VolumeDisk } from "./disk.ts";
+import { VOLUME_LIMITS } from "./limits.ts";
+import { bad } from "./rules.ts";
+import type { CreateWish, Owner, VolumeParts } from "./service.ts";
+import type { VolumeState } from "./states.ts";
+import type { Encryption, OperationPayload } from "./types.ts";
+
+/** What a new volume is made from, and what follows from that. */
+export interface Origin {
+  kind: "create" | "restore" | "fork";
+  state: VolumeState;
+  payload: OperationPayload;
+  source?: { snapshot_id?: string; volume_id?: string };
+  size_gb: number;
+  encryption: Encryption | null;
+  sealed_key: Uint8Array | null;
+  base_snapshot_id: string | null;
+  /** When the request names none. */
+  region?: string;
+  host_id?: string;
+}
+
+export async function originOf(
+  parts: VolumeParts,
+  owner: Owner,
+  wish: CreateWish,
+  id: string,
+  ids: Ids,
+): Promise<Origin> {
+  if (wish.snapshot_id && wish.source_volume_id) {
+    bad("body.source_volume_id", "cannot be together with snapshot_id: a volume is made from one thing");
+  }
+  if (wish.snapshot_id) return await fromSnapshot(parts, owner, { ...wish, snapshot_id: wish.snapshot_id }, id);
+  if (wish.source_volume_id) return await fromVolume(parts, owner, { ...wish, source: wish.source_volume_id }, id);
+  const encryption = encryptionFor(parts.disk, wish.encrypted ?? true);
+  return {
+    kind: "create",
+    state: "creating",
+    payload: {},
+    size_gb: wish.size_gb ?? VOLUME_LIMITS.size_gb_default,
+    encryption,
+    sealed_key: encryption === null ? null : parts.keys.fresh(id, ids),
+    base_snapshot_id: null,
+  };
+}
+
+async function fromSnapshot(
+  { store, keys }: VolumeParts,
+  { app_id }: Owner,
+  wish: CreateWish & { snapshot_id: string },
+  id: string,
+): Promise<Origin> {
+  if (!wish.region) bad("body.region", "is required when a volume is made from a snapshot");
+  const snapshot = await store.findSnapshot(wish.snapshot_id);
+  // One of another app is not told from one that does not exist.
+  if (!snapshot || snapshot.app_id !== app_id) fail("not_found", `snapshot not found: ${wish.snapshot_id}`);
+  if (snapshot.status !== "created") {
+    fail(
+      "volume_not_ready",
+      `snapshot ${snapshot.id} is ${snapshot.status}${snapshot.message && `: ${snapshot.message}`}`,
+    );
+  }
+  const { volume_gb, encryption } = snapshot;
+  refuseOtherKind(wish, { size_gb: volume_gb, encryption, what: `snapshot ${snapshot.id}` });
+  return {
+    kind: "restore",
+    state: "restoring",
+    payload: { snapshot_id: snapshot.id },
+    source: { snapshot_id: snapshot.id },
+    size_gb: wish.size_gb ?? volume_gb,
+    encryption,
+    sealed_key: keys.fromSnapshot(snapshot, id),
+    base_snapshot_id: snapshot.id,
+  };
+}
+
+async function fromVolume(
+  { store, keys, hosts }: VolumeParts,
+  { app_id }: Owner,
+  wish: CreateWish & { source: string },
+  id: string,
+): Promise<Origin> {
+  const source = await store.find(wish.source);
+  if (!source || source.app_id !== app_id) fail("not_found", `volume not found: ${wish.source}`);
+  if (source.state !== "created" && source.state !== "extending") {
+    fail("volume_not_ready", `volume ${source.id} cannot be forked: it is ${source.state}`);
+  }
+  const { size_gb, encryption, region, host_id, base_snapshot_id } = source;
+  refuseOtherKind(wish, { size_gb, encryption, what: `volume ${source.id}` });
+  return {
+    kind: "fork",
+    state: "hydrating",
+    payload: { source_volume_id: source.id },
+    source: { volume_id: source.id },
+    size_gb: wish.size_gb ?? size_gb,
+    encryption,
+    sealed_key: keys.fromVolume(source, id),
+    base_snapshot_id,
+    region,
+    // The hosts of one box share its disk; one elsewhere has its volumes to itself.
+    ...(hosts.own.includes(host_id) ? {} : { host_id }),
+  };
+}
+
+/** The data are what they are: they fit in, and they are encrypted or not. */
+function refuseOtherKind(
+  { size_gb, encrypted }: CreateWish,
+  source: { size_gb: number; encryption: Encryption | null; what: string },
+): void {
+  if (size_gb !== undefined && size_gb < source.size_gb) {
+    bad("body.size_gb", `must be at least ${source.size_gb}, the size of ${source.what}`);
+  }
+  if (encrypted !== undefined && encrypted !== (source.encryption !== null)) {
+    bad("body.encrypted", `cannot be ${encrypted}: ${source.what} is ${source.encryption ? "" : "not "}encrypted`);
+  }
+}
+
+/** How a blank volume is encrypted here. Nothing is called encrypted that is not. */
+function encryptionFor(disk: VolumeDisk, encrypted: boolean): Encryption | null {
+  if (!encrypted) return null;
+  const { encryption, encryption_reason } = disk.capabilities();
+  return (
+    encryption ??
+    fail("encryption_unavailable", `volumes cannot be encrypted on this box: ${encryption_reason}`, {
+      hint: "install cryptsetup or gocryptfs, or pass encrypted: false",
+    })
+  );
+}

@@ -1,0 +1,145 @@
+/** The room's parts, put together. */
+import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import type { HostService } from "#hosts/service.ts";
+import { Answers } from "./answers.ts";
+import type { VolumeDisk } from "./disk.ts";
+import { VolumeExecutor } from "./executor.ts";
+import { Garbage } from "./garbage.ts";
+import { VolumeKeys } from "./keys.ts";
+import { Ledger } from "./ledger.ts";
+import { Locks } from "./locks.ts";
+import type { MountedVolume, VolumeMounts } from "./mounts.ts";
+import { VolumeService } from "./service.ts";
+import { SnapshotService } from "./snapshots.ts";
+import type { VolumeStore } from "./store.ts";
+import { VolumeUpkeep } from "./upkeep.ts";
+
+export interface RoomParts {
+  store: VolumeStore;
+  hosts: HostService;
+  disk: VolumeDisk;
+  objects: ObjectStore;
+  box: Box;
+  clock: Clock;
+  log: Log;
+  undelete_ms: number;
+}
+
+export class VolumeRoom implements VolumeMounts {
+  readonly volumes: VolumeService;
+  readonly snapshots: SnapshotService;
+  readonly executor: VolumeExecutor;
+  readonly upkeep: VolumeUpkeep;
+  readonly garbage: Garbage;
+  readonly answers: Answers;
+  readonly parts: RoomParts;
+  readonly #keys: VolumeKeys;
+  readonly #locks = new Locks();
+  readonly #ledger: Ledger;
+
+  constructor(parts: RoomParts) {
+    const { store, hosts, disk, objects, box, clock, log, undelete_ms } = parts;
+    this.parts = parts;
+    const keys = new VolumeKeys(box);
+    const host_ids = hosts.own;
+    const ledger = new Ledger({ store, clock });
+    const executor = new VolumeExecutor({
+      host_ids,
+      store,
+      disk,
+      objects,
+      keys,
+      locks: this.#locks,
+      ledger,
+      clock,
+      log,
+    });
+    this.#keys = keys;
+    this.#ledger = ledger;
+    this.executor = executor;
+    this.volumes = new VolumeService({ store, ledger, executor, hosts, disk, keys, clock, undelete_ms });
+    this.snapshots = new SnapshotService({ store, ledger, executor, keys, objects, clock });
+    this.garbage = new Garbage({ host_ids, store, disk, objects, snapshots: this.snapshots, clock });
+    this.answers = new Answers({ disk, keys, hosts, executor });
+    const { volumes, snapshots, garbage } = this;
+    this.upkeep = new VolumeUpkeep({
+      host_ids,
+      store,
+      ledger,
+      executor,
+      disk,
+      keys,
+      volumes,
+      snapshots,
+      garbage,
+      clock,
+      log,
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.parts.disk.start();
+    await this.executor.start();
+    this.upkeep.start();
+  }
+
+  async close(): Promise<void> {
+    await this.upkeep.close();
+    await this.executor.close();
+    await this.parts.disk.close();
+  }
+
+  /** Where a volume is, for placing the machine that is to mount it. */
+  async locate(volume_id: string) {
+    const volume = await this.parts.store.find(volume_id);
+    if (!volume || volume.state === "destroyed") return undefined;
+    const { app_id, region, host_id, attached_machine_id, state } = volume;
+    const unready = state === "created" ? {} : { unready: `it is ${state}` };
+    return { app_id, region, host_id, attached_machine_id, ...unready };
+  }
+
+  /** A volume that could not grow while it was in use has its size when this is done. */
+  async mount(volume_id: string): Promise<MountedVolume> {
+    const { store, disk } = this.parts;
+    return await this.#locks.with([volume_id], async () => {
+      const volume = await store.find(volume_id);
+      if (!volume || volume.state === "destroyed") throw new Error(`volume ${volume_id} is gone`);
+      const mounted = await disk.mount(this.#keys.open(volume));
+      if (volume.needs_restart) await this.#ledger.change(volume_id, () => ({ set: { needs_restart: false } }));
+      return mounted;
+    });
+  }
+
+  async unmount(volume_id: string): Promise<void> {
+    const { store, disk } = this.parts;
+    await this.#locks.with([volume_id], async () => {
+      const volume = await store.find(volume_id);
+      if (!volume) return;
+      const opened = this.#keys.open(volume);
+      const usage = await disk.usage(opened).catch(() => undefined);
+      await disk.unmount(opened);
+      // What only a mounted file system can tell is remembered.
+      if (usage) await this.#ledger.change(volume_id, () => ({ set: { usage } }));
+    });
+  }
+
+  /** What the series about volumes are made from. */
+  async measurements(): Promise<
+    {
+      id: string;
+      app_name: string;
+      region: string;
+      host_id: string;
+      org_id: string;
+      size_bytes: number;
+      used_pct: number;
+    }[]
+  > {
+    const { store, hosts } = this.parts;
+    const volumes = (await store.all(hosts.own)).filter(({ state }) => state !== "destroyed");
+    return await Promise.all(volumes.map((volume) => this.answers.measure(volume)));
+  }
+}

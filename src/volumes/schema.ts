@@ -1,0 +1,190 @@
+import { Type } from "#http/schema.ts";
+import { VOLUME_LIMITS } from "./limits.ts";
+import { STATES } from "./states.ts";
+import { ENCRYPTIONS } from "./types.ts";
+
+const text = Type.String();
+const flag = Type.Boolean();
+const whole = Type.Integer({ minimum: 0 });
+const { size_gb_min, size_gb_max, retention_days_min, retention_days_max, retention_days_default } = VOLUME_LIMITS;
+const size = Type.Integer({ minimum: size_gb_min, maximum: size_gb_max });
+const retention = Type.Integer({
+  minimum: retention_days_min,
+  maximum: retention_days_max,
+  description: `Days to keep snapshots; ${retention_days_default} when left out.`,
+});
+
+export const CreateVolume = Type.Object({
+  name: text,
+  region: Type.Optional(
+    Type.String({ description: "The default region when left out; required when made from a snapshot." }),
+  ),
+  size_gb: Type.Optional(
+    Type.Integer({
+      minimum: size_gb_min,
+      maximum: size_gb_max,
+      description: `${VOLUME_LIMITS.size_gb_default} when left out; of a restore or a fork, the size of what it is made from.`,
+    }),
+  ),
+  fstype: Type.Optional(Type.Union([Type.Literal("ext4"), Type.Literal("")], { description: "`ext4`." })),
+  encrypted: Type.Optional(
+    Type.Boolean({
+      description: "True when left out. Refused where no way to encrypt works; never said and not done.",
+    }),
+  ),
+  auto_backup_enabled: Type.Optional(Type.Boolean({ description: "A snapshot a day; true when left out." })),
+  snapshot_retention: Type.Optional(retention),
+  require_unique_zone: Type.Optional(
+    Type.Boolean({ description: "In a zone without another volume of this name; true when left out." }),
+  ),
+  unique_zone_app_wide: Type.Optional(flag),
+  machines_only: Type.Optional(Type.Boolean({ description: "Kept for clients that send it; there is nothing else." })),
+  snapshot_id: Type.Optional(Type.String({ description: "Make it from this snapshot." })),
+  source_volume_id: Type.Optional(Type.String({ description: "Make it a fork of this volume." })),
+  compute: Type.Optional(
+    Type.Partial(
+      Type.Object({
+        cpu_kind: text,
+        cpus: whole,
+        memory_mb: whole,
+        gpu_kind: text,
+        gpus: whole,
+        host_dedication_id: text,
+        kernel_args: Type.Array(text),
+        persist_rootfs: text,
+      }),
+      { description: "The machine that is to mount it: the volume goes where that fits." },
+    ),
+  ),
+  compute_image: Type.Optional(text),
+});
+
+export const UpdateVolume = Type.Object({
+  auto_backup_enabled: Type.Optional(flag),
+  snapshot_retention: Type.Optional(retention),
+});
+
+export const ExtendVolume = Type.Object({ size_gb: size });
+
+export const ListQuery = Type.Object({
+  summary: Type.Optional(Type.Boolean({ description: "Leave out what the file systems say: faster." })),
+  include_deleted: Type.Optional(Type.Boolean({ description: "Volumes that can still be taken back too." })),
+});
+
+const Progress = Type.Object({ done_bytes: whole, total_bytes: whole });
+
+export const VolumeAnswer = Type.Object(
+  {
+    id: text,
+    name: text,
+    state: Type.String({
+      description: `${STATES.map((state) => `\`${state}\``).join(", ")}. A destroyed one can be taken back until \`recoverable_until\`.`,
+    }),
+    size_gb: Type.Integer(),
+    region: text,
+    zone: text,
+    encrypted: flag,
+    encryption: Type.Optional(Type.String({ description: `How, when it is: ${ENCRYPTIONS.join(", ")}.` })),
+    attached_machine_id: Type.Union([text, Type.Null()]),
+    attached_alloc_id: Type.Union([text, Type.Null()]),
+    created_at: text,
+    blocks: Type.Integer({ description: "Total blocks; 0 in answers to create, update and delete." }),
+    block_size: Type.Integer(),
+    blocks_free: Type.Integer(),
+    blocks_avail: Type.Integer(),
+    bytes_total: Type.Integer(),
+    bytes_used: Type.Integer(),
+    fstype: text,
+    snapshot_retention: Type.Integer(),
+    auto_backup_enabled: flag,
+    host_dedication_key: text,
+    host_status: text,
+    error: Type.Optional(Type.String({ description: "Why it failed." })),
+    progress: Type.Optional(Progress),
+    deleted_at: Type.Optional(text),
+    recoverable_until: Type.Optional(text),
+  },
+  { title: "Volume" },
+);
+
+export const VolumeList = Type.Array(VolumeAnswer);
+export const ExtendAnswer = Type.Object({
+  volume: VolumeAnswer,
+  needs_restart: Type.Boolean({ description: "The machine that runs on it sees the new size after a restart." }),
+});
+
+export const SnapshotAnswer = Type.Object(
+  {
+    id: text,
+    size: Type.Integer({ description: "Bytes of data in it, however they are stored." }),
+    digest: Type.String({ description: "Stands for the content: the same digest is the same bytes." }),
+    created_at: text,
+    retention_days: Type.Integer(),
+    status: Type.String({ description: "`waiting`, `running`, `created` or `failed`." }),
+    volume_id: text,
+    volume_size: Type.Integer(),
+    stored_bytes: Type.Integer({ description: "What was stored for it; the rest it shares with the one before." }),
+    expires_at: text,
+    kind: Type.String({ description: "`on_demand` or `daily`." }),
+    message: Type.Optional(text),
+    progress: Type.Optional(Progress),
+  },
+  { title: "VolumeSnapshot" },
+);
+
+export const SnapshotList = Type.Array(SnapshotAnswer);
+
+export const SnapshotRecord = Type.Object({
+  Msg: Type.Object({
+    backup: Type.Object({
+      id: text,
+      app_id: text,
+      volume_id: text,
+      state: text,
+      type: text,
+      message: text,
+      created_at: text,
+      updated_at: text,
+      finished_at: Type.Union([text, Type.Null()]),
+      graph_id: Type.String({ description: "The snapshot's id." }),
+    }),
+  }),
+});
+
+const bytes = Type.Integer({ description: "Bytes." });
+
+export const DiskAnswer = Type.Object({
+  driver: text,
+  encryption: Type.Union([text, Type.Null()]),
+  encryption_reason: text,
+  reflink: flag,
+  reflink_reason: text,
+  total_bytes: bytes,
+  free_bytes: bytes,
+  objects: Type.Object({ place: text, bytes, count: Type.Integer() }),
+  volumes: Type.Array(
+    Type.Object({
+      id: text,
+      name: text,
+      app: text,
+      state: text,
+      size_bytes: bytes,
+      taken_bytes: bytes,
+      snapshots: Type.Integer(),
+      snapshot_bytes: bytes,
+    }),
+  ),
+});
+
+export const CollectWish = Type.Object({
+  apply: Type.Optional(Type.Boolean({ description: "Take it away; otherwise it is only listed." })),
+  deleted: Type.Optional(Type.Boolean({ description: "Deleted volumes that could still be taken back too." })),
+});
+
+export const Collected = Type.Object({
+  applied: flag,
+  bytes: bytes,
+  waste: Type.Array(Type.Object({ kind: text, id: text, bytes, reason: text })),
+});
+
+export const Ok = Type.Object({ ok: flag });

@@ -1,0 +1,247 @@
+import type { Clock } from "#core/clock.ts";
+import { type ErrorCode, fail } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import type { HostService } from "#hosts/service.ts";
+import type { VolumeDisk } from "./disk.ts";
+import type { VolumeExecutor } from "./executor.ts";
+import type { VolumeKeys } from "./keys.ts";
+import { hop, type Ledger, queued } from "./ledger.ts";
+import { VOLUME_LIMITS } from "./limits.ts";
+import { type Origin, originOf } from "./origin.ts";
+import { placeVolume } from "./placement.ts";
+import { refuseAttached, refuseInsert, refuseName, refuseShrinking, refuseState } from "./rules.ts";
+import type { VolumeStore } from "./store.ts";
+import type { Volume } from "./types.ts";
+
+export interface VolumeParts {
+  store: VolumeStore;
+  ledger: Ledger;
+  executor: VolumeExecutor;
+  hosts: HostService;
+  disk: VolumeDisk;
+  keys: VolumeKeys;
+  clock: Clock;
+  /** How long the data of a deleted volume can be taken back. */
+  undelete_ms: number;
+}
+
+/** Whose volume it is to be. */
+export interface Owner {
+  org_id: string;
+  app_id: string;
+  app_name: string;
+}
+
+export interface CreateWish {
+  name: string;
+  region?: string | undefined;
+  size_gb?: number | undefined;
+  fstype?: string | undefined;
+  encrypted?: boolean | undefined;
+  auto_backup_enabled?: boolean | undefined;
+  snapshot_retention?: number | undefined;
+  require_unique_zone?: boolean | undefined;
+  snapshot_id?: string | undefined;
+  source_volume_id?: string | undefined;
+  compute?: { cpus?: number | undefined; memory_mb?: number | undefined } | undefined;
+}
+
+/** The rules about volumes. Knows no HTTP, no SQL and no disk: those come in through `parts`. */
+export class VolumeService {
+  readonly #parts: VolumeParts;
+
+  constructor(parts: VolumeParts) {
+    this.#parts = parts;
+  }
+
+  async get(app_id: string, id: string): Promise<Volume> {
+    const volume = await this.#parts.store.find(id);
+    if (!volume || volume.app_id !== app_id) fail("not_found", `volume not found: ${id}`);
+    return volume;
+  }
+
+  async list(app_id: string, filter: { include_deleted?: boolean }): Promise<Volume[]> {
+    return await this.#parts.store.list(app_id, filter);
+  }
+
+  async count(app_id: string): Promise<number> {
+    return await this.#parts.store.count(app_id);
+  }
+
+  /** Answers when it is made; one that is filled from a snapshot answers at once, as `restoring`. */
+  async create(owner: Owner, wish: CreateWish, ids: Ids): Promise<Volume> {
+    const { store, executor } = this.#parts;
+    refuseName(wish.name);
+    const id = `vol_${ids.short()}`;
+    const origin = await originOf(this.#parts, owner, wish, id, ids);
+    const operation_id = ids.ulid();
+    const volume = await this.#insert(owner, wish, { id, origin, operation_id });
+    executor.wake(id);
+    if (origin.kind === "restore") return volume;
+    await executor.ended(id, operation_id);
+    const made = (await store.find(id)) ?? volume;
+    if (made.state === "destroyed") broken(made, "the volume could not be made");
+    return made;
+  }
+
+  async update(
+    id: string,
+    wish: { auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined },
+  ): Promise<Volume> {
+    const { ledger, clock } = this.#parts;
+    return await ledger.change(id, ({ volume }) => {
+      refuseState(volume, volume.state !== "destroyed", "changed");
+      const auto_backup_enabled = wish.auto_backup_enabled ?? volume.auto_backup_enabled;
+      const next = auto_backup_enabled ? (volume.next_backup_at ?? clock.now() + VOLUME_LIMITS.backup_every_ms) : null;
+      const snapshot_retention = wish.snapshot_retention ?? volume.snapshot_retention;
+      return { set: { auto_backup_enabled, next_backup_at: next, snapshot_retention } };
+    });
+  }
+
+  /** Larger, never smaller. Answers when it is, or when it is known that the running machine will see it later. */
+  async extend(id: string, size_gb: number, ids: Ids): Promise<{ volume: Volume; needs_restart: boolean }> {
+    const { ledger, executor, store } = this.#parts;
+    let operation_id: string | undefined;
+    await ledger.change(id, (work) => {
+      const { volume } = work;
+      refuseState(volume, volume.state === "created" || volume.state === "extending", "extended");
+      refuseShrinking(volume, size_gb);
+      if (size_gb === volume.size_gb) return undefined;
+      if (volume.state === "extending") refuseState(volume, false, "extended");
+      const operation = queued(work, "extend", { from_gb: volume.size_gb }, ids);
+      operation_id = operation.id;
+      return { set: { state: hop(volume, "extend"), size_gb, error: null }, add_operations: [operation] };
+    });
+    executor.wake(id);
+    const over = operation_id === undefined || (await executor.ended(id, operation_id));
+    const volume = (await store.find(id)) ?? fail("not_found", `volume not found: ${id}`);
+    if (volume.size_gb < size_gb) broken(volume, "the volume could not be extended");
+    return { volume, needs_restart: over ? volume.needs_restart : volume.attached_machine_id !== null };
+  }
+
+  /** It can be taken back for a while, unless it never was whole. */
+  async delete(id: string): Promise<Volume> {
+    const { ledger, clock, undelete_ms, executor } = this.#parts;
+    const volume = await ledger.change(id, ({ volume: now, operations }) => {
+      refuseState(now, now.state !== "destroyed", "deleted");
+      refuseAttached(now);
+      refuseState(now, now.state !== "creating" && now.state !== "extending", "deleted");
+      const at = clock.now();
+      return {
+        set: {
+          state: hop(now, "delete"),
+          deleted_at: at,
+          purge_at: now.state === "created" ? at + undelete_ms : at,
+          next_backup_at: null,
+          needs_restart: false,
+        },
+        remove_operations: operations.filter(({ kind }) => kind !== "snapshot").map((one) => one.id),
+        only_detached: true,
+      };
+    });
+    executor.wake(id);
+    return volume;
+  }
+
+  async undelete(id: string): Promise<Volume> {
+    const { ledger, clock } = this.#parts;
+    return await ledger.change(id, ({ volume, operations }) => {
+      refuseState(volume, volume.state === "destroyed", "taken back");
+      const whole = volume.purge_at !== null && volume.purge_at > clock.now() && volume.error === null;
+      if (!whole || operations.some(({ kind }) => kind === "purge")) {
+        fail("not_found", `the data of volume ${id} are gone`, { hint: "restore one of its snapshots" });
+      }
+      const next_backup_at = volume.auto_backup_enabled ? clock.now() + VOLUME_LIMITS.backup_every_ms : null;
+      return { set: { state: hop(volume, "undelete"), deleted_at: null, purge_at: null, next_backup_at } };
+    });
+  }
+
+  /** For an app that is being deleted; its machines are gone by then. */
+  async deleteAll(app_id: string): Promise<void> {
+    for (const { id } of await this.list(app_id, {})) await this.delete(id);
+  }
+
+  async #insert(
+    owner: Owner,
+    wish: CreateWish,
+    { id, origin, operation_id }: { id: string; origin: Origin; operation_id: string },
+  ): Promise<Volume> {
+    const { store } = this.#parts;
+    const unique_zone = wish.require_unique_zone ?? true;
+    const { kind, payload, source } = origin;
+    // Placed anew when another volume of the name took the zone by the time it is written.
+    for (let race = 0; race < VOLUME_LIMITS.write_races; race++) {
+      const place = await this.#place(owner, wish, origin, unique_zone);
+      const volume = this.#blank(owner, wish, origin, { id, ...place });
+      const { host_id } = place;
+      const operation = { id: operation_id, volume_id: id, host_id, position: 1, kind, payload, tries: 0 };
+      const result = await store.insert(
+        { volume, add_operations: [operation] },
+        { limit: VOLUME_LIMITS.volumes_per_org, unique_zone, ...(source ? { source } : {}) },
+      );
+      if (result === "inserted") return volume;
+      // The same request a second time, after a crash between writing and answering.
+      if (result === "exists") return await this.get(owner.app_id, id);
+      if (result !== "zone_taken") refuseInsert(result, owner.app_name);
+    }
+    fail("conflict", "the zones fill up faster than a volume can be placed; try again", { retry_after_s: 1 });
+  }
+
+  async #place(
+    { app_id }: Owner,
+    { name, region, compute }: CreateWish,
+    origin: Origin,
+    unique_zone: boolean,
+  ): Promise<Pick<Volume, "region" | "zone" | "host_id">> {
+    const { store, hosts } = this.#parts;
+    const host = await placeVolume(hosts, {
+      name,
+      region: region ?? origin.region,
+      cpus: compute?.cpus ?? 0,
+      memory_mb: compute?.memory_mb ?? 0,
+      taken_zones: unique_zone ? await store.zones(app_id, name) : [],
+      ...(origin.host_id ? { host_id: origin.host_id } : {}),
+    });
+    return { region: region ?? origin.region ?? host.region, zone: host.zone, host_id: host.id };
+  }
+
+  #blank(
+    owner: Owner,
+    wish: CreateWish,
+    { state, size_gb, encryption, sealed_key, base_snapshot_id }: Origin,
+    place: Pick<Volume, "id" | "region" | "zone" | "host_id">,
+  ): Volume {
+    const now = this.#parts.clock.now();
+    const { auto_backup_enabled = true, snapshot_retention = VOLUME_LIMITS.retention_days_default } = wish;
+    return {
+      ...place,
+      ...owner,
+      name: wish.name,
+      fstype: wish.fstype || "ext4",
+      encryption,
+      sealed_key,
+      created_at: now,
+      revision: 1,
+      updated_at: now,
+      state,
+      size_gb,
+      attached_machine_id: null,
+      needs_restart: false,
+      auto_backup_enabled,
+      snapshot_retention,
+      next_backup_at: auto_backup_enabled ? now + VOLUME_LIMITS.backup_every_ms : null,
+      base_snapshot_id,
+      deleted_at: null,
+      purge_at: null,
+      error: null,
+      usage: null,
+    };
+  }
+}
+
+/** What somebody waited for went wrong, and nothing of it is left. */
+function broken({ error }: Volume, what: string): never {
+  const reason = error ?? "the reason is in the log";
+  const code: ErrorCode = /ENOSPC|No space left/i.test(reason) ? "storage_full" : "storage_failed";
+  fail(code, `${what}: ${reason}`);
+}

@@ -1,0 +1,144 @@
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import { manifestKey, packKey } from "./backup/names.ts";
+import type { VolumeExecutor } from "./executor.ts";
+import type { VolumeKeys } from "./keys.ts";
+import { type Ledger, queued } from "./ledger.ts";
+import { VOLUME_LIMITS } from "./limits.ts";
+import { refuseState } from "./rules.ts";
+import type { VolumeStore } from "./store.ts";
+import type { Snapshot, Volume } from "./types.ts";
+
+interface SnapshotParts {
+  store: VolumeStore;
+  ledger: Ledger;
+  executor: VolumeExecutor;
+  keys: VolumeKeys;
+  objects: ObjectStore;
+  clock: Clock;
+}
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/** Snapshots: asked for, daily, listed, and forgotten when their time is up. */
+export class SnapshotService {
+  readonly #parts: SnapshotParts;
+
+  constructor(parts: SnapshotParts) {
+    this.#parts = parts;
+  }
+
+  /** Those of a volume that is gone too, as long as they are kept; not found when there never was such a volume. */
+  async list(app_id: string, volume_id: string): Promise<Snapshot[]> {
+    const { store } = this.#parts;
+    const snapshots = (await store.snapshots(volume_id)).filter((one) => one.app_id === app_id);
+    if (snapshots.length === 0 && (await store.find(volume_id))?.app_id !== app_id) {
+      fail("not_found", `volume not found: ${volume_id}`);
+    }
+    return snapshots;
+  }
+
+  async get(app_id: string, volume_id: string, id: string): Promise<Snapshot> {
+    const snapshot = await this.#parts.store.findSnapshot(id);
+    if (snapshot?.app_id !== app_id || snapshot.volume_id !== volume_id) fail("not_found", `snapshot not found: ${id}`);
+    return snapshot;
+  }
+
+  /** Answers when it is written down; it is taken and stored afterwards. */
+  async create(volume_id: string, ids: Ids): Promise<Snapshot> {
+    const id = `vs_${ids.short()}`;
+    const { store } = this.#parts;
+    const before = await store.snapshots(volume_id);
+    if (before.length >= VOLUME_LIMITS.snapshots_per_volume) {
+      const { snapshots_per_volume } = VOLUME_LIMITS;
+      fail("limit_reached", `a volume has at most ${snapshots_per_volume} snapshots (limit snapshots_per_volume)`);
+    }
+    return await this.#add(volume_id, id, "on_demand", ids);
+  }
+
+  /** The daily one, if it is still due; one that is missed is not made up for. */
+  async daily({ id }: Volume, ids: Ids): Promise<void> {
+    const before = await this.#parts.store.snapshots(id);
+    const unfinished = before.some(({ status }) => status === "waiting" || status === "running");
+    if (unfinished || before.length >= VOLUME_LIMITS.snapshots_per_volume) return await this.#postpone(id);
+    await this.#add(id, `vs_${ids.short()}`, "daily", ids);
+  }
+
+  async #postpone(id: string): Promise<void> {
+    const { ledger, clock } = this.#parts;
+    const next_backup_at = clock.now() + VOLUME_LIMITS.backup_every_ms;
+    await ledger.change(id, ({ volume }) => (volume.next_backup_at === null ? undefined : { set: { next_backup_at } }));
+  }
+
+  async #add(volume_id: string, id: string, kind: Snapshot["kind"], ids: Ids): Promise<Snapshot> {
+    const { ledger, keys, clock, executor, store } = this.#parts;
+    const now = clock.now();
+    await ledger.change(volume_id, (work) => {
+      const { volume, operations } = work;
+      // The same request a second time, after a crash between writing and answering.
+      if (operations.some(({ payload }) => payload.snapshot_id === id)) return undefined;
+      refuseState(volume, volume.state === "created" || volume.state === "extending", "kept in a snapshot");
+      const operation = queued(work, "snapshot", { snapshot_id: id }, ids);
+      const next = kind === "daily" ? { set: { next_backup_at: now + VOLUME_LIMITS.backup_every_ms } } : {};
+      return {
+        ...next,
+        add_operations: [operation],
+        add_snapshots: [blank(volume, { id, kind, now, sealed_key: keys.forSnapshot(id, volume) })],
+      };
+    });
+    executor.wake(volume_id);
+    return (await store.findSnapshot(id)) ?? fail("not_found", `snapshot not found: ${id}`);
+  }
+
+  /** Before its time. One that another is being built on, or that a volume is filled from, is needed. */
+  async delete(snapshot: Snapshot): Promise<void> {
+    if (snapshot.status === "waiting" || snapshot.status === "running") {
+      fail("volume_not_ready", `snapshot ${snapshot.id} is still being stored`, { retry_after_s: 5 });
+    }
+    if (await this.forget(snapshot)) return;
+    fail("conflict", `snapshot ${snapshot.id} is being used: another is built on it, or a volume restored from it`, {
+      retry_after_s: 5,
+    });
+  }
+
+  /** First from the database, then what nothing needs any more: a crash in between leaves only waste, which is swept. */
+  async forget({ id }: Snapshot): Promise<boolean> {
+    const { store, objects } = this.#parts;
+    const packs = await store.forgetSnapshot(id);
+    if (packs === false) return false;
+    await objects.delete([manifestKey(id), ...packs.map(packKey)]);
+    return true;
+  }
+}
+
+function blank(
+  volume: Volume,
+  { id, kind, now, sealed_key }: Pick<Snapshot, "id" | "kind" | "sealed_key"> & { now: number },
+): Snapshot {
+  const { id: volume_id, org_id, app_id, region, size_gb, fstype, encryption, snapshot_retention } = volume;
+  return {
+    id,
+    volume_id,
+    org_id,
+    app_id,
+    region,
+    kind,
+    status: "waiting",
+    message: "",
+    created_at: now,
+    updated_at: now,
+    finished_at: null,
+    retention_days: snapshot_retention,
+    expires_at: now + snapshot_retention * DAY_MS,
+    volume_gb: size_gb,
+    fstype,
+    encryption,
+    sealed_key,
+    base_snapshot_id: null,
+    size: 0,
+    stored: 0,
+    digest: "",
+  };
+}

@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { anOperation, aSnapshot, aVolume } from "./fixtures.ts";
+import type { VolumeStore } from "./store.ts";
+
+/** What every VolumeStore must do. `open` gives an empty one in which organization o1 has the apps a1 and a2. */
+export function volumeStoreSuite(
+  name: string,
+  open: () => Promise<{ store: VolumeStore; close(): Promise<void> }>,
+  skip?: string,
+): void {
+  suite(`volume store: ${name}`, { skip }, () => {
+    async function withStore(work: (store: VolumeStore) => Promise<void>): Promise<void> {
+      const { store, close } = await open();
+      try {
+        await work(store);
+      } finally {
+        await close();
+      }
+    }
+    const free = { limit: 100, unique_zone: false };
+    const alone = { limit: 100, unique_zone: true };
+
+    test("a volume comes back as it was written, with its operations in order", () =>
+      withStore(async (store) => {
+        const volume = aVolume({
+          encryption: "fscrypt",
+          sealed_key: Uint8Array.of(1, 2),
+          needs_restart: true,
+          usage: { blocks: 9, block_size: 4096, blocks_free: 5, blocks_avail: 4 },
+          next_backup_at: 7,
+        });
+        const second = anOperation({ id: "op2", position: 2, kind: "extend", payload: { from_gb: 1 } });
+        assert.equal(await store.insert({ volume, add_operations: [second, anOperation()] }, free), "inserted");
+        assert.equal(await store.insert({ volume, add_operations: [] }, free), "exists");
+        const { sealed_key, ...found } = (await store.find("vol_1")) ?? aVolume();
+        assert.deepEqual({ ...found, sealed_key: Uint8Array.from(sealed_key ?? []) }, volume);
+        const work = await store.findWork("vol_1");
+        assert.deepEqual(work?.operations, [anOperation(), second]);
+        assert.deepEqual(work?.volume.usage, volume.usage);
+        assert.deepEqual(await store.unfinished(["0001"]), ["vol_1"]);
+        assert.deepEqual(await store.unfinished(["0002"]), []);
+        assert.equal(await store.findWork("vol_2"), undefined);
+        await store.forget("vol_1");
+        assert.equal(await store.find("vol_1"), undefined);
+        assert.deepEqual(await store.unfinished(["0001"]), []);
+      }));
+
+    test("of many that want the same zone exactly one gets it; a deleted one does not count", () =>
+      withStore(async (store) => {
+        const wish = (i: number) => ({ volume: aVolume({ id: `vol_${i}`, created_at: i }) });
+        const results = await Promise.all(Array.from({ length: 10 }, (_, i) => store.insert(wish(i), alone)));
+        assert.equal(results.filter((one) => one === "inserted").length, 1);
+        assert.equal(results.filter((one) => one === "zone_taken").length, 9);
+        assert.equal(await store.insert({ volume: aVolume({ id: "other", app_id: "a2" }) }, alone), "inserted");
+        assert.equal(await store.insert({ volume: aVolume({ id: "gone", app_id: "none" }) }, alone), "no_app");
+        const [made] = await store.list("a1", {});
+        assert.deepEqual(await store.zones("a1", "data"), ["0001"]);
+        assert.ok(
+          made && (await store.commit({ volume: { ...made, revision: 2, state: "destroyed", deleted_at: 5 } })),
+        );
+        assert.deepEqual(await store.zones("a1", "data"), []);
+        assert.equal(await store.insert({ volume: aVolume({ id: "next" }) }, alone), "inserted");
+        assert.deepEqual([await store.count("a1"), (await store.list("a1", { include_deleted: true })).length], [1, 2]);
+        const over = { limit: 2, unique_zone: false };
+        assert.equal(await store.insert({ volume: aVolume({ id: "over" }) }, over), "limit");
+      }));
+
+    test("only who read the newest version writes, whole or not at all", () =>
+      withStore(async (store) => {
+        const volume = aVolume();
+        await store.insert({ volume }, free);
+        const add = (id: string) => ({ add_operations: [anOperation({ id })] });
+        const next = { ...volume, revision: 2, size_gb: 9 };
+        const results = await Promise.all(["a", "b", "c"].map((id) => store.commit({ volume: next, ...add(id) })));
+        assert.equal(results.filter(Boolean).length, 1);
+        assert.equal((await store.findWork("vol_1"))?.operations.length, 1);
+        assert.equal((await store.find("vol_1"))?.size_gb, 9);
+      }));
+
+    test("a snapshot is found, finished once, and outlives its volume", () =>
+      withStore(async (store) => {
+        const volume = aVolume();
+        await store.insert({ volume, add_snapshots: [aSnapshot(), aSnapshot({ id: "vs_2", created_at: 9 })] }, free);
+        const done = aSnapshot({ status: "created", size: 5, stored: 4, digest: "d", finished_at: 8 });
+        assert.equal(await store.finishSnapshot(done, ["p1", "p2"]), true);
+        assert.equal(await store.finishSnapshot({ ...done, digest: "x" }, []), false);
+        await store.putSnapshot({ ...done, message: "late" });
+        await store.forget("vol_1");
+        assert.deepEqual({ ...(await store.findSnapshot("vs_1")) }, done);
+        assert.deepEqual(
+          (await store.snapshots("vol_1")).map(({ id }) => id),
+          ["vs_1", "vs_2"],
+        );
+        assert.deepEqual([...(await store.packs())].toSorted(), ["p1", "p2"]);
+      }));
+
+    test("packs go when the last snapshot that needs them goes, and not while one is being built on it", () =>
+      withStore(async (store) => {
+        const building = aSnapshot({ id: "vs_3", status: "running", base_snapshot_id: "vs_2" });
+        const all = [aSnapshot(), aSnapshot({ id: "vs_2" }), building];
+        await store.insert({ volume: aVolume(), add_snapshots: all }, free);
+        const done = aSnapshot({ status: "created", expires_at: 100 });
+        await store.finishSnapshot(done, ["p1", "p2"]);
+        await store.finishSnapshot({ ...done, id: "vs_2" }, ["p2", "p3"]);
+        assert.deepEqual(
+          (await store.expired(Number.MAX_SAFE_INTEGER)).map(({ id }) => id),
+          ["vs_1"],
+        );
+        assert.equal(await store.forgetSnapshot("vs_2"), false);
+        assert.deepEqual(await store.forgetSnapshot("vs_1"), ["p1"]);
+        await store.finishSnapshot({ ...building, status: "created" }, ["p3", "p4"]);
+        assert.deepEqual(await store.forgetSnapshot("vs_2"), ["p2"]);
+        assert.deepEqual(await store.forgetSnapshot("vs_2"), []);
+        const restore = anOperation({ kind: "restore", payload: { snapshot_id: "vs_3" } });
+        const source = { snapshot_id: "vs_3" };
+        const restored = { volume: aVolume({ id: "vol_2" }), add_operations: [{ ...restore, volume_id: "vol_2" }] };
+        assert.equal(await store.insert(restored, { ...free, source }), "inserted");
+        assert.equal(await store.forgetSnapshot("vs_3"), false);
+        await store.forget("vol_2");
+        assert.deepEqual((await store.forgetSnapshot("vs_3")) || [], ["p3", "p4"]);
+        assert.equal(await store.insert({ volume: aVolume({ id: "vol_3" }) }, { ...free, source }), "no_source");
+      }));
+
+    test("what is due: daily snapshots, data to go, volumes without an app", () =>
+      withStore(async (store) => {
+        const due = async (now: number) => {
+          const found = await store.due(["0001"], now);
+          return [found.backup, found.purge, found.orphans].map((list) => list.map(({ id }) => id));
+        };
+        await store.insert({ volume: aVolume({ id: "b", next_backup_at: 50 }) }, free);
+        await store.insert({ volume: aVolume({ id: "p", state: "destroyed", purge_at: 60 }) }, free);
+        await store.insert({ volume: aVolume({ id: "else", host_id: "0002", next_backup_at: 1 }) }, free);
+        const busy = anOperation({ id: "x", volume_id: "q", kind: "snapshot" });
+        const kept = { volume: aVolume({ id: "q", state: "destroyed", purge_at: 60 }), add_operations: [busy] };
+        await store.insert(kept, free);
+        assert.deepEqual(await due(49), [[], [], []]);
+        assert.deepEqual(await due(60), [["b"], ["p"], []]);
+      }));
+  });
+}

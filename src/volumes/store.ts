@@ -1,0 +1,81 @@
+import type { Operation, Snapshot, Volume } from "./types.ts";
+
+/** One change of one volume: everything in it happens, or nothing. */
+export interface Change {
+  /** The volume as it shall be; `revision` is already the next one. */
+  volume: Volume;
+  add_operations?: readonly Operation[];
+  put_operations?: readonly Operation[];
+  remove_operations?: readonly string[];
+  add_snapshots?: readonly Snapshot[];
+  put_snapshots?: readonly Snapshot[];
+  /** Only if the volume is attached to nothing; written while it still is. */
+  only_detached?: boolean;
+}
+
+export type Inserted =
+  | "inserted"
+  | "exists"
+  | "no_app"
+  | "limit"
+  /** Its zone must have no other volume of the app with this name, and has one. */
+  | "zone_taken"
+  /** The snapshot or the volume it is made from is gone. */
+  | "no_source";
+
+/** Why a volume should grow: what its machine's mount says. */
+export interface Growing {
+  volume: Volume;
+  extend_threshold_percent: number;
+  add_size_gb: number;
+  size_gb_limit: number | undefined;
+}
+
+/**
+ * Keeps and finds volumes, their unfinished operations and snapshots; decides nothing, reads no clock.
+ * Implemented in stores/, examined by `store.suite.ts`.
+ */
+export interface VolumeStore {
+  find(id: string): Promise<Volume | undefined>;
+  /** The volume and its unfinished operations in order, both as of one moment. */
+  findWork(id: string): Promise<{ volume: Volume; operations: Operation[] } | undefined>;
+  /** By creation; deleted ones only when asked for. */
+  list(app_id: string, filter: { include_deleted?: boolean }): Promise<Volume[]>;
+  /** Of every app, with deleted ones. */
+  all(host_ids: readonly string[]): Promise<Volume[]>;
+  count(app_id: string): Promise<number>;
+  /** In which zones the app has a volume of this name. */
+  zones(app_id: string, name: string): Promise<string[]>;
+
+  /** `unique_zone`: not where another volume of the app has its name. `source`: only while it is there. */
+  insert(
+    change: Change,
+    guard: { limit: number; unique_zone: boolean; source?: { snapshot_id?: string; volume_id?: string } },
+  ): Promise<Inserted>;
+  /** False when somebody changed the volume since it was read. Nothing was written then. */
+  commit(change: Change): Promise<boolean>;
+  /** Forgets the volume and its operations. Its snapshots stay. */
+  forget(id: string): Promise<void>;
+
+  /** Volumes that have unfinished operations. */
+  unfinished(host_ids: readonly string[]): Promise<string[]>;
+  /** Whose daily snapshot is due, whose data are to go, and those of apps that are gone. */
+  due(host_ids: readonly string[], now: number): Promise<{ backup: Volume[]; purge: Volume[]; orphans: Volume[] }>;
+  /** Volumes whose machine's config lets them grow. */
+  growing(host_ids: readonly string[]): Promise<Growing[]>;
+
+  findSnapshot(id: string): Promise<Snapshot | undefined>;
+  /** Newest first; those of a deleted volume too. */
+  snapshots(volume_id: string): Promise<Snapshot[]>;
+  allSnapshots(): Promise<Snapshot[]>;
+  /** How far it is; only while it is being stored. */
+  putSnapshot(snapshot: Snapshot): Promise<void>;
+  /** The snapshot is stored, and these packs hold it: false when it is gone, or no longer being stored. */
+  finishSnapshot(snapshot: Snapshot, packs: readonly string[]): Promise<boolean>;
+  /** Past their time, and no other is being built on them. */
+  expired(now: number): Promise<Snapshot[]>;
+  /** Forgets it; false while another is being built on it. Answers which packs nothing needs any more. */
+  forgetSnapshot(id: string): Promise<string[] | false>;
+  /** Every pack that a snapshot needs. */
+  packs(): Promise<Set<string>>;
+}

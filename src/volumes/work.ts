@@ -1,0 +1,129 @@
+/**
+ * What is done for each kind of operation. It may be done any number of times, because a crash can come after
+ * any line; what it answers is written down together with the end of the operation.
+ */
+import { assert } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import type { Manifest } from "./backup/manifest.ts";
+import { DamagedSnapshot, readManifest, restoreImage } from "./backup/restore-image.ts";
+import { storeImage } from "./backup/store-image.ts";
+import type { VolumeDisk } from "./disk.ts";
+import type { VolumeKeys } from "./keys.ts";
+import { type Decision, hop } from "./ledger.ts";
+import type { Locks } from "./locks.ts";
+import type { VolumeStore } from "./store.ts";
+import type { Operation, OperationKind, Snapshot, Volume } from "./types.ts";
+
+export interface WorkParts {
+  store: VolumeStore;
+  disk: VolumeDisk;
+  objects: ObjectStore;
+  keys: VolumeKeys;
+  locks: Locks;
+  clock: Clock;
+}
+
+export interface Job {
+  volume: Volume;
+  operation: Operation;
+  signal: AbortSignal;
+  onProgress(done_bytes: number, total_bytes: number): void;
+}
+
+/** How the volume is to be written down; `forget` is a volume of which nothing is left. */
+export type Outcome = ((volume: Volume) => Decision) | "forget";
+
+export const WORK: Record<OperationKind, (parts: WorkParts, job: Job) => Promise<Outcome>> = {
+  create,
+  restore,
+  fork,
+  extend,
+  snapshot,
+  purge,
+};
+
+const done = (volume: Volume): Decision => ({ set: { state: hop(volume, "done"), error: null } });
+
+async function create({ disk, keys, locks }: WorkParts, { volume }: Job): Promise<Outcome> {
+  await locks.with([volume.id], () => disk.create(keys.open(volume)));
+  return done;
+}
+
+async function fork({ store, disk, keys, locks }: WorkParts, { volume, operation }: Job): Promise<Outcome> {
+  const source = await store.find(operation.payload.source_volume_id ?? "");
+  if (!source) throw new DamagedSnapshot(`volume ${operation.payload.source_volume_id} is gone`);
+  await locks.with([source.id, volume.id], () => disk.fork(keys.open(source), keys.open(volume)));
+  await locks.with([volume.id], () => disk.grow(keys.open(volume)));
+  return done;
+}
+
+async function restore(parts: WorkParts, { volume, operation, signal, onProgress }: Job): Promise<Outcome> {
+  const { store, disk, objects, keys, locks } = parts;
+  const snapshot = await store.findSnapshot(operation.payload.snapshot_id ?? "");
+  if (!snapshot) throw new DamagedSnapshot(`snapshot ${operation.payload.snapshot_id} is gone`);
+  const manifest = await readManifest(objects, snapshot.id, snapshot.digest);
+  await locks.with([volume.id], async () => {
+    const own = keys.open(volume);
+    await disk.fill(own, (image) => restoreImage({ manifest, objects, image, signal, onProgress }));
+    await disk.grow(own);
+  });
+  return done;
+}
+
+async function extend({ disk, keys, locks }: WorkParts, { volume }: Job): Promise<Outcome> {
+  const grown = await locks.with([volume.id], () => disk.grow(keys.open(volume)));
+  return (now) => ({ set: { state: hop(now, "done"), needs_restart: grown === "at_next_mount", error: null } });
+}
+
+async function purge({ disk, locks }: WorkParts, { volume }: Job): Promise<Outcome> {
+  await locks.with([volume.id], () => disk.remove(volume.id));
+  return "forget";
+}
+
+async function snapshot(parts: WorkParts, { volume, operation, signal, onProgress }: Job): Promise<Outcome> {
+  const { store, disk, keys, locks, objects, clock } = parts;
+  const asked = await store.findSnapshot(operation.payload.snapshot_id ?? "");
+  if (asked && isUnfinished(asked)) {
+    await locks.with([volume.id], () => disk.takePoint(keys.open(volume), asked.id));
+    const { base, running } = await pinBase(parts, volume, asked);
+    await using image = await disk.openPoint(asked.id);
+    const compress = asked.encryption === null;
+    const job = { snapshot_id: asked.id, image, objects, base, compress, signal, onProgress };
+    const { packs, size, stored, digest } = await storeImage(job);
+    const now = clock.now();
+    const finished: Snapshot = {
+      ...running,
+      status: "created",
+      finished_at: now,
+      updated_at: now,
+      message: "",
+      size,
+      stored,
+      digest,
+    };
+    assert(await store.finishSnapshot(finished, packs), "nobody else finishes a snapshot");
+  }
+  await disk.dropPoint(operation.payload.snapshot_id ?? "");
+  return () => ({ set: asked ? { base_snapshot_id: asked.id } : {} });
+}
+
+export const isUnfinished = ({ status }: Snapshot): boolean => status === "waiting" || status === "running";
+
+/** The snapshot before stays until this one is stored; it is looked for again after that was written down. */
+async function pinBase(
+  { store, objects, clock }: WorkParts,
+  { base_snapshot_id }: Volume,
+  asked: Snapshot,
+): Promise<{ base: Manifest | undefined; running: Snapshot }> {
+  const running: Snapshot = { ...asked, status: "running", base_snapshot_id, updated_at: clock.now() };
+  await store.putSnapshot(running);
+  const before = base_snapshot_id === null ? undefined : await store.findSnapshot(base_snapshot_id);
+  if (before?.status !== "created") return { base: undefined, running };
+  // One that is damaged is no base; this snapshot stores everything, and is whole.
+  const base = await readManifest(objects, before.id, before.digest).catch((error: unknown) => {
+    if (error instanceof DamagedSnapshot) return undefined;
+    throw error;
+  });
+  return { base, running };
+}

@@ -1,0 +1,99 @@
+/**
+ * What an installation has on this host, counted from outside by the names things have: mounts, loop devices, network
+ * devices, cgroups, processes, folders. After everything was destroyed there must be none of it.
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+
+export type Census = Record<string, string[]>;
+
+export interface Installation {
+  data_dir: string;
+  node_id: string;
+}
+
+export const nodeIdOf = (data_dir: string): string => readFileSync(join(data_dir, "node_id"), "utf8").trim();
+
+/** Everything there is, by kind; kinds of which there is nothing are left out. */
+export function census({ data_dir, node_id }: Installation): Census {
+  const run = `/run/hangar/${node_id}`;
+  const found: Census = {
+    mounts: lines("/proc/self/mountinfo").filter((line) => line.includes(run) || line.includes(`${data_dir}/`)),
+    loops: loops().filter((file) => file.startsWith(`${data_dir}/`)),
+    devices: names("/sys/class/net").filter((name) => name.startsWith(`h${node_id.slice(0, 5)}`)),
+    cgroups: names("/sys/fs/cgroup").flatMap((tree) => folders(join("/sys/fs/cgroup", tree, "hangar", node_id))),
+    processes: processes().filter((words) => words.includes(run)),
+    runc: names(`${run}/runc`),
+    boots: names(`${run}/m`),
+    exits: names(`${run}/exits`),
+    machines: names(join(data_dir, "machines")),
+    rules: rules(`hangar_${node_id}`),
+  };
+  return Object.fromEntries(Object.entries(found).filter(([, list]) => list.length > 0));
+}
+
+/** Processes that ended and that nobody took notice of. */
+export function zombiesOf(pid: number): string[] {
+  return names("/proc").filter((name) => {
+    if (!/^\d+$/.test(name)) return false;
+    const [, state, parent] = /\) (\S) (\d+)/.exec(text(`/proc/${name}/stat`)) ?? [];
+    return state === "Z" && Number(parent) === pid;
+  });
+}
+
+export const descriptorsOf = (pid: number): number => names(`/proc/${pid}/fd`).length;
+
+const names = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir) : []);
+
+function folders(dir: string): string[] {
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() ? [join(dir, entry.name)] : [],
+  );
+}
+
+function text(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+const lines = (file: string): string[] => text(file).split("\n").filter(Boolean);
+
+function loops(): string[] {
+  return names("/sys/block")
+    .filter((name) => name.startsWith("loop"))
+    .flatMap((name) => text(`/sys/block/${name}/loop/backing_file`).trim() || []);
+}
+
+function processes(): string[] {
+  return names("/proc").flatMap((name) =>
+    /^\d+$/.test(name) ? text(`/proc/${name}/cmdline`).replaceAll("\0", " ") : [],
+  );
+}
+
+function rules(table: string): string[] {
+  try {
+    const tables = execFileSync("nft", ["list", "tables"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    return tables.split("\n").filter((line) => line.includes(table));
+  } catch {
+    return [];
+  }
+}
+
+/** What holds a file of the installation open, for whoever has to find out why something stays. */
+export function holders(path: string): string[] {
+  return names("/proc").flatMap((pid) =>
+    names(`/proc/${pid}/fd`).flatMap((fd) => {
+      try {
+        const at = readlinkSync(`/proc/${pid}/fd/${fd}`);
+        return at.startsWith(path) ? [`${pid} ${at}`] : [];
+      } catch {
+        return [];
+      }
+    }),
+  );
+}
