@@ -65,8 +65,8 @@ export const PARTS = {
   machines: "Machines: their life, leases, waiting, metadata and events.",
   volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
-  databases: "Who is primary among the nodes of a replicated database.",
   identity: "Identity tokens of machines: the issuer, and the API inside a machine.",
+  databases: "Who is primary among the nodes of a replicated database.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
 export type Part = keyof typeof PARTS;
