@@ -42,7 +42,7 @@ export function credentialsSuite(name: string, open: (t: TestContext) => Promise
         await refused({}, { ...headers, [name]: "nonsense" });
         await refused(
           {},
-          { ...headers, [name]: `${headers[name]}`.replace(/\w(?=.{20}$)/, (c) => (c === "a" ? "b" : "a")) },
+          { ...headers, [name]: `${headers[name]}`.replace(/[\w-](?=.{20}$)/, (c) => (c === "a" ? "b" : "a")) },
         );
       }
       const late_ms = 2 * REPLICATION_LIMITS.signature_age_ms + 2000;

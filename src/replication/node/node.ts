@@ -11,7 +11,8 @@ import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Credentials } from "../credentials/credentials.ts";
-import type { TransactionInfo } from "../database/state.ts";
+import { CheckpointThread } from "../database/checkpointer.ts";
+import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import { Directory } from "./directory.ts";
@@ -46,6 +47,7 @@ export class ReplicationNode {
   readonly #options: NodeOptions;
   readonly #identity: IdentityFile;
   readonly #files: StatusFiles;
+  readonly #checkpointer = new CheckpointThread();
   #role: Role = { kind: "none" };
   #stop: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -75,6 +77,7 @@ export class ReplicationNode {
       onFailure,
       log,
       onTransactions: (name, infos) => this.#onTransactions(name, infos),
+      checkpointer: this.#checkpointer,
       ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
       ...(step === undefined ? {} : { step }),
     });
@@ -179,6 +182,7 @@ export class ReplicationNode {
     this.streams.close();
     this.events.close();
     this.directory.close();
+    await this.#checkpointer.close();
     this.#files.flush();
     this.#files.primary(undefined);
   }
@@ -364,10 +368,17 @@ export class ReplicationNode {
 
   /** Old transactions go, unless the backup still needs them. */
   #tidy(): void {
-    for (const database of this.directory) {
+    for (const database of [...this.directory]) {
       const backlog = database.log.bytes < REPLICATION_LIMITS.backup_backlog_bytes;
       const needed = this.#role.kind === "primary" && backlog;
-      database.tidy(needed ? this.keepAfter(database.name) : Number.POSITIVE_INFINITY);
+      try {
+        database.tidy(needed ? this.keepAfter(database.name) : Number.POSITIVE_INFINITY);
+      } catch (error) {
+        // Opened again, it says truly where it stands.
+        if (!(error instanceof PositionMismatch)) throw error;
+        this.#options.log(error.message);
+        this.directory.reopen(database.name);
+      }
     }
   }
 

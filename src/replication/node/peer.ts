@@ -1,6 +1,6 @@
 /** Requests from one node to another: signed when nodes have credentials, bounded, and with the answer's proof checked. */
 import { createReadStream, createWriteStream } from "node:fs";
-import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "#core/clock.ts";
 import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";
@@ -82,7 +82,7 @@ export class Peer {
       const request = httpRequest(`${this.url}${path}`, { method, headers, signal });
       request.on("response", done);
       request.on("error", failed);
-      request.setTimeout(REPLICATION_LIMITS.silence_ms, () => request.destroy(new Error(`${this.url} is silent`)));
+      request.setTimeout(REPLICATION_LIMITS.silence_ms, () => this.#endIfSilent(request));
       if (in_memory) request.end(body);
       else pipeline(createReadStream(body.file), request).catch(failed);
     });
@@ -92,6 +92,14 @@ export class Peer {
     }
     if (this.#credentials && signed) await this.#checkProof(this.#credentials, response, signed.nonce, term);
     return { response, term };
+  }
+
+  /** After this process itself was busy for long, what was sent meanwhile still waits to be read. */
+  #endIfSilent(request: ClientRequest): void {
+    const before = request.socket?.bytesRead;
+    setTimeout(() => {
+      if (request.socket?.bytesRead === before) request.destroy(new Error(`${this.url} is silent`));
+    }, REPLICATION_LIMITS.reconnect_ms).unref();
   }
 
   async #checkProof(credentials: Credentials, response: IncomingMessage, nonce: string, term: number): Promise<void> {
