@@ -19,9 +19,9 @@ import {
   connectorsShow,
   connectorsTest,
 } from "./connectors/verbs.ts";
-import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import { deploy, diff, releases, rollback, scale } from "./deploy/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
+import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
   machinesCordon,
@@ -158,6 +158,10 @@ export const VERBS: readonly Verb[] = [
   dbNode,
   dbInfo,
   dbPromote,
+  dbLease,
+  dbExport,
+  dbImport,
+  dbBackups,
   dbRestore,
   doctor,
   backup,
