@@ -5,10 +5,13 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { CONNECTOR_LIMITS } from "#connectors/limits.ts";
 import { CATALOGUE } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
+import { IMAGE_LIMITS } from "#drivers/images/limits.ts";
 import type { Row } from "#http/route.ts";
+import { IDENTITY_LIMITS } from "#identity/limits.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/states.ts";
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
@@ -23,7 +26,12 @@ async function allRows(): Promise<readonly Row[]> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-docs-"));
   try {
     const platform = await startPlatform(
-      readSettings([], { HANGAR_DATA_DIR: dir, HANGAR_LISTEN: "127.0.0.1:0", HANGAR_LOG_LEVEL: "error" }),
+      readSettings([], {
+        HANGAR_DATA_DIR: dir,
+        HANGAR_LISTEN: "127.0.0.1:0",
+        HANGAR_LOG_LEVEL: "error",
+        HANGAR_DRIVER: "sim",
+      }),
     );
     await platform.close();
     return platform.rows;
@@ -88,7 +96,10 @@ function limitsPage(): string {
   const sections: [string, string, Record<string, number>][] = [
     ["The platform", "src/core/limits.ts", LIMITS],
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
+    ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
     ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],
+    ["Connectors and the gateway", "src/connectors/limits.ts", CONNECTOR_LIMITS],
+    ["Identity tokens", "src/identity/limits.ts", IDENTITY_LIMITS],
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
     ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
   ];

@@ -4,13 +4,10 @@
  *   route row → service → store            (rooms: machines/, apps/, auth/ …; stores/ implement their ports)
  */
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { releaseRoutes } from "#apps/release-routes.ts";
 import { ReleaseService } from "#apps/releases.ts";
 import { appRoutes } from "#apps/routes.ts";
 import { SecretService } from "#apps/secrets.ts";
-import { AppService } from "#apps/service.ts";
-import type { AppStore } from "#apps/store.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
@@ -21,10 +18,6 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
-import { SimDisk } from "#drivers/disk/sim.ts";
-import { openDriver } from "#drivers/open.ts";
-import { hostRoutes } from "#hosts/routes.ts";
-import { HostService } from "#hosts/service.ts";
 import { Dashboard } from "#http/dashboard.ts";
 import type { PlatformFacts } from "#http/facts.ts";
 import { Idempotency } from "#http/idempotency.ts";
@@ -33,29 +26,23 @@ import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
 import type { ImageSource } from "#machines/image-source.ts";
-import { MachineRoom } from "#machines/room.ts";
-import { machineRoutes } from "#machines/routes.ts";
-import { webhookRoutes } from "#machines/webhook-routes.ts";
-import { Webhooks } from "#machines/webhooks.ts";
+import type { LocalApi } from "#machines/local-api.ts";
 import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
+import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
-import { claimDataDir, type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
-import { openObjects } from "#stores/objects/open.ts";
 import { openDatabase } from "#stores/open.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
-import { sqlHostStore } from "#stores/sql/hosts.ts";
+import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
-import { sqlMachineStore } from "#stores/sql/machines.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
-import { sqlVolumeStore } from "#stores/sql/volumes.ts";
-import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
-import { VolumeRoom } from "#volumes/room.ts";
-import { volumeRoutes } from "#volumes/routes.ts";
+import { openInside } from "./wiring/inside.ts";
+import { openMachines } from "./wiring/machines.ts";
 
 export interface Platform {
   /** Where it can be reached. */
@@ -67,6 +54,8 @@ export interface Platform {
   log_file: string;
   rows: readonly Row[];
   metrics(): MetricsEngine;
+  /** What answers inside machines. */
+  local_api: LocalApi;
   inject: Server["inject"];
   close(): Promise<void>;
 }
@@ -75,22 +64,15 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
-  /** Where machines' images come from. */
+  /** Where machines' images come from, when it is not the store of this data dir. */
   images?: ImageSource;
 }
-
-/** Until there is a store of images: sim needs none. */
-const NO_IMAGES: ImageSource = {
-  resolve: () => Promise.reject(new Error("there are no images")),
-  hold: () => Promise.reject(new Error("there are no images")),
-  release: async () => {},
-};
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const { clock = systemClock, images = NO_IMAGES } = options;
-  const choice = chooseDriver(options.images ? settings.driver : "sim");
+  const { clock = systemClock, images } = options;
+  const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
   const dir = claimDataDir(settings.data_dir);
@@ -112,24 +94,29 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const tokens = new TokenService({ store: authStore, box, clock });
   const orgs = new OrgService({ store: authStore, clock });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const machines = await openMachines(database, settings, { clock, log, secrets, appStore, box, choice, dir, images });
-  const { apps } = machines;
+  const facts = factsOf(settings, choice, clock);
+  const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
+  const local_api = inside.local;
+  const machineNeeds = { clock, log, secrets, appStore, box, choice, dir, images, local_api };
+  const machines = await openMachines(database, settings, machineNeeds);
   const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
-  const facts = factsOf(settings, choice, clock);
   const dashboard = new Dashboard();
   const rows: Row[] = [
     ...platformRoutes({ facts, dashboard, rows: () => rows }),
     ...authRoutes({ orgs, tokens, store: authStore, clock }),
-    ...appRoutes({ apps, secrets, orgs }),
+    ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
+    ...inside.rows,
     ...metricsRoutes({ engine: metrics, clock }),
+    ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-  const server = createServer({ rows, guard, clock, log, idempotency, dashboard, ...rate });
+  const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, dashboard, ...rate });
+  opened.defer(() => inside.close());
   opened.defer(() => machines.close());
   opened.defer(() => server.close());
 
@@ -137,12 +124,12 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const token_file = dir.file("token");
   await ensureToken(tokens, token_file, clock);
 
+  await inside.start(rows, idempotency);
   await machines.start();
-  const { host, port } = await server.listen(settings.listen.host, settings.listen.port);
-  const address = reachable(host, port);
+  const address = reachable(await server.listen(settings.listen.host, settings.listen.port));
   facts.base_url ||= address;
   writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
-  opened.defer(keepSweeping(idempotency, clock, log));
+  opened.defer(keepSweeping([idempotency, inside], clock, log));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
   const running = opened.move();
@@ -154,6 +141,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     log_file,
     rows,
     metrics,
+    local_api,
     inject: server.inject,
     close: () => running.disposeAsync(),
   };
@@ -176,108 +164,14 @@ async function prepare(database: Database, box: Box): Promise<void> {
   await checkKey(database, box);
 }
 
-/** What can be told of the platform before it has an address. */
+/** What the platform says about itself; where it is reached is known once it listens. */
 const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Clock): PlatformFacts => ({
   base_url: settings.base_url,
   driver: `${name} (${reason})`,
-  database: engine(settings),
+  database: settings.database_url ? "PostgreSQL" : "SQLite",
   data_dir: settings.data_dir,
   started_ms: clock.now(),
 });
-
-const engine = ({ database_url }: Settings): string => (database_url ? "PostgreSQL" : "SQLite");
-
-interface MachineNeeds {
-  clock: Clock;
-  log: Log;
-  box: Box;
-  secrets: SecretService;
-  appStore: AppStore;
-  choice: DriverChoice;
-  dir: DataDir;
-  images: ImageSource;
-}
-
-interface MachinesPart {
-  apps: AppService;
-  rows: Row[];
-  /** Nothing runs before. */
-  start(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Apps, hosts, machines and where their events are sent: what runs, and where. */
-async function openMachines(
-  database: Database,
-  settings: Settings,
-  { clock, log, box, secrets, appStore, choice, dir, images }: MachineNeeds,
-): Promise<MachinesPart> {
-  const driver = await openDriver(choice, { data_dir: dir.path, node_id: dir.node_id, clock, log, images });
-  const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
-  await hosts.start();
-  const volumes = await openVolumes(database, settings, { clock, log, box, hosts });
-  const room = new MachineRoom({
-    store: sqlMachineStore(database),
-    hosts,
-    driver,
-    clock,
-    log,
-    secrets: (app_id) => secrets.reveal(app_id),
-    volumes,
-  });
-  const apps = new AppService({
-    store: appStore,
-    clock,
-    occupancy: async (app_id) => ({
-      machines: await room.machines.count(app_id),
-      volumes: await volumes.volumes.count(app_id),
-    }),
-    async clear(app_id) {
-      await room.clear(app_id);
-      await volumes.volumes.deleteAll(app_id);
-    },
-  });
-  const { events, bus } = room;
-  const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
-  return {
-    apps,
-    rows: [
-      ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
-      ...machineRoutes(room.routeParts(apps)),
-      ...webhookRoutes({ apps }, webhooks),
-      ...volumeRoutes(volumes, apps),
-    ],
-    async start() {
-      await volumes.start();
-      await room.start();
-      await webhooks.start();
-    },
-    async close() {
-      webhooks.close();
-      await room.close();
-      await volumes.close();
-    },
-  };
-}
-
-/** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
-async function openVolumes(
-  database: Database,
-  { data_dir, objects, volume_undelete_hours }: Settings,
-  { clock, log, box, hosts }: { clock: Clock; log: Log; box: Box; hosts: HostService },
-): Promise<VolumeRoom> {
-  const dir = join(data_dir, "volumes");
-  return new VolumeRoom({
-    store: sqlVolumeStore(database),
-    hosts,
-    disk: new SimDisk(dir),
-    objects: await openObjects(objects, join(data_dir, "objects"), clock),
-    box,
-    clock,
-    log,
-    undelete_ms: volume_undelete_hours * 3_600_000,
-  });
-}
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
 async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {
@@ -288,17 +182,16 @@ async function ensureToken(tokens: TokenService, file: string, clock: Clock): Pr
   writeFileDurably(file, `${await tokens.createFull("first start", randomIds(clock))}\n`);
 }
 
-/** Forgets old repeated requests now and then; answers what ends it. */
-function keepSweeping(idempotency: Idempotency, clock: Clock, log: Log): () => void {
+/** Forgets what is old now and then: repeated requests, lines of audit. Answers what ends it. */
+function keepSweeping(kept: readonly { expire(): Promise<unknown> }[], clock: Clock, log: Log): () => void {
   const stopping = new AbortController();
   const { signal } = stopping;
   const sweep = async (): Promise<void> => {
     while (!signal.aborted) {
       await clock.sleep(SWEEP_MS, signal).catch(() => {});
       if (signal.aborted) return;
-      await idempotency
-        .expire()
-        .catch((error: unknown) => log.warn({ error }, "old repeated requests could not be forgotten"));
+      for (const one of kept)
+        await one.expire().catch((error: unknown) => log.warn({ error }, "what is old could not be forgotten"));
     }
   };
   void sweep();
@@ -306,7 +199,7 @@ function keepSweeping(idempotency: Idempotency, clock: Clock, log: Log): () => v
 }
 
 /** Listening everywhere is not an address one can call. */
-function reachable(host: string, port: number): string {
+function reachable({ host, port }: { host: string; port: number }): string {
   const name = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
   return `http://${name}:${port}`;
 }

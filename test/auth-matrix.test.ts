@@ -11,6 +11,8 @@ type Expected = "pass" | 401 | 403 | 404;
 /** What each caller gets, by the row's access rule. `pass` is anything but 401, 403, and 404 for a hidden thing. */
 function expected(row: Row, who: Who): Expected {
   if (row.access === "open") return "pass";
+  // Machines are known by where they call from; no token helps.
+  if (row.access === "inside") return 401;
   if (who === "none" || who === "garbage" || who === "revoked") return 401;
   if (who === "full" || row.access === "any") return "pass";
   const [action, scope] = row.access.split(" ");
@@ -64,6 +66,8 @@ async function furnish(
   const volume = (await ask("POST /v1/apps/web/volumes", { body: { name: "kept" } })).body;
   const snapshot = (await ask(`POST /v1/apps/web/volumes/${volume.id}/snapshots`)).body.Msg.backup;
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
+  const key = { provider: "github", api_key: "k", org_slug: "acme" };
+  const { connection } = (await ask("POST /v1/oauth/connections/api_key", { body: key })).body;
   const make = async (org: string, kind: string) => (await ask(`POST /v1/orgs/${org}/tokens`, { body: { kind } })).body;
   const org = await make("acme", "org");
   const revoked = await make("acme", "org");
@@ -79,6 +83,8 @@ async function furnish(
     snapshot_id: snapshot.graph_id,
     webhook_id: hook.id,
     host_id: "0001",
+    connection_id: connection.id,
+    provider: "github",
   };
   let made = 0;
   return {
@@ -94,14 +100,23 @@ async function furnish(
     },
     url(row) {
       const about =
-        row.access.endsWith(" org") && row.method === "GET" && !row.path.includes(":") ? "?org_slug=acme" : "";
+        row.access.endsWith(" org") &&
+        (row.method === "GET" || row.part === "images") &&
+        !row.path.includes(":org_slug")
+          ? "?org_slug=acme&image=none:1&name=none:1"
+          : "";
       const query = row.style === "prometheus" ? "?query=1&start=1&end=2&step=1&match[]=up" : about;
       return row.path.replaceAll(/:(\w+)/g, (_, name: string) => names[name] ?? "x") + query;
     },
     body(row) {
       if (row.method === "GET" || row.method === "DELETE") return undefined;
       if (row.path === "/v1/apps") return { app_name: `new-${++made}`, org_slug: "acme" };
+      if (row.path === "/v1/images/pull") return { image: "127.0.0.1:9/none:1", org_slug: "acme" };
       const more = { config, size_gb: 3, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
+      const connector = { ...key, base_api_url: "https://api.example", access_token: "t", auth_method: "header" };
+      const policy = { access_policy: {}, sprite: "x", path: "/", code: "c", state: "s" };
+      if (row.part === "connectors") return { name: `n-${++made}`, ...connector, ...policy };
+      if (row.path.includes("db_leases")) return { ...more, node: "n", term: 1, complete_term: 1, ttl_ms: 1000 };
       return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read", ...more };
     },
   };

@@ -28,7 +28,8 @@ suite("secrecy", () => {
       "master key": key,
     };
     const home: Record<string, string> = { "full-access token": "token", "master key": "master.key" };
-    for (const file of readdirSync(data_dir)) {
+    const files = readdirSync(data_dir, { recursive: true }) as string[];
+    for (const file of files.filter((name) => statSync(join(data_dir, name)).isFile())) {
       const content = readFileSync(join(data_dir, file)).toString("latin1");
       for (const [what, needle] of Object.entries(needles)) {
         if (home[what] !== file) assert.ok(!content.includes(needle), `${what} is readable in ${file}`);

@@ -31,6 +31,7 @@ const NOUNS: Record<string, string> = {
   orgs: "Organizations",
   apps: "Apps",
   secrets: "An app's secrets",
+  images: "Images that machines boot from",
   machines: "Machines",
   db: "Replicated SQLite",
 };

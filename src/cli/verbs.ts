@@ -2,6 +2,7 @@ import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
 import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
+import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
 import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
   machinesCordon,
@@ -48,6 +49,12 @@ export const VERBS: readonly Verb[] = [
   secretsList,
   secretsSet,
   secretsUnset,
+  imagesList,
+  imagesImport,
+  imagesPull,
+  imagesShow,
+  imagesRemove,
+  imagesGc,
   machinesList,
   machinesRun,
   machinesShow,

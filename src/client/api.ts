@@ -226,6 +226,48 @@ export interface Api {
     body: undefined;
     answer: { ok: boolean };
   };
+  /** List an organization's images and the platform's. */
+  "GET /v1/images": {
+    params: Record<string, never>;
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: { images: Image[] };
+  };
+  /** Show an image: its config, its layers, the machines that boot from it. */
+  "GET /v1/images/show": {
+    params: Record<string, never>;
+    query: { image: string; org_slug?: string | undefined };
+    body: undefined;
+    answer: ImageDetails;
+  };
+  /** Import an image: a tar of a root file system, an OCI layout or a docker archive. */
+  "POST /v1/images/import": {
+    params: Record<string, never>;
+    query: { name: string; org_slug?: string | undefined };
+    body: undefined;
+    answer: Image;
+  };
+  /** Pull an image; as a stream it tells how far each layer is. */
+  "POST /v1/images/pull": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { image: string; org_slug?: string | undefined };
+    answer: Image;
+  };
+  /** Forget an image's name, and remove what only it needed. */
+  "DELETE /v1/images": {
+    params: Record<string, never>;
+    query: { image: string; org_slug?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
+  /** Remove images and layers that nothing needs. */
+  "POST /v1/images/gc": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { dry_run?: boolean | undefined; all?: boolean | undefined };
+    answer: { dry_run: boolean; images: ({ name: string; owner: string; digest: string })[]; layers: ({ diff_id: string; bytes: number })[]; bytes: number };
+  };
   /** List an app's machines. */
   "GET /v1/apps/:app_name/machines": {
     params: { app_name: string };
@@ -562,6 +604,195 @@ export interface Api {
     body: { apply?: boolean | undefined; deleted?: boolean | undefined };
     answer: { applied: boolean; bytes: number; waste: ({ kind: string; id: string; bytes: number; reason: string })[] };
   };
+  /** Create a connector with a key. */
+  "POST /v1/oauth/connections/api_key": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { provider: string; api_key: string; name?: string | undefined; base_url?: string | undefined; region?: string | undefined; access_policy?: AccessPolicy | undefined; encoded_paths?: boolean | undefined; org_slug?: string | undefined };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Create a connector to any HTTP API. */
+  "POST /v1/oauth/connections/custom_api": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { name: string; base_api_url: string; access_token: string; auth_method: "header" | "query" | "path"; auth_header_prefix?: string | undefined; auth_header_name?: string | undefined; auth_query_name?: string | undefined; test_url?: string | undefined; access_policy?: AccessPolicy | undefined; encoded_paths?: boolean | undefined; org_slug?: string | undefined };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Create a connector whose key the platform provides. */
+  "POST /v1/oauth/connections/provision": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { provider: string; access_policy?: AccessPolicy | undefined; org_slug?: string | undefined };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** List an organization's connectors. */
+  "GET /v1/oauth/connections": {
+    params: Record<string, never>;
+    query: { provider?: string | undefined; org_slug?: string | undefined };
+    body: undefined;
+    answer: { connections: Connection[] };
+  };
+  /** Get a connector; its secrets are never told. */
+  "GET /v1/oauth/connections/:connection_id": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Replace a connector's access policy. */
+  "PUT /v1/oauth/connections/:connection_id": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: { access_policy: AccessPolicy };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Delete a connector and its credential, at once. */
+  "DELETE /v1/oauth/connections/:connection_id": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Replace a connector's key. */
+  "PUT /v1/oauth/connections/:connection_id/api_key": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: { api_key: string };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** Call the provider through the gateway and say how it went. */
+  "POST /v1/oauth/connections/:connection_id/test_gateway": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: { sprite?: string | undefined; labels?: string[] | undefined; path?: string | undefined };
+    answer: { status: string; message: string; latency_ms: number };
+  };
+  /** Which rule decides about a sprite and a path. */
+  "POST /v1/oauth/connections/:connection_id/explain": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: { sprite: string; labels?: string[] | undefined; path: string; access_policy?: AccessPolicy | undefined };
+    answer: { allowed: boolean; rule: string; reason: string };
+  };
+  /** What a connector was used for. */
+  "GET /v1/oauth/connections/:connection_id/usage": {
+    params: { connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { calls: number; denials: number; failures: number; bytes_sent: number; bytes_received: number; last_used_at?: string | undefined };
+  };
+  /** What was done with and to an organization's connectors, newest first. */
+  "GET /v1/oauth/audit": {
+    params: Record<string, never>;
+    query: { connection_id?: string | undefined; action?: string | undefined; before?: string | undefined; limit?: number | undefined; org_slug?: string | undefined };
+    body: undefined;
+    answer: { entries: ({ id: string; at: string; connection_id: string; action: string; actor: string; method?: string | undefined; path?: string | undefined; status?: number | undefined; rule?: string | undefined })[] };
+  };
+  /** The providers, and how each can be connected on this platform. */
+  "GET /v1/oauth/providers": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { providers: ({ provider: string; title: string; category: string; connected_by: string[]; default_scopes: string[] })[] };
+  };
+  /** Begin an authorization: the address to send a person to. */
+  "GET /v1/oauth/:provider/authorize": {
+    params: { provider: string };
+    query: { scopes?: string | undefined; add_scopes?: string | undefined; state?: string | undefined; redirect_uri?: string | undefined; org_slug?: string | undefined };
+    body: undefined;
+    answer: { authorize_url: string; state: string };
+  };
+  /** Where a person comes back to: shows how to finish. */
+  "GET /v1/oauth/:provider/callback": {
+    params: { provider: string };
+    query: { code?: string | undefined; state?: string | undefined; error?: string | undefined; error_description?: string | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Finish an authorization: the connector is made. */
+  "POST /v1/oauth/:provider/callback": {
+    params: { provider: string };
+    query: Record<string, never>;
+    body: { code: string; state: string; access_policy?: AccessPolicy | undefined; org_slug?: string | undefined };
+    answer: { connection: Connection; warnings?: string[] | undefined };
+  };
+  /** The connectors this machine may use, and the providers that could be connected. */
+  "GET /v1/gateway/list": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { connected: ({ provider: string; id: string; name: string; description: string; gateway_base_url: string; scopes: string; usage_snippet: string })[]; available: ({ provider: string; name: string; default_scopes: string[] })[] };
+  };
+  /** Call a provider with a connector's credential. */
+  "GET /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "POST /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "PUT /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "PATCH /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "DELETE /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Call a provider with a connector's credential. */
+  "OPTIONS /v1/gateway/:provider/:connection_id/*": {
+    params: { provider: string; connection_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** The issuer of an organization's identity tokens. */
+  "GET /oidc/:org_slug/.well-known/openid-configuration": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { issuer: string; jwks_uri: string; response_types_supported: string[]; subject_types_supported: string[]; id_token_signing_alg_values_supported: string[]; scopes_supported: string[]; claims_supported: string[] };
+  };
+  /** The keys an organization's identity tokens are signed with. */
+  "GET /oidc/:org_slug/.well-known/jwks.json": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { keys: ({ kid: string; alg: "RS256" | "ES256"; use: "sig"; kty?: string | undefined; n?: string | undefined; e?: string | undefined; crv?: string | undefined; x?: string | undefined; y?: string | undefined })[] };
+  };
+  /** The issuer's keys and what each is doing. */
+  "GET /v1/orgs/:org_slug/oidc/keys": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { keys: ({ kid: string; alg: string; state: string; created_at: string; sign_from: string; publish_until?: string | undefined })[] };
+  };
+  /** Make new keys before their time. */
+  "POST /v1/orgs/:org_slug/oidc/rotate": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: { revoke?: boolean | undefined };
+    answer: { keys: ({ kid: string; alg: string; state: string; created_at: string; sign_from: string; publish_until?: string | undefined })[] };
+  };
   /** Evaluate a query at one time. */
   "GET /prometheus/:org_slug/api/v1/query": {
     params: { org_slug: string };
@@ -702,6 +933,66 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** Which node of a replicated database is primary. */
+  "GET /v1/apps/:app_name/db_leases/:lease_name": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { lease: { node: string; url: string; term: number } | null };
+  };
+  /** Become primary, if nobody is. */
+  "POST /v1/apps/:app_name/db_leases/:lease_name/acquire": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: { node: string; url: string; term: number; complete_term: number; ttl_ms: number; force?: boolean | undefined };
+    answer: { lease: { node: string; url: string; term: number } | null };
+  };
+  /** Stay primary. */
+  "POST /v1/apps/:app_name/db_leases/:lease_name/renew": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: { node: string; term: number; ttl_ms: number };
+    answer: { renewed: boolean };
+  };
+  /** Stop being primary; a named successor alone may take over for a while. */
+  "POST /v1/apps/:app_name/db_leases/:lease_name/release": {
+    params: { app_name: string; lease_name: string };
+    query: Record<string, never>;
+    body: { node: string; term: number; successor?: { node: string; for_ms: number } | undefined };
+    answer: { ok: boolean };
+  };
+}
+
+export interface Image {
+  name: string;
+  digest: string;
+  owner: string;
+  source: string;
+  layers: number;
+  bytes: number;
+  complete: boolean;
+  machines: number;
+  created_at: string;
+  used_at: string;
+}
+
+export interface ImageDetails {
+  name: string;
+  digest: string;
+  owner: string;
+  source: string;
+  layers: number;
+  bytes: number;
+  complete: boolean;
+  machines: number;
+  created_at: string;
+  used_at: string;
+  architecture: string;
+  config: { entrypoint: string[]; cmd: string[]; env: Record<string, string>; user: string; working_dir: string; stop_signal?: string | undefined };
+  labels: Record<string, string>;
+  exposed_ports: string[];
+  layer_list: ({ diff_id: string; bytes: number; entries: number; here: boolean })[];
+  machine_ids: string[];
 }
 
 export interface Machine {
@@ -810,4 +1101,28 @@ export interface VolumeSnapshot {
   kind: string;
   message?: string | undefined;
   progress?: { done_bytes: number; total_bytes: number } | undefined;
+}
+
+export interface AccessPolicy {
+  allow_all?: boolean | undefined;
+  allowed_endpoints?: string[] | undefined;
+  blocked_endpoints?: string[] | undefined;
+  name_prefix?: string | undefined;
+  sprite_labels?: string[] | undefined;
+}
+
+export interface Connection {
+  id: string;
+  provider: string;
+  connection_type: string;
+  provider_account_id: string;
+  provider_account_name: string;
+  provider_info: Record<string, unknown>;
+  scopes: string;
+  token_expires_at?: string | undefined;
+  inserted_at: string;
+  updated_at: string;
+  usage_snippet: string;
+  user_id: string;
+  access_policy: AccessPolicy;
 }

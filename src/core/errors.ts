@@ -39,6 +39,21 @@ export const CATALOGUE = {
     meaning: "The token is good but does not allow this; the text names what refused.",
   },
   not_found: { http: 404, retryable: false, meaning: "There is no such thing, or none that this token may see." },
+  connector_denied: {
+    http: 403,
+    retryable: false,
+    meaning: "The connector's policy does not allow this; `rule` names the rule that decided.",
+  },
+  address_refused: {
+    http: 403,
+    retryable: false,
+    meaning: "The connector leads to an address that is not public, and the operator has not allowed that.",
+  },
+  path_not_canonical: {
+    http: 400,
+    retryable: false,
+    meaning: "The provider's path can be read in more than one way, so it was not passed on.",
+  },
   method_not_allowed: {
     http: 405,
     retryable: false,
@@ -178,6 +193,17 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "A mistake of ours. The log has the details under the request id.",
   },
+  upstream_failed: {
+    http: 502,
+    retryable: true,
+    meaning: "The connector's provider could not be reached, or broke off before it answered.",
+  },
+  connector_unusable: {
+    http: 502,
+    retryable: false,
+    meaning: "The connector's credential is no longer good and could not be renewed; connect it again.",
+  },
+  upstream_timeout: { http: 504, retryable: true, meaning: "The connector's provider did not answer in time." },
   storage_full: { http: 503, retryable: true, meaning: "The disk is full. Nothing was changed; reads still work." },
   storage_failed: {
     http: 503,

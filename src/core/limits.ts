@@ -21,6 +21,8 @@ export const LIMITS = {
   headers_timeout_ms: 5 * SECOND,
   /** Until the whole request is there. Past it: 408 and the connection is closed. */
   request_timeout_ms: 30 * SECOND,
+  /** An upload that brings nothing for this long. Past it: 408 and the connection is closed. */
+  upload_stall_ms: 30 * SECOND,
   /** An idle kept-alive connection is closed after this. */
   keep_alive_ms: 72 * SECOND,
   /** Open connections. One more is closed at once. */

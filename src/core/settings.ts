@@ -30,6 +30,19 @@ export const SETTINGS = {
     default: "24",
     words: "How long a deleted volume can be taken back; then its data go. Its snapshots stay until they expire.",
   },
+  gateway_allow_private: {
+    default: "0",
+    words: "`1`: connectors to addresses their owners chose may reach loopback and private networks.",
+  },
+  sprites_base_url: {
+    default: "",
+    words: "The public origin of connectors and the gateway, when it is not the base URL.",
+  },
+  oidc_issuer_url: {
+    default: "",
+    words: "The public address of the token issuer, when it is not the base URL + `/oidc`.",
+  },
+  oidc_token_lifetime: { default: "600", words: "Seconds an identity token is valid: 60 to 3600." },
   objects_url: {
     default: "",
     words:
@@ -38,6 +51,10 @@ export const SETTINGS = {
   objects_region: { default: "us-east-1", words: "The region of that store, as its signatures name it." },
   objects_access_key: { default: "", words: "Its access key." },
   objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
+  registry_config: {
+    default: "",
+    words: "A file as `docker login` writes it: names and passwords of registries, for all organizations.",
+  },
 } as const satisfies Record<string, { default: string; words: string }>;
 
 type Name = keyof typeof SETTINGS;
@@ -56,7 +73,16 @@ export interface Settings {
   log_level: LogLevel;
   rate_limit: number;
   volume_undelete_hours: number;
+  gateway_allow_private: boolean;
+  /** Empty: the base URL. */
+  sprites_base_url: string;
+  /** Empty: the base URL + /oidc. */
+  oidc_issuer_url: string;
+  oidc_token_lifetime_s: number;
+  /** The `[connectors.<provider>]` tables of the config file. */
+  connectors: Record<string, Record<string, string>>;
   objects: ObjectsSetting;
+  registry_config: string | undefined;
   /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
   hosts: HostSetting[];
   /** What was odd but not wrong, told once at start. */
@@ -96,8 +122,8 @@ export function readSettings(args: readonly string[], env: Record<string, string
   const flags = readFlags(args);
   const file =
     flags.get("config") ?? (env["HANGAR_CONFIG"] ? { value: env["HANGAR_CONFIG"], from: "HANGAR_CONFIG" } : undefined);
-  const nothing: ConfigFile = { values: new Map(), hosts: [], warnings: [] };
-  const { values: fromFile, hosts, warnings } = file ? readFile(file.value) : nothing;
+  const nothing: ConfigFile = { values: new Map(), hosts: [], connectors: {}, warnings: [] };
+  const { values: fromFile, hosts, connectors, warnings } = file ? readFile(file.value) : nothing;
 
   const given = (name: Name): Given => {
     const fromEnv = env[envName(name)];
@@ -119,12 +145,18 @@ export function readSettings(args: readonly string[], env: Record<string, string
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
     volume_undelete_hours: wholeNumber(given("volume_undelete_hours"), "volume_undelete_hours"),
+    gateway_allow_private: oneOf(given("gateway_allow_private"), "gateway_allow_private", ["0", "1"]) === "1",
+    sprites_base_url: origin(given("sprites_base_url")),
+    oidc_issuer_url: issuer(given("oidc_issuer_url")),
+    oidc_token_lifetime_s: between(given("oidc_token_lifetime"), "oidc_token_lifetime", 60, 3600),
+    connectors,
     objects: {
       url: objectsUrl(given("objects_url")),
       region: given("objects_region").value,
       access_key: given("objects_access_key").value,
       secret_key: given("objects_secret_key").value,
     },
+    registry_config: given("registry_config").value || undefined,
     hosts,
     warnings,
   };
@@ -148,6 +180,7 @@ function readFlags(args: readonly string[]): Map<Name, Given> {
 interface ConfigFile {
   values: Map<Name, Given>;
   hosts: HostSetting[];
+  connectors: Record<string, Record<string, string>>;
   warnings: string[];
 }
 
@@ -160,7 +193,7 @@ function readFile(path: string): ConfigFile {
   }
   const values = new Map<Name, Given>();
   const warnings: string[] = [];
-  const { hosts, ...single } = table;
+  const { hosts, connectors, ...single } = table;
   for (const [key, value] of Object.entries(single)) {
     if (!NAMES.includes(key as Name)) {
       const near = closest(key, NAMES);
@@ -171,7 +204,12 @@ function readFile(path: string): ConfigFile {
       values.set(key as Name, { value: String(value as string | number | boolean), from: `${key} in ${path}` });
     }
   }
-  return { values, hosts: hosts === undefined ? [] : readHosts(hosts, path), warnings };
+  return {
+    values,
+    hosts: hosts === undefined ? [] : readHosts(hosts, path),
+    connectors: connectors === undefined ? {} : readConnectors(connectors, path),
+    warnings,
+  };
 }
 
 function readHosts(tables: unknown, path: string): HostSetting[] {
@@ -202,6 +240,16 @@ function readHosts(tables: unknown, path: string): HostSetting[] {
   return hosts;
 }
 
+/** `[connectors.github]` with texts in it; what they mean is the room's business. */
+function readConnectors(tables: unknown, path: string): Record<string, Record<string, string>> {
+  for (const [provider, table] of Object.entries(tables as Record<string, unknown>)) {
+    const texts = table !== null && typeof table === "object" ? (Object.values(table) as unknown[]) : [table, 0];
+    if (!texts.every((text) => typeof text === "string"))
+      throw new SettingsError(`config file ${path}: [connectors.${provider}] holds texts, such as client_id`);
+  }
+  return tables as Record<string, Record<string, string>>;
+}
+
 function address({ value, from }: Given): { host: string; port: number } {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(value);
   const port = Number(match?.[3]);
@@ -216,6 +264,21 @@ function origin({ value, from }: Given): string {
     throw new SettingsError(`${from}: "${value}" is not an origin such as https://machines.example`);
   }
   return url.origin;
+}
+
+/** Tokens name it letter for letter, so it is kept as it is written. */
+function issuer({ value, from }: Given): string {
+  if (value === "") return "";
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || value.endsWith("/"))
+    throw new SettingsError(`${from}: "${value}" is not an address such as https://machines.example/oidc`);
+  return value;
+}
+
+function between(given: Given, name: Name, low: number, high: number): number {
+  const value = wholeNumber(given, name);
+  if (value < low || value > high) throw new SettingsError(`${given.from}: ${name} is from ${low} to ${high}`);
+  return value;
 }
 
 function objectsUrl({ value, from }: Given): URL | undefined {

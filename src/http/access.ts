@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import { assert } from "#core/assert.ts";
 import type { Action } from "#core/caveats.ts";
 
@@ -6,11 +7,12 @@ import type { Action } from "#core/caveats.ts";
  *
  * - `open`: anyone, without a token.
  * - `any`: any good token.
+ * - `inside`: a machine itself, known by where the request comes from or by its identity token; no other token helps.
  * - `<action> <scope>`: the action on that kind of thing. `account` is what only a full-access token reaches.
  *   The organization comes from `org_slug` (path, query or body; else the token's own, else `personal`), the
  *   app from `:app_name`, the machine from `:machine_id`.
  */
-export type Access = "open" | "any" | `${Action} ${Scope}`;
+export type Access = "open" | "any" | "inside" | `${Action} ${Scope}`;
 export type Scope = "account" | "org" | "app" | "machine";
 
 /** Which schemes a token may come with. `metrics`: `Bearer` for full-access tokens, `SvcV1` for created ones. */
@@ -50,7 +52,13 @@ export function appOf({ app }: Admitted): { id: string; name: string } {
 /** Decides; implemented by the auth room. */
 export interface Guard {
   /** Fails with `unauthorized` unless the header carries a good token in the right scheme. */
-  identify(authorization: string | undefined, rule: SchemeRule): Promise<Caller>;
+  identify(authorization: string | undefined, rule: SchemeRule, request: IncomingMessage): Promise<Caller>;
   /** Fails with `forbidden` when the token does not allow it, `not_found` when the caller may not even see it. */
-  admit(caller: Caller, access: Exclude<Access, "open">, target: Target): Promise<Admitted>;
+  admit(caller: Caller, access: Exclude<Access, "open" | "inside">, target: Target): Promise<Admitted>;
+}
+
+/** Knows machines that call the platform; implemented by the identity room. */
+export interface Insiders {
+  /** Fails with `unauthorized` unless the request comes from a machine. */
+  identify(request: IncomingMessage): Promise<Caller>;
 }

@@ -9,6 +9,7 @@ import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
 import { type StreamItem, sendStream } from "./stream.ts";
+import { uploadOf } from "./upload.ts";
 import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
@@ -23,21 +24,47 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
   const random = randomIds(parts.clock);
   return async (request, reply) => {
     const open = row.access === "open";
-    const caller = open ? NOBODY : await parts.guard.identify(request.headers.authorization, row.scheme ?? "any");
+    const caller = await callerOf(row, parts, request);
     if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
+    if (row.relay) return await relayed(row.relay, request, reply, caller);
     const input = readInput(row, request, reply);
-    const admitted = row.access === "open" ? {} : await parts.guard.admit(caller, row.access, targetOf(input));
-    const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending });
+    const admitted =
+      row.access === "open" || row.access === "inside"
+        ? {}
+        : await parts.guard.admit(caller, row.access, targetOf(input));
+    const upload = uploadOf(row, request, parts.clock);
+    const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending, upload });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
     const source = wantsStream(row, request) && row.stream?.(call(random));
     if (source) return await startStream(source, reply, parts, ending);
 
     const key = request.headers["idempotency-key"];
-    const repeatable = row.method === "POST" && !open && !row.style;
-    if (!repeatable || typeof key !== "string") return send(row, reply, await run(row, call(random)));
+    if (!isRepeatable(row) || typeof key !== "string") return send(row, reply, await run(row, call(random)));
     return send(row, reply, await once(parts, request, reply, { caller: caller.token_id, key }, work));
   };
 }
+
+async function callerOf(row: Row, { guard, insiders }: ServerParts, request: FastifyRequest): Promise<Caller> {
+  if (row.access === "open") return NOBODY;
+  if (row.access !== "inside")
+    return await guard.identify(request.headers.authorization, row.scheme ?? "any", request.raw);
+  return (await insiders?.identify(request.raw)) ?? fail("unauthorized", "only machines may ask this");
+}
+
+async function relayed(
+  relay: NonNullable<Row["relay"]>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  caller: Caller,
+): Promise<FastifyReply> {
+  const { request_id } = request.hangar;
+  await relay({ request: request.raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
+  return reply;
+}
+
+/** What is sent as an upload is not kept to be compared with. */
+const isRepeatable = ({ method, access, style, upload }: Row): boolean =>
+  method === "POST" && access !== "open" && access !== "inside" && !style && !upload;
 
 /** The same request with the same key gets the first one's answer. */
 async function once(
@@ -125,7 +152,7 @@ function callOf(
   request: FastifyRequest,
   reply: FastifyReply,
   input: Input,
-  { ending, ...rest }: Admitted & { caller: Caller; ids: Ids; ending: AbortSignal },
+  { ending, ...rest }: Admitted & { caller: Caller; ids: Ids; ending: AbortSignal; upload: AnyCall["upload"] },
 ): AnyCall {
   return Object.assign(new Presence(reply.raw, ending), {
     ...input,
@@ -182,6 +209,7 @@ function recordable({ status, body }: Outcome): Recorded {
 
 function send(row: Row, reply: FastifyReply, { status, body }: Outcome): FastifyReply {
   reply.code(status);
+  if (row.cache_s !== undefined) reply.header("cache-control", `public, max-age=${row.cache_s}`);
   if (body === undefined) return reply.send();
   const type = row.answer.type ?? "application/json";
   if (type === "text/html") reply.headers(headersOf(row));

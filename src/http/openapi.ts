@@ -28,7 +28,7 @@ export function errorsOf(row: Row): ErrorCode[] {
   const codes = [
     ...COMMON,
     ...(row.access === "open" ? [] : WITH_TOKEN),
-    ...(row.body ? WITH_BODY : []),
+    ...(row.body || row.upload ? WITH_BODY : []),
     ...(row.method === "POST" ? WITH_KEY : []),
     ...(row.errors ?? []),
   ];
@@ -39,7 +39,7 @@ export function errorsOf(row: Row): ErrorCode[] {
 export function openapi(rows: readonly Row[], base_url: string): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const row of rows) {
-    const path = row.path.replaceAll(/:(\w+)/g, "{$1}");
+    const path = shownPath(row).replaceAll(/:(\w+)/g, "{$1}");
     paths[path] = { ...paths[path], [row.method.toLowerCase()]: operation(row) };
   }
   return {
@@ -96,6 +96,9 @@ function operation(row: Row): object {
     ...(row.body
       ? { requestBody: { required: isRequired(row.body), content: { "application/json": { schema: row.body } } } }
       : {}),
+    ...(row.upload
+      ? { requestBody: { required: true, content: { [row.upload]: { schema: { type: "string", format: "binary" } } } } }
+      : {}),
     responses: { [row.answer.status]: success(row), ...failures(row) },
   };
 }
@@ -107,8 +110,13 @@ const parameter = (where: string, name: string, schema: JsonSchema, required: bo
   return { in: where, name, required, schema: rest, ...(description ? { description } : {}) };
 };
 
+/** The rest of a path, which our router writes as `*`, has a name in documents. */
+const shownPath = ({ path }: Row): string => path.replace("*", ":rest");
+
 function pathParameters(row: Row): object[] {
-  return [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => parameter("path", name ?? "", { type: "string" }, true));
+  return [...shownPath(row).matchAll(/:(\w+)/g)].map(([, name]) =>
+    parameter("path", name ?? "", { type: "string" }, true),
+  );
 }
 
 function queryParameters(row: Row): object[] {
@@ -117,7 +125,7 @@ function queryParameters(row: Row): object[] {
 }
 
 function headerParameters(row: Row): object[] {
-  if (row.method !== "POST" || row.access === "open") return [];
+  if (row.method !== "POST" || row.access === "open" || row.access === "inside" || row.upload) return [];
   const description = "The same key again within 24 hours gets the first answer instead of doing it twice.";
   return [parameter("header", "idempotency-key", { type: "string", description }, false)];
 }
@@ -134,7 +142,8 @@ function success(row: Row): object {
   return { description: "Done; no body.", headers };
 }
 
-const textSchema = (type: string): object => (type === "application/json" ? { type: "object" } : { type: "string" });
+const textSchema = (type: string): object =>
+  type === "application/json" ? { type: "object" } : type === "*/*" ? {} : { type: "string" };
 
 function failures(row: Row): Record<string, object> {
   const byStatus = Map.groupBy(errorsOf(row), (code) => CATALOGUE[code].http);

@@ -28,13 +28,13 @@ th { font-weight: 600; } td:first-child { white-space: nowrap; } .dim { color: v
 @media (max-width: 40rem) { td:first-child { white-space: normal; } }
 `;
 
-const html = (text: string): string =>
+export const html = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 const code = (text: string): string => `<code>${html(text)}</code>`;
 /** Text with `code` in backticks. */
 const prose = (text: string): string => html(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>");
 
-function page(title: string, body: string): string {
+export function page(title: string, body: string): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${html(title)}</title><style>${STYLE}</style></head><body>${body}</body></html>`;
 }
 
@@ -74,6 +74,7 @@ ${special.length > 0 ? `<p class="dim">Beyond the usual errors: ${special.map((n
 function accessWords({ access }: Row): string {
   if (access === "open") return "anyone, no token";
   if (access === "any") return "any token";
+  if (access === "inside") return "a machine itself";
   const [action, scope] = access.split(" ");
   return scope === "account" ? "full-access token" : `${action} on the ${scope}`;
 }

@@ -7,10 +7,17 @@ const BUCKETS = 10_000;
 /** So many requests a second for each token, a second's worth at once. */
 export class RateLimiter {
   readonly #per_second: number;
+  /** What is said at the bound. */
+  readonly #bound: string;
   readonly #clock: Clock;
   readonly #buckets = new Map<string, { left: number; at: number }>();
 
-  constructor(per_second: number, clock: Clock) {
+  constructor(
+    per_second: number,
+    clock: Clock,
+    bound = `this token may make ${per_second} requests a second (setting rate_limit)`,
+  ) {
+    this.#bound = bound;
     this.#per_second = per_second;
     this.#clock = clock;
   }
@@ -32,7 +39,7 @@ export class RateLimiter {
     };
     if (left >= 1) return headers;
     const wait_s = Math.ceil((1 - left) / this.#per_second);
-    fail("rate_limited", `this token may make ${this.#per_second} requests a second (setting rate_limit)`, {
+    fail("rate_limited", this.#bound, {
       retry_after_s: wait_s,
       headers,
     });

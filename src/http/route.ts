@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Static, TObject, TSchema } from "typebox";
 import type { ErrorCode, Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
@@ -19,6 +20,10 @@ export interface Row {
   scheme?: SchemeRule;
   query?: TObject;
   body?: TSchema;
+  /** The body is JSON whatever its Content-Type says. */
+  any_type?: boolean;
+  /** Takes a body of any length as it comes, of this kind, instead of JSON; what it is and how long it may be is the handler's to say. */
+  upload?: "application/x-tar";
   /** Largest body in bytes, when it is not the usual one. */
   body_limit?: number;
   /** The success answer: its status, and its schema, or the media type of one that is not JSON. */
@@ -28,26 +33,43 @@ export interface Row {
    * are `{status: "error", errorType, error}`.
    */
   style?: Style;
+  /** How many seconds anyone may keep the answer. */
+  cache_s?: number;
   /** Codes beyond the ones every route may answer. */
   errors?: readonly ErrorCode[];
   /** What the schemas cannot say about a body of any shape; told together with what they do. */
   check?(body: unknown): Problem[];
   handle(call: AnyCall): Promise<unknown>;
+  /** Takes the request as it came, unread, and answers it itself; instead of `handle`. */
+  relay?(exchange: Exchange): Promise<void>;
   /** The same as a server-sent stream, for every caller that does not ask for JSON; undefined when this call is none. */
   stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]> | undefined;
 }
 
 export type Style = "prometheus";
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+
+/** A request that is passed on rather than answered here. */
+export interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  caller: Caller;
+  request_id: string;
+  /** From here on the answer is written by hand; before, a thrown error becomes the answer. */
+  takeOver(): void;
+}
 
 /** Parts of the API, in the order they are documented. */
 export const PARTS = {
   platform: "The platform itself: health, who am I, this document.",
   orgs: "Organizations and their tokens.",
   apps: "Apps and their secrets.",
+  images: "Images that machines boot from.",
   machines: "Machines: their life, leases, waiting, metadata and events.",
   volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
+  identity: "Identity tokens of machines: the issuer, and the API inside a machine.",
+  databases: "Who is primary among the nodes of a replicated database.",
   metrics: "Metrics queries, Prometheus-compatible.",
 } as const;
 export type Part = keyof typeof PARTS;
@@ -56,7 +78,7 @@ export type Answer =
   | { status: 200 | 201 | 202; schema: TSchema; type?: never }
   | {
       status: 200;
-      type: "text/html" | "text/plain" | "application/json";
+      type: "text/html" | "text/plain" | "application/json" | "*/*";
       /** Instead of the ones every page has. */
       headers?: Readonly<Record<string, string>>;
       schema?: never;
@@ -67,6 +89,8 @@ export interface Call<Params, Query, Body> extends Admitted {
   params: Params;
   query: Query;
   body: Body;
+  /** The body of a route that takes an upload. Ends with an error when it stops coming. */
+  upload: AsyncIterable<Uint8Array>;
   header(name: string): string | undefined;
   /** Absent on open routes. */
   caller: Caller;

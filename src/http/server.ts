@@ -5,7 +5,7 @@ import { ApiError, CATALOGUE, type ErrorCode, errorBody, fail } from "#core/erro
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
-import type { Guard } from "./access.ts";
+import type { Guard, Insiders } from "./access.ts";
 import { trackConnections } from "./connections.ts";
 import type { Dashboard } from "./dashboard.ts";
 import { ambiguity, tooLong } from "./framing.ts";
@@ -15,20 +15,27 @@ import { parseJson } from "./json.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
 import type { Row, Style } from "./route.ts";
+import { isUploading, passUploads } from "./upload.ts";
 
 export interface ServerParts {
   rows: readonly Row[];
   guard: Guard;
+  /** Without it, routes for machines are closed to everyone. */
+  insiders?: Insiders;
   clock: Clock;
   log: Log;
   idempotency: Idempotency;
   rate?: RateLimiter;
-  dashboard: Dashboard;
+  /** Without it there are no pages. */
+  dashboard?: Dashboard;
 }
 
 export interface Server {
   /** Resolves with the address when requests can be served. */
   listen(host: string, port: number): Promise<{ host: string; port: number }>;
+  /** Serves a connection that someone else took. Not before `ready`. */
+  accept(connection: Socket): void;
+  ready(): Promise<void>;
   /** Lets requests in flight finish, up to the limit, then cuts them. */
   close(): Promise<void>;
   /** A request without a socket, for tests. */
@@ -38,7 +45,9 @@ export interface Server {
 /** Carried from hook to hook. */
 declare module "fastify" {
   interface FastifyContextConfig {
+    any_type?: boolean;
     style?: Style;
+    upload?: boolean;
   }
   interface FastifyRequest {
     hangar: { request_id: string; started: number; rawBody: string };
@@ -66,7 +75,9 @@ export function createServer(parts: ServerParts): Server {
     return503OnClosing: false,
     exposeHeadRoutes: true,
     frameworkErrors: (error, _request, reply) => void answerError(parts.log, ids, error, reply),
-    clientErrorHandler: (error, socket) => refuseConnection(error, socket, ids),
+    clientErrorHandler: (error, socket) => {
+      if (error.code !== "ERR_HTTP_REQUEST_TIMEOUT" || !isUploading(socket)) refuseConnection(error, socket, ids);
+    },
   });
   app.server.maxConnections = LIMITS.connections;
   const connections = trackConnections(app.server);
@@ -87,7 +98,8 @@ export function createServer(parts: ServerParts): Server {
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
   readJsonBodies(app);
-  parts.dashboard.serve(app);
+  parts.dashboard?.serve(app);
+  passUploads(app);
   addRows(app, parts, ending.signal);
 
   return {
@@ -95,6 +107,10 @@ export function createServer(parts: ServerParts): Server {
       await app.listen({ host, port });
       const address = app.server.address();
       return typeof address === "object" && address ? { host: address.address, port: address.port } : { host, port };
+    },
+    accept: (connection) => void app.server.emit("connection", connection),
+    async ready() {
+      await app.ready();
     },
     async close() {
       closing = true;
@@ -112,19 +128,19 @@ export function createServer(parts: ServerParts): Server {
 
 function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal): void {
   const methods = new Map<string, Set<string>>();
+  // What is passed on is not read here: these routes have a reader of bodies of their own, which reads nothing.
+  void app.register(async (relays) => {
+    relays.removeAllContentTypeParsers();
+    relays.addContentTypeParser("*", (_request, _body, done) => done(null));
+    for (const row of parts.rows) if (row.relay) addRow(relays, row, parts, ending);
+  });
   for (const row of parts.rows) {
-    app.route({
-      method: row.method,
-      url: row.path,
-      bodyLimit: row.body_limit ?? LIMITS.body_bytes,
-      config: row.style ? { style: row.style } : {},
-      handler: handler(row, parts, ending),
-    });
+    if (!row.relay) addRow(app, row, parts, ending);
     const shape = row.path.replaceAll(/:\w+/g, ":x");
     methods.set(shape, (methods.get(shape) ?? new Set()).add(row.method));
   }
   const patterns = [...methods].map(([shape, names]) => ({
-    pattern: new RegExp(`^${shape.replaceAll(":x", "[^/]+").replaceAll(".", "\\.")}/?$`),
+    pattern: new RegExp(`^${shape.replaceAll(".", "\\.").replaceAll(":x", "[^/]+").replace("*", ".*")}/?$`),
     names,
   }));
   app.setNotFoundHandler((request) => {
@@ -136,6 +152,24 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
   });
 }
 
+function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: AbortSignal): void {
+  // A rest of a path may be empty, which the router does not take for one.
+  const urls = row.path.endsWith("/*") ? [row.path, row.path.slice(0, -2)] : [row.path];
+  for (const url of urls) {
+    app.route({
+      method: row.method,
+      url,
+      bodyLimit: row.body_limit ?? LIMITS.body_bytes,
+      config: {
+        ...(row.style ? { style: row.style } : {}),
+        ...(row.any_type ? { any_type: true } : {}),
+        upload: row.upload !== undefined,
+      },
+      handler: handler(row, parts, ending),
+    });
+  }
+}
+
 /** The kinds of body curl and other clients send JSON in. What is neither is refused by name. */
 const JSON_TYPES = /^(application\/json|application\/x-www-form-urlencoded|text\/plain|application\/[\w.-]+\+json)\b/;
 
@@ -145,7 +179,8 @@ function readJsonBodies(app: FastifyInstance): void {
     const text = body as string;
     const type = request.headers["content-type"] ?? "";
     try {
-      if (type !== "" && !JSON_TYPES.test(type) && text !== "") {
+      const { any_type } = request.routeOptions.config;
+      if (type !== "" && !any_type && !JSON_TYPES.test(type) && text !== "") {
         fail("unsupported_media_type", `bodies of type ${type.slice(0, 100)} are not read here; send application/json`);
       }
       request.hangar.rawBody = text;

@@ -6,6 +6,7 @@
 import { configDuration } from "#core/durations.ts";
 import type { Draft } from "./draft.ts";
 import { type Exit, type Launch, type Ref, type RuntimeDriver, type StopHow, SuspendRefused } from "./driver.ts";
+import { identityEnv } from "./identity-env.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { exitEvent } from "./restart.ts";
 import type { MachineState } from "./states.ts";
@@ -188,5 +189,20 @@ export function stopHow({ config }: Machine, { payload }: Operation): StopHow {
 async function launchOf(parts: PhaseParts, machine: Machine, boot: string, keep_rootfs: boolean): Promise<Launch> {
   const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref, config } = machine;
   const secrets = await parts.secrets(machine.app_id);
-  return { id, boot, name, app_name, org_id, region, instance_id, private_ip, image_ref, config, secrets, keep_rootfs };
+  const env = { ...identityEnv({ ...secrets, ...config.env }, machine), ...config.env };
+  const given = { ...config, env };
+  return {
+    id,
+    boot,
+    name,
+    app_name,
+    org_id,
+    region,
+    instance_id,
+    private_ip,
+    image_ref,
+    config: given,
+    secrets,
+    keep_rootfs,
+  };
 }

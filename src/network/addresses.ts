@@ -71,7 +71,10 @@ export class Addresses {
         return assignment;
       }
       if (result === "limit") {
-        fail("limit_reached", `an app has at most ${NETWORK_LIMITS.addresses_per_app} addresses (limit addresses_per_app)`);
+        fail(
+          "limit_reached",
+          `an app has at most ${NETWORK_LIMITS.addresses_per_app} addresses (limit addresses_per_app)`,
+        );
       }
       if (result === "no_app") fail("not_found", "the app was deleted meanwhile");
     }
@@ -117,7 +120,8 @@ function loopback(app_id: string, n: number): string {
 /** A unique local address, made from whose it is. */
 function madeUp(app_id: string, type: AddressType, n: number): string {
   const hex = digest(`${type} ${app_id} ${n}`).toString("hex");
-  if (type === "egress_v4") return `198.18.${Number.parseInt(hex.slice(0, 2), 16)}.${Number.parseInt(hex.slice(2, 4), 16)}`;
+  if (type === "egress_v4")
+    return `198.18.${Number.parseInt(hex.slice(0, 2), 16)}.${Number.parseInt(hex.slice(2, 4), 16)}`;
   const prefix = type === "private_v6" ? "fdaa:ffff" : "fd68:6e67";
   return `${prefix}:${(hex.slice(0, 24).match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, "")).join(":")}`;
 }

@@ -5,7 +5,10 @@ export interface AddressStore {
   /** Of one app, or of all, oldest first. */
   assignments(app_id?: string): Promise<IpAssignment[]>;
   /** Writes it unless the app has `limit` already, has this very address, or another app has it for itself. */
-  insertAssignment(assignment: IpAssignment, limit: number): Promise<"inserted" | "exists" | "taken" | "limit" | "no_app">;
+  insertAssignment(
+    assignment: IpAssignment,
+    limit: number,
+  ): Promise<"inserted" | "exists" | "taken" | "limit" | "no_app">;
   /** False when the app has no such address. */
   deleteAssignment(app_id: string, ip: string): Promise<boolean>;
 }

@@ -1,13 +1,5 @@
 /** Kinds of address an app can have. The private one is for machines of its organization; egress is never listened on. */
-export const ADDRESS_TYPES = [
-  "shared_v4",
-  "v4",
-  "v6",
-  "private_v6",
-  "egress_v4",
-  "egress_v6",
-  "egress_pair",
-] as const;
+export const ADDRESS_TYPES = ["shared_v4", "v4", "v6", "private_v6", "egress_v4", "egress_v6", "egress_pair"] as const;
 export type AddressType = (typeof ADDRESS_TYPES)[number];
 
 /** An address of an app. Having one is what opens its service ports. */

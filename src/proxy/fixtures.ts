@@ -60,7 +60,12 @@ export interface TestPlane {
   port: number;
   reports: Report[];
   /** Puts an app in force; what is left out is dull. */
-  serve(change: { app?: Partial<AppTable>; port?: Partial<PortTable>; options?: Partial<PortOptions>; targets?: Target[] }): Promise<void>;
+  serve(change: {
+    app?: Partial<AppTable>;
+    port?: Partial<PortTable>;
+    options?: Partial<PortOptions>;
+    targets?: Target[];
+  }): Promise<void>;
   /** Sends bytes as they are and answers everything that comes back until the end. */
   raw(bytes: string | Buffer, wait?: (so_far: string) => boolean): Promise<string>;
 }
@@ -111,7 +116,8 @@ export async function aPlane(t: T): Promise<TestPlane> {
     });
     const before = reports.length;
     plane.obey({ type: "ready?", id: 1 });
-    while (!reports.slice(before).some(({ type }) => type === "ready")) await new Promise((resolve) => setImmediate(resolve));
+    while (!reports.slice(before).some(({ type }) => type === "ready"))
+      await new Promise((resolve) => setImmediate(resolve));
   };
   return { plane, slots, port, reports, serve, raw: (bytes, wait) => raw(port, bytes, wait) };
 }

@@ -62,7 +62,8 @@ export function signingRequest(hostnames: readonly string[], keys: ReturnType<ty
 
 export const keyPem = (key: KeyObject): string => String(key.export({ type: "pkcs8", format: "pem" }));
 
-const commonName = (name: string): Buffer => sequence(set(sequence(objectId(OID.common_name), utf8(name.slice(0, 64)))));
+const commonName = (name: string): Buffer =>
+  sequence(set(sequence(objectId(OID.common_name), utf8(name.slice(0, 64)))));
 
 const extension = (id: string, value: Uint8Array, critical: boolean): Buffer =>
   critical ? sequence(objectId(id), yes, octets(value)) : sequence(objectId(id), octets(value));

@@ -82,6 +82,8 @@ export const REPLICATION_LIMITS = {
   backup_bytes: 64 * MIB,
 
   // Election.
+  /** Leases the platform remembers to have seen. One more: the least asked for is seen anew, and lasts longer by that. */
+  leases_seen: 10_000,
   lease_ms: 10 * SECOND,
   lease_renew_ms: 3 * SECOND,
   /** A primary stops this long before its lease can be taken by another. */

@@ -4,7 +4,7 @@ import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
 import { LocalObjects } from "./backup/local-objects.ts";
 import { type Election, startNode } from "./commands.ts";
-import { openLeases } from "./election/open-leases.ts";
+import { LEASE_FORMS, openLeases } from "./election/open-leases.ts";
 
 const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | --join http://host:port | --lease WHERE]
   --dir DIR            the databases are the files in DIR
@@ -12,7 +12,8 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --advertise URL      where other nodes reach this one, when that is not the listening address
   --primary            this node is the primary, always
   --join URL           this node follows the node at URL, always
-  --lease WHERE        whoever has the lease is primary: sqlite:PATH or etcd:http://host:2379/NAME
+  --lease WHERE        whoever has the lease is primary; WHERE is ${LEASE_FORMS}
+  --token-file FILE    the token for a lease of the platform (or HANGAR_TOKEN)
   --no-candidate       with --lease: follow, but never become primary
   --backup DIR         while primary, copy transactions to DIR, for db restore
   --key-file FILE      a key the nodes share (or HANGAR_DB_KEY)
@@ -22,12 +23,20 @@ function log(message: string): void {
   process.stdout.write(`${isoTime(systemClock.now())} ${message}\n`);
 }
 
-function election(values: { primary?: boolean; join?: string; lease?: string; "no-candidate"?: boolean }): Election {
+interface ElectionFlags {
+  primary?: boolean | undefined;
+  join?: string | undefined;
+  lease?: string | undefined;
+  "token-file"?: string | undefined;
+  "no-candidate"?: boolean | undefined;
+}
+
+function election(values: ElectionFlags): Election {
   const given = [values.primary, values.join, values.lease].filter((value) => value !== undefined).length;
   if (given > 1) throw new Error("give one of --primary, --join and --lease");
   if (values.join !== undefined) return { kind: "join", url: new URL(values.join).origin };
   if (values.lease === undefined) return { kind: "primary" };
-  const leases = openLeases(values.lease, systemClock);
+  const leases = openLeases(values.lease, { clock: systemClock, token_file: values["token-file"] });
   return { kind: "lease", leases, candidate: values["no-candidate"] !== true };
 }
 
@@ -40,6 +49,7 @@ async function main(): Promise<void> {
       primary: { type: "boolean" },
       join: { type: "string" },
       lease: { type: "string" },
+      "token-file": { type: "string" },
       "no-candidate": { type: "boolean" },
       backup: { type: "string" },
       "key-file": { type: "string" },

@@ -127,6 +127,47 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   {
+    id: 5,
+    name: "connectors, their audit log, and the keys of the token issuer",
+    statements: [
+      `CREATE TABLE connections (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, provider TEXT NOT NULL,
+         connection_type TEXT NOT NULL, provider_account_id TEXT NOT NULL, provider_account_name TEXT NOT NULL,
+         provider_info TEXT NOT NULL, scopes TEXT NOT NULL, token_expires_at BIGINT, inserted_at BIGINT NOT NULL,
+         updated_at BIGINT NOT NULL, user_id TEXT NOT NULL, access_policy TEXT NOT NULL, credential BYTES NOT NULL,
+         revision BIGINT NOT NULL, calls BIGINT NOT NULL DEFAULT 0, denials BIGINT NOT NULL DEFAULT 0,
+         failures BIGINT NOT NULL DEFAULT 0, bytes_sent BIGINT NOT NULL DEFAULT 0,
+         bytes_received BIGINT NOT NULL DEFAULT 0, last_used_at BIGINT)`,
+      "CREATE INDEX connections_org ON connections (org_id, inserted_at)",
+      // No reference to the connector: what was done with it is told after it is gone.
+      `CREATE TABLE connector_audit (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL, at BIGINT NOT NULL, connection_id TEXT NOT NULL,
+         action TEXT NOT NULL, actor TEXT NOT NULL, method TEXT, path TEXT, status BIGINT, rule TEXT)`,
+      "CREATE INDEX connector_audit_org ON connector_audit (org_id, id)",
+      "CREATE INDEX connector_audit_connection ON connector_audit (connection_id, id)",
+      "CREATE INDEX connector_audit_at ON connector_audit (at)",
+      `CREATE TABLE oauth_states (
+         state TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, provider TEXT NOT NULL,
+         redirect_uri TEXT NOT NULL, scopes TEXT NOT NULL, verifier BYTES NOT NULL, created_at BIGINT NOT NULL)`,
+      "CREATE INDEX oauth_states_org ON oauth_states (org_id, created_at)",
+      `CREATE TABLE signing_keys (
+         id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, alg TEXT NOT NULL,
+         public_jwk TEXT NOT NULL, private_key BYTES NOT NULL, created_at BIGINT NOT NULL, sign_from BIGINT NOT NULL,
+         publish_until BIGINT)`,
+      "CREATE INDEX signing_keys_org ON signing_keys (org_id, alg, sign_from)",
+    ],
+  },
+  {
+    id: 7,
+    name: "leases of replicated databases",
+    statements: [
+      `CREATE TABLE db_leases (
+         app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, name TEXT NOT NULL, revision BIGINT NOT NULL,
+         term BIGINT NOT NULL, served_term BIGINT NOT NULL, node TEXT, url TEXT NOT NULL, reserved_for TEXT,
+         lasts_ms BIGINT NOT NULL, PRIMARY KEY (app_id, name))`,
+    ],
+  },
+  {
     id: 8,
     name: "releases",
     statements: [
@@ -160,6 +201,11 @@ export const TABLES = [
   "volume_operations",
   "volume_snapshots",
   "snapshot_packs",
+  "connections",
+  "connector_audit",
+  "oauth_states",
+  "signing_keys",
+  "db_leases",
 ] as const;
 
 /** The database is of another time than this program. */

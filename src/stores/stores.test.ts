@@ -8,10 +8,15 @@ import { releaseStoreSuite } from "#apps/release-store.suite.ts";
 import { appStoreSuite } from "#apps/store.suite.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { authStoreSuite } from "#auth/store.suite.ts";
+import { connectorStoreSuite } from "#connectors/store.suite.ts";
+import { systemClock } from "#core/clock.ts";
 import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
+import { keyStoreSuite } from "#identity/store.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
+import { leaseStoreSuite } from "#replication/election/lease-store.suite.ts";
+import { RowLeases } from "#replication/election/row-leases.ts";
 import { volumeStoreSuite } from "#volumes/store.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
@@ -20,8 +25,11 @@ import { migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres/database.ts";
 import { sqlAppStore } from "./sql/apps.ts";
 import { sqlAuthStore } from "./sql/auth.ts";
+import { sqlConnectorStore } from "./sql/connectors.ts";
+import { sqlLeaseRows } from "./sql/db-leases.ts";
 import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
+import { sqlKeyStore } from "./sql/identity.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
 import { sqlReleaseStore } from "./sql/releases.ts";
 import { sqlVolumeStore } from "./sql/volumes.ts";
@@ -93,6 +101,24 @@ for (const { name, open, skip } of DATABASES) {
     },
     skip,
   );
+  leaseStoreSuite(
+    `a row in ${name}`,
+    10_000,
+    async () => {
+      const database = await openMigrated();
+      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
+      let ahead_ms = 0;
+      const clock = { ...systemClock, monotonic: () => performance.now() + ahead_ms };
+      const view = (): RowLeases => new RowLeases(sqlLeaseRows(database)("a1", "main"), clock);
+      const pass = (ms: number): Promise<void> => {
+        ahead_ms += ms;
+        return Promise.resolve();
+      };
+      return { a: view(), b: view(), pass, close: () => database.close() };
+    },
+    skip,
+  );
   webhookStoreSuite(
     name,
     async () => {
@@ -120,6 +146,27 @@ for (const { name, open, skip } of DATABASES) {
       await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
       for (const id of ["a1", "a2"]) await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
       return { store: sqlVolumeStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  const withOrg = async (): Promise<Database> => {
+    const database = await openMigrated();
+    await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+    return database;
+  };
+  connectorStoreSuite(
+    name,
+    async () => {
+      const database = await withOrg();
+      return { store: sqlConnectorStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  keyStoreSuite(
+    name,
+    async () => {
+      const database = await withOrg();
+      return { store: sqlKeyStore(database), close: () => database.close() };
     },
     skip,
   );

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../limits.ts";
 import { BodyReader } from "./body.ts";
-import { type AnswerHead, BadMessage, CHUNKED, type RequestHead, readRequest, UNTIL_CLOSE } from "./head.ts";
 import { compressing } from "./compress.ts";
+import { type AnswerHead, BadMessage, CHUNKED, type RequestHead, readRequest, UNTIL_CLOSE } from "./head.ts";
 import {
   answerFields,
   endsConnection,
@@ -20,9 +20,7 @@ import type { TargetState } from "./target.ts";
 import type { Exchange, Line } from "./upstream.ts";
 
 /** How a request is dispatched; the same for every version of HTTP. See `dispatch.ts`. */
-export interface Dispatch {
-  (head: Pick<RequestHead, "host" | "authority" | "method" | "target" | "accepts">): Dispatched;
-}
+export type Dispatch = (head: Pick<RequestHead, "host" | "authority" | "method" | "target" | "accepts">) => Dispatched;
 export type Dispatched = { route: Route } | { answer: (request_id: string) => OwnAnswer } | { refusal: Refusal };
 
 const HEAD_END = "\r\n\r\n";
@@ -95,7 +93,11 @@ export class Http1Client implements Exchange, Waiter {
     if (this.#state === "closed") {
       if (quiet > LINGER_MS) this.#socket.destroy();
     } else if (this.#state === "head") {
-      const patience = this.#closing ? LINGER_MS : this.#started === 0 ? PROXY_LIMITS.head_ms : PROXY_LIMITS.client_idle_ms;
+      const patience = this.#closing
+        ? LINGER_MS
+        : this.#started === 0
+          ? PROXY_LIMITS.head_ms
+          : PROXY_LIMITS.client_idle_ms;
       if (this.#unread.length > 0 && quiet > PROXY_LIMITS.head_ms) {
         this.#refuse(408, "request_timeout", "the request did not arrive in time");
       } else if (this.#unread.length === 0 && quiet > patience) this.#socket.destroy();
@@ -129,7 +131,8 @@ export class Http1Client implements Exchange, Waiter {
     // Who does not read answers gets no more of them.
     if (this.#socket.writableNeedDrain) return;
     // One empty line before a request is a habit of old clients.
-    if (this.#unread.length >= 2 && this.#unread[0] === 13 && this.#unread[1] === 10) this.#unread = this.#unread.subarray(2);
+    if (this.#unread.length >= 2 && this.#unread[0] === 13 && this.#unread[1] === 10)
+      this.#unread = this.#unread.subarray(2);
     const end = this.#unread.indexOf(HEAD_END);
     if (end > PROXY_LIMITS.head_bytes || (end < 0 && this.#unread.length > PROXY_LIMITS.head_bytes)) {
       const text = `the request's head has more than ${PROXY_LIMITS.head_bytes} bytes (limit head_bytes)`;
@@ -192,7 +195,10 @@ export class Http1Client implements Exchange, Waiter {
 
   #feed(bytes: Buffer): void {
     try {
-      const used = (this.#body as BodyReader).feed(bytes, { data: (chunk) => this.#send(chunk), end: (trailers) => this.#upstream?.end(trailers) });
+      const used = (this.#body as BodyReader).feed(bytes, {
+        data: (chunk) => this.#send(chunk),
+        end: (trailers) => this.#upstream?.end(trailers),
+      });
       if (used < bytes.length) this.#unread = Buffer.concat([this.#unread, bytes.subarray(used)]);
     } catch (thrown) {
       if (!(thrown instanceof BadMessage)) throw thrown;
@@ -295,7 +301,12 @@ export class Http1Client implements Exchange, Waiter {
     this.#plane.unwatch(this);
     this.#socket.removeAllListeners();
     this.#socket.write(`${lines}\r\n`, "latin1");
-    splice(this.#socket, socket, { plane: this.#plane, route: this.#route as Route, early: this.#unread, answer: rest });
+    splice(this.#socket, socket, {
+      plane: this.#plane,
+      route: this.#route as Route,
+      early: this.#unread,
+      answer: rest,
+    });
   }
 
   failed(problem: Error, untouched: boolean): void {
@@ -314,7 +325,9 @@ export class Http1Client implements Exchange, Waiter {
     const text = bad
       ? `the machine's answer is not HTTP as it should be: ${problem.message}`
       : `the machine broke off before it answered (${problem.message})`;
-    this.#answerOwn(refusalAnswer({ status: 502, reason: bad ? "malformed_answer" : "broken_off", text }, this.#request_id));
+    this.#answerOwn(
+      refusalAnswer({ status: 502, reason: bad ? "malformed_answer" : "broken_off", text }, this.#request_id),
+    );
   }
 
   // The end of a request.

@@ -4,7 +4,8 @@ import type { PortOptions } from "../table.ts";
 import { type AnswerHead, CHUNKED } from "./head.ts";
 import type { Exchange, Line } from "./upstream.ts";
 
-const WORTH_IT = /^(?:text\/|application\/(?:json|javascript|xml|wasm|manifest\+json|[\w.+-]+\+(?:json|xml))|image\/svg\+xml|font\/)/i;
+const WORTH_IT =
+  /^(?:text\/|application\/(?:json|javascript|xml|wasm|manifest\+json|[\w.+-]+\+(?:json|xml))|image\/svg\+xml|font\/)/i;
 /** Shorter answers cost more than they save. */
 const SMALL_BYTES = 256;
 

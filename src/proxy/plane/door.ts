@@ -6,8 +6,8 @@ import { dispatcher } from "./dispatch.ts";
 import { serveHttp2 } from "./h2.ts";
 import { type Hello, readHello } from "./hello.ts";
 import type { Peer } from "./passage.ts";
-import { beginPostgresTls } from "./postgres-tls.ts";
 import type { Plane } from "./plane.ts";
+import { beginPostgresTls } from "./postgres-tls.ts";
 import { passRaw } from "./raw.ts";
 import type { Route } from "./route.ts";
 
@@ -77,7 +77,8 @@ export class Door {
     const named = this.#byName.get(name) ?? (dot > 0 ? this.#byName.get(`*${name.slice(dot)}`) : undefined);
     if (named || this.#routes.length !== 1) return named;
     const [only] = this.#routes;
-    const bare = name === "" || name === this.#plane.domain || name === "localhost" || isIP(name.replace(/^\[|\]$/g, ""));
+    const bare =
+      name === "" || name === this.#plane.domain || name === "localhost" || isIP(name.replace(/^\[|\]$/g, ""));
     return bare || only?.app.addresses.includes(this.address) ? only : undefined;
   }
 
@@ -92,10 +93,12 @@ export class Door {
   stop(): Promise<void> {
     this.#stopped = true;
     // Those that are in line already are taken first.
-    return new Promise((resolve) => setImmediate(() => {
-      this.#server.close();
-      resolve();
-    }));
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        this.#server.close();
+        resolve();
+      }),
+    );
   }
 
   close(): void {
@@ -179,7 +182,11 @@ export class Door {
       const known: Peer = { ...peer, secure: true };
       if (!options.http) return passRaw(secure, route, known, this.#plane, EMPTY);
       if (secure.alpnProtocol === "h2") {
-        return serveHttp2(secure, { plane: this.#plane, peer: known, dispatch: dispatcher(this, this.#plane, known, route) });
+        return serveHttp2(secure, {
+          plane: this.#plane,
+          peer: known,
+          dispatch: dispatcher(this, this.#plane, known, route),
+        });
       }
       this.#http(secure, known, route);
     });

@@ -1,4 +1,10 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from "node:http2";
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type IncomingHttpHeaders,
+} from "node:http2";
 import type { TargetCounters } from "./counters.ts";
 import { type AnswerHead, CHUNKED } from "./head.ts";
 import type { Exchange, Line } from "./upstream.ts";
@@ -129,7 +135,13 @@ function headersOf(head: string): Record<string, string | string[]> {
   const authority = headers["host"];
   delete headers["host"];
   for (const name of CONNECTION_ONLY) delete headers[name];
-  return { ":method": method, ":path": path, ":scheme": "http", ...(authority ? { ":authority": authority } : {}), ...headers };
+  return {
+    ":method": method,
+    ":path": path,
+    ":scheme": "http",
+    ...(authority ? { ":authority": authority } : {}),
+    ...headers,
+  };
 }
 
 function objectOf(lines: string): Record<string, string | string[]> {

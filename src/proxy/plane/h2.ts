@@ -13,7 +13,15 @@ import type { Dispatch } from "./client.ts";
 import { compressing } from "./compress.ts";
 import { roleOf } from "./fields.ts";
 import { type AnswerHead, BadMessage, CHUNKED, hostName, type RequestHead } from "./head.ts";
-import { answerFields, endsConnection, type OwnAnswer, type Peer, peerLines, refusalAnswer, requestLines } from "./passage.ts";
+import {
+  answerFields,
+  endsConnection,
+  type OwnAnswer,
+  type Peer,
+  peerLines,
+  refusalAnswer,
+  requestLines,
+} from "./passage.ts";
 import type { Plane } from "./plane.ts";
 import type { Refusal, Route, Waiter } from "./route.ts";
 import type { TargetState } from "./target.ts";
@@ -156,7 +164,9 @@ class Http2Exchange implements Exchange, Waiter {
     this.#status = head.status;
     this.#target?.counters.responded(head.status, (plane.now() - this.#sent_at) / 1000);
     const pairs: [string, string][] = [];
-    answerFields(head, (this.route as Route).table.options, this.#request_id, (name, value) => pairs.push([name, value]));
+    answerFields(head, (this.route as Route).table.options, this.#request_id, (name, value) =>
+      pairs.push([name, value]),
+    );
     if (head.length > 0) pairs.push(["content-length", String(head.length)]);
     const empty = head.length === 0;
     this.#stream.respond(
@@ -229,7 +239,8 @@ function requestHead(headers: IncomingHttpHeaders, complete: boolean): RequestHe
   const target = String(headers[":path"] ?? "");
   const authority = String(headers[":authority"] ?? headers.host ?? "");
   if (!/^[A-Z]{1,32}$/.test(method) || method === "CONNECT") throw new BadMessage("the method is not served here", 405);
-  if (!/^\/[\x21-\x7e]*$/.test(target) || /[\\#]/.test(target)) throw new BadMessage("the request target must be a path");
+  if (!/^\/[\x21-\x7e]*$/.test(target) || /[\\#]/.test(target))
+    throw new BadMessage("the request target must be a path");
   if (!/^[\w.:[\]-]{0,300}$/.test(authority)) throw new BadMessage("the authority is not a host name");
   let lines = "";
   for (const [name, value] of Object.entries(headers)) {

@@ -58,7 +58,8 @@ export class BadMessage extends Error {
 
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.([01])\r\n/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?\r\n/;
-const FIELD = /([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*((?:[\x21-\x7e\x80-\xff]+(?:[\t ]+[\x21-\x7e\x80-\xff]+)*)?)[\t ]*\r\n/y;
+const FIELD =
+  /([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*((?:[\x21-\x7e\x80-\xff]+(?:[\t ]+[\x21-\x7e\x80-\xff]+)*)?)[\t ]*\r\n/y;
 const AUTHORITY = /^(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
 const LENGTH = /^\d{1,15}$/;
 
@@ -241,10 +242,23 @@ export function readAnswer(text: string, method: string): AnswerHead {
   const stays = minor === 1 ? !hasOption(connection, "close") : hasOption(connection, "keep-alive");
   // An answer to HEAD says how long the body would be.
   if (length !== undefined && size === 0 && status !== 204 && status >= 200) fields.push("content-length", length);
-  return { status, reason: start[3] ?? "", length: size, keep_alive: stays && size !== UNTIL_CLOSE, keep_s, upgrade, fields };
+  return {
+    status,
+    reason: start[3] ?? "",
+    length: size,
+    keep_alive: stays && size !== UNTIL_CLOSE,
+    keep_s,
+    upgrade,
+    fields,
+  };
 }
 
-function answerLength(status: number, method: string, length: string | undefined, encoding: string | undefined): number {
+function answerLength(
+  status: number,
+  method: string,
+  length: string | undefined,
+  encoding: string | undefined,
+): number {
   if (length !== undefined && !LENGTH.test(length)) throw new BadMessage("Content-Length is not a number", 502);
   if (method === "HEAD" || status < 200 || status === 204 || status === 304) return 0;
   if (encoding !== undefined) {

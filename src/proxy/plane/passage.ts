@@ -50,7 +50,8 @@ export const endsConnection = ({ method, length }: RequestHead): boolean => leng
 
 /** Safe to send again when it is not known whether the machine saw it. */
 export const repeatable = ({ method, length }: RequestHead): boolean =>
-  length === 0 && (method === "GET" || method === "HEAD" || method === "OPTIONS" || method === "PUT" || method === "DELETE");
+  length === 0 &&
+  (method === "GET" || method === "HEAD" || method === "OPTIONS" || method === "PUT" || method === "DELETE");
 
 const OUR_ANSWER_FIELDS = new Set(["server", "via", "svc-request-id"]);
 

@@ -4,8 +4,8 @@ import { PROXY_LIMITS } from "../limits.ts";
 import { Slots } from "../slots.ts";
 import type { AppTable, Certificate, Count, Order, PortTable, Report, WorkerSettings } from "../table.ts";
 import { EdgeCounters, TargetCounters } from "./counters.ts";
-import { Door, doorKey, type DoorPlace } from "./door.ts";
 import { DatagramDoor } from "./datagrams.ts";
+import { Door, type DoorPlace, doorKey } from "./door.ts";
 import type { Peer } from "./passage.ts";
 import { proxyHeader } from "./proxy-protocol.ts";
 import { Route } from "./route.ts";
@@ -130,7 +130,10 @@ export class Plane {
       const own = port.targets.map(({ slot }) => targets.get(slot) as TargetState);
       const askStart = (reason: string): void =>
         this.#report({ type: "start", app_id: table.app_id, port: port.start, protocol: port.protocol, reason });
-      routes.set(portKey(port), new Route({ app: table, table: port, targets: own, counters, floor: this.#floor, askStart }));
+      routes.set(
+        portKey(port),
+        new Route({ app: table, table: port, targets: own, counters, floor: this.#floor, askStart }),
+      );
     }
     this.#apps.set(table.app_id, { table, targets, routes, counters });
     if (before) this.#replace(before, { targets, routes });

@@ -34,7 +34,8 @@ export function addressBytes(address: string): Uint8Array {
     ? `${four[1]}${((Number(four[2]) << 8) | Number(four[3])).toString(16)}:${((Number(four[4]) << 8) | Number(four[5])).toString(16)}`
     : plain;
   const [left = "", right] = text.split("::");
-  const groups = (part: string): number[] => (part === "" ? [] : part.split(":").map((group) => Number.parseInt(group, 16)));
+  const groups = (part: string): number[] =>
+    part === "" ? [] : part.split(":").map((group) => Number.parseInt(group, 16));
   const [head, tail] = [groups(left), right === undefined ? [] : groups(right)];
   const all = [...head, ...Array<number>(8 - head.length - tail.length).fill(0), ...tail];
   return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 255]));

@@ -29,7 +29,10 @@ export class Keyring {
     );
   }
 
-  context(servername: string, options: Pick<PortOptions, "min_version" | "max_version" | "self_signed">): SecureContext {
+  context(
+    servername: string,
+    options: Pick<PortOptions, "min_version" | "max_version" | "self_signed">,
+  ): SecureContext {
     const certificate = options.self_signed ? this.#fallback : this.find(servername);
     const versions = `${options.min_version}-${options.max_version}`;
     const known = this.#contexts.get(certificate) ?? new Map<string, SecureContext>();

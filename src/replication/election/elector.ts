@@ -14,6 +14,7 @@ import type { Lease, LeaseStore } from "./lease-store.ts";
 /** What is elected. */
 export interface Electable {
   readonly id: string;
+  readonly term: number;
   readonly complete_term: number;
   /** Remembers, for good, that this node is complete in a term it is about to be primary of. */
   claim(term: number): void;
@@ -77,7 +78,7 @@ export class Elector {
   async stand(force = false): Promise<boolean> {
     const { leases, node, url, clock } = this.#options;
     const asked_ms = clock.monotonic();
-    const candidate = { node: node.id, url, complete_term: node.complete_term };
+    const candidate = { node: node.id, url, term: node.term, complete_term: node.complete_term };
     const lease = await this.#inTime(leases.acquire(candidate, this.#ttl_ms, force), this.#ttl_ms);
     if (!lease) return false;
     // Before the store is told that the term has a primary: otherwise a crash in between leaves a term in which
@@ -87,9 +88,21 @@ export class Elector {
     this.#lease = { lease, fence_at_ms: asked_ms + this.#ttl_ms - this.#margin_ms };
     // The store may have taken long to answer: then the lease is worth nothing any more.
     if (clock.monotonic() >= this.#lease.fence_at_ms) await this.#lose("was granted too late");
-    else await node.becomePrimary(lease.term, () => this.#acceptUntil(lease));
+    else await this.#becomePrimary(lease);
     this.#wake.dispatchEvent(new Event("wake"));
     return this.#lease !== undefined;
+  }
+
+  async #becomePrimary(lease: Lease): Promise<void> {
+    const { node, leases } = this.#options;
+    try {
+      await node.becomePrimary(lease.term, () => this.#acceptUntil(lease));
+    } catch (error) {
+      // A lease without a primary behind it would be kept from those who could be.
+      this.#lease = undefined;
+      await leases.release(lease).catch(() => undefined);
+      throw error;
+    }
   }
 
   /** Gives the lease to a successor after `prepare` has brought it up to date. */

@@ -26,14 +26,15 @@ export class EtcdLeases implements LeaseStore {
     this.#keys = { holder: key("holder"), term: key("term"), served: key("served"), successor: key("successor") };
   }
 
-  async acquire({ node, url, complete_term }: Candidate, ttl_ms: number, force = false): Promise<Lease | undefined> {
+  async acquire(candidate: Candidate, ttl_ms: number, force = false): Promise<Lease | undefined> {
+    const { node, url, complete_term } = candidate;
     const { holder, term, served, successor } = await this.#read();
     const taken = holder !== undefined && (JSON.parse(holder.value) as Lease).node !== node;
     const reserved = successor !== undefined && successor.value !== node;
     if (taken || reserved || (complete_term < Number(served?.value ?? 0) && !force)) return undefined;
     // Everything that was looked at must still be so. The revision of what was read is the next term: it is higher
     // than that of any earlier term, and of two who read the same, one only succeeds.
-    const next = Math.max(Number(term?.value ?? 0) + 1, (await this.#revision()) + 1);
+    const next = Math.max(Number(term?.value ?? 0), await this.#revision(), candidate.term) + 1;
     const id = await this.#grant(ttl_ms);
     const lease: Lease = { node, url, term: next };
     const { succeeded } = await this.#post("kv/txn", {

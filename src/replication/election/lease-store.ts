@@ -5,6 +5,8 @@ export interface Candidate {
   node: string;
   /** Where its replicas reach it. */
   url: string;
+  /** The highest term it has heard of; it is given a higher one even by a store that has forgotten. */
+  term: number;
   /** The highest term in which the node had every transaction its primary had. */
   complete_term: number;
 }

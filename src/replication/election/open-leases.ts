@@ -1,15 +1,34 @@
+import { readFileSync } from "node:fs";
 import type { Clock } from "#core/clock.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
+import { HttpLeases } from "./http-leases.ts";
 import type { LeaseStore } from "./lease-store.ts";
-import { SqliteLeases } from "./sqlite-leases.ts";
+import { RowLeases } from "./row-leases.ts";
+import { SqliteRows } from "./sqlite-rows.ts";
 
-/** The lease store a setting names: `sqlite:PATH` or `etcd:http://host:port/NAME`. */
-export function openLeases(where: string, clock: Clock): LeaseStore {
-  const [, kind, rest = ""] = /^(sqlite|etcd):(.+)$/.exec(where) ?? [];
-  if (kind === "sqlite") return new SqliteLeases(rest, clock);
-  if (kind === "etcd") {
-    const url = new URL(rest);
-    return new EtcdLeases(url.origin, url.pathname.slice(1) || "default");
-  }
-  throw new Error(`${where} is not a lease store; write sqlite:PATH or etcd:http://host:port/NAME`);
+export const LEASE_FORMS = "platform:http://host:port/APP/NAME, etcd:http://host:2379/NAME or sqlite:PATH";
+
+export interface LeaseOptions {
+  clock: Clock;
+  /** A file with the platform's token, read again at every request; without it HANGAR_TOKEN is used. */
+  token_file?: string | undefined;
+}
+
+/** The lease store a setting names. */
+export function openLeases(where: string, { clock, token_file }: LeaseOptions): LeaseStore {
+  const [, kind, rest = ""] = /^(sqlite|etcd|platform):(.+)$/.exec(where) ?? [];
+  if (kind === "sqlite") return new RowLeases(new SqliteRows(rest), clock);
+  if (kind === undefined || !URL.canParse(rest)) throw new Error(`${where} is not a lease store; write ${LEASE_FORMS}`);
+  const { origin, pathname } = new URL(rest);
+  const [first = "", second = "", ...more] = pathname.slice(1).split("/");
+  if (kind === "etcd") return new EtcdLeases(origin, pathname.slice(1) || "default");
+  if (first === "" || more.length > 0)
+    throw new Error(`${where} must name an app, and may name a lease: ${LEASE_FORMS}`);
+  return new HttpLeases({ origin, app: first, name: second || "default", token: () => tokenFrom(token_file) });
+}
+
+function tokenFrom(file: string | undefined): string {
+  const token = file === undefined ? process.env["HANGAR_TOKEN"] : readFileSync(file, "utf8");
+  if (!token) throw new Error("the platform's lease needs a token: --token-file FILE, or HANGAR_TOKEN");
+  return token.trim();
 }

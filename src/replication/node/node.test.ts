@@ -7,7 +7,8 @@ import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { type Election, nodeInfo, promoteNode, type RunningNode, type StartOptions, startNode } from "../commands.ts";
 import { Application, look } from "../database/fixtures.ts";
-import { SqliteLeases } from "../election/sqlite-leases.ts";
+import { RowLeases } from "../election/row-leases.ts";
+import { SqliteRows } from "../election/sqlite-rows.ts";
 import { formatPosition } from "../position.ts";
 
 /** What a test has opened, closed again in the other order when it ends. */
@@ -238,7 +239,7 @@ suite("elected nodes", () => {
     const dirs = [scene.dir(), scene.dir()] as const;
     const path = join(scene.dir(), "lease.db");
     const elected = (): Election => {
-      const leases = new SqliteLeases(path, systemClock);
+      const leases = new RowLeases(new SqliteRows(path), systemClock);
       scene.later(() => leases.close());
       return { kind: "lease", leases, candidate: true, renew_ms: 60 };
     };

@@ -20,7 +20,11 @@ export function sqlAddressStore(database: Database): AddressStore {
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
         // A guard changes nothing and counts: no row is the answer that lets the write go on.
         { sql: "SELECT 1 AS found FROM ip_assignments WHERE app_id = ? AND ip = ?", args: [app_id, ip], rows: 0 },
-        { sql: "SELECT 1 AS found FROM ip_assignments WHERE ip = ? AND (shared = 0 OR ? = 0)", args: [ip, shared ? 1 : 0], rows: 0 },
+        {
+          sql: "SELECT 1 AS found FROM ip_assignments WHERE ip = ? AND (shared = 0 OR ? = 0)",
+          args: [ip, shared ? 1 : 0],
+          rows: 0,
+        },
         {
           sql: `INSERT INTO ip_assignments (${COLUMNS}) SELECT ?, ?, ?, ?, ?, ?, ?, ?
                 WHERE (SELECT count(*) FROM ip_assignments WHERE app_id = ?) < ?`,
@@ -28,7 +32,7 @@ export function sqlAddressStore(database: Database): AddressStore {
           rows: 1,
         },
       ]);
-      return outcome.ok ? "inserted" : (["no_app", "exists", "taken", "limit"] as const)[outcome.failed] ?? "limit";
+      return outcome.ok ? "inserted" : ((["no_app", "exists", "taken", "limit"] as const)[outcome.failed] ?? "limit");
     },
     async deleteAssignment(app_id, ip) {
       const sql = "DELETE FROM ip_assignments WHERE app_id = ? AND ip = ?";

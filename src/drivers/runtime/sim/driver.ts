@@ -13,6 +13,7 @@ import {
   SuspendRefused,
 } from "#machines/driver.ts";
 import { parseImage } from "#machines/images.ts";
+import type { LocalApi } from "#machines/local-api.ts";
 import type { ImageRef } from "#machines/types.ts";
 import { type SimBoot, type SimKnobs, SimWorld } from "./world.ts";
 
@@ -22,6 +23,8 @@ export interface SimOptions {
   world?: SimWorld;
   /** Takes a boot's own word for it: what its handle says, runs. For a world that begins empty at every start. */
   adopt?: boolean;
+  /** Where a simulated machine's own API is, for those who want one. */
+  local_api?: LocalApi;
   /** Called before every call; may wait, or throw what the call shall fail with. */
   fault?: (call: keyof RuntimeDriver, id: string, signal?: AbortSignal) => Promise<void>;
 }
@@ -33,7 +36,7 @@ export interface SimOptions {
  *   SIM_BOOT_MS=200       takes that long to boot        SIM_FAIL=text       does not boot, and says so
  *   SIM_RUN_MS=5000       ends by itself after that      SIM_EXIT_CODE=1     … with this code
  *   SIM_STOP_MS=100       takes that long to stop        SIM_SUSPEND=text    refuses to be suspended
- *   SIM_CHECK=text        fails its checks
+ *   SIM_CHECK=text        fails its checks               SIM_LOCAL_API=1     has its socket, in <data dir>/run/api/<id>
  */
 export function simDriver(options: SimOptions): RuntimeDriver {
   return new SimDriver(options);
@@ -45,11 +48,13 @@ class SimDriver implements RuntimeDriver {
   readonly #world: SimWorld;
   #adopt: boolean;
   readonly #fault: NonNullable<SimOptions["fault"]>;
+  readonly #local_api: LocalApi | undefined;
   readonly #closing = new AbortController();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
   readonly #ends: () => void;
 
-  constructor({ clock, world, adopt, fault }: SimOptions) {
+  constructor({ clock, world, adopt, fault, local_api }: SimOptions) {
+    this.#local_api = local_api;
     this.#clock = clock;
     this.#world = world ?? new SimWorld();
     this.#adopt = adopt ?? false;
@@ -76,6 +81,7 @@ class SimDriver implements RuntimeDriver {
     const knobs = knobsOf(launch);
     if (knobs.boot_ms > 0) await this.#clock.sleep(knobs.boot_ms, signal);
     if (knobs.fail) throw new Error(knobs.fail);
+    if (launch.config.env?.["SIM_LOCAL_API"] === "1") await this.#local_api?.open(launch.id);
     const boot: SimBoot = {
       id: launch.id,
       boot: launch.boot,
@@ -141,6 +147,7 @@ class SimDriver implements RuntimeDriver {
   async destroy(id: string, signal: AbortSignal): Promise<void> {
     await this.#begin("destroy", id, signal);
     this.#world.boots.delete(id);
+    await this.#local_api?.remove(id);
   }
 
   async signal(ref: Ref, name: string): Promise<void> {

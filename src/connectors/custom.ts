@@ -1,0 +1,70 @@
+/** What the owner of a connector says about where its provider is. */
+import { literalProblem } from "./addresses.ts";
+import { bad } from "./service.ts";
+import type { ProviderInfo } from "./types.ts";
+
+interface CustomApi {
+  base_api_url: string;
+  auth_method: "header" | "query" | "path";
+  auth_header_prefix?: string | undefined;
+  auth_header_name?: string | undefined;
+  auth_query_name?: string | undefined;
+  test_url?: string | undefined;
+  encoded_paths?: boolean | undefined;
+}
+
+/** Header and parameter names are one word; a prefix is words that can stand before a token. */
+const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+const PREFIX = /^[!-~]*(?: [!-~]+)*$/;
+/** A credential has no business in what says how long or how a message goes, or where to. */
+const FRAMING = /^(host|connection|content-length|transfer-encoding|te|trailer|upgrade|expect)$/i;
+
+export function customInfo(body: CustomApi): ProviderInfo {
+  const { auth_method, auth_header_prefix, auth_header_name, auth_query_name, test_url, encoded_paths } = body;
+  if (auth_header_prefix !== undefined && !PREFIX.test(auth_header_prefix))
+    bad("body.auth_header_prefix", "cannot stand in a header");
+  if (auth_header_name !== undefined && (!NAME.test(auth_header_name) || FRAMING.test(auth_header_name)))
+    bad("body.auth_header_name", "is not a header that can hold a credential");
+  if (auth_query_name !== undefined && !NAME.test(auth_query_name))
+    bad("body.auth_query_name", "is not the name of a parameter");
+  const base_url = baseUrl(body.base_api_url, "body.base_api_url");
+  return {
+    base_url,
+    auth_method,
+    ...(auth_header_prefix === undefined ? {} : { auth_header_prefix }),
+    ...(auth_header_name === undefined ? {} : { auth_header_name }),
+    ...(auth_query_name === undefined ? {} : { auth_query_name }),
+    ...(test_url === undefined ? {} : { test_path: testPath(test_url, base_url) }),
+    ...(encoded_paths === undefined ? {} : { encoded_paths }),
+  };
+}
+
+/** An address in the one form in which it is kept and used: however it was written, it is read once. */
+export function baseUrl(text: string, path: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) return bad(path, "is not an http or https address", "https://…");
+  if (url.username !== "" || url.password !== "") bad(path, "must not hold a name or password");
+  if (url.search !== "" || url.hash !== "") bad(path, "must not hold a query or a #");
+  if (url.pathname.includes("//")) bad(path, "must not hold two slashes in a row");
+  return url.href.replace(/\/$/, "").replace(/%7Btoken%7D/i, "{token}");
+}
+
+/** A path, or an address below the base. */
+function testPath(test_url: string, base_url: string): string {
+  if (test_url.startsWith("/")) return test_url;
+  if (!test_url.startsWith(`${base_url}/`)) bad("body.test_url", "is not below body.base_api_url");
+  return test_url.slice(base_url.length);
+}
+
+/** Told when the connector is made; what happens is decided when it is used. */
+export function addressWarnings({ base_url }: ProviderInfo): string[] {
+  if (base_url === undefined) return [];
+  const { hostname, protocol } = new URL(base_url);
+  const inside = literalProblem(hostname);
+  return [
+    ...(inside
+      ? [`${inside.message}: the gateway refuses it unless the operator sets HANGAR_GATEWAY_ALLOW_PRIVATE=1`]
+      : []),
+    ...(protocol === "http:" && !inside ? ["the credential goes over the network unencrypted: use https"] : []),
+  ];
+}

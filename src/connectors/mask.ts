@@ -1,0 +1,69 @@
+/**
+ * Hides a credential in what a provider sends back: some answer with what they were sent. Each byte of it
+ * becomes a `*`, so lengths stay as announced, and a stream is held back only for the few bytes at the end of a
+ * chunk that might be the beginning of the credential.
+ */
+const STAR = 42;
+/** Shorter ones appear by chance. */
+const MIN_BYTES = 8;
+
+export class Mask {
+  readonly #needles: Buffer[];
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(secrets: readonly string[]) {
+    const forms = secrets.flatMap((secret) => [
+      secret,
+      encodeURIComponent(secret),
+      JSON.stringify(secret).slice(1, -1),
+    ]);
+    this.#needles = [...new Set(forms)].filter((form) => form.length >= MIN_BYTES).map((form) => Buffer.from(form));
+  }
+
+  /** A text that is whole, such as a header. */
+  text(text: string): string {
+    return this.#covered(Buffer.from(text, "latin1")).toString("latin1");
+  }
+
+  /** What may be sent on now. */
+  push(chunk: Buffer): Buffer {
+    const data = this.#covered(this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]));
+    const keep = this.#beginning(data);
+    this.#held = data.subarray(data.length - keep);
+    return data.subarray(0, data.length - keep);
+  }
+
+  /** What was held back. */
+  end(): Buffer {
+    const rest = this.#held;
+    this.#held = Buffer.alloc(0);
+    return rest;
+  }
+
+  #covered(data: Buffer): Buffer {
+    let copy: Buffer | undefined;
+    for (const needle of this.#needles) {
+      for (let at = data.indexOf(needle); at >= 0; at = data.indexOf(needle, at + needle.length)) {
+        // The chunk may be shared with whoever made it.
+        copy ??= Buffer.from(data);
+        copy.fill(STAR, at, at + needle.length);
+      }
+    }
+    return copy ?? data;
+  }
+
+  /** How many bytes at the end begin one of the credentials. */
+  #beginning(data: Buffer): number {
+    return Math.max(0, ...this.#needles.map((needle) => beginningOf(needle, data)));
+  }
+}
+
+function beginningOf(needle: Buffer, data: Buffer): number {
+  const first = needle[0] ?? 0;
+  let at = data.indexOf(first, Math.max(0, data.length - needle.length + 1));
+  while (at >= 0) {
+    if (data.compare(needle, 0, data.length - at, at) === 0) return data.length - at;
+    at = data.indexOf(first, at + 1);
+  }
+  return 0;
+}

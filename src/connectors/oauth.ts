@@ -1,0 +1,226 @@
+/**
+ * OAuth 2 with an authorization code (RFC 6749, with the proof key of RFC 7636): a person lets a provider give us
+ * a token, and we renew it before it ends.
+ */
+import { createHash } from "node:crypto";
+import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import { ApiError, fail } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import type { Log } from "#core/log.ts";
+import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
+import type { OAuth, ProviderSetting } from "./providers.ts";
+import { type ConnectorService, type Owner, providerOf } from "./service.ts";
+import type { ConnectorStore } from "./store.ts";
+import { type Account, accountOf, type TokenAnswer, tokenRequest } from "./token-request.ts";
+import type { AccessPolicy, Connection, Credential } from "./types.ts";
+
+interface FlowParts {
+  store: ConnectorStore;
+  connectors: ConnectorService;
+  box: Box;
+  clock: Clock;
+  log: Log;
+  settings: Readonly<Record<string, ProviderSetting>>;
+  /** The public origin, where browsers come back to. */
+  base_url(): string;
+}
+
+/** A provider's endpoints together with the operator's registration there. */
+interface Registration extends OAuth {
+  client_id: string;
+  client_secret: string;
+  base_url: string | null;
+}
+
+/** A connector and its secrets, at the moment they were both good. */
+export interface Fresh {
+  connection: Connection;
+  credential: Credential;
+}
+
+export class OAuthFlow {
+  readonly #parts: FlowParts;
+  /** Renewals in progress: whoever comes meanwhile waits for the same one. */
+  readonly #renewing = new Map<string, Promise<Fresh>>();
+
+  constructor(parts: FlowParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether the operator registered this platform at the provider. */
+  offers(provider: string): boolean {
+    return this.#parts.settings[provider]?.client_id !== undefined;
+  }
+
+  /** Where to send the person. */
+  async begin(
+    org_id: string,
+    provider: string,
+    wish: { scopes?: string; add_scopes?: string; state?: string; redirect_uri?: string },
+    ids: Ids,
+  ): Promise<{ authorize_url: string; state: string }> {
+    const { store, box, clock } = this.#parts;
+    const registration = this.#registration(provider);
+    const state = wish.state ?? ids.hex(32);
+    const verifier = Buffer.from(ids.bytes(32)).toString("base64url");
+    const scopes = listOf(wish.scopes) ?? [...registration.scopes, ...(listOf(wish.add_scopes) ?? [])];
+    const redirect_uri = wish.redirect_uri ?? this.#ownPage(provider);
+    const now = clock.now();
+    const sealed = box.seal(`oauth:${state}`, verifier);
+    const pending = {
+      state,
+      org_id,
+      provider,
+      redirect_uri,
+      scopes: scopes.join(","),
+      verifier: sealed,
+      created_at: now,
+    };
+    if (!(await store.insertPending(pending, now - LIMITS.oauth_state_ms, LIMITS.oauth_states_per_org)))
+      fail("limit_reached", "this state was used before, or too many authorizations wait (limit oauth_states_per_org)");
+    const url = new URL(registration.authorize_url);
+    const parameters = {
+      response_type: "code",
+      client_id: registration.client_id,
+      redirect_uri,
+      scope: scopes.join(registration.separator),
+      state,
+      code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+      code_challenge_method: "S256",
+    };
+    for (const [name, value] of Object.entries(parameters)) if (value !== "") url.searchParams.set(name, value);
+    return { authorize_url: url.href, state };
+  }
+
+  /** With what the person brought back. */
+  async finish(
+    owner: Owner,
+    provider: string,
+    { code, state, access_policy }: { code: string; state: string; access_policy?: AccessPolicy },
+    ids: Ids,
+  ): Promise<Connection> {
+    const { store, box, clock, connectors } = this.#parts;
+    const registration = this.#registration(provider);
+    const pending = await store.takePending(owner.org.id, provider, state);
+    if (!pending || pending.created_at < clock.now() - LIMITS.oauth_state_ms)
+      return fail("invalid_request", "this authorization was not begun here, is finished, or took too long", {
+        hint: `begin again: GET /v1/oauth/${provider}/authorize`,
+      });
+    const answer = await this.#ask(registration, {
+      grant_type: "authorization_code",
+      code,
+      redirect_uri: pending.redirect_uri,
+      code_verifier: box.open(`oauth:${state}`, pending.verifier).toString(),
+    }).catch((error: unknown) => {
+      const why = error instanceof ApiError ? `: ${error.message}` : "";
+      return fail("invalid_request", `failed to exchange authorization code${why}`, { cause: error });
+    });
+    const account = await this.#account(registration, answer);
+    const scopes = answer.scope?.split(/[ ,]+/).join(",") ?? pending.scopes;
+    return await connectors.create(
+      owner,
+      {
+        provider,
+        connection_type: "oauth",
+        credential: credentialOf(answer),
+        scopes,
+        token_expires_at: this.#expiry(answer),
+        access_policy,
+        ...(account ? { account } : {}),
+      },
+      ids,
+    );
+  }
+
+  /** The connector's credential, renewed when it is about to end. */
+  async fresh(connection: Connection): Promise<Fresh> {
+    const { clock, connectors } = this.#parts;
+    const credential = connectors.reveal(connection);
+    const { token_expires_at, id } = connection;
+    const left = token_expires_at === null ? Infinity : token_expires_at - clock.now();
+    if (left > LIMITS.oauth_refresh_ms) return { connection, credential };
+    if (credential.refresh_token === undefined) {
+      if (left > 0) return { connection, credential };
+      return fail("connector_unusable", "the connector's token has ended and cannot be renewed; connect it again");
+    }
+    const renewing =
+      this.#renewing.get(id) ?? this.#renew(connection, credential).finally(() => this.#renewing.delete(id));
+    this.#renewing.set(id, renewing);
+    try {
+      return await renewing;
+    } catch (error) {
+      // The old one is good for a while yet; the next call tries again.
+      if (left <= 0) throw error;
+      this.#parts.log.warn({ error, connection: id }, "a connector's token could not be renewed yet");
+      return { connection, credential };
+    }
+  }
+
+  async #renew(connection: Connection, credential: Credential): Promise<Fresh> {
+    const { store, connectors } = this.#parts;
+    const grant = { grant_type: "refresh_token", refresh_token: credential.refresh_token ?? "" };
+    let answer: TokenAnswer;
+    try {
+      answer = await this.#ask(this.#registration(connection.provider), grant);
+    } catch (thrown) {
+      // Another process may have renewed it: then what we sent was used up, and what is there now is good.
+      const now = await store.findConnection(connection.id);
+      if (now && now.revision !== connection.revision) return { connection: now, credential: connectors.reveal(now) };
+      throw thrown;
+    }
+    const renewed = { ...credential, ...credentialOf(answer) };
+    const expires_at = this.#expiry(answer);
+    for (let current: Connection | undefined = connection; current; current = await store.findConnection(current.id)) {
+      const written = await connectors.renewed(current, renewed, expires_at);
+      if (written) return { connection: written, credential: renewed };
+    }
+    return fail("not_found", "the connector was deleted");
+  }
+
+  #registration(name: string): Registration {
+    const { oauth, base_url, title } = providerOf(name, "oauth");
+    const { client_id, client_secret, ...own } = this.#parts.settings[name] ?? {};
+    if (!oauth || !client_id || !client_secret)
+      return fail("invalid_request", `this platform is not registered at ${title}`, {
+        hint: `put client_id and client_secret under [connectors.${name}] in the config file`,
+      });
+    return {
+      ...oauth,
+      authorize_url: own.authorize_url ?? oauth.authorize_url,
+      token_url: own.token_url ?? oauth.token_url,
+      base_url: own.base_url ?? base_url,
+      client_id,
+      client_secret,
+    };
+  }
+
+  async #ask(
+    { token_url, client_id, client_secret }: Registration,
+    grant: Record<string, string>,
+  ): Promise<TokenAnswer> {
+    return await tokenRequest(token_url, { client_id, client_secret, ...grant });
+  }
+
+  async #account({ base_url, account }: Registration, answer: TokenAnswer): Promise<Account | undefined> {
+    return base_url === null ? undefined : await accountOf(`${base_url}${account.path}`, account, answer.access_token);
+  }
+
+  #expiry({ expires_in }: TokenAnswer): number | null {
+    return expires_in === undefined ? null : this.#parts.clock.now() + expires_in * 1000;
+  }
+
+  #ownPage(provider: string): string {
+    return `${this.#parts.base_url()}/v1/oauth/${provider}/callback`;
+  }
+}
+
+const credentialOf = ({ access_token, refresh_token }: TokenAnswer): Credential => ({
+  token: access_token,
+  ...(refresh_token === undefined ? {} : { refresh_token }),
+});
+
+function listOf(text: string | undefined): string[] | undefined {
+  const list = text?.split(",").flatMap((item) => item.trim() || []);
+  return list?.length ? list : undefined;
+}

@@ -1,0 +1,179 @@
+/**
+ * No path that a usual server reads as a blocked one passes (G1): paths are bent at random, read the way servers
+ * read them, and whatever some server takes for a blocked path must have been refused. A matcher that compares
+ * texts is kept beside ours: the test must catch it.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { random, seed } from "../../test/support.ts";
+import { pathProblem } from "./paths.ts";
+import { judge } from "./policy.ts";
+
+const SPRITE = { name: "web-1", labels: [] };
+const BLOCKED = ["/admin", "/admin/users", "/keys/*", "/v1/a:b", "/caf%C3%A9"];
+const POLICY = { allow_all: true, blocked_endpoints: BLOCKED };
+
+/** What some server or the other does to a path before it looks for what is meant. */
+const READERS: readonly ((path: string) => string)[] = [
+  (path) => decode(path),
+  (path) => decode(decode(path)),
+  (path) => path.replaceAll("\\", "/"),
+  (path) => path.replaceAll(/;[^/]*/g, ""),
+  (path) => path.replaceAll(/\/{2,}/g, "/"),
+  (path) => resolveDots(path),
+  (path) => path.normalize("NFKC"),
+  (path) => path.toLowerCase(),
+  (path) => path.replaceAll(/[. ]+(?=\/|$)/g, ""),
+  (path) => path.split(/[\0?#]/)[0] ?? "",
+  (path) => (path.length > 1 ? path.replace(/\/$/, "") : path),
+];
+
+const decode = (text: string): string =>
+  // Bytes that are no UTF-8 are read as the letters they were made from, as lenient decoders do.
+  Buffer.from(
+    text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    "latin1",
+  )
+    .toString("latin1")
+    .replaceAll(/\xc0\xae/g, ".")
+    .replaceAll(/\xc0\xaf/g, "/")
+    .replaceAll(/[\xc2-\xf4][\x80-\xbf]+/g, (bytes) => Buffer.from(bytes, "latin1").toString());
+
+function resolveDots(path: string): string {
+  const out: string[] = [];
+  for (const segment of path.split("/").slice(1)) {
+    if (segment === "..") out.pop();
+    else if (segment !== ".") out.push(segment);
+  }
+  return `/${out.join("/")}`;
+}
+
+/** Whether a server with this way of reading takes the path for a blocked one. */
+function readsAsBlocked(path: string): boolean {
+  const meant = BLOCKED.map((pattern) => decode(pattern).toLowerCase());
+  return meant.some((text) =>
+    text.endsWith("*") ? path.startsWith(text.slice(0, -1)) && path.length >= text.length : path === text,
+  );
+}
+
+/** What a path may be bent with; each keeps what some server reads. */
+const BENDS: readonly ((path: string, next: () => number) => string)[] = [
+  (path, next) => at(path, next, (char) => `%${char.charCodeAt(0).toString(16)}`),
+  (path, next) => at(path, next, (char) => `%25${char.charCodeAt(0).toString(16)}`),
+  (path, next) => at(path, next, (char) => (char === "/" ? "//" : char)),
+  (path, next) => at(path, next, (char) => (char === "/" ? "/./" : char)),
+  (path, next) => at(path, next, (char) => (char === "/" ? "/x/../" : char)),
+  (path, next) => at(path, next, (char) => (char === "/" ? "/%2e%2e/x/..%2f" : char)),
+  (path, next) => at(path, next, (char) => (char === "/" ? "\\" : char)),
+  (path, next) => at(path, next, (char) => (char === "/" ? "%5c" : char)),
+  (path, next) => at(path, next, (char) => (char === "/" ? "%2F" : char)),
+  (path, next) => at(path, next, (char) => (char === "/" ? "%c0%af" : char)),
+  (path, next) => at(path, next, (char) => (char === "/" ? "%EF%BC%8F" : char)),
+  (path, next) => at(path, next, (char) => (char === "/" ? ";x=1/" : char)),
+  (path, next) => at(path, next, (char) => char.toUpperCase()),
+  (path, next) => at(path, next, (char) => (/[a-z]/.test(char) ? fullWidth(char) : char)),
+  (path) => `${path}/`,
+  (path) => `${path}.`,
+  (path) => `${path}%20`,
+  (path) => `${path}%00.json`,
+  (path) => `${path}%3fx`,
+  (path) => `${path}%23`,
+  (path) => `${path};a`,
+  (path) => `/x/..${path}`,
+  (path) => `/.${path}`,
+];
+
+const fullWidth = (char: string): string => encodeURIComponent(String.fromCharCode(char.charCodeAt(0) - 0x21 + 0xff01));
+
+function at(path: string, next: () => number, change: (char: string) => string): string {
+  const place = Math.floor(next() * path.length);
+  return path.slice(0, place) + change(path.charAt(place)) + path.slice(place + 1);
+}
+
+const TARGETS = ["/admin", "/admin/users", "/keys/1", "/keys/a/b", "/v1/a:b", "/caf%C3%A9"];
+const pick = <T>(list: readonly T[], next: () => number): T => list[Math.floor(next() * list.length)] as T;
+
+/** Paths that at least one way of reading takes for a blocked one. */
+function* dangerous(next: () => number, count: number): Generator<string> {
+  for (let made = 0; made < count; ) {
+    let path = pick(TARGETS, next);
+    for (let bends = Math.floor(next() * 4); bends >= 0; bends--) path = pick(BENDS, next)(path, next);
+    let read = path;
+    for (let readings = Math.floor(next() * 6); readings >= 0; readings--) read = pick(READERS, next)(read);
+    if (!readsAsBlocked(read.toLowerCase()) && !readsAsBlocked(read)) continue;
+    made++;
+    yield path;
+  }
+}
+
+const passes = (path: string): boolean =>
+  pathProblem(path, { encoded: false }) === undefined && judge(POLICY, SPRITE, path).allowed;
+
+/** The matcher everyone writes first. */
+const naive = (path: string): boolean =>
+  !BLOCKED.some((pattern) => (pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern));
+
+suite("paths (G1)", () => {
+  test("no path that a server reads as a blocked one passes, and a plain comparison is caught", (t) => {
+    const next = random(seed(t));
+    const count = process.env["HANGAR_PROVE"] ? 20_000 : 4000;
+    const through: string[] = [];
+    let fooled = 0;
+    for (const path of dangerous(next, count)) {
+      if (passes(path)) through.push(path);
+      if (naive(path)) fooled++;
+    }
+    assert.deepEqual(through.slice(0, 10), []);
+    assert.ok(fooled > count / 5, `the plain comparison let ${fooled} of ${count} through`);
+    t.diagnostic(`${count} paths, 0 through; a plain comparison lets ${fooled} through`);
+  });
+
+  test("sixty known spellings of a blocked path are refused", () => {
+    const spellings = [
+      ..."/admin/ /ADMIN /Admin /aDmin/ /%61dmin /%41dmin /adm%69n /admi%6E //admin /./admin /x/../admin /x/%2e%2e/admin".split(
+        " ",
+      ),
+      ..."/x/%2E%2E/admin /x/..%2fadmin /x/..%2Fadmin /x%2f..%2fadmin /%2e/admin /.%2e/admin /%2e./x/admin /..;/admin".split(
+        " ",
+      ),
+      ..."/x/..;/admin /admin;x /admin;x=1 /;x/admin /admin%3b /admin%3Bx /admin%00 /admin%00.json /admin%0a /admin%0d".split(
+        " ",
+      ),
+      ..."/admin%20 /admin%20/ /admin. /admin./ /admin.. /admin%2e /admin%3f /admin%3Fx /admin%23 /admin%09".split(" "),
+      ..."\\admin /x\\..\\admin /%5cadmin /x%5c..%5cadmin /%5C%5Cadmin /%252e%252e/admin /x%252f..%252fadmin /%2561dmin".split(
+        " ",
+      ),
+      ..."/%c0%afadmin /x/%c0%ae%c0%ae/admin /%ef%bc%8fadmin /%EF%BC%8Fadmin /%EF%BD%81dmin /x/%EF%BC%8E%EF%BC%8E/admin".split(
+        " ",
+      ),
+      ..."/admin# /admin#x admin http://x/admin /admin%7f /%u0061dmin /admin%".split(" "),
+    ];
+    assert.ok(spellings.length >= 60);
+    assert.deepEqual(spellings.filter(passes), []);
+  });
+
+  test("paths as providers really have them pass, byte for byte", () => {
+    const plain = [
+      "/",
+      "/user",
+      "/repos/a/b/contents/x.md",
+      "/v1/models/gpt-4o:stream",
+      "/a/@me",
+      "/caf%C3%A9s",
+      "/x%20y/z",
+    ];
+    const signs = ["/a(b)!$&'*+,=~_-.x", "/files/.hidden", "/a..b/c", "/%E6%97%A5%E6%9C%AC", "/administrators"];
+    for (const path of [...plain, ...signs]) assert.ok(passes(path), path);
+  });
+
+  test("a connector that asks for it gets encoded slashes, and never a way out of its base", () => {
+    const loose = (path: string) => pathProblem(path, { encoded: true });
+    for (const path of ["/git/refs/heads%2Ffeature", "/a;b", "/a%25b", "//a", "/a%3Fb"])
+      assert.equal(loose(path), undefined, path);
+    const escapes =
+      "/.. /a/../b /%2e%2e/a /..%2fa /a%2f..%2fb /%252e%252e/a /a%5c..%5cb /..;/a /a%00 /a\\b /%25252e%25252e/ a".split(
+        " ",
+      );
+    for (const path of escapes) assert.notEqual(loose(path), undefined, path);
+  });
+});

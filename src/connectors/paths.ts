@@ -1,0 +1,79 @@
+/**
+ * Which paths a provider may be asked for. Programs differ in how they read `..`, `%2f`, `//`, `\`, `;x` and the
+ * like; a rule about `/admin` means nothing if the provider reads `/admin` where we read something else. So a
+ * path that can be read in two ways is refused, not interpreted, and what was judged is sent on byte by byte.
+ */
+interface Fault {
+  pattern: RegExp;
+  problem: string;
+}
+
+/** What never passes, whatever a connector allows. */
+const NEVER: readonly Fault[] = [
+  { pattern: /^(?!\/)/, problem: "does not begin with a slash" },
+  { pattern: /[^!-~]|["<>\\^`{|}#?]/, problem: "holds a character that must be encoded" },
+  { pattern: /%(?![0-9A-Fa-f]{2})/, problem: "holds a broken percent-encoding" },
+  { pattern: /%(?:[01][0-9a-f]|7f)/i, problem: "holds an encoded control character" },
+];
+
+/** What passes only for a connector that asks for it and has no rules about paths. */
+const AMBIGUOUS: readonly Fault[] = [
+  { pattern: /\/\//, problem: "holds two slashes in a row" },
+  { pattern: /;/, problem: "holds a semicolon" },
+  { pattern: /%(?:2f|5c|25|3b|3f|23)/i, problem: "holds an encoded / \\ % ; ? or #" },
+  { pattern: /%[0-9A-F]?[a-f]/, problem: "writes a percent-encoding in lower case" },
+  {
+    pattern: /%(?:3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A]|2[DE]|5F|7E)/,
+    problem: "encodes a letter, digit or one of - . _ ~",
+  },
+  { pattern: /(?:\.|%20)(?:\/|$)/, problem: "has a segment that ends with a dot or a blank" },
+];
+
+/** As often as anyone decodes, and once more. */
+const DECODINGS = 8;
+
+/** What is wrong with a path, or undefined when it is canonical. */
+export function pathProblem(path: string, { encoded }: { encoded: boolean }): string | undefined {
+  const fault = (encoded ? NEVER : [...NEVER, ...AMBIGUOUS]).find(({ pattern }) => pattern.test(path));
+  return fault?.problem ?? decodedProblem(path, encoded);
+}
+
+function decodedProblem(path: string, encoded: boolean): string | undefined {
+  let text = path;
+  for (let i = 0; i < DECODINGS; i++) {
+    if (hasDotSegment(text)) return "holds a `.` or `..` segment";
+    if (/[\\\p{Cc}]/u.test(text)) return "holds an encoded backslash or control character";
+    const decoded = decode(text);
+    // Deeper down, what looks like an encoding may be plain text.
+    if (decoded === undefined) return i === 0 ? "encodes bytes that are not UTF-8" : undefined;
+    if (decoded === text) break;
+    text = decoded;
+  }
+  // Some servers fold look-alikes (full-width letters and slashes) into the plain ones.
+  if (!encoded && text.normalize("NFKC") !== text) return "holds a look-alike of a plain character";
+  return undefined;
+}
+
+/** Also as servers see it that cut `;parameters` off, or take `\` for `/`. */
+function hasDotSegment(text: string): boolean {
+  return text
+    .normalize("NFKC")
+    .split(/[/\\]/)
+    .some((segment) => /^\.{1,2}\s*(?:;|$)/.test(segment));
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A canonical path in the form in which block rules are compared: decoded and without case, because there are
+ * providers that make no difference and none for whom blocking too much is worse than too little.
+ */
+export function foldedPath(path: string): string {
+  return (decode(path) ?? path).normalize("NFKC").toLowerCase();
+}

@@ -1,0 +1,121 @@
+/** Puts a credential where its provider expects it. The caller has no say in how. */
+import { fail } from "#core/errors.ts";
+import { type Placement, PROVIDERS, type Provider, type ProviderSetting } from "./providers.ts";
+import { signedHeaders } from "./signature.ts";
+import type { Connection, Credential } from "./types.ts";
+
+/** A request as it goes to the provider. */
+export interface Outgoing {
+  origin: string;
+  /** Path and query. */
+  path: string;
+  headers: Record<string, string>;
+  /** What must not be seen in the answer. */
+  secrets: string[];
+}
+
+/** What the gateway needs to know about a connector's provider. */
+export interface Destination {
+  provider: Provider;
+  placement: Placement;
+  base_url: string;
+  /** The connector's owner said where it is, so it may not be inside. */
+  guarded: boolean;
+}
+
+type Settings = Readonly<Record<string, ProviderSetting>>;
+
+export function destinationOf(
+  { provider: name, provider_info: info }: Pick<Connection, "provider" | "provider_info">,
+  settings: Settings,
+  self_url: string,
+): Destination {
+  const provider = PROVIDERS[name] ?? fail("not_found", `there is no provider ${JSON.stringify(name)}`);
+  const given = info.base_url;
+  const own = name === "sprites_admin" ? self_url : undefined;
+  const base_url = given ?? own ?? settings[name]?.base_url ?? provider.base_url;
+  if (!base_url) fail("connector_unusable", "this connector does not say where its provider is");
+  return { provider, placement: placementOf(provider, info), base_url, guarded: given !== undefined };
+}
+
+function placementOf(provider: Provider, info: Connection["provider_info"]): Placement {
+  const { auth_method, auth_header_name = "authorization", auth_header_prefix = "Bearer", auth_query_name } = info;
+  if (auth_method === undefined) return provider.placement;
+  if (auth_method === "query") return { in: "query", name: auth_query_name ?? "access_token" };
+  if (auth_method === "path") return { in: "path" };
+  return { in: "header", name: auth_header_name.toLowerCase(), prefix: auth_header_prefix };
+}
+
+/** The header that belongs to the credential, so that no one else's gets there. */
+export const secretHeader = (placement: Placement): string | undefined =>
+  placement.in === "header" ? placement.name : undefined;
+
+interface Asked {
+  method: string;
+  path: string;
+  /** With its question mark, or empty. */
+  query: string;
+  headers: Record<string, string>;
+  region: string | undefined;
+  now_ms: number;
+}
+
+export function place({ base_url, placement }: Destination, credential: Credential, asked: Asked): Outgoing {
+  const base = new URL(base_url);
+  const { token } = credential;
+  const outgoing = (path: string, query: string, headers: Record<string, string>): Outgoing => ({
+    origin: base.origin,
+    path: `${path}${query}`,
+    headers,
+    secrets: [token],
+  });
+  const root = base.pathname.replace(/\/$/, "");
+  const path = `${root}${asked.path}`;
+  switch (placement.in) {
+    case "header": {
+      const value = placement.prefix === "" ? token : `${placement.prefix} ${token}`;
+      return outgoing(path, asked.query, { ...asked.headers, [placement.name]: value });
+    }
+    case "query": {
+      const kept = withoutParameter(asked.query, placement.name);
+      const own = `${encodeURIComponent(placement.name)}=${encodeURIComponent(token)}`;
+      return outgoing(path, `?${kept === "" ? "" : `${kept}&`}${own}`, asked.headers);
+    }
+    case "path":
+      return outgoing(pathWithToken(root, token, asked.path), asked.query, asked.headers);
+    case "signature": {
+      const { access_key_id = "" } = credential;
+      const { method, headers, now_ms, region = "us-east-1" } = asked;
+      const signing = { method, path, query: asked.query.slice(1), host: base.host, headers, now_ms, region };
+      return outgoing(path, asked.query, {
+        ...headers,
+        ...signedHeaders({ ...signing, access_key_id, secret: token }),
+      });
+    }
+  }
+}
+
+/** `{token}` in the base address is where it goes; otherwise it is the first segment after the base. */
+function pathWithToken(root: string, token: string, path: string): string {
+  const encoded = encodeURIComponent(token).replaceAll("%3A", ":");
+  const marked = root.replace(/\{token\}|%7Btoken%7D/i, () => encoded);
+  return marked === root ? `${root}/${encoded}${path}` : `${marked}${path}`;
+}
+
+/** The query as it came, less every parameter of this name however it is written. */
+function withoutParameter(query: string, name: string): string {
+  return query
+    .slice(1)
+    .split("&")
+    .filter((pair) => pair !== "" && parameterName(pair) !== name)
+    .join("&");
+}
+
+function parameterName(pair: string): string {
+  const [name = ""] = pair.split("=");
+  try {
+    return decodeURIComponent(name.replaceAll("+", " "));
+  } catch {
+    return name;
+  }
+}

@@ -1,0 +1,232 @@
+import { principalOf } from "#auth/guard.ts";
+import type { OrgService } from "#auth/orgs.ts";
+import { type Admitted, type Caller, orgOf } from "#http/access.ts";
+import { type Row, route } from "#http/route.ts";
+import { auditAnswer, connectionAnswer, policyOf, usageAnswer } from "./answers.ts";
+import { addressWarnings, baseUrl, customInfo } from "./custom.ts";
+import type { Gateway } from "./gateway.ts";
+import type { UsageLedger } from "./ledger.ts";
+import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
+import { policyWarnings } from "./policy.ts";
+import * as schema from "./schema.ts";
+import { bad, type ConnectorService, type Owner } from "./service.ts";
+import type { ConnectorStore } from "./store.ts";
+import type { GatewayTester } from "./tester.ts";
+import type { AccessPolicy, AuditAction, Connection } from "./types.ts";
+
+export interface ConnectorRouteParts {
+  connectors: ConnectorService;
+  gateway: Gateway;
+  tester: GatewayTester;
+  store: ConnectorStore;
+  ledger: UsageLedger;
+  orgs: OrgService;
+  sprites_base_url(): string;
+}
+
+export function connectorRoutes(parts: ConnectorRouteParts): Row[] {
+  return [...createRoutes(parts), ...ownRoutes(parts), ...changeRoutes(parts), ...lookRoutes(parts)];
+}
+
+export const ownerOf = ({ caller, ...admitted }: Admitted & { caller: Caller }): Owner => ({
+  org: orgOf(admitted),
+  user_id: caller.token_id,
+  name: caller.name,
+});
+
+const policy = (given: AccessPolicy | undefined) => (given ? { access_policy: policyOf(given) } : {});
+
+/** A connector that was made or changed, and what is odd about it. */
+function answered(connection: Connection, sprites_base_url: string) {
+  const warnings = [...addressWarnings(connection.provider_info), ...policyWarnings(connection.access_policy)];
+  return {
+    connection: connectionAnswer(connection, sprites_base_url),
+    ...(warnings.length > 0 ? { warnings } : {}),
+  };
+}
+
+function createRoutes({ connectors, orgs, sprites_base_url }: ConnectorRouteParts): Row[] {
+  const answer = (connection: Connection) => answered(connection, sprites_base_url());
+  const common = {
+    part: "connectors",
+    access: "create org",
+    answer: { status: 201, schema: schema.One },
+    errors: ["limit_reached"],
+  } as const;
+  return [
+    route("POST /v1/oauth/connections/api_key", {
+      ...common,
+      summary: "Create a connector with a key",
+      description:
+        "The key is sealed and never told again. Without an `access_policy` no sprite may use the connector. An object store's key is `ACCESS_KEY_ID:SECRET_ACCESS_KEY`.",
+      body: schema.CreateWithKey,
+      async handle({ body, ids, ...call }) {
+        const { provider, api_key, base_url, region, encoded_paths } = body;
+        const provider_info = {
+          ...(base_url === undefined ? {} : { base_url: baseUrl(base_url, "body.base_url") }),
+          ...(region === undefined ? {} : { region }),
+          ...(encoded_paths === undefined ? {} : { encoded_paths }),
+        };
+        const wish = { provider, api_key, provider_info, ...policy(body.access_policy) };
+        return answer(await connectors.createWithKey(ownerOf(call), wish, ids));
+      },
+    }),
+    route("POST /v1/oauth/connections/custom_api", {
+      ...common,
+      summary: "Create a connector to any HTTP API",
+      description:
+        "With `auth_method: path` the token goes where the base address has `{token}`, else it is the first segment after the base.",
+      body: schema.CreateCustom,
+      async handle({ body, ids, ...call }) {
+        const { name, access_token } = body;
+        const wish = { name, access_token, provider_info: customInfo(body), ...policy(body.access_policy) };
+        return answer(await connectors.createCustom(ownerOf(call), wish, ids));
+      },
+    }),
+    route("POST /v1/oauth/connections/provision", {
+      ...common,
+      summary: "Create a connector whose key the platform provides",
+      description:
+        "`sprites_admin` is this platform itself: machines may then manage their organization, as far as the policy lets them.",
+      body: schema.Provision,
+      async handle({ body, ids, ...call }) {
+        const owner = ownerOf(call);
+        const org = await orgs.get(owner.org.slug);
+        const wish = { provider: body.provider, ...policy(body.access_policy) };
+        return answer(await connectors.provision({ ...owner, org }, wish, ids));
+      },
+    }),
+  ];
+}
+
+/** The connector of a route that is about one, if the caller may see it. */
+async function found(
+  { connectors }: ConnectorRouteParts,
+  { params, caller }: { params: { connection_id: string }; caller: Caller },
+): Promise<Connection> {
+  const principal = principalOf(caller);
+  return await connectors.get(params.connection_id, (org) => principal.sees(org));
+}
+
+function ownRoutes(parts: ConnectorRouteParts): Row[] {
+  const { connectors, sprites_base_url } = parts;
+  const answer = (connection: Connection) => connectionAnswer(connection, sprites_base_url());
+  return [
+    route("GET /v1/oauth/connections", {
+      summary: "List an organization's connectors",
+      part: "connectors",
+      access: "read org",
+      query: schema.ListQuery,
+      answer: { status: 200, schema: schema.Many },
+      async handle({ query, ...call }) {
+        return { connections: (await connectors.list(orgOf(call).id, query.provider)).map(answer) };
+      },
+    }),
+    route("GET /v1/oauth/connections/:connection_id", {
+      summary: "Get a connector; its secrets are never told",
+      part: "connectors",
+      access: "read org",
+      answer: { status: 200, schema: schema.One },
+      handle: async (call) => ({ connection: answer(await found(parts, call)) }),
+    }),
+    route("PUT /v1/oauth/connections/:connection_id", {
+      summary: "Replace a connector's access policy",
+      description:
+        "The whole policy is replaced, and counts from the next request on. `warnings` tells of rules that can never match.",
+      part: "connectors",
+      access: "write org",
+      body: schema.PutPolicy,
+      answer: { status: 200, schema: schema.One },
+      async handle({ body, ...call }) {
+        const connection = await found(parts, call);
+        const changed = await connectors.setPolicy(connection, policyOf(body.access_policy), call.caller.name);
+        return answered(changed, sprites_base_url());
+      },
+    }),
+    route("DELETE /v1/oauth/connections/:connection_id", {
+      summary: "Delete a connector and its credential, at once",
+      part: "connectors",
+      access: "delete org",
+      answer: { status: 204 },
+      handle: async (call) => await connectors.delete(await found(parts, call), call.caller.name),
+    }),
+  ];
+}
+
+function changeRoutes(parts: ConnectorRouteParts): Row[] {
+  const { connectors, tester, sprites_base_url } = parts;
+  return [
+    route("PUT /v1/oauth/connections/:connection_id/api_key", {
+      summary: "Replace a connector's key",
+      part: "connectors",
+      access: "write org",
+      body: schema.Rotate,
+      answer: { status: 200, schema: schema.One },
+      async handle({ body, ...call }) {
+        const rotated = await connectors.rotate(await found(parts, call), body.api_key, call.caller.name);
+        return { connection: connectionAnswer(rotated, sprites_base_url()) };
+      },
+    }),
+    route("POST /v1/oauth/connections/:connection_id/test_gateway", {
+      summary: "Call the provider through the gateway and say how it went",
+      description:
+        "With a `sprite` the policy is asked as if that machine called; without, only the credential is tried.",
+      part: "connectors",
+      access: "write org",
+      body: schema.TestGateway,
+      answer: { status: 200, schema: schema.TestAnswer },
+      handle: async ({ body, signal, ...call }) => await tester.test(await found(parts, call), body, signal),
+    }),
+  ];
+}
+
+function lookRoutes(parts: ConnectorRouteParts): Row[] {
+  const { gateway, store, ledger } = parts;
+  return [
+    route("POST /v1/oauth/connections/:connection_id/explain", {
+      summary: "Which rule decides about a sprite and a path",
+      description: "Asks the connector's policy, or one that is only thought of. Nothing is called.",
+      part: "connectors",
+      access: "read org",
+      body: schema.Explain,
+      answer: { status: 200, schema: schema.Explained },
+      async handle({ body, ...call }) {
+        const { access_policy, provider_info } = await found(parts, call);
+        const sprite = { name: body.sprite, labels: body.labels ?? [] };
+        const asked = body.access_policy ? policyOf(body.access_policy) : access_policy;
+        return gateway.verdict(asked, sprite, body.path, provider_info.encoded_paths ?? false);
+      },
+    }),
+    route("GET /v1/oauth/connections/:connection_id/usage", {
+      summary: "What a connector was used for",
+      part: "connectors",
+      access: "read org",
+      answer: { status: 200, schema: schema.UsageAnswer },
+      async handle(call) {
+        const { id } = await found(parts, call);
+        await ledger.flush();
+        const usage = await store.usage(id);
+        return usageAnswer(usage ?? bad("connection_id", "is gone"));
+      },
+    }),
+    route("GET /v1/oauth/audit", {
+      summary: "What was done with and to an organization's connectors, newest first",
+      part: "connectors",
+      access: "read org",
+      query: schema.AuditQuery,
+      answer: { status: 200, schema: schema.AuditAnswer },
+      async handle({ query, ...call }) {
+        await ledger.flush();
+        const { connection_id, action, before, limit = 100 } = query;
+        const filter = {
+          org_id: orgOf(call).id,
+          limit: Math.min(limit, LIMITS.audit_page),
+          ...(connection_id === undefined ? {} : { connection_id }),
+          ...(action === undefined ? {} : { action: action as AuditAction }),
+          ...(before === undefined ? {} : { before }),
+        };
+        return { entries: (await store.audit(filter)).map(auditAnswer) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,280 @@
+/** The rules about connectors: how they are made, changed and removed. Secrets go in and never come out. */
+import type { TokenService } from "#auth/tokens.ts";
+import type { Org } from "#auth/types.ts";
+import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail, type Problem } from "#core/errors.ts";
+import type { Ids } from "#core/ids.ts";
+import { LIMITS as CORE_LIMITS } from "#core/limits.ts";
+import { closest } from "#core/words.ts";
+import type { UsageLedger } from "./ledger.ts";
+import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
+import { PROVIDER_KEYS, PROVIDERS, type Provider, type ProviderSetting } from "./providers.ts";
+import type { ConnectorStore } from "./store.ts";
+import type { AccessPolicy, Connection, ConnectionType, Credential, ProviderInfo } from "./types.ts";
+
+export interface ServiceParts {
+  store: ConnectorStore;
+  box: Box;
+  clock: Clock;
+  ledger: UsageLedger;
+  tokens: TokenService;
+  /** What the operator says about providers. */
+  settings: Readonly<Record<string, ProviderSetting>>;
+}
+
+/** Who makes or changes a connector. */
+export interface Owner {
+  org: Pick<Org, "id" | "slug">;
+  user_id: string;
+  name: string;
+}
+
+export interface NewConnection {
+  provider: string;
+  connection_type: ConnectionType;
+  credential: Credential;
+  account?: { id: string; name: string };
+  provider_info?: ProviderInfo;
+  scopes?: string;
+  token_expires_at?: number | null;
+  access_policy?: AccessPolicy | undefined;
+}
+
+export class ConnectorService {
+  readonly #parts: ServiceParts;
+
+  constructor(parts: ServiceParts) {
+    this.#parts = parts;
+  }
+
+  async list(org_id: string, provider?: string): Promise<Connection[]> {
+    return await this.#parts.store.connections(org_id, provider);
+  }
+
+  /** Of an organization that the caller may see. */
+  async get(id: string, sees: (org: { id: string }) => boolean): Promise<Connection> {
+    const found = await this.#parts.store.findConnection(id);
+    if (!found || !sees({ id: found.org_id })) return unknownConnection(id);
+    return found;
+  }
+
+  /** With a key that the caller has. */
+  async createWithKey(
+    owner: Owner,
+    wish: { provider: string; api_key: string; access_policy?: AccessPolicy; provider_info: ProviderInfo },
+    ids: Ids,
+  ): Promise<Connection> {
+    const provider = providerOf(wish.provider, "api_key");
+    if (provider.base_url === null && wish.provider_info.base_url === undefined)
+      bad("body.base_url", `is required: ${provider.title} is somewhere else for everyone`, "https://…");
+    const credential = readKey(provider, wish.api_key);
+    return await this.create(owner, { ...wish, connection_type: "api_key", credential }, ids);
+  }
+
+  /** To any HTTP API. */
+  async createCustom(
+    owner: Owner,
+    wish: { name: string; access_token: string; access_policy?: AccessPolicy; provider_info: ProviderInfo },
+    ids: Ids,
+  ): Promise<Connection> {
+    const credential = { token: checkSecret(wish.access_token, "body.access_token") };
+    const account = { id: this.#fingerprint(credential), name: wish.name };
+    const { access_policy, provider_info } = wish;
+    return await this.create(
+      owner,
+      { provider: "custom_api", connection_type: "api_key", credential, account, provider_info, access_policy },
+      ids,
+    );
+  }
+
+  /** With a key of the operator's, or, for the platform itself, a token made for it. */
+  async provision(
+    owner: Owner & { org: Org },
+    wish: { provider: string; access_policy?: AccessPolicy | undefined },
+    ids: Ids,
+  ): Promise<Connection> {
+    const { tokens, settings } = this.#parts;
+    const { provider: name, access_policy } = wish;
+    const provider = providerOf(name, "provisioned", "internal");
+    if (provider.made_by.includes("internal")) {
+      const wanted = {
+        org: owner.org,
+        kind: "org" as const,
+        name: `connector ${name}`,
+        expiry_ms: CORE_LIMITS.token_expiry_ms,
+      };
+      const { text, token } = await tokens.create(wanted, ids);
+      const account = { id: token.id, name: owner.org.slug };
+      const made = {
+        provider: name,
+        connection_type: "internal" as const,
+        credential: { token: text },
+        account,
+        access_policy,
+      };
+      return await this.create(owner, made, ids);
+    }
+    const key = settings[name]?.api_key;
+    if (!key)
+      fail("invalid_request", `the operator provides no key for ${name}`, {
+        hint: `put api_key under [connectors.${name}] in the config file, or create the connector with a key of your own`,
+      });
+    // The key itself stays in the settings: a new one there is in force at once.
+    const account = { id: "operator", name: "the operator's" };
+    return await this.create(
+      owner,
+      { provider: name, connection_type: "provisioned", credential: { token: "" }, account, access_policy },
+      ids,
+    );
+  }
+
+  async create(owner: Owner, wish: NewConnection, ids: Ids): Promise<Connection> {
+    const { store, box, clock, ledger } = this.#parts;
+    const id = ids.short();
+    const now = clock.now();
+    const { credential, account } = wish;
+    const connection: Connection = {
+      id,
+      org_id: owner.org.id,
+      provider: wish.provider,
+      connection_type: wish.connection_type,
+      provider_account_id: account?.id ?? this.#fingerprint(credential),
+      provider_account_name: account?.name ?? PROVIDERS[wish.provider]?.title ?? wish.provider,
+      provider_info: wish.provider_info ?? {},
+      scopes: wish.scopes ?? "",
+      token_expires_at: wish.token_expires_at ?? null,
+      inserted_at: now,
+      updated_at: now,
+      user_id: owner.user_id,
+      access_policy: wish.access_policy ?? {},
+      credential: box.seal(place(id), JSON.stringify(credential)),
+      revision: 1,
+    };
+    const audit = ledger.entry(connection, "created", owner.name);
+    const outcome = await store.insertConnection(connection, audit, LIMITS.connections_per_org);
+    if (outcome === "no_org") fail("not_found", `there is no organization ${JSON.stringify(owner.org.slug)}`);
+    if (outcome === "limit")
+      fail(
+        "limit_reached",
+        `an organization has at most ${LIMITS.connections_per_org} connectors (limit connections_per_org)`,
+      );
+    return connection;
+  }
+
+  async setPolicy(connection: Connection, access_policy: AccessPolicy, actor: string): Promise<Connection> {
+    return await this.#change(connection, { access_policy }, "policy", actor);
+  }
+
+  /** Another key for the same account. */
+  async rotate(connection: Connection, api_key: string, actor: string): Promise<Connection> {
+    if (connection.connection_type !== "api_key")
+      fail("invalid_request", `a connector of type ${connection.connection_type} has no key of its own to replace`);
+    const provider = PROVIDERS[connection.provider];
+    const credential = provider ? readKey(provider, api_key) : { token: checkSecret(api_key, "body.api_key") };
+    return await this.#change(connection, { credential }, "rotated", actor);
+  }
+
+  /** A renewed token of an OAuth connector. Undefined when someone else was faster. */
+  async renewed(
+    connection: Connection,
+    credential: Credential,
+    token_expires_at: number | null,
+  ): Promise<Connection | undefined> {
+    const { store, ledger } = this.#parts;
+    const next = this.#next(connection, { credential, token_expires_at });
+    const audit = ledger.entry(connection, "refreshed", "the platform");
+    return (await store.putConnection(next, audit)) ? next : undefined;
+  }
+
+  /** Gone at once, with its credential. */
+  async delete(connection: Connection, actor: string): Promise<void> {
+    const { store, ledger, tokens } = this.#parts;
+    // First, so that a crash in between leaves a connector that no longer works rather than a token no one sees.
+    if (connection.connection_type === "internal")
+      await tokens.revoke(connection.org_id, connection.provider_account_id);
+    if (!(await store.deleteConnection(connection.id, ledger.entry(connection, "deleted", actor))))
+      unknownConnection(connection.id);
+  }
+
+  /** What is secret about it. For the gateway alone. */
+  reveal({ id, credential, connection_type, provider }: Connection): Credential {
+    if (connection_type === "provisioned") return { token: this.#parts.settings[provider]?.api_key ?? "" };
+    return JSON.parse(this.#parts.box.open(place(id), credential).toString()) as Credential;
+  }
+
+  #next(connection: Connection, change: Partial<Connection> | { credential: Credential }): Connection {
+    const { box, clock } = this.#parts;
+    const { credential, ...rest } = change as Partial<Omit<Connection, "credential">> & { credential?: Credential };
+    return {
+      ...connection,
+      ...rest,
+      ...(credential ? { credential: box.seal(place(connection.id), JSON.stringify(credential)) } : {}),
+      updated_at: clock.now(),
+      revision: connection.revision + 1,
+    };
+  }
+
+  /** The last of two changes wins, and both are in the audit log. */
+  async #change(
+    connection: Connection,
+    change: Partial<Pick<Connection, "access_policy">> & { credential?: Credential },
+    action: "policy" | "rotated",
+    actor: string,
+  ): Promise<Connection> {
+    const { store, ledger } = this.#parts;
+    for (
+      let current: Connection | undefined = connection;
+      current;
+      current = await store.findConnection(connection.id)
+    ) {
+      const next = this.#next(current, change as { credential: Credential });
+      if (await store.putConnection(next, ledger.entry(current, action, actor))) return next;
+    }
+    return unknownConnection(connection.id);
+  }
+
+  /** Tells two keys apart and says nothing else about them. */
+  #fingerprint({ token }: Credential): string {
+    return `key-${this.#parts.box.derive(`connector-key:${token}`).toString("hex").slice(0, 12)}`;
+  }
+}
+
+const place = (id: string): string => `connection:${id}`;
+
+function unknownConnection(id: string): never {
+  fail("not_found", `there is no connector ${JSON.stringify(id)}`);
+}
+
+export function bad(path: string, problem: string, allowed?: string): never {
+  const details: Problem[] = [{ path, problem, ...(allowed ? { allowed } : {}) }];
+  fail("invalid_request", `${path} ${problem}`, { details });
+}
+
+/** The provider of this key, if connectors of it can be made in one of these ways. */
+export function providerOf(name: string, ...ways: readonly Provider["made_by"][number][]): Provider {
+  const provider = Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined;
+  if (!provider) {
+    const near = closest(name, PROVIDER_KEYS);
+    return bad("body.provider", `is not a provider${near ? `; did you mean ${near}?` : ""}`, PROVIDER_KEYS.join(", "));
+  }
+  if (ways.length > 0 && !ways.some((way) => provider.made_by.includes(way)))
+    bad("body.provider", `${provider.title} is connected another way: ${provider.made_by.join(" or ")}`);
+  return provider;
+}
+
+/** An object store has two parts to its key. */
+function readKey(provider: Provider, api_key: string): Credential {
+  const key = checkSecret(api_key, "body.api_key");
+  if (provider.placement.in !== "signature") return { token: key };
+  const [access_key_id = "", ...secret] = key.split(":");
+  if (secret.length === 0) bad("body.api_key", "is not ACCESS_KEY_ID:SECRET_ACCESS_KEY");
+  return { access_key_id, token: secret.join(":") };
+}
+
+/** What can stand in a header. The value itself is never repeated. */
+export function checkSecret(secret: string, path: string): string {
+  if (!/^[!-~]+(?: [!-~]+)*$/.test(secret))
+    bad(path, "is empty, or holds a character that cannot stand in a header", "visible ASCII characters");
+  return secret;
+}

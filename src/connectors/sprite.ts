@@ -1,0 +1,26 @@
+import { assert } from "#core/assert.ts";
+import type { Caller } from "#http/access.ts";
+import type { Sprite } from "./types.ts";
+
+/** A caller that is a machine. The identity room finds it; nothing else makes one. */
+export class SpriteCaller implements Caller {
+  readonly token_id: string;
+  readonly name: string;
+  readonly sprite: Sprite;
+
+  constructor(sprite: Sprite) {
+    this.token_id = `machine:${sprite.machine_id}`;
+    this.name = `machine ${sprite.name}`;
+    this.sprite = sprite;
+  }
+}
+
+export function spriteOf(caller: Caller): Sprite {
+  assert(caller instanceof SpriteCaller, "routes for machines have a machine");
+  return caller.sprite;
+}
+
+/** The labels in a machine's metadata: `sprite_labels: "prod, web"`. */
+export function labelsOf(metadata: Record<string, string> | undefined): string[] {
+  return (metadata?.["sprite_labels"] ?? "").split(",").flatMap((label) => label.trim() || []);
+}

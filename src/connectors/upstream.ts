@@ -1,0 +1,172 @@
+/** Passes a request on and its answer back, both as they come: nothing waits to be whole. */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Agent, Dispatcher } from "undici";
+import { messageOf } from "#core/assert.ts";
+import { ApiError } from "#core/errors.ts";
+import { AddressRefused, guardedLookup, type Lookup, literalProblem } from "./addresses.ts";
+import { responseHeaders } from "./headers.ts";
+import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
+import { Mask } from "./mask.ts";
+import type { Outgoing } from "./placing.ts";
+
+export interface Passing {
+  method: string;
+  outgoing: Outgoing;
+  /** Undefined when there is none. */
+  body: IncomingMessage | undefined;
+  signal: AbortSignal;
+}
+
+/** How it went, for those who count. */
+export interface Passed {
+  status: number;
+  bytes_received: number;
+  /** The answer broke off. */
+  broken: boolean;
+}
+
+export interface UpstreamOptions {
+  /** Connectors may lead anywhere, this box and its networks too. */
+  allow_private: boolean;
+  lookup?: Lookup;
+}
+
+/** Connections to providers. Two sets, because one that may go inside must never serve one that may not. */
+export class Upstream {
+  readonly #options: UpstreamOptions;
+  readonly #agents = new Map<"open" | "guarded", Promise<Agent>>();
+
+  constructor(options: UpstreamOptions) {
+    this.#options = options;
+  }
+
+  async close(): Promise<void> {
+    const agents = await Promise.all(this.#agents.values());
+    await Promise.all(agents.map((agent) => agent.destroy()));
+  }
+
+  /** Resolves when the answer was passed back. Rejects, nothing written, when there was none to pass. */
+  async pass(passing: Passing, guarded: boolean, answer: AnswerTo): Promise<Passed> {
+    const kind = guarded && !this.#options.allow_private ? "guarded" : "open";
+    const agent = this.#agents.get(kind) ?? this.#open(kind);
+    this.#agents.set(kind, agent);
+    const { method, outgoing, body } = passing;
+    const { origin, path, headers } = outgoing;
+    const relay = new Relay(passing, answer);
+    (await agent).dispatch({ origin, path, method, headers, body: body ?? null }, relay);
+    return await relay.done;
+  }
+
+  async #open(kind: "open" | "guarded"): Promise<Agent> {
+    // Loaded at the first call: most platforms have no connectors, and it takes 14 MB.
+    const { Agent, buildConnector } = await import("undici");
+    const { lookup } = this.#options;
+    const own = kind === "guarded" ? { lookup: guardedLookup(lookup) } : lookup ? { lookup: lookup as never } : {};
+    const connect = buildConnector({ timeout: LIMITS.connect_timeout_ms, allowH2: false, ...own });
+    return new Agent({
+      connections: LIMITS.upstream_connections,
+      maxOrigins: LIMITS.upstream_origins,
+      headersTimeout: LIMITS.answer_timeout_ms,
+      bodyTimeout: LIMITS.silence_timeout_ms,
+      maxHeaderSize: LIMITS.upstream_header_bytes,
+      connect(options, done) {
+        // A host that is written as an address is never looked up, so it is checked here.
+        const problem = kind === "guarded" ? literalProblem(options.hostname) : undefined;
+        if (problem) return done(problem, null);
+        connect(options, done);
+      },
+    });
+  }
+}
+
+/** Where an answer goes. */
+export interface AnswerTo {
+  begin(status: number, headers: [string, string][]): ServerResponse;
+}
+
+/** One request at the provider: its answer is written as it comes, no faster than the caller reads. */
+class Relay implements Dispatcher.DispatchHandler {
+  readonly #outcome = Promise.withResolvers<Passed>();
+  readonly #answer: AnswerTo;
+  readonly #mask: Mask;
+  readonly #signal: AbortSignal;
+  #response: ServerResponse | undefined;
+  #status = 0;
+  #bytes = 0;
+  #masks = true;
+  #abort = (): void => {};
+
+  constructor({ outgoing, signal }: Passing, answer: AnswerTo) {
+    this.#answer = answer;
+    this.#mask = new Mask(outgoing.secrets);
+    this.#signal = signal;
+  }
+
+  get done(): Promise<Passed> {
+    return this.#outcome.promise;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#abort = () => controller.abort(new Error("the caller left"));
+    if (this.#signal.aborted) this.#abort();
+    else this.#signal.addEventListener("abort", this.#abort, { once: true });
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return;
+    this.#status = status;
+    this.#masks = (headers["content-encoding"] ?? "identity") === "identity";
+    const response = this.#answer.begin(
+      status,
+      responseHeaders(headers, (text) => this.#mask.text(text)),
+    );
+    response.on("drain", () => controller.resume());
+    this.#response = response;
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    const data = this.#masks ? this.#mask.push(chunk) : chunk;
+    if (data.length > 0 && this.#response?.write(data) === false) controller.pause();
+  }
+
+  onResponseEnd(): void {
+    this.#response?.end(this.#masks ? this.#mask.end() : undefined);
+    this.#finish(false);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#response) {
+      // What was announced cannot be kept; only a cut connection says so.
+      this.#response.destroy();
+      this.#finish(true);
+    } else {
+      this.#signal.removeEventListener("abort", this.#abort);
+      this.#outcome.reject(upstreamError(error));
+    }
+  }
+
+  #finish(broken: boolean): void {
+    this.#signal.removeEventListener("abort", this.#abort);
+    this.#outcome.resolve({ status: this.#status, bytes_received: this.#bytes, broken });
+  }
+}
+
+const TIMEOUTS = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ETIMEDOUT"]);
+
+/** A fault on the way to the provider, in our words. */
+export function upstreamError(error: Error & { code?: string }): ApiError {
+  const refused = error instanceof AddressRefused ? error : error.cause;
+  if (refused instanceof AddressRefused) {
+    return new ApiError("address_refused", `the connector's address is refused: ${refused.message}`, {
+      hint: "the operator can allow it with HANGAR_GATEWAY_ALLOW_PRIVATE=1",
+      facts: { rule: "private addresses" },
+    });
+  }
+  if (TIMEOUTS.has(error.code ?? ""))
+    return new ApiError("upstream_timeout", "the provider did not answer in time", { cause: error });
+  const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
+  // Messages of the network name hosts and ports, never what was sent.
+  const words = first?.message ?? messageOf(error);
+  return new ApiError("upstream_failed", `the provider could not be reached: ${words}`, { cause: error });
+}

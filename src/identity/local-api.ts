@@ -1,0 +1,149 @@
+/**
+ * The API inside each machine: a unix socket in a folder of its own, which the driver binds to `/.svc`. One
+ * server answers at all of them; which socket a connection came through says which machine it is.
+ *
+ *   <data dir>/run/api/<machine id>/api          the socket
+ *   <data dir>/run/api/<machine id>/oidc_token   for AWS SDKs, kept fresh (aws.ts)
+ */
+import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { createServer as createListener, type Server as Listener, type Socket } from "node:net";
+import { join } from "node:path";
+import type { Log } from "#core/log.ts";
+import type { Server } from "#http/server.ts";
+import type { LocalApi } from "#machines/local-api.ts";
+import type { MachineInsiders } from "./insiders.ts";
+import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
+
+export interface LocalParts {
+  /** `<data dir>/run/api`. */
+  dir: string;
+  insiders: MachineInsiders;
+  log: Log;
+  /** What else a machine finds in its folder. */
+  furnish(machine_id: string, folder: string): Promise<void>;
+  unfurnish(machine_id: string): void;
+  /** Whether the machine still exists. */
+  exists(machine_id: string): Promise<boolean>;
+}
+
+interface Door {
+  listener: Listener;
+  connections: Set<Socket>;
+}
+
+export class MachineLocalApi implements LocalApi {
+  readonly #parts: LocalParts;
+  readonly #doors = new Map<string, Promise<Door>>();
+  /** What answers; there once the platform has started. */
+  readonly #server = Promise.withResolvers<Server>();
+  #serving: Server | undefined;
+
+  constructor(parts: LocalParts) {
+    this.#parts = parts;
+  }
+
+  /** Opens the sockets of machines that had one, and forgets those of machines that are gone. */
+  async start(server: Server): Promise<void> {
+    const { dir, exists, log } = this.#parts;
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    await server.ready();
+    this.#serving = server;
+    this.#server.resolve(server);
+    for (const id of readdirSync(dir)) {
+      try {
+        if (await exists(id)) await this.open(id);
+        else await this.remove(id);
+      } catch (error) {
+        // One folder that cannot be used must not keep the others shut.
+        log.error({ error, machine: id }, "a machine's own API could not be opened");
+      }
+    }
+  }
+
+  async open(machine_id: string): Promise<string> {
+    const folder = this.#folder(machine_id);
+    const door = this.#doors.get(machine_id) ?? this.#openDoor(machine_id, folder);
+    this.#doors.set(machine_id, door);
+    try {
+      await door;
+    } catch (thrown) {
+      this.#doors.delete(machine_id);
+      throw thrown;
+    }
+    await this.#parts.furnish(machine_id, folder);
+    return folder;
+  }
+
+  async quiet(machine_id: string): Promise<void> {
+    const door = await this.#doors.get(machine_id);
+    for (const connection of door?.connections ?? []) connection.destroy();
+  }
+
+  async remove(machine_id: string): Promise<void> {
+    await this.#shut(machine_id);
+    this.#parts.unfurnish(machine_id);
+    rmSync(this.#folder(machine_id), { recursive: true, force: true });
+  }
+
+  /** Folders stay: machines run on, and find their sockets again when we are back. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#doors.keys()].map((id) => this.#shut(id)));
+    await this.#serving?.close();
+  }
+
+  #folder(machine_id: string): string {
+    if (!/^[0-9a-f]{1,32}$/.test(machine_id)) throw new Error(`${machine_id} is not a machine's id`);
+    return join(this.#parts.dir, machine_id);
+  }
+
+  async #openDoor(machine_id: string, folder: string): Promise<Door> {
+    const { insiders, log } = this.#parts;
+    const server = await this.#server.promise;
+    mkdirSync(folder, { recursive: true, mode: 0o755 });
+    // Whatever the umask says: inside, every user must reach the socket; outside, the data dir is closed to others.
+    chmodSync(folder, 0o755);
+    const connections = new Set<Socket>();
+    const listener = createListener((connection) => {
+      connections.add(connection);
+      connection.once("close", () => connections.delete(connection));
+      insiders.mark(connection, machine_id);
+      server.accept(connection);
+    });
+    listener.maxConnections = LIMITS.socket_connections;
+    listener.on("error", (error) => log.error({ error, machine: machine_id }, "a machine's own API failed"));
+    // Under another name first: a caller finds the old socket or the new one, never none.
+    const fresh = join(folder, "api.new");
+    rmSync(fresh, { force: true });
+    await listen(listener, folder, fresh);
+    chmodSync(fresh, 0o666);
+    renameSync(fresh, join(folder, "api"));
+    // An open socket must not keep a stopping platform from ending.
+    listener.unref();
+    return { listener, connections };
+  }
+
+  async #shut(machine_id: string): Promise<void> {
+    const door = await this.#doors.get(machine_id)?.catch(() => undefined);
+    this.#doors.delete(machine_id);
+    if (!door) return;
+    door.listener.close();
+    for (const connection of door.connections) connection.destroy();
+  }
+}
+
+/** A path that is too long for a socket is reached through the folder's descriptor. */
+async function listen(listener: Listener, folder: string, path: string): Promise<void> {
+  const long = Buffer.byteLength(path) > LIMITS.socket_path_bytes;
+  const fd = long ? openSync(folder, "r") : undefined;
+  try {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    listener.once("error", reject);
+    listener.listen(fd === undefined ? path : `/proc/self/fd/${fd}/api.new`, () => {
+      listener.off("error", reject);
+      resolve();
+    });
+    await promise;
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+}

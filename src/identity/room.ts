@@ -1,0 +1,86 @@
+/** The identity room put together: the issuer, who is calling, and the API inside each machine. */
+import type { AuthStore } from "#auth/store.ts";
+import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Access } from "#http/access.ts";
+import type { Idempotency } from "#http/idempotency.ts";
+import type { Row } from "#http/route.ts";
+import { createServer } from "#http/server.ts";
+import type { MachineStore } from "#machines/store.ts";
+import { AwsTokens } from "./aws.ts";
+import { MachineInsiders } from "./insiders.ts";
+import { KeyRing } from "./keys.ts";
+import { MachineLocalApi } from "./local-api.ts";
+import { localGuard } from "./local-guard.ts";
+import { issuerRoutes, keyRoutes, tokenRoutes } from "./routes.ts";
+import type { KeyStore } from "./store.ts";
+import { Issuer } from "./tokens.ts";
+
+export interface IdentityParts {
+  store: KeyStore;
+  auth: AuthStore;
+  machines: MachineStore;
+  secrets(app_id: string): Promise<Record<string, string>>;
+  box: Box;
+  clock: Clock;
+  log: Log;
+  /** Where the machines' folders are. */
+  dir: string;
+  lifetime_s: number;
+  base_url(): string;
+  issuer_url(): string;
+  sprites_base_url(): string;
+}
+
+export class IdentityRoom {
+  readonly issuer: Issuer;
+  readonly insiders: MachineInsiders;
+  /** What the platform answers; what machines ask at their sockets is not among it. */
+  readonly rows: Row[];
+  /** The API inside machines. Drivers may ask for it before it is started, and wait until it is. */
+  readonly local: MachineLocalApi;
+  readonly #parts: IdentityParts;
+  readonly #aws: AwsTokens;
+  readonly #token_rows: Row[];
+
+  constructor(parts: IdentityParts) {
+    const { clock, auth, machines, base_url, issuer_url, lifetime_s, sprites_base_url } = parts;
+    const keys = new KeyRing(parts);
+    this.#parts = parts;
+    this.issuer = new Issuer({ keys, clock, orgs: auth, lifetime_s, base_url, issuer_url });
+    const gateway_audience = (): string => `${sprites_base_url()}/v1/gateway`;
+    this.insiders = new MachineInsiders({ machines, orgs: auth, issuer: this.issuer, gateway_audience });
+    this.#aws = new AwsTokens({ ...parts, orgs: auth, issuer: this.issuer });
+    const routes = { issuer: this.issuer, keys, orgs: auth, clock };
+    this.rows = [...issuerRoutes(routes), ...keyRoutes(routes)];
+    this.#token_rows = tokenRoutes(routes);
+    this.local = new MachineLocalApi({
+      dir: parts.dir,
+      insiders: this.insiders,
+      log: parts.log,
+      furnish: (id, folder) => this.#aws.furnish(id, folder),
+      unfurnish: (id) => this.#aws.unfurnish(id),
+      exists: async (id) => !["destroyed", undefined].includes((await machines.find(id))?.state),
+    });
+  }
+
+  /** Opens the API inside machines, answered by those of `rows` that are for machines or about a single one. */
+  async start(rows: readonly Row[], idempotency: Idempotency): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { insiders } = this;
+    const own = rows.filter(({ access }) => INSIDE.has(access));
+    const guard = localGuard(insiders);
+    await this.local.start(
+      createServer({ rows: [...this.#token_rows, ...own], guard, insiders, clock, log, idempotency }),
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#aws.close();
+    await this.local.close();
+  }
+}
+
+/** What a machine is served: what is for machines, and what it may do to itself. */
+const INSIDE: ReadonlySet<Access> = new Set(["inside", "read machine", "control machine"] as const);

@@ -1,0 +1,91 @@
+/**
+ * The lease as a row that is changed by comparing and swapping. No clock is in the row, and none is compared with
+ * another machine's: a lease has run out when whoever asks has itself seen the row unchanged for as long as it lasts,
+ * by its own monotonic clock. So a clock that jumps, or differs, cannot give the lease to two. The price: a process that
+ * has just started waits that long once before it can take a lease from somebody who is gone.
+ */
+import type { Clock } from "#core/clock.ts";
+import type { LeaseRow, LeaseRows } from "./lease-rows.ts";
+import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
+
+const NONE: LeaseRow = {
+  revision: 0,
+  term: 0,
+  served_term: 0,
+  node: null,
+  url: "",
+  reserved_for: null,
+  lasts_ms: 0,
+};
+
+export class RowLeases implements LeaseStore {
+  readonly #rows: LeaseRows;
+  readonly #clock: Clock;
+  /** The row as it was last seen, and when it was first seen so. */
+  #seen = { revision: 0, at_ms: 0 };
+
+  constructor(rows: LeaseRows, clock: Clock) {
+    this.#rows = rows;
+    this.#clock = clock;
+  }
+
+  async acquire(
+    { node, url, term: heard, complete_term }: Candidate,
+    ttl_ms: number,
+    force = false,
+  ): Promise<Lease | undefined> {
+    const row = await this.#look();
+    const live = !this.#ranOut(row);
+    const taken = live && row.node !== null && row.node !== node;
+    const reserved = live && row.reserved_for !== null && row.reserved_for !== node;
+    if (taken || reserved || (complete_term < row.served_term && !force)) return undefined;
+    const term = Math.max(row.term, heard) + 1;
+    const next = { ...row, term, node, url, reserved_for: null, lasts_ms: ttl_ms };
+    return (await this.#change(row, next)) ? { node, url, term } : undefined;
+  }
+
+  async renew(lease: Lease, ttl_ms: number): Promise<boolean> {
+    const row = await this.#look();
+    if (!isThis(row, lease) || this.#ranOut(row)) return false;
+    return await this.#change(row, { ...row, served_term: lease.term, lasts_ms: ttl_ms });
+  }
+
+  async release(lease: Lease, successor?: { node: string; for_ms: number }): Promise<void> {
+    const row = await this.#look();
+    if (!isThis(row, lease)) return;
+    const reserved_for = successor?.node ?? null;
+    await this.#change(row, { ...row, node: null, url: "", reserved_for, lasts_ms: successor?.for_ms ?? 0 });
+  }
+
+  async holder(): Promise<Lease | undefined> {
+    const row = await this.#look();
+    if (row.node === null || this.#ranOut(row)) return undefined;
+    return { node: row.node, url: row.url, term: row.term };
+  }
+
+  async close(): Promise<void> {
+    await this.#rows.close();
+  }
+
+  async #look(): Promise<LeaseRow> {
+    const row = (await this.#rows.read()) ?? NONE;
+    // Counted from when the answer is here, not from when it was asked for: it may have been written in between.
+    if (row.revision !== this.#seen.revision) this.#seen = { revision: row.revision, at_ms: this.#clock.monotonic() };
+    return row;
+  }
+
+  #ranOut({ lasts_ms }: LeaseRow): boolean {
+    return this.#clock.monotonic() - this.#seen.at_ms >= lasts_ms;
+  }
+
+  async #change(row: LeaseRow, next: LeaseRow): Promise<boolean> {
+    const revision = row.revision + 1;
+    if (!(await this.#rows.swap(row.revision, { ...next, revision }))) return false;
+    this.#seen = { revision, at_ms: this.#clock.monotonic() };
+    return true;
+  }
+}
+
+function isThis(row: LeaseRow, lease: Lease): boolean {
+  return row.node === lease.node && row.term === lease.term;
+}

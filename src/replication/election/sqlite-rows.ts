@@ -1,0 +1,41 @@
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { LeaseRow, LeaseRows } from "./lease-rows.ts";
+
+/** The row in a SQLite file that all nodes of one machine reach. */
+export class SqliteRows implements LeaseRows {
+  readonly #db: DatabaseSync;
+
+  constructor(path: string) {
+    mkdirSync(dirname(path), { recursive: true });
+    this.#db = new DatabaseSync(path, { timeout: 2000 });
+    this.#db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+      CREATE TABLE IF NOT EXISTS db_lease (
+        id INTEGER PRIMARY KEY CHECK (id = 1), revision INTEGER NOT NULL, term INTEGER NOT NULL,
+        served_term INTEGER NOT NULL, node TEXT, url TEXT NOT NULL, reserved_for TEXT, lasts_ms INTEGER NOT NULL) STRICT`);
+  }
+
+  read(): Promise<LeaseRow | undefined> {
+    return Promise.resolve(this.#db.prepare("SELECT * FROM db_lease").get() as LeaseRow | undefined);
+  }
+
+  swap(was: number, { revision, term, served_term, node, url, reserved_for, lasts_ms }: LeaseRow): Promise<boolean> {
+    const values = [revision, term, served_term, node, url, reserved_for, Math.ceil(lasts_ms)];
+    const { changes } =
+      was === 0
+        ? this.#db.prepare("INSERT OR IGNORE INTO db_lease VALUES (1, ?, ?, ?, ?, ?, ?, ?)").run(...values)
+        : this.#db
+            .prepare(
+              `UPDATE db_lease SET revision = ?, term = ?, served_term = ?, node = ?, url = ?, reserved_for = ?, lasts_ms = ?
+               WHERE revision = ?`,
+            )
+            .run(...values, was);
+    return Promise.resolve(changes === 1);
+  }
+
+  close(): Promise<void> {
+    this.#db.close();
+    return Promise.resolve();
+  }
+}

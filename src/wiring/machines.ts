@@ -1,0 +1,129 @@
+/** Apps, hosts, machines and volumes, put together: part of platform.ts, on a page of its own. */
+import { join } from "node:path";
+import type { SecretService } from "#apps/secrets.ts";
+import { AppService } from "#apps/service.ts";
+import type { AppStore } from "#apps/store.ts";
+import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Settings } from "#core/settings.ts";
+import type { DriverChoice } from "#drivers/choice.ts";
+import { SimDisk } from "#drivers/disk/sim.ts";
+import { openImages } from "#drivers/images/images.ts";
+import { openDriver } from "#drivers/open.ts";
+import { hostRoutes } from "#hosts/routes.ts";
+import { HostService } from "#hosts/service.ts";
+import type { Row } from "#http/route.ts";
+import { imageRoutes } from "#machines/image-routes.ts";
+import type { ImageSource } from "#machines/image-source.ts";
+import type { LocalApi } from "#machines/local-api.ts";
+import { MachineRoom } from "#machines/room.ts";
+import { machineRoutes } from "#machines/routes.ts";
+import { webhookRoutes } from "#machines/webhook-routes.ts";
+import { Webhooks } from "#machines/webhooks.ts";
+import type { DataDir } from "#stores/data-dir.ts";
+import type { Database } from "#stores/database.ts";
+import { openObjects } from "#stores/objects/open.ts";
+import { sqlHostStore } from "#stores/sql/hosts.ts";
+import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlVolumeStore } from "#stores/sql/volumes.ts";
+import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
+import { VolumeRoom } from "#volumes/room.ts";
+import { volumeRoutes } from "#volumes/routes.ts";
+
+export interface MachineNeeds {
+  clock: Clock;
+  log: Log;
+  box: Box;
+  secrets: SecretService;
+  appStore: AppStore;
+  choice: DriverChoice;
+  dir: DataDir;
+  images: ImageSource | undefined;
+  local_api: LocalApi;
+}
+
+export interface MachinesPart {
+  apps: AppService;
+  rows: Row[];
+  /** Nothing runs before. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Apps, hosts, machines and where their events are sent: what runs, and where. */
+export async function openMachines(
+  database: Database,
+  settings: Settings,
+  { clock, log, box, secrets, appStore, choice, dir, images, local_api }: MachineNeeds,
+): Promise<MachinesPart> {
+  const store = await openImages(dir.file("images"), settings, clock, log);
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
+  const driver = await openDriver(choice, { ...own, images: images ?? store, local_api });
+  const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
+  await hosts.start();
+  const volumes = await openVolumes(database, settings, { clock, log, box, hosts });
+  const room = new MachineRoom({
+    store: sqlMachineStore(database),
+    hosts,
+    driver,
+    clock,
+    log,
+    secrets: (app_id) => secrets.reveal(app_id),
+    volumes,
+  });
+  const apps = new AppService({
+    store: appStore,
+    clock,
+    occupancy: async (app_id) => ({
+      machines: await room.machines.count(app_id),
+      volumes: await volumes.volumes.count(app_id),
+    }),
+    async clear(app_id) {
+      await room.clear(app_id);
+      await volumes.volumes.deleteAll(app_id);
+    },
+  });
+  const { events, bus } = room;
+  const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
+  return {
+    apps,
+    rows: [
+      ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
+      ...imageRoutes(store),
+      ...machineRoutes(room.routeParts(apps)),
+      ...webhookRoutes({ apps }, webhooks),
+      ...volumeRoutes(volumes, apps),
+    ],
+    async start() {
+      await volumes.start();
+      await room.start();
+      await webhooks.start();
+    },
+    async close() {
+      webhooks.close();
+      await room.close();
+      await volumes.close();
+      await store.close();
+    },
+  };
+}
+
+/** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
+async function openVolumes(
+  database: Database,
+  { data_dir, objects, volume_undelete_hours }: Settings,
+  { clock, log, box, hosts }: { clock: Clock; log: Log; box: Box; hosts: HostService },
+): Promise<VolumeRoom> {
+  const dir = join(data_dir, "volumes");
+  return new VolumeRoom({
+    store: sqlVolumeStore(database),
+    hosts,
+    disk: new SimDisk(dir),
+    objects: await openObjects(objects, join(data_dir, "objects"), clock),
+    box,
+    clock,
+    log,
+    undelete_ms: volume_undelete_hours * 3_600_000,
+  });
+}
