@@ -34,11 +34,13 @@ export interface Visit {
 
 /** A tab on the platform's dashboard; signed in when there is a token. */
 export async function visit(
+  t: Pick<TestContext, "after">,
   browser: Browser,
   { base_url, token }: { base_url: string; token?: string },
   options: BrowserContextOptions = {},
 ): Promise<Visit> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+  t.after(() => context.close());
   context.setDefaultTimeout(15_000);
   const page = await context.newPage();
   const complaints: string[] = [];

@@ -33,7 +33,7 @@ suite("the dashboard with a thousand machines", { skip: noBrowser }, () => {
     const platform = await testPlatform(t);
     const ids = await fleet(platform);
     const browser = await openBrowser(t);
-    const { page } = await visit(browser, platform);
+    const { page } = await visit(t, browser, platform);
     const session = await page.context().newCDPSession(page);
     const bytes = await countBytes(page, session, platform.base_url);
     t.diagnostic(`first load: ${bytes} bytes over the wire, the API's answers not counted`);
