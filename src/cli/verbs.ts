@@ -17,6 +17,7 @@ import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
+import { dashboard } from "./platform/dashboard.ts";
 import { doctor } from "./platform/doctor.ts";
 import { backup, down, restore, up } from "./platform/verbs.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
@@ -30,6 +31,7 @@ import type { Verb } from "./verb.ts";
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
   up,
+  dashboard,
   down,
   authToken,
   authWhoami,

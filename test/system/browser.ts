@@ -51,7 +51,7 @@ export async function visit(
       complaints.push(message.text());
   });
   page.on("request", (request) => {
-    if (!request.url().startsWith(base_url) && !request.url().startsWith("blob:"))
+    if (!request.url().startsWith(new URL(base_url).origin) && !request.url().startsWith("blob:"))
       complaints.push(`asked ${request.url()}`);
   });
   if (token) {

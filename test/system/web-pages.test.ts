@@ -1,13 +1,14 @@
 /** The dashboard in a real browser: what people do with it, on every page, by mouse and by keyboard. */
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { systemClock } from "#core/clock.ts";
 import { labelsOf } from "#metrics/tsdb/fixtures.ts";
 import { seriesBatch } from "#metrics/tsdb/series-batch.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { axe, noBrowser, openBrowser, visit } from "./browser.ts";
 
+const PROVE = process.env["HANGAR_PROVE"] !== undefined;
 const STEP_MS = 15_000;
 
 /** A quarter of an hour of one machine's memory. */
@@ -22,6 +23,14 @@ async function measured(platform: TestPlatform, instance: string): Promise<void>
     })),
   );
   await platform.metrics().append(org, seriesBatch(samples));
+}
+
+/** What is wrong with the page once it is drawn: for those who cannot see it, and for those on a phone. */
+async function faults(page: Page, thorough: boolean): Promise<string[]> {
+  await page.locator("main h1").waitFor();
+  await page.locator(".loading").first().waitFor({ state: "detached" });
+  const beyond = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+  return [...(thorough ? await axe(page) : []), ...(beyond > 0 ? [`${beyond} px too wide`] : [])];
 }
 
 suite("the dashboard", { skip: noBrowser }, () => {
@@ -75,6 +84,16 @@ suite("the dashboard", { skip: noBrowser }, () => {
     await page.getByLabel("Token").waitFor();
     assert.equal(await page.evaluate("'hangar.token' in sessionStorage"), false);
     assert.deepEqual(complaints, []);
+  });
+
+  test("a link signs in once, and says so when it is used again", async (t) => {
+    const made = await platform.ask("POST /v1/tokens/sign_in_codes");
+    const link = `${platform.base_url}/#/sign-in/${made.body.code}`;
+    const { page } = await visit(t, browser, { base_url: link });
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    assert.equal(page.url().includes(made.body.code), false);
+    const second = await visit(t, browser, { base_url: link });
+    await second.page.getByText("this link was used already").waitFor();
   });
 
   test("a machine is made with the form, seen at once, stopped among others, and destroyed", async (t) => {
@@ -220,24 +239,15 @@ suite("the dashboard", { skip: noBrowser }, () => {
     const wrong: string[] = [];
     for (const colorScheme of ["light", "dark"] as const) {
       const narrow = colorScheme === "dark";
-      // Half of the work at every push: each page is looked at in one of the two.
-      const looked = (index: number): boolean =>
-        process.env["HANGAR_PROVE"] !== undefined || index % 2 === Number(narrow);
       const viewport = { width: narrow ? 400 : 1280, height: 860 };
-      const { page, complaints } = await visit(t, browser, platform, {
-        colorScheme,
-        viewport,
-        reducedMotion: "reduce",
-      });
+      const tab = await visit(t, browser, platform, { colorScheme, viewport, reducedMotion: "reduce" });
       for (const [index, place] of places.entries()) {
-        await page.goto(`${platform.base_url}/#/${place}`);
-        await page.locator("main h1").waitFor();
-        await page.locator(".loading").first().waitFor({ state: "detached" });
-        if (looked(index)) wrong.push(...(await axe(page)).map((found) => `${place} (${colorScheme}): ${found}`));
-        const beyond = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
-        if (beyond > 0) wrong.push(`${place} (${viewport.width} px): ${beyond} px too wide`);
+        await tab.page.goto(`${platform.base_url}/#/${place}`);
+        // Half of the work at every push: each page is looked at in one of the two.
+        const found = await faults(tab.page, PROVE || index % 2 === Number(narrow));
+        wrong.push(...found.map((fault) => `${place} (${colorScheme}, ${viewport.width} px): ${fault}`));
       }
-      assert.deepEqual(complaints, []);
+      assert.deepEqual(tab.complaints, []);
     }
     assert.deepEqual(wrong, []);
   });
