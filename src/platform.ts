@@ -11,6 +11,7 @@ import { SecretService } from "#apps/secrets.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
+import { SignInCodes } from "#auth/sign-in.ts";
 import { TokenService } from "#auth/tokens.ts";
 import { Box } from "#core/box.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
@@ -110,7 +111,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const dashboard = new Dashboard();
   const rows: Row[] = [
     ...platformRoutes({ facts, dashboard, rows: () => rows }),
-    ...authRoutes({ orgs, tokens, store: authStore, clock }),
+    ...authRoutes({ orgs, tokens, store: authStore, clock, codes: new SignInCodes(clock) }),
     ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,

@@ -40,6 +40,7 @@ import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./n
 import { certsAdd, certsList, certsRemove, certsShow } from "./network/certificates.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
+import { dashboard } from "./platform/dashboard.ts";
 import { doctor } from "./platform/doctor.ts";
 import { backup, down, restore, up } from "./platform/verbs.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
@@ -70,6 +71,7 @@ export const VERBS: readonly Verb[] = [
   scale,
   releases,
   rollback,
+  dashboard,
   down,
   authToken,
   authWhoami,

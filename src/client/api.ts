@@ -107,6 +107,20 @@ export interface Api {
     body: { action: "read" | "write" | "create" | "delete" | "control"; token?: string | undefined; org_slug?: string | undefined; app_name?: string | undefined; machine_id?: string | undefined };
     answer: { allowed: boolean; reason?: string | undefined };
   };
+  /** Make a code that signs in to the dashboard with this token, once. */
+  "POST /v1/tokens/sign_in_codes": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { code: string; expires_at: string };
+  };
+  /** Exchange a code for the token it stands for. */
+  "POST /v1/tokens/sign_in": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { code: string };
+    answer: { token: string };
+  };
   /** Create an app. */
   "POST /v1/apps": {
     params: Record<string, never>;
