@@ -6,8 +6,9 @@ import { styleText } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { VERSION } from "#core/version.ts";
 import type { Context, Verb } from "../verb.ts";
+import { machineFindings } from "./doctor-machines.ts";
 
-interface Finding {
+export interface Finding {
   what: string;
   verdict: "ok" | "warn" | "fail";
   found: string;
@@ -33,6 +34,7 @@ export const doctor: Verb = {
       program("mkfs.ext4", ["-V"], "volumes can be made", "apt-get install e2fsprogs"),
       program("mkfs.xfs", ["-V"], "copies of volumes share their blocks", "apt-get install xfsprogs"),
       program("gocryptfs", ["-version"], "volumes can be encrypted whatever the kernel", "apt-get install gocryptfs"),
+      ...machineFindings(context.data_dir),
       disk(context.data_dir),
       dataDir(context.data_dir),
       await platform(context),
