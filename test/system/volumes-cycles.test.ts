@@ -9,7 +9,7 @@ import { openRoom, type TestRoom, traces, until, volumesMissing } from "../volum
 import { startProgram } from "./child.ts";
 import { ownMounts } from "./own-mounts.ts";
 
-const CYCLES = process.env["HANGAR_PROVE"] ? 200 : 10;
+const CYCLES = process.env["HANGAR_PROVE"] ? 200 : 6;
 
 /** Create, write, extend, snapshot, fork, restore, compare, delete all three. */
 async function cycle({ room, create, settled, snapshot, ids }: TestRoom, encrypted: boolean): Promise<void> {
@@ -37,6 +37,8 @@ if (await ownMounts(import.meta.filename)) {
   suite("volumes, again and again", { skip: volumesMissing() }, () => {
     test(`${CYCLES} cycles leave loops, mounts and files as they were (V1)`, async (t) => {
       const rig = await openRoom(t);
+      // The first question makes the pool, which stays.
+      const { reflink, encryption } = await rig.room.parts.disk.capabilities();
       const before = traces(rig.dir);
       for (let i = 0; i < CYCLES; i++) await cycle(rig, i % 5 === 0);
       await rig.room.upkeep.round();
@@ -46,7 +48,6 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual(after.mounts, before.mounts);
       const own = (files: string[]) => files.filter((file) => !file.endsWith("encryption.json")).toSorted();
       assert.deepEqual(own(after.files), own(before.files));
-      const { reflink, encryption } = await rig.room.parts.disk.capabilities();
       t.diagnostic(`${CYCLES} cycles, shared blocks: ${reflink}, encryption: ${encryption}`);
       await rig.close();
       assert.deepEqual(traces(rig.dir), { loops: [], mounts: [], files: [] });
