@@ -29,13 +29,24 @@ suite("hangar", () => {
     const machine: string = (
       await platform.ask("POST /v1/apps/machinery/machines", { body: { config: { image: "hangar/hello" } } })
     ).body.id;
+    const path = "/v1/apps/machinery/volumes";
+    const volume: string = (await platform.ask(`POST ${path}`, { body: { name: "kept", size_gb: 1 } })).body.id;
+    const taken = await platform.ask(`POST ${path}/${volume}/snapshots`);
     const key = { provider: "github", api_key: "k" };
     const { connection } = (await platform.ask("POST /v1/oauth/connections/api_key", { body: key })).body;
     await platform.ask(`GET /v1/apps/machinery/machines/${machine}/wait`);
     const socket = `${await platform.local_api.open(machine)}/api`;
     const identity = await overSocket(socket, "POST /v1/tokens/oidc", { body: '{"aud":"sts.amazonaws.com"}' });
-    const more = { CONNECTOR: connection.id, KEY: "k2", IDENTITY: identity.text };
-    const env = { TOKEN: token, TOKEN_ID: id, MACHINE: machine, ...more };
+    const env = {
+      TOKEN: token,
+      TOKEN_ID: id,
+      MACHINE: machine,
+      VOLUME: volume,
+      SNAPSHOT: taken.body.Msg.backup.graph_id as string,
+      CONNECTOR: connection.id,
+      KEY: "k2",
+      IDENTITY: identity.text,
+    };
     // In an order in which each finds what it needs: made before shown, shown before deleted, files apart.
     const last = (words: string): number => ["revoke", "unset", "delete"].findIndex((verb) => words.endsWith(verb)) + 1;
     const apart = ["up", "down", "connectors finish"];
@@ -43,6 +54,7 @@ suite("hangar", () => {
       (a, b) => last(a.words) - last(b.words) || creates(b.words) - creates(a.words),
     );
     await run("mkdir -p ~/.local/share/bash-completion/completions");
+    await run(`printf 'app = "web"\\n[build]\\nimage = "hangar/hello"\\n' > hangar.toml`);
     const wrong: string[] = [];
     for (const { words, examples } of verbs) {
       for (const example of examples) {
