@@ -88,7 +88,10 @@ async function cpuAgrees(data_dir: string, id: string, value: (query: string) =>
   const told = await value('sum(svc_instance_cpu{mode=~"user|system"})');
   const kernel = cgroupCentiseconds(`hangar/${node_id}/${id}`);
   assert.ok(told >= 20, `${told} centiseconds were burnt`);
-  assert.ok(kernel === undefined || Math.abs(told - kernel) <= 0.1 * kernel + 20, `${told} told, ${kernel} by the kernel`);
+  assert.ok(
+    kernel === undefined || Math.abs(told - kernel) <= 0.1 * kernel + 20,
+    `${told} told, ${kernel} by the kernel`,
+  );
 }
 
 function cgroupCentiseconds(path: string): number | undefined {
@@ -122,4 +125,3 @@ async function send(host: string, port: number, bytes: number): Promise<boolean>
     socket.resume();
   });
 }
-
