@@ -107,6 +107,20 @@ export interface Api {
     body: { action: "read" | "write" | "create" | "delete" | "control"; token?: string | undefined; org_slug?: string | undefined; app_name?: string | undefined; machine_id?: string | undefined };
     answer: { allowed: boolean; reason?: string | undefined };
   };
+  /** Make a code that signs in to the dashboard with this token, once. */
+  "POST /v1/tokens/sign_in_codes": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { code: string; expires_at: string };
+  };
+  /** Exchange a code for the token it stands for. */
+  "POST /v1/tokens/sign_in": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { code: string };
+    answer: { token: string };
+  };
   /** Create an app. */
   "POST /v1/apps": {
     params: Record<string, never>;
@@ -603,6 +617,97 @@ export interface Api {
     query: Record<string, never>;
     body: { apply?: boolean | undefined; deleted?: boolean | undefined };
     answer: { applied: boolean; bytes: number; waste: ({ kind: string; id: string; bytes: number; reason: string })[] };
+  };
+  /** An app's addresses. */
+  "GET /v1/apps/:app_name/ip_assignments": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ips: ({ ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string })[] };
+  };
+  /** Give an app an address, which opens its service ports. */
+  "POST /v1/apps/:app_name/ip_assignments": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { type: "shared_v4" | "v4" | "v6" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair"; region?: string | undefined; org_slug?: string | undefined; network?: string | undefined; service_name?: string | undefined };
+    answer: { ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string };
+  };
+  /** Take an address away; without any, the app's ports are closed. */
+  "DELETE /v1/apps/:app_name/ip_assignments/:ip": {
+    params: { app_name: string; ip: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** An app's host names and their certificates. */
+  "GET /v1/apps/:app_name/certificates": {
+    params: { app_name: string };
+    query: { filter?: string | undefined; cursor?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: { certificates: ({ hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined })[]; next_cursor?: string | undefined; total_count: number };
+  };
+  /** One certificate. */
+  "GET /v1/apps/:app_name/certificates/:hostname": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Bring a certificate of your own; the name then leads to the app. */
+  "POST /v1/apps/:app_name/certificates/custom": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { hostname: string; fullchain: string; private_key: string };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Get a certificate from the authority, and keep it renewed. */
+  "POST /v1/apps/:app_name/certificates/acme": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { hostname: string };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Try again now to get a certificate. */
+  "POST /v1/apps/:app_name/certificates/:hostname/check": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Remove a host name and its certificate. */
+  "DELETE /v1/apps/:app_name/certificates/:hostname": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Remove a host name whose certificate is acme. */
+  "DELETE /v1/apps/:app_name/certificates/:hostname/acme": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** Remove a host name whose certificate is custom. */
+  "DELETE /v1/apps/:app_name/certificates/:hostname/custom": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** What of an app is open: ports, addresses, machines and how busy they are. */
+  "GET /v1/apps/:app_name/services": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { open: boolean; services: ({ protocol: string; port: number; end_port: number; handlers: string[]; urls: string[]; problems: string[]; machines: ({ id: string; state: string; internal_port: number; serving: boolean; in_progress: number; soft_limit: number; hard_limit?: number | undefined; autostart: boolean; autostop: string })[] })[] };
+  };
+  /** Replace the proxy's workers without a dropped request; proxy_id changes its colour. */
+  "POST /v1/proxy/reload": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { proxy_id: string; workers: number };
   };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {
