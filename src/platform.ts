@@ -11,6 +11,7 @@ import { SecretService } from "#apps/secrets.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
+import { SignInCodes } from "#auth/sign-in.ts";
 import { TokenService } from "#auth/tokens.ts";
 import { Box } from "#core/box.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
@@ -27,8 +28,7 @@ import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
-import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
-import { metricsRoutes } from "#metrics/routes.ts";
+import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import { leaseRoutes } from "#replication/election/lease-routes.ts";
@@ -98,25 +98,24 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const authStore = sqlAuthStore(database);
   const appStore = sqlAppStore(database);
   const tokens = new TokenService({ store: authStore, box, clock });
-  const orgs = new OrgService({ store: authStore, clock });
+  const orgs = new OrgService({ store: authStore, clock, deleted: (id) => machines.metrics().dropOrg(id) });
   const secrets = new SecretService({ store: appStore, box, clock });
   const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
-  const needs = { clock, log, secrets, appStore, box, choice, dir, images, local_api: inside.local, reach };
+  const local_api = inside.local;
+  const needs = { clock, log, secrets, authStore, appStore, box, choice, dir, images, local_api, reach };
   const machines = await openMachines(database, settings, needs);
-  const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
   const dashboard = new Dashboard();
   const rows: Row[] = [
     ...platformRoutes({ facts, dashboard, rows: () => rows }),
-    ...authRoutes({ orgs, tokens, store: authStore, clock }),
+    ...authRoutes({ orgs, tokens, store: authStore, clock, codes: new SignInCodes(clock) }),
     ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...inside.rows,
-    ...metricsRoutes({ engine: metrics, clock }),
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
@@ -142,21 +141,11 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
     rows,
-    metrics,
-    local_api: inside.local,
+    metrics: machines.metrics,
+    local_api,
     proxySamples: (now) => machines.proxy.proxySamples(now),
     inject: server.inject,
     close: () => running.disposeAsync(),
-  };
-}
-
-/** The metrics engine is a thread and files of its own; it starts when it is first asked for. */
-function lazyMetrics(dir: string, clock: Clock, opened: AsyncDisposableStack): () => MetricsEngine {
-  let engine: MetricsEngine | undefined;
-  opened.defer(() => engine?.close());
-  return () => {
-    engine ??= openMetricsEngine({ dir, clock });
-    return engine;
   };
 }
 

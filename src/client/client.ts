@@ -44,6 +44,10 @@ export class Client {
     this.#options = options;
   }
 
+  get base_url(): string {
+    return this.#options.base_url;
+  }
+
   async call<Route extends keyof Api>(route: Route, input: Input<Route>): Promise<Api[Route]["answer"]> {
     const request = this.#compose(route, input as Record<string, unknown>);
     this.#options.onRequest?.(request);

@@ -44,6 +44,10 @@ export const LIMITS = {
   token_caveats: 32,
   /** `any` inside `any`. */
   token_nesting: 4,
+  /** A link that signs in to the dashboard works once, and no longer than this. */
+  sign_in_code_ms: 10 * 60 * SECOND,
+  /** Links that were not used yet. One more: the oldest stops working. */
+  sign_in_codes: 100,
   tokens_per_org: 10_000,
   token_name_chars: 64,
   /** The longest life one can ask for: 20 years. */

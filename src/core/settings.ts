@@ -18,6 +18,12 @@ export const SETTINGS = {
   base_url: { default: "", words: "The public origin, when it is not http:// + listen." },
   driver: { default: "auto", words: "What runs machines: `runc`, `sim`, or `auto` (runc where the box can)." },
   database_url: { default: "", words: "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise." },
+  metrics_url: {
+    default: "",
+    words:
+      "A VictoriaMetrics to keep metrics in, such as `http://127.0.0.1:8428`, or two addresses of a cluster with " +
+      "`{tenant}` in them (docs/metrics.md); the embedded engine otherwise.",
+  },
   master_key: {
     default: "",
     words: "Base64 of 32 bytes that seal all secrets; otherwise `master.key` in the data dir.",
@@ -26,6 +32,15 @@ export const SETTINGS = {
   rate_limit: {
     default: "0",
     words: "Requests a second that one token may make (a second's worth at once); 0 is no limit.",
+  },
+  volume_disk: {
+    default: "auto",
+    words: "Where volumes are: `loop` (real ones, needs root), `sim`, or `auto` (the one that goes with the driver).",
+  },
+  volume_pool: {
+    default: "auto",
+    words:
+      "`auto` keeps volumes in a file system whose files share blocks, made in a file where the data dir cannot; `plain` copies.",
   },
   volume_undelete_hours: {
     default: "24",
@@ -80,9 +95,12 @@ export interface Settings {
   base_url: string;
   driver: "auto" | "runc" | "sim";
   database_url: string | undefined;
+  metrics_url: string | undefined;
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
+  volume_disk: "auto" | "loop" | "sim";
+  volume_pool: "auto" | "plain";
   proxy: ProxySetting;
   volume_undelete_hours: number;
   gateway_allow_private: boolean;
@@ -166,9 +184,12 @@ export function readSettings(args: readonly string[], env: Record<string, string
     base_url: origin(given("base_url")),
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     database_url: url.value === "" ? undefined : databaseUrl(url),
+    metrics_url: given("metrics_url").value || undefined,
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
+    volume_disk: oneOf(given("volume_disk"), "volume_disk", ["auto", "loop", "sim"]),
+    volume_pool: oneOf(given("volume_pool"), "volume_pool", ["auto", "plain"]),
     proxy: proxySettings(given),
     volume_undelete_hours: wholeNumber(given("volume_undelete_hours"), "volume_undelete_hours"),
     gateway_allow_private: oneOf(given("gateway_allow_private"), "gateway_allow_private", ["0", "1"]) === "1",
