@@ -14,10 +14,12 @@ import {
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
+import { metricsQuery, metricsRange, metricsSeries, metricsTop } from "./metrics/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { doctor } from "./platform/doctor.ts";
 import { backup, down, restore, up } from "./platform/verbs.ts";
+import { postgresCreate } from "./postgres/create.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
 import { tokensAttenuate } from "./tokens/attenuate.ts";
 import { tokensCreate } from "./tokens/create.ts";
@@ -67,6 +69,11 @@ export const VERBS: readonly Verb[] = [
   machinesLogs,
   machinesDestroy,
   logs,
+  metricsTop,
+  metricsQuery,
+  metricsRange,
+  metricsSeries,
+  postgresCreate,
   dbNode,
   dbInfo,
   dbPromote,

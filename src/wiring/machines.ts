@@ -55,11 +55,7 @@ export interface MachinesPart {
 }
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
-export async function openMachines(
-  database: Database,
-  settings: Settings,
-  needs: MachineNeeds,
-): Promise<MachinesPart> {
+export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, log, box, secrets, appStore, choice, dir, images, local_api } = needs;
   const driver = await openDriver(choice, { data_dir: dir.path, node_id: dir.node_id, clock, log, images, local_api });
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
