@@ -11,6 +11,7 @@ import { SecretService } from "#apps/secrets.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
+import { SignInCodes } from "#auth/sign-in.ts";
 import { TokenService } from "#auth/tokens.ts";
 import { Box } from "#core/box.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
@@ -28,6 +29,8 @@ import { createServer, type Server } from "#http/server.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
+import type { Reach } from "#proxy/exposure.ts";
+import type { ProxyRoom } from "#proxy/room.ts";
 import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
@@ -55,6 +58,8 @@ export interface Platform {
   metrics(): MetricsEngine;
   /** What answers inside machines. */
   local_api: LocalApi;
+  /** What the front door counted, as of now. */
+  proxySamples: ProxyRoom["proxySamples"];
   inject: Server["inject"];
   close(): Promise<void>;
 }
@@ -63,22 +68,17 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
-  /** Where machines' images come from. */
+  /** Where machines' images come from, when it is not the store of this data dir. */
   images?: ImageSource;
+  /** Where a machine's port is, when it is not at the machine's private address. */
+  reach?: Reach;
 }
-
-/** Until there is a store of images: sim needs none. */
-const NO_IMAGES: ImageSource = {
-  resolve: () => Promise.reject(new Error("there are no images")),
-  hold: () => Promise.reject(new Error("there are no images")),
-  release: async () => {},
-};
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const { clock = systemClock, images = NO_IMAGES } = options;
-  const choice = chooseDriver(options.images ? settings.driver : "sim");
+  const { clock = systemClock, images, reach } = options;
+  const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
   const dir = claimDataDir(settings.data_dir);
@@ -103,17 +103,16 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
   const local_api = inside.local;
-  const machineNeeds = { clock, log, secrets, authStore, appStore, box, choice, dir, images, local_api };
-  const machines = await openMachines(database, settings, machineNeeds);
-  const { apps } = machines;
+  const needs = { clock, log, secrets, authStore, appStore, box, choice, dir, images, local_api, reach };
+  const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
   const dashboard = new Dashboard();
   const rows: Row[] = [
     ...platformRoutes({ facts, dashboard, rows: () => rows }),
-    ...authRoutes({ orgs, tokens, store: authStore, clock }),
-    ...appRoutes({ apps, secrets, orgs }),
+    ...authRoutes({ orgs, tokens, store: authStore, clock, codes: new SignInCodes(clock) }),
+    ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...inside.rows,
@@ -126,8 +125,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   opened.defer(() => server.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
-  const token_file = dir.file("token");
-  await ensureToken(tokens, token_file, clock);
+  const token_file = await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, idempotency);
   await machines.start();
@@ -147,6 +145,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     rows,
     metrics: machines.metrics,
     local_api,
+    proxySamples: (now) => machines.proxy.proxySamples(now),
     inject: server.inject,
     close: () => running.disposeAsync(),
   };
@@ -169,12 +168,13 @@ const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Cloc
 });
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
-async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {
+async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<string> {
   if (existsSync(file)) {
     const known = await tokens.verify(readFileSync(file, "utf8").trim()).catch(() => undefined);
-    if (known) return;
+    if (known) return file;
   }
   writeFileDurably(file, `${await tokens.createFull("first start", randomIds(clock))}\n`);
+  return file;
 }
 
 /** Forgets what is old now and then: repeated requests, lines of audit. Answers what ends it. */

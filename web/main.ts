@@ -166,4 +166,9 @@ async function begin(): Promise<void> {
   render(h(App, {}), root);
 }
 
+// A link that signs in may be opened in a tab that is here already.
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#/sign-in/")) void resume();
+});
+
 void begin();

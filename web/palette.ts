@@ -101,10 +101,11 @@ function Open(): VNode {
     close();
     item.run();
   };
-  const keys: Record<string, () => void> = {
+  const keys: Record<string, (now: string) => void> = {
     ArrowDown: () => setAt((n) => Math.min(found.length - 1, n + 1)),
     ArrowUp: () => setAt((n) => Math.max(0, n - 1)),
-    Enter: () => choose(found[at]),
+    // By what stands there now: a quick hand is ahead of the drawing.
+    Enter: (now) => choose(search(all, now)[at]),
   };
   useEffect(() => list.current?.children[at]?.scrollIntoView({ block: "nearest" }), [at]);
   return h(
@@ -128,7 +129,7 @@ function Open(): VNode {
         const act = keys[event.key];
         if (!act) return;
         event.preventDefault();
-        act();
+        act(event.currentTarget.value);
       },
     }),
     found.length === 0

@@ -1,6 +1,7 @@
 /** Who is looking, at which organization: the token, what it may do, and calls made with it. */
 import { Client, ClientError } from "#client/client.ts";
 import { Cell } from "./cell.ts";
+import { place } from "./router.ts";
 
 const TOKEN = "hangar.token";
 const ORG = "hangar.org";
@@ -79,8 +80,20 @@ export async function signIn(text: string): Promise<void> {
   });
 }
 
-/** The session this tab had before it was loaded anew. */
+/** What a link that signs in leads to. It works once, so it is taken out of the address first. */
+async function redeem(): Promise<void> {
+  const code = /^#\/sign-in\/([\w-]+)/.exec(location.hash)?.[1];
+  if (code === undefined) return;
+  history.replaceState(null, "", "#/");
+  place.set({ path: [], query: new URLSearchParams() });
+  const stranger = new Client({ base_url: location.origin, token: undefined });
+  const { token } = await stranger.call("POST /v1/tokens/sign_in", { body: { code } });
+  sessionStorage.setItem(TOKEN, token);
+}
+
+/** The session this tab had before it was loaded anew, or that a link leads to. */
 export async function resume(): Promise<void> {
+  await redeem().catch((thrown: unknown) => farewell.set(thrown instanceof Error ? thrown.message : ""));
   const token = sessionStorage.getItem(TOKEN);
   if (!token) return;
   await signIn(token).catch((thrown: unknown) => {

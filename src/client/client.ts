@@ -44,6 +44,10 @@ export class Client {
     this.#options = options;
   }
 
+  get base_url(): string {
+    return this.#options.base_url;
+  }
+
   async call<Route extends keyof Api>(route: Route, input: Input<Route>): Promise<Api[Route]["answer"]> {
     const request = this.#compose(route, input as Record<string, unknown>);
     this.#options.onRequest?.(request);
@@ -53,6 +57,21 @@ export class Client {
     if (!response.ok) throw new ClientError(response.status, parseError(text));
     const json = response.headers.get("content-type")?.startsWith("application/json");
     return (json ? JSON.parse(text) : text === "" ? undefined : text) as Api[Route]["answer"];
+  }
+
+  /** Sends a body as it comes to a route that takes one. */
+  async upload<Route extends keyof Api>(
+    route: Route,
+    input: Omit<Input<Route>, "body"> & { upload: ReadableStream<Uint8Array> },
+  ): Promise<Api[Route]["answer"]> {
+    const request = this.#compose(route, input as Record<string, unknown>);
+    const headers = { ...request.headers, "content-type": "application/x-tar" };
+    this.#options.onRequest?.({ ...request, headers, body: "@FILE" });
+    const body = { body: input.upload, duplex: "half" } as RequestInit;
+    const response = await send({ ...request, headers }, undefined, body);
+    const text = await response.text();
+    if (!response.ok) throw new ClientError(response.status, parseError(text));
+    return JSON.parse(text) as Api[Route]["answer"];
   }
 
   /** The messages of a route that answers as a stream, until it ends or `signal` says so. */
@@ -106,13 +125,18 @@ export class Client {
   }
 }
 
-async function send({ method, url, headers, body }: Outgoing, signal: AbortSignal | undefined): Promise<Response> {
+async function send(
+  { method, url, headers, body }: Outgoing,
+  signal: AbortSignal | undefined,
+  more: RequestInit = {},
+): Promise<Response> {
   try {
     return await fetch(url, {
       method,
       headers,
       ...(body === undefined ? {} : { body }),
       ...(signal ? { signal } : {}),
+      ...more,
     });
   } catch (cause) {
     throw new ClientError(

@@ -79,15 +79,21 @@ function sources(): Map<string, string> {
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Every module that `first` cannot begin without, so that the page asks for all of them at once. */
-function needed(all: Map<string, string>, first: string): string[] {
+/** Loaded when a chart is shown, because it is half of everything. */
+const LATER = "lib/uplot.js";
+
+/**
+ * Every module that can be reached from `first`, so that a browser asks for all of them at once instead of
+ * finding them one after the other; and so that the next page is there before it is wanted.
+ */
+function reachable(all: Map<string, string>, first: string): string[] {
   const names = new Set([first]);
   for (const name of names) {
-    for (const [, wanted = ""] of (all.get(name) ?? "").matchAll(/\bfrom\s*"(\.[^"]+)"/g)) {
+    for (const [, , wanted = ""] of (all.get(name) ?? "").matchAll(SPECIFIER)) {
       names.add(posix.join(posix.dirname(name), wanted));
     }
   }
-  return [...names];
+  return [...names].filter((name) => name !== LATER);
 }
 
 function page(id: string, modules: readonly string[]): string {
@@ -122,7 +128,7 @@ export function build(): Built {
     const type = TYPES[extname(name)] ?? "application/octet-stream";
     return [name, { type, br: brotliCompressSync(source, { params }), gzip: gzipSync(source, { level: 9 }) }];
   });
-  return { id, page: page(id, needed(all, "main.js")), files: new Map(files) };
+  return { id, page: page(id, reachable(all, "main.js")), files: new Map(files) };
 }
 
 parentPort?.postMessage(build());

@@ -76,7 +76,7 @@ async function newest(): Promise<number> {
 function inThread(): Promise<Built> {
   return new Promise((resolve, reject) => {
     // It says once that stripping types is young; the pinned Node is the one it was tried with.
-    const execArgv = [...process.execArgv, "--disable-warning=ExperimentalWarning"];
+    const execArgv = ["--disable-warning=ExperimentalWarning"];
     const worker = new Worker(join(import.meta.dirname, "dashboard-build.ts"), { execArgv });
     worker.once("message", resolve).once("error", reject);
     worker.once("exit", (code) => reject(new Error(`the build of the dashboard ended with ${code}`)));

@@ -4,7 +4,7 @@ import { ACTIONS, perform } from "../actions.ts";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, code, dd, div, dl, dt, h, nav, span } from "../html.ts";
-import { Action, Ago, badge, identifier, loading, pageHead, problem, useAnswer } from "../parts/basics.ts";
+import { Action, Ago, badge, identifier, loading, pageHead, problem, tabs, useAnswer } from "../parts/basics.ts";
 import { to } from "../router.ts";
 import { call, isReadOnly, session } from "../session.ts";
 import { Checks } from "./machine-checks.ts";
@@ -66,18 +66,13 @@ export function MachinePage({
     crumbs(app_name),
     pageHead(machine.name, h(Buttons, { machine, app_name })),
     facts(machine),
-    nav(
-      { class: "tabs", "aria-label": "About this machine" },
-      ...TABS.map(({ id, title }) =>
-        a(
-          {
-            key: id,
-            href: to("machines", app_name, machine_id, ...(id ? [id] : [])),
-            "aria-current": id === shown?.id ? "page" : undefined,
-          },
-          title,
-        ),
-      ),
+    tabs(
+      "About this machine",
+      TABS.map(({ id, title }) => ({
+        title,
+        href: to("machines", app_name, machine_id, ...(id ? [id] : [])),
+        here: id === shown?.id,
+      })),
     ),
     shown ? h(shown.view, { machine, app_name, turn, key: shown.id }) : null,
   );
@@ -137,5 +132,5 @@ function facts(machine: Machine): VNode {
         : span({ class: "dim" }, "nobody holds it"),
     ],
   ];
-  return dl({ class: "facts" }, ...rows.flatMap(([name, value]) => [div({ key: name }, dt(name), dd(value))]));
+  return dl({ class: "facts panel" }, ...rows.flatMap(([name, value]) => [div({ key: name }, dt(name), dd(value))]));
 }

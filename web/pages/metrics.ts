@@ -55,7 +55,7 @@ export function Page({ query }: PageProps): VNode {
       h(QueryBox, {
         value: typed,
         onChange: setTyped,
-        onRun: () => run(),
+        onRun: run,
         names: names.value ?? [],
         labels: labels.value ?? [],
       }),

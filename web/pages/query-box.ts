@@ -17,7 +17,7 @@ interface Offer {
 interface Props {
   value: string;
   onChange: (value: string) => void;
-  onRun: () => void;
+  onRun: (value: string) => void;
   names: readonly string[];
   labels: readonly string[];
 }
@@ -37,6 +37,9 @@ function offers({ value, names, labels }: Props, cursor: number): { word: string
   const rank = ({ text }: Offer): number => (text.toLowerCase().startsWith(low) ? 0 : 1);
   return { word, found: fits.sort((x, y) => rank(x) - rank(y)).slice(0, SHOWN) };
 }
+
+/** What stands there now: a quick hand is ahead of the drawing. */
+const textOf = (box: { current: HTMLInputElement | null }): string => box.current?.value ?? "";
 
 export function QueryBox(props: Props): VNode {
   const { value, onChange, onRun } = props;
@@ -66,7 +69,7 @@ export function QueryBox(props: Props): VNode {
     Escape: () => setOpen(false),
   };
   const onKeyDown = (event: KeyboardEvent): void => {
-    const act = shown ? whileOpen[event.key] : event.key === "Enter" ? onRun : undefined;
+    const act = shown ? whileOpen[event.key] : event.key === "Enter" ? () => onRun(textOf(box)) : undefined;
     if (!act) return;
     event.preventDefault();
     act();

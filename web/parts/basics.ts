@@ -4,6 +4,7 @@ import { useEffect, useId, useState } from "preact/hooks";
 import { ClientError } from "#client/client.ts";
 import { Cell, useCell } from "../cell.ts";
 import {
+  a,
   button,
   code,
   div,
@@ -13,6 +14,7 @@ import {
   header,
   label,
   li,
+  nav,
   p,
   pre,
   section,
@@ -45,6 +47,13 @@ const TONES: Record<string, string> = {
   started: "good",
   passing: "good",
   ok: "good",
+  attached: "good",
+  active: "good",
+  signing: "good",
+  error: "bad",
+  complete: "good",
+  retired: "calm",
+  published: "cold",
   failed: "bad",
   critical: "bad",
   unreachable: "bad",
@@ -71,6 +80,14 @@ export function card(title: Children, ...children: Children[]): VNode {
 /** Nothing here yet: what it would be, and what to do next. */
 export function empty(what: string, ...next: Children[]): VNode {
   return div({ class: "empty" }, p(strong(what)), ...next);
+}
+
+/** Views of one thing, each with an address. */
+export function tabs(name: string, views: readonly { title: string; href: string; here: boolean }[]): VNode {
+  return nav(
+    { class: "tabs", "aria-label": name },
+    ...views.map(({ title, href, here }) => a({ key: title, href, "aria-current": here ? "page" : undefined }, title)),
+  );
 }
 
 /** A short table: names of columns, and rows of cells. It scrolls by itself where the screen is narrower. */

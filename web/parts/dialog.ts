@@ -1,5 +1,5 @@
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Cell, useCell } from "../cell.ts";
 import { button, dialog as dialogElement, div, form, h, h2, p } from "../html.ts";
 
@@ -16,7 +16,8 @@ export function Dialog({
   class?: string;
 }): VNode {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before the next key arrives: it belongs to the dialog already.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     return () => dialog?.close();

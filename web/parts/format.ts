@@ -16,7 +16,7 @@ export function duration(ms: number): string {
 
 export function ago(ms: number, now: number): string {
   const passed = now - ms;
-  return passed < 5000 ? "just now" : `${duration(passed)} ago`;
+  return passed < 5000 ? "just now" : `${duration(Math.floor(passed / 1000) * 1000).replace(".0 ", " ")} ago`;
 }
 
 export function bytes(count: number): string {

@@ -57,7 +57,7 @@ export class Scraper {
   readonly #health: HealthReports;
   /** What is being asked now: what ends it, and when it must be over. */
   readonly #inFlight = new Map<Target, { end(reason: Error): void; until: number }>();
-  #watching: Promise<void> | undefined;
+  #watching = false;
 
   constructor(parts: ScraperParts) {
     this.#parts = parts;
@@ -182,7 +182,7 @@ export class Scraper {
     try {
       const { bytes, format } = await this.#fetcher.fetch(address, path, https, allowance, (end) => {
         this.#inFlight.set(target, { end, until: this.#parts.clock.monotonic() + SCRAPE_LIMITS.timeout_ms });
-        this.#watching ??= this.#watch();
+        if (!this.#watching) void this.#watch();
       });
       const options = { format, timestamp_ms: at_ms, labels, target: machine.id };
       return await this.#parts.engine().importText(machine.org_id, bytes, options);
@@ -195,11 +195,12 @@ export class Scraper {
   /** One timer for all that are being asked: it ends those that take too long. */
   async #watch(): Promise<void> {
     const { clock } = this.#parts;
+    this.#watching = true;
     while (this.#inFlight.size > 0) {
       await clock.sleep(WATCH_MS);
       for (const { end, until } of this.#inFlight.values()) if (clock.monotonic() >= until) end(late());
     }
-    this.#watching = undefined;
+    this.#watching = false;
   }
 
   /** What it had the last time ends now, and not five minutes later. */
