@@ -9,7 +9,8 @@ const tool = (name: string): string => join(root, "tools/node_modules/.bin", nam
 const steps: [string, string, string[]][] = [
   ["looks", tool("biome"), ["check", "--error-on-warnings", ...(fix ? ["--write"] : []), "."]],
   ["types", join(root, "node_modules/.bin/tsc"), []],
-  ["promises", tool("oxlint"), ["--type-aware", "src", "test", "bench", "scripts"]],
+  ["types of the pages", join(root, "node_modules/.bin/tsc"), ["-p", "web"]],
+  ["promises", tool("oxlint"), ["--type-aware", "src", "web", "test", "bench", "scripts"]],
   ["house", process.execPath, ["--test", "--test-reporter=dot", "test/tidy.test.ts"]],
 ];
 

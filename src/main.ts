@@ -7,6 +7,7 @@
  *   main.ts restore FILE [settings]         fill an empty data dir or database from a copy
  *   main.ts down [settings]                 end every machine of a platform that does not run
  */
+import { readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { relative } from "node:path";
 import { messageOf } from "#core/assert.ts";
@@ -53,19 +54,30 @@ async function serve(settings: Settings): Promise<void> {
   };
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
-  say(banner(platform));
+  say(banner(platform, await dashboardLink(platform)));
   // Otherwise written at the end of the process, which is never reached when it is killed.
   flushCompileCache();
 }
 
-function banner(platform: Platform): string {
+/**
+ * A link that opens the dashboard signed in, once. Only for a terminal: a service's output is kept, and others
+ * may read it.
+ */
+async function dashboardLink({ base_url, token_file, inject }: Platform): Promise<string> {
+  if (!process.stdout.isTTY) return `${base_url}/  (\`npx hangar dashboard\` prints a link that signs you in)`;
+  const authorization = `Bearer ${readFileSync(token_file, "utf8").trim()}`;
+  const made = await inject({ method: "POST", url: "/v1/tokens/sign_in_codes", headers: { authorization } });
+  return `${base_url}/#/sign-in/${made.json<{ code: string }>().code}  (signs you in, once, within 10 minutes)`;
+}
+
+function banner(platform: Platform, dashboard: string): string {
   const { base_url, token_file, driver, database } = platform;
   const token = relative(process.cwd(), token_file);
   const shown = token.startsWith("..") ? token_file : token;
   return [
     `Hangar ${VERSION} is ready (${Math.round(process.uptime() * 1000)} ms).`,
     `  API        ${base_url}  (readable at ${base_url}/docs)`,
-    `  Dashboard  ${base_url}/`,
+    `  Dashboard  ${dashboard}`,
     `  Token      ${shown}  (full access; \`npx hangar auth token\` prints it)`,
     `  Driver     ${driver.name}: ${driver.reason}`,
     `  Database   ${database}`,

@@ -11,6 +11,7 @@ import { SecretService } from "#apps/secrets.ts";
 import { createGuard, DEFAULT_ORG } from "#auth/guard.ts";
 import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
+import { SignInCodes } from "#auth/sign-in.ts";
 import { TokenService } from "#auth/tokens.ts";
 import { Box } from "#core/box.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
@@ -18,6 +19,8 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
+import { Dashboard } from "#http/dashboard.ts";
+import type { PlatformFacts } from "#http/facts.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
@@ -25,8 +28,9 @@ import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
-import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
-import { metricsRoutes } from "#metrics/routes.ts";
+import type { MetricsEngine } from "#metrics/engine/engine.ts";
+import type { Reach } from "#proxy/exposure.ts";
+import type { ProxyRoom } from "#proxy/room.ts";
 import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
@@ -54,6 +58,8 @@ export interface Platform {
   metrics(): MetricsEngine;
   /** What answers inside machines. */
   local_api: LocalApi;
+  /** What the front door counted, as of now. */
+  proxySamples: ProxyRoom["proxySamples"];
   inject: Server["inject"];
   close(): Promise<void>;
 }
@@ -62,22 +68,17 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
-  /** Where machines' images come from. */
+  /** Where machines' images come from, when it is not the store of this data dir. */
   images?: ImageSource;
+  /** Where a machine's port is, when it is not at the machine's private address. */
+  reach?: Reach;
 }
-
-/** Until there is a store of images: sim needs none. */
-const NO_IMAGES: ImageSource = {
-  resolve: () => Promise.reject(new Error("there are no images")),
-  hold: () => Promise.reject(new Error("there are no images")),
-  release: async () => {},
-};
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const { clock = systemClock, images = NO_IMAGES } = options;
-  const choice = chooseDriver(options.images ? settings.driver : "sim");
+  const { clock = systemClock, images, reach } = options;
+  const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
   const dir = claimDataDir(settings.data_dir);
@@ -97,37 +98,34 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const authStore = sqlAuthStore(database);
   const appStore = sqlAppStore(database);
   const tokens = new TokenService({ store: authStore, box, clock });
-  const orgs = new OrgService({ store: authStore, clock });
+  const orgs = new OrgService({ store: authStore, clock, deleted: (id) => machines.metrics().dropOrg(id) });
   const secrets = new SecretService({ store: appStore, box, clock });
-  const facts = factsOf(settings, choice);
+  const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
   const local_api = inside.local;
-  const machineNeeds = { clock, log, secrets, appStore, box, choice, dir, images, local_api };
-  const machines = await openMachines(database, settings, machineNeeds);
-  const { apps } = machines;
-  const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
+  const needs = { clock, log, secrets, authStore, appStore, box, choice, dir, images, local_api, reach };
+  const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
+  const dashboard = new Dashboard();
   const rows: Row[] = [
-    ...ownRoutes(facts, () => rows),
-    ...authRoutes({ orgs, tokens, store: authStore, clock }),
-    ...appRoutes({ apps, secrets, orgs }),
+    ...platformRoutes({ facts, dashboard, rows: () => rows }),
+    ...authRoutes({ orgs, tokens, store: authStore, clock, codes: new SignInCodes(clock) }),
+    ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...inside.rows,
-    ...metricsRoutes({ engine: metrics, clock }),
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-  const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, ...rate });
+  const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, dashboard, ...rate });
   opened.defer(() => inside.close());
   opened.defer(() => machines.close());
   opened.defer(() => server.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
-  const token_file = dir.file("token");
-  await ensureToken(tokens, token_file, clock);
+  const token_file = await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, idempotency);
   await machines.start();
@@ -145,20 +143,11 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
     rows,
-    metrics,
+    metrics: machines.metrics,
     local_api,
+    proxySamples: (now) => machines.proxy.proxySamples(now),
     inject: server.inject,
     close: () => running.disposeAsync(),
-  };
-}
-
-/** The metrics engine is a thread and files of its own; it starts when it is first asked for. */
-function lazyMetrics(dir: string, clock: Clock, opened: AsyncDisposableStack): () => MetricsEngine {
-  let engine: MetricsEngine | undefined;
-  opened.defer(() => engine?.close());
-  return () => {
-    engine ??= openMetricsEngine({ dir, clock });
-    return engine;
   };
 }
 
@@ -169,22 +158,23 @@ async function prepare(database: Database, box: Box): Promise<void> {
   await checkKey(database, box);
 }
 
-const ownRoutes = (facts: ReturnType<typeof factsOf>, rows: () => Row[]): Row[] => platformRoutes(() => facts, rows);
-
 /** What the platform says about itself; where it is reached is known once it listens. */
-const factsOf = ({ base_url, database_url }: Settings, { name, reason }: DriverChoice) => ({
-  base_url,
+const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Clock): PlatformFacts => ({
+  base_url: settings.base_url,
   driver: `${name} (${reason})`,
-  database: database_url ? "PostgreSQL" : "SQLite",
+  database: settings.database_url ? "PostgreSQL" : "SQLite",
+  data_dir: settings.data_dir,
+  started_ms: clock.now(),
 });
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
-async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {
+async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<string> {
   if (existsSync(file)) {
     const known = await tokens.verify(readFileSync(file, "utf8").trim()).catch(() => undefined);
-    if (known) return;
+    if (known) return file;
   }
   writeFileDurably(file, `${await tokens.createFull("first start", randomIds(clock))}\n`);
+  return file;
 }
 
 /** Forgets what is old now and then: repeated requests, lines of audit. Answers what ends it. */

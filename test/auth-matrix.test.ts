@@ -100,13 +100,18 @@ async function furnish(
     },
     url(row) {
       const about =
-        row.access.endsWith(" org") && row.method === "GET" && !row.path.includes(":org_slug") ? "?org_slug=acme" : "";
+        row.access.endsWith(" org") &&
+        (row.method === "GET" || row.part === "images") &&
+        !row.path.includes(":org_slug")
+          ? "?org_slug=acme&image=none:1&name=none:1"
+          : "";
       const query = row.style === "prometheus" ? "?query=1&start=1&end=2&step=1&match[]=up" : about;
       return row.path.replaceAll(/:(\w+)/g, (_, name: string) => names[name] ?? "x") + query;
     },
     body(row) {
       if (row.method === "GET" || row.method === "DELETE") return undefined;
       if (row.path === "/v1/apps") return { app_name: `new-${++made}`, org_slug: "acme" };
+      if (row.path === "/v1/images/pull") return { image: "127.0.0.1:9/none:1", org_slug: "acme" };
       const more = { config, size_gb: 3, metadata: {}, signal: 10, command: ["true"], url: "http://127.0.0.1:1/" };
       const connector = { ...key, base_api_url: "https://api.example", access_token: "t", auth_method: "header" };
       const policy = { access_policy: {}, sprite: "x", path: "/", code: "c", state: "s" };

@@ -17,6 +17,15 @@ suite("secrecy", () => {
     const created: string = (
       await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers: { "idempotency-key": "t" } })
     ).body.token;
+    const connectors = "/v1/oauth/connections";
+    const body = { provider: "github", api_key: `key-${canary}` };
+    const { id } = (await ask(`POST ${connectors}/api_key`, { body, headers: { "idempotency-key": "c" } })).body
+      .connection;
+    await ask(`PUT ${connectors}/${id}/api_key`, { body: { api_key: `next-${canary}` } });
+    const api = { name: "n", base_api_url: "https://x.example", auth_method: "query", access_token: `token-${canary}` };
+    await ask(`POST ${connectors}/custom_api`, { body: api });
+    await ask(`POST ${connectors}/api_key`, { body: { provider: "github", api_key: `bad\n${canary}` } });
+    await ask("GET /oidc/personal/.well-known/jwks.json");
     await platform.close();
 
     const key = readFileSync(join(data_dir, "master.key"), "utf8").trim();
@@ -28,7 +37,8 @@ suite("secrecy", () => {
       "master key": key,
     };
     const home: Record<string, string> = { "full-access token": "token", "master key": "master.key" };
-    for (const file of readdirSync(data_dir)) {
+    const files = readdirSync(data_dir, { recursive: true }) as string[];
+    for (const file of files.filter((name) => statSync(join(data_dir, name)).isFile())) {
       const content = readFileSync(join(data_dir, file)).toString("latin1");
       for (const [what, needle] of Object.entries(needles)) {
         if (home[what] !== file) assert.ok(!content.includes(needle), `${what} is readable in ${file}`);

@@ -96,15 +96,26 @@ function wrongImports(file: string): string[] {
 }
 
 const sources = walk("src");
+/** Pages for the browser: they see each other, and of the rest only the typed client. */
+const pages = walk("web");
 
 suite("the house", () => {
   test("rooms import only the rooms the table allows, through #room/file.ts", () => {
     assert.deepEqual(sources.flatMap(wrongImports), []);
   });
 
+  test("pages import only pages and the client", () => {
+    const wrong = pages.flatMap((file) =>
+      importsOf(file)
+        .filter(({ to }) => !to.startsWith("web/") && roomOf(to) !== "client")
+        .map(({ to }) => `${file} imports ${to}`),
+    );
+    assert.deepEqual(wrong, []);
+  });
+
   test("no file imports itself through others", () => {
     const graph = new Map(
-      sources.map((file) => [
+      [...sources, ...pages].map((file) => [
         file,
         importsOf(file)
           .filter((i) => !i.typeOnly)
@@ -128,7 +139,7 @@ suite("the house", () => {
   });
 
   test(`no file is longer than ${LINES} lines`, () => {
-    const all = [...sources, ...walk("test"), ...walk("bench"), ...walk("scripts")];
+    const all = [...sources, ...pages, ...walk("test"), ...walk("bench"), ...walk("scripts")];
     const long = all
       .filter((file) => !GENERATED.has(file))
       .map((file) => ({ file, lines: readFileSync(join(root, file), "utf8").split("\n").length }))
@@ -137,7 +148,7 @@ suite("the house", () => {
   });
 
   test("nothing is left behind: no notes to self, no test that runs alone", () => {
-    const left = [...sources, ...walk("test"), ...walk("bench")].filter((file) => {
+    const left = [...sources, ...pages, ...walk("test"), ...walk("bench")].filter((file) => {
       const source = readFileSync(join(root, file), "utf8");
       return file !== "test/tidy.test.ts" && /\b(FIXME|TODO|XXX)\b|\b(test|suite)\.only\(/.test(source);
     });

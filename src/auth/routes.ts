@@ -8,6 +8,7 @@ import { type Row, route } from "#http/route.ts";
 import { principalOf } from "./guard.ts";
 import type { OrgService } from "./orgs.ts";
 import * as schema from "./schema.ts";
+import type { SignInCodes } from "./sign-in.ts";
 import type { AuthStore } from "./store.ts";
 import type { TokenService } from "./tokens.ts";
 import type { Org, Token } from "./types.ts";
@@ -17,10 +18,11 @@ interface Parts {
   tokens: TokenService;
   store: AuthStore;
   clock: Clock;
+  codes: SignInCodes;
 }
 
 export function authRoutes(parts: Parts): Row[] {
-  return [...orgRoutes(parts), ...tokenRoutes(parts), ...ownTokenRoutes(parts)];
+  return [...orgRoutes(parts), ...tokenRoutes(parts), ...ownTokenRoutes(parts), ...signInRoutes(parts)];
 }
 
 function orgRoutes({ orgs }: Parts): Row[] {
@@ -151,6 +153,31 @@ function ownTokenRoutes({ tokens, clock }: Parts): Row[] {
         });
         return reason === undefined ? { allowed: true } : { allowed: false, reason };
       },
+    }),
+  ];
+}
+
+function signInRoutes({ codes }: Parts): Row[] {
+  return [
+    route("POST /v1/tokens/sign_in_codes", {
+      summary: "Make a code that signs in to the dashboard with this token, once",
+      part: "platform",
+      access: "any",
+      answer: { status: 201, schema: schema.SignInCode },
+      async handle({ header }) {
+        const token = (header("authorization") ?? "").trim().split(/\s+/).at(-1) ?? "";
+        const { code, expires_ms } = codes.issue(token);
+        return { code, expires_at: isoTime(expires_ms) };
+      },
+    }),
+    route("POST /v1/tokens/sign_in", {
+      summary: "Exchange a code for the token it stands for",
+      part: "platform",
+      access: "open",
+      body: schema.SignIn,
+      answer: { status: 200, schema: schema.SignedIn },
+      errors: ["unauthorized"],
+      handle: async ({ body }) => ({ token: codes.redeem(body.code) }),
     }),
   ];
 }

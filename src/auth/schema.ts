@@ -84,3 +84,10 @@ export const Authorized = Type.Object({
   allowed: Type.Boolean(),
   reason: Type.Optional(Type.String({ description: "Which caveat refuses." })),
 });
+
+export const SignInCode = Type.Object({
+  code: Type.String(),
+  expires_at: Type.String(),
+});
+export const SignIn = Type.Object({ code: Type.String({ minLength: 1, maxLength: 64 }) });
+export const SignedIn = Type.Object({ token: Type.String() });

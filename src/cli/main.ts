@@ -31,7 +31,10 @@ const NOUNS: Record<string, string> = {
   orgs: "Organizations",
   apps: "Apps",
   secrets: "An app's secrets",
+  images: "Images that machines boot from",
   machines: "Machines",
+  connectors: "Providers that machines may call, and who may",
+  oidc: "Identity tokens of machines",
   db: "Replicated SQLite",
 };
 

@@ -9,7 +9,7 @@ export interface Api {
     body: undefined;
     answer: { ok: boolean; version: string };
   };
-  /** A page for people: that it runs, and where to go. */
+  /** The dashboard, for people. */
   "GET /": {
     params: Record<string, never>;
     query: Record<string, never>;
@@ -29,6 +29,13 @@ export interface Api {
     query: Record<string, never>;
     body: undefined;
     answer: string;
+  };
+  /** What this platform is made of, and how the box under it is. */
+  "GET /v1/platform/facts": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { version: string; base_url: string; driver: string; database: string; started_at: string; node: string; system: string; cpus: number; load: number[]; memory_bytes: number; box_memory_bytes: number; box_free_bytes: number; disk_bytes: number; disk_free_bytes: number };
   };
   /** List the organizations this token can see. */
   "GET /v1/orgs": {
@@ -99,6 +106,20 @@ export interface Api {
     query: Record<string, never>;
     body: { action: "read" | "write" | "create" | "delete" | "control"; token?: string | undefined; org_slug?: string | undefined; app_name?: string | undefined; machine_id?: string | undefined };
     answer: { allowed: boolean; reason?: string | undefined };
+  };
+  /** Make a code that signs in to the dashboard with this token, once. */
+  "POST /v1/tokens/sign_in_codes": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { code: string; expires_at: string };
+  };
+  /** Exchange a code for the token it stands for. */
+  "POST /v1/tokens/sign_in": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { code: string };
+    answer: { token: string };
   };
   /** Create an app. */
   "POST /v1/apps": {
@@ -218,6 +239,48 @@ export interface Api {
     query: Record<string, never>;
     body: undefined;
     answer: { ok: boolean };
+  };
+  /** List an organization's images and the platform's. */
+  "GET /v1/images": {
+    params: Record<string, never>;
+    query: { org_slug?: string | undefined };
+    body: undefined;
+    answer: { images: Image[] };
+  };
+  /** Show an image: its config, its layers, the machines that boot from it. */
+  "GET /v1/images/show": {
+    params: Record<string, never>;
+    query: { image: string; org_slug?: string | undefined };
+    body: undefined;
+    answer: ImageDetails;
+  };
+  /** Import an image: a tar of a root file system, an OCI layout or a docker archive. */
+  "POST /v1/images/import": {
+    params: Record<string, never>;
+    query: { name: string; org_slug?: string | undefined };
+    body: undefined;
+    answer: Image;
+  };
+  /** Pull an image; as a stream it tells how far each layer is. */
+  "POST /v1/images/pull": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { image: string; org_slug?: string | undefined };
+    answer: Image;
+  };
+  /** Forget an image's name, and remove what only it needed. */
+  "DELETE /v1/images": {
+    params: Record<string, never>;
+    query: { image: string; org_slug?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
+  /** Remove images and layers that nothing needs. */
+  "POST /v1/images/gc": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: { dry_run?: boolean | undefined; all?: boolean | undefined };
+    answer: { dry_run: boolean; images: ({ name: string; owner: string; digest: string })[]; layers: ({ diff_id: string; bytes: number })[]; bytes: number };
   };
   /** List an app's machines. */
   "GET /v1/apps/:app_name/machines": {
@@ -418,14 +481,14 @@ export interface Api {
   /** What happens to an app's machines, as it happens. */
   "GET /v1/apps/:app_name/events": {
     params: { app_name: string };
-    query: { cursor?: number | undefined; limit?: number | undefined };
+    query: { cursor?: number | undefined; tail?: number | undefined; limit?: number | undefined };
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
   };
   /** What happens to an organization's machines, as it happens. */
   "GET /v1/orgs/:org_slug/events": {
     params: { org_slug: string };
-    query: { cursor?: number | undefined; limit?: number | undefined };
+    query: { cursor?: number | undefined; tail?: number | undefined; limit?: number | undefined };
     body: undefined;
     answer: { events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined; cursor: number; app_name: string; machine_id: string; machine_name: string; instance_id: string })[]; cursor: number };
   };
@@ -554,6 +617,97 @@ export interface Api {
     query: Record<string, never>;
     body: { apply?: boolean | undefined; deleted?: boolean | undefined };
     answer: { applied: boolean; bytes: number; waste: ({ kind: string; id: string; bytes: number; reason: string })[] };
+  };
+  /** An app's addresses. */
+  "GET /v1/apps/:app_name/ip_assignments": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ips: ({ ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string })[] };
+  };
+  /** Give an app an address, which opens its service ports. */
+  "POST /v1/apps/:app_name/ip_assignments": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { type: "shared_v4" | "v4" | "v6" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair"; region?: string | undefined; org_slug?: string | undefined; network?: string | undefined; service_name?: string | undefined };
+    answer: { ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string };
+  };
+  /** Take an address away; without any, the app's ports are closed. */
+  "DELETE /v1/apps/:app_name/ip_assignments/:ip": {
+    params: { app_name: string; ip: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** An app's host names and their certificates. */
+  "GET /v1/apps/:app_name/certificates": {
+    params: { app_name: string };
+    query: { filter?: string | undefined; cursor?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: { certificates: ({ hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined })[]; next_cursor?: string | undefined; total_count: number };
+  };
+  /** One certificate. */
+  "GET /v1/apps/:app_name/certificates/:hostname": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Bring a certificate of your own; the name then leads to the app. */
+  "POST /v1/apps/:app_name/certificates/custom": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { hostname: string; fullchain: string; private_key: string };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Get a certificate from the authority, and keep it renewed. */
+  "POST /v1/apps/:app_name/certificates/acme": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { hostname: string };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Try again now to get a certificate. */
+  "POST /v1/apps/:app_name/certificates/:hostname/check": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Remove a host name and its certificate. */
+  "DELETE /v1/apps/:app_name/certificates/:hostname": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Remove a host name whose certificate is acme. */
+  "DELETE /v1/apps/:app_name/certificates/:hostname/acme": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** Remove a host name whose certificate is custom. */
+  "DELETE /v1/apps/:app_name/certificates/:hostname/custom": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** What of an app is open: ports, addresses, machines and how busy they are. */
+  "GET /v1/apps/:app_name/services": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { open: boolean; services: ({ protocol: string; port: number; end_port: number; handlers: string[]; urls: string[]; problems: string[]; machines: ({ id: string; state: string; internal_port: number; serving: boolean; in_progress: number; soft_limit: number; hard_limit?: number | undefined; autostart: boolean; autostop: string })[] })[] };
+  };
+  /** Replace the proxy's workers without a dropped request; proxy_id changes its colour. */
+  "POST /v1/proxy/reload": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { proxy_id: string; workers: number };
   };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {
@@ -912,6 +1066,38 @@ export interface Api {
     body: { node: string; term: number; successor?: { node: string; for_ms: number } | undefined };
     answer: { ok: boolean };
   };
+}
+
+export interface Image {
+  name: string;
+  digest: string;
+  owner: string;
+  source: string;
+  layers: number;
+  bytes: number;
+  complete: boolean;
+  machines: number;
+  created_at: string;
+  used_at: string;
+}
+
+export interface ImageDetails {
+  name: string;
+  digest: string;
+  owner: string;
+  source: string;
+  layers: number;
+  bytes: number;
+  complete: boolean;
+  machines: number;
+  created_at: string;
+  used_at: string;
+  architecture: string;
+  config: { entrypoint: string[]; cmd: string[]; env: Record<string, string>; user: string; working_dir: string; stop_signal?: string | undefined };
+  labels: Record<string, string>;
+  exposed_ports: string[];
+  layer_list: ({ diff_id: string; bytes: number; entries: number; here: boolean })[];
+  machine_ids: string[];
 }
 
 export interface Machine {

@@ -44,6 +44,10 @@ export class Client {
     this.#options = options;
   }
 
+  get base_url(): string {
+    return this.#options.base_url;
+  }
+
   async call<Route extends keyof Api>(route: Route, input: Input<Route>): Promise<Api[Route]["answer"]> {
     const request = this.#compose(route, input as Record<string, unknown>);
     this.#options.onRequest?.(request);
@@ -55,16 +59,38 @@ export class Client {
     return (json ? JSON.parse(text) : text === "" ? undefined : text) as Api[Route]["answer"];
   }
 
+  /** Sends a body as it comes to a route that takes one. */
+  async upload<Route extends keyof Api>(
+    route: Route,
+    input: Omit<Input<Route>, "body"> & { upload: ReadableStream<Uint8Array> },
+  ): Promise<Api[Route]["answer"]> {
+    const request = this.#compose(route, input as Record<string, unknown>);
+    const headers = { ...request.headers, "content-type": "application/x-tar" };
+    this.#options.onRequest?.({ ...request, headers, body: "@FILE" });
+    const body = { body: input.upload, duplex: "half" } as RequestInit;
+    const response = await send({ ...request, headers }, undefined, body);
+    const text = await response.text();
+    if (!response.ok) throw new ClientError(response.status, parseError(text));
+    return JSON.parse(text) as Api[Route]["answer"];
+  }
+
   /** The messages of a route that answers as a stream, until it ends or `signal` says so. */
-  async *stream<Route extends keyof Api, Message>(route: Route, input: Input<Route>): AsyncGenerator<Message> {
+  async *stream<Route extends keyof Api, Message>(
+    route: Route,
+    input: Input<Route>,
+    onOpen?: () => void,
+  ): AsyncGenerator<Message> {
     const headers = { accept: "text/event-stream" };
     const request = this.#compose(route, { ...(input as Record<string, unknown>), headers });
     this.#options.onRequest?.(request);
     const response = await send(request, input.signal);
     if (!response.ok || !response.body) throw new ClientError(response.status, parseError(await response.text()));
+    onOpen?.();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
-    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
-      const blocks = (rest + text).split("\n\n");
+    // Not `for await`: not every browser's streams can be iterated.
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      const blocks = (rest + next.value).split("\n\n");
       rest = blocks.pop() ?? "";
       for (const block of blocks) {
         const data = /^data: (.*)$/m.exec(block)?.[1];
@@ -99,13 +125,18 @@ export class Client {
   }
 }
 
-async function send({ method, url, headers, body }: Outgoing, signal: AbortSignal | undefined): Promise<Response> {
+async function send(
+  { method, url, headers, body }: Outgoing,
+  signal: AbortSignal | undefined,
+  more: RequestInit = {},
+): Promise<Response> {
   try {
     return await fetch(url, {
       method,
       headers,
       ...(body === undefined ? {} : { body }),
       ...(signal ? { signal } : {}),
+      ...more,
     });
   } catch (cause) {
     throw new ClientError(

@@ -21,6 +21,8 @@ export const LIMITS = {
   headers_timeout_ms: 5 * SECOND,
   /** Until the whole request is there. Past it: 408 and the connection is closed. */
   request_timeout_ms: 30 * SECOND,
+  /** An upload that brings nothing for this long. Past it: 408 and the connection is closed. */
+  upload_stall_ms: 30 * SECOND,
   /** An idle kept-alive connection is closed after this. */
   keep_alive_ms: 72 * SECOND,
   /** Open connections. One more is closed at once. */
@@ -42,6 +44,10 @@ export const LIMITS = {
   token_caveats: 32,
   /** `any` inside `any`. */
   token_nesting: 4,
+  /** A link that signs in to the dashboard works once, and no longer than this. */
+  sign_in_code_ms: 10 * 60 * SECOND,
+  /** Links that were not used yet. One more: the oldest stops working. */
+  sign_in_codes: 100,
   tokens_per_org: 10_000,
   token_name_chars: 64,
   /** The longest life one can ask for: 20 years. */

@@ -9,6 +9,7 @@ import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
 import { type StreamItem, sendStream } from "./stream.ts";
+import { uploadOf, uploads } from "./upload.ts";
 import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
@@ -31,14 +32,14 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
       row.access === "open" || row.access === "inside"
         ? {}
         : await parts.guard.admit(caller, row.access, targetOf(input));
-    const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending });
+    const upload = uploadOf(row, request, parts.clock);
+    const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending, upload });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
     const source = wantsStream(row, request) && row.stream?.(call(random));
     if (source) return await startStream(source, reply, parts, ending);
 
     const key = request.headers["idempotency-key"];
-    const repeatable = row.method === "POST" && !open && row.access !== "inside" && !row.style;
-    if (!repeatable || typeof key !== "string") return send(row, reply, await run(row, call(random)));
+    if (!isRepeatable(row) || typeof key !== "string") return send(row, reply, await run(row, call(random)));
     return send(row, reply, await once(parts, request, reply, { caller: caller.token_id, key }, work));
   };
 }
@@ -57,9 +58,19 @@ async function relayed(
   caller: Caller,
 ): Promise<FastifyReply> {
   const { request_id } = request.hangar;
-  await relay({ request: request.raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
-  return reply;
+  const { raw } = request;
+  const over = uploads(raw.socket);
+  try {
+    await relay({ request: raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
+    return reply;
+  } finally {
+    over();
+  }
 }
+
+/** What is sent as an upload is not kept to be compared with. */
+const isRepeatable = ({ method, access, style, upload }: Row): boolean =>
+  method === "POST" && access !== "open" && access !== "inside" && !style && !upload;
 
 /** The same request with the same key gets the first one's answer. */
 async function once(
@@ -147,7 +158,7 @@ function callOf(
   request: FastifyRequest,
   reply: FastifyReply,
   input: Input,
-  { ending, ...rest }: Admitted & { caller: Caller; ids: Ids; ending: AbortSignal },
+  { ending, ...rest }: Admitted & { caller: Caller; ids: Ids; ending: AbortSignal; upload: AnyCall["upload"] },
 ): AnyCall {
   return Object.assign(new Presence(reply.raw, ending), {
     ...input,
@@ -207,8 +218,11 @@ function send(row: Row, reply: FastifyReply, { status, body }: Outcome): Fastify
   if (row.cache_s !== undefined) reply.header("cache-control", `public, max-age=${row.cache_s}`);
   if (body === undefined) return reply.send();
   const type = row.answer.type ?? "application/json";
-  if (type === "text/html") reply.headers(PAGE_HEADERS);
+  if (type === "text/html") reply.headers(headersOf(row));
   return reply
     .header("content-type", `${type}; charset=utf-8`)
     .send(body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : body);
 }
+
+const headersOf = ({ answer }: Row): Readonly<Record<string, string>> =>
+  ("headers" in answer ? answer.headers : undefined) ?? PAGE_HEADERS;

@@ -28,7 +28,7 @@ export function errorsOf(row: Row): ErrorCode[] {
   const codes = [
     ...COMMON,
     ...(row.access === "open" ? [] : WITH_TOKEN),
-    ...(row.body ? WITH_BODY : []),
+    ...(row.body || row.upload ? WITH_BODY : []),
     ...(row.method === "POST" ? WITH_KEY : []),
     ...(row.errors ?? []),
   ];
@@ -96,6 +96,9 @@ function operation(row: Row): object {
     ...(row.body
       ? { requestBody: { required: isRequired(row.body), content: { "application/json": { schema: row.body } } } }
       : {}),
+    ...(row.upload
+      ? { requestBody: { required: true, content: { [row.upload]: { schema: { type: "string", format: "binary" } } } } }
+      : {}),
     responses: { [row.answer.status]: success(row), ...failures(row) },
   };
 }
@@ -122,7 +125,7 @@ function queryParameters(row: Row): object[] {
 }
 
 function headerParameters(row: Row): object[] {
-  if (row.method !== "POST" || row.access === "open" || row.access === "inside") return [];
+  if (row.method !== "POST" || row.access === "open" || row.access === "inside" || row.upload) return [];
   const description = "The same key again within 24 hours gets the first answer instead of doing it twice.";
   return [parameter("header", "idempotency-key", { type: "string", description }, false)];
 }

@@ -13,7 +13,7 @@ export const PAGE_HEADERS = {
 } as const;
 
 const STYLE = `
-:root { color-scheme: light dark; --line: #8884; --dim: #777; --go: #1a7f37; --mark: #6e40c9; --soft: #8881; }
+:root { color-scheme: light dark; --line: #8884; --dim: #777; --mark: #6e40c9; --soft: #8881; }
 * { box-sizing: border-box; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; overflow-wrap: anywhere; }
 h1 { margin: 0 0 .25rem; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); padding-bottom: .25rem; }
@@ -24,7 +24,7 @@ summary { cursor: pointer; padding: .5rem .8rem; } summary small { color: var(--
 details > div { padding: 0 .8rem .8rem; }
 b.verb { display: inline-block; min-width: 4.2em; font: 600 .82em ui-monospace, monospace; color: var(--mark); }
 table { border-collapse: collapse; width: 100%; margin: .4rem 0; } td, th { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; } td:first-child { white-space: nowrap; } .dim { color: var(--dim); } .up { color: var(--go); }
+th { font-weight: 600; } td:first-child { white-space: nowrap; } .dim { color: var(--dim); }
 @media (max-width: 40rem) { td:first-child { white-space: normal; } }
 `;
 
@@ -36,23 +36,6 @@ const prose = (text: string): string => html(text).replaceAll(/`([^`]+)`/g, "<co
 
 export function page(title: string, body: string): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${html(title)}</title><style>${STYLE}</style></head><body>${body}</body></html>`;
-}
-
-/** What a person sees who opens the address: that it runs, and where to go. */
-export function homePage(facts: { base_url: string; driver: string; database: string }): string {
-  const rows: [string, string][] = [
-    ["version", VERSION],
-    ["driver", facts.driver],
-    ["database", facts.database],
-  ];
-  return page(
-    "Hangar",
-    `<main><h1>Hangar</h1><p><span class="up">●</span> This platform is up.</p>
-<table>${rows.map(([name, value]) => `<tr><th>${name}</th><td>${html(value)}</td></tr>`).join("")}</table>
-<nav><a href="/docs">The API, readable</a><a href="/openapi.json">The API as OpenAPI 3.1</a><a href="/healthz">Health</a></nav>
-<h2>First request</h2><pre>curl -H "Authorization: Bearer $(npx hangar auth token)" ${html(facts.base_url)}/v1/orgs</pre>
-<p>Or with the command: ${code("npx hangar apps create hello")}. ${code("npx hangar --help")} shows the rest.</p></main>`,
-  );
 }
 
 /** The whole API on one page. */

@@ -22,6 +22,8 @@ export interface Row {
   body?: TSchema;
   /** The body is JSON whatever its Content-Type says. */
   any_type?: boolean;
+  /** Takes a body of any length as it comes, of this kind, instead of JSON; what it is and how long it may be is the handler's to say. */
+  upload?: "application/x-tar";
   /** Largest body in bytes, when it is not the usual one. */
   body_limit?: number;
   /** The success answer: its status, and its schema, or the media type of one that is not JSON. */
@@ -62,6 +64,7 @@ export const PARTS = {
   platform: "The platform itself: health, who am I, this document.",
   orgs: "Organizations and their tokens.",
   apps: "Apps and their secrets.",
+  images: "Images that machines boot from.",
   machines: "Machines: their life, leases, waiting, metadata and events.",
   volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",
@@ -73,13 +76,21 @@ export type Part = keyof typeof PARTS;
 
 export type Answer =
   | { status: 200 | 201 | 202; schema: TSchema; type?: never }
-  | { status: 200; type: "text/html" | "text/plain" | "application/json" | "*/*"; schema?: never }
+  | {
+      status: 200;
+      type: "text/html" | "text/plain" | "application/json" | "*/*";
+      /** Instead of the ones every page has. */
+      headers?: Readonly<Record<string, string>>;
+      schema?: never;
+    }
   | { status: 202 | 204; schema?: never; type?: never };
 
 export interface Call<Params, Query, Body> extends Admitted {
   params: Params;
   query: Query;
   body: Body;
+  /** The body of a route that takes an upload. Ends with an error when it stops coming. */
+  upload: AsyncIterable<Uint8Array>;
   header(name: string): string | undefined;
   /** Absent on open routes. */
   caller: Caller;

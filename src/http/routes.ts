@@ -1,17 +1,21 @@
 import { VERSION } from "#core/version.ts";
+import { DASHBOARD_HEADERS, type Dashboard } from "./dashboard.ts";
+import { FactsAnswer, factsNow, type PlatformFacts } from "./facts.ts";
 import { openapi } from "./openapi.ts";
-import { docsPage, homePage } from "./pages.ts";
+import { docsPage } from "./pages.ts";
 import { type Row, route } from "./route.ts";
 import { Type } from "./schema.ts";
 
-interface Facts {
-  base_url: string;
-  driver: string;
-  database: string;
+interface Parts {
+  /** Read at every request: the address is known only after the start. */
+  facts: PlatformFacts;
+  dashboard: Dashboard;
+  /** All rows, these included. */
+  rows: () => readonly Row[];
 }
 
-/** Everything about the platform itself that needs no token. `rows` are all rows, these included. */
-export function platformRoutes(facts: () => Facts, rows: () => readonly Row[]): Row[] {
+/** The platform itself; nearly all of it needs no token. */
+export function platformRoutes({ facts, dashboard, rows }: Parts): Row[] {
   return [
     route("GET /healthz", {
       summary: "Answers 200 when requests can be served",
@@ -21,11 +25,11 @@ export function platformRoutes(facts: () => Facts, rows: () => readonly Row[]): 
       handle: async () => ({ ok: true, version: VERSION }),
     }),
     route("GET /", {
-      summary: "A page for people: that it runs, and where to go",
+      summary: "The dashboard, for people",
       part: "platform",
       access: "open",
-      answer: { status: 200, type: "text/html" },
-      handle: async () => homePage(facts()),
+      answer: { status: 200, type: "text/html", headers: DASHBOARD_HEADERS },
+      handle: async () => await dashboard.page(),
     }),
     route("GET /docs", {
       summary: "The API, readable",
@@ -39,7 +43,14 @@ export function platformRoutes(facts: () => Facts, rows: () => readonly Row[]): 
       part: "platform",
       access: "open",
       answer: { status: 200, type: "application/json" },
-      handle: async () => JSON.stringify(openapi(rows(), facts().base_url)),
+      handle: async () => JSON.stringify(openapi(rows(), facts.base_url)),
+    }),
+    route("GET /v1/platform/facts", {
+      summary: "What this platform is made of, and how the box under it is",
+      part: "platform",
+      access: "read account",
+      answer: { status: 200, schema: FactsAnswer },
+      handle: async () => await factsNow(facts),
     }),
   ];
 }

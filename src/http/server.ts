@@ -7,6 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import type { Guard, Insiders } from "./access.ts";
 import { trackConnections } from "./connections.ts";
+import type { Dashboard } from "./dashboard.ts";
 import { ambiguity, tooLong } from "./framing.ts";
 import { handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
@@ -14,6 +15,7 @@ import { parseJson } from "./json.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
 import type { Row, Style } from "./route.ts";
+import { isUploading, passUploads } from "./upload.ts";
 
 export interface ServerParts {
   rows: readonly Row[];
@@ -24,6 +26,8 @@ export interface ServerParts {
   log: Log;
   idempotency: Idempotency;
   rate?: RateLimiter;
+  /** Without it there are no pages. */
+  dashboard?: Dashboard;
 }
 
 export interface Server {
@@ -41,8 +45,8 @@ export interface Server {
 /** Carried from hook to hook. */
 declare module "fastify" {
   interface FastifyContextConfig {
-    any_type?: boolean;
     style?: Style;
+    upload?: boolean;
   }
   interface FastifyRequest {
     hangar: { request_id: string; started: number; rawBody: string };
@@ -70,7 +74,9 @@ export function createServer(parts: ServerParts): Server {
     return503OnClosing: false,
     exposeHeadRoutes: true,
     frameworkErrors: (error, _request, reply) => void answerError(parts.log, ids, error, reply),
-    clientErrorHandler: (error, socket) => refuseConnection(error, socket, ids),
+    clientErrorHandler: (error, socket) => {
+      if (error.code !== "ERR_HTTP_REQUEST_TIMEOUT" || !isUploading(socket)) refuseConnection(error, socket, ids);
+    },
   });
   app.server.maxConnections = LIMITS.connections;
   const connections = trackConnections(app.server);
@@ -90,7 +96,9 @@ export function createServer(parts: ServerParts): Server {
   });
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
-  readJsonBodies(app);
+  readJsonBodies(app, { any_type: false });
+  parts.dashboard?.serve(app);
+  passUploads(app);
   addRows(app, parts, ending.signal);
 
   return {
@@ -125,8 +133,12 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
     relays.addContentTypeParser("*", (_request, _body, done) => done(null));
     for (const row of parts.rows) if (row.relay) addRow(relays, row, parts, ending);
   });
+  void app.register(async (lenient) => {
+    readJsonBodies(lenient, { any_type: true });
+    for (const row of parts.rows) if (row.any_type) addRow(lenient, row, parts, ending);
+  });
   for (const row of parts.rows) {
-    if (!row.relay) addRow(app, row, parts, ending);
+    if (!row.relay && !row.any_type) addRow(app, row, parts, ending);
     const shape = row.path.replaceAll(/:\w+/g, ":x");
     methods.set(shape, (methods.get(shape) ?? new Set()).add(row.method));
   }
@@ -151,7 +163,10 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
       method: row.method,
       url,
       bodyLimit: row.body_limit ?? LIMITS.body_bytes,
-      config: { ...(row.style ? { style: row.style } : {}), ...(row.any_type ? { any_type: true } : {}) },
+      config: {
+        ...(row.style ? { style: row.style } : {}),
+        upload: row.upload !== undefined,
+      },
       handler: handler(row, parts, ending),
     });
   }
@@ -160,13 +175,12 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
 /** The kinds of body curl and other clients send JSON in. What is neither is refused by name. */
 const JSON_TYPES = /^(application\/json|application\/x-www-form-urlencoded|text\/plain|application\/[\w.-]+\+json)\b/;
 
-function readJsonBodies(app: FastifyInstance): void {
+function readJsonBodies(app: FastifyInstance, { any_type }: { any_type: boolean }): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (request, body, done) => {
     const text = body as string;
     const type = request.headers["content-type"] ?? "";
     try {
-      const { any_type } = request.routeOptions.config;
       if (type !== "" && !any_type && !JSON_TYPES.test(type) && text !== "") {
         fail("unsupported_media_type", `bodies of type ${type.slice(0, 100)} are not read here; send application/json`);
       }

@@ -8,23 +8,34 @@ import { machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 
 const STREAM =
-  "A server-sent stream, each message one event with its cursor as `id`; it goes on where `cursor` or `Last-Event-ID` says, else it begins now. With `Accept: application/json` a page, oldest first, from `cursor` or the beginning.";
+  "A server-sent stream, each message one event with its cursor as `id`; it goes on where `cursor` or `Last-Event-ID` says, else it begins `tail` places before now, or now. With `Accept: application/json` a page, oldest first, from `cursor`, the newest `tail`, or the beginning.";
+
+interface Place {
+  cursor?: number;
+  tail?: number;
+}
 
 export function eventRoutes(parts: RouteParts): Row[] {
   const { events } = parts;
 
-  const page = async (scope: EventScope, query: { cursor?: number; limit?: number }) => {
-    const { events: found, cursor } = await events.page(scope, query.cursor ?? 0, query.limit ?? 100);
+  /** The place that a reader asks for, if any. */
+  const begin = async ({ org_id }: EventScope, { cursor, tail }: Place): Promise<number | undefined> =>
+    cursor ?? (tail === undefined ? undefined : Math.max(0, (await events.end(org_id)) - tail));
+
+  const page = async (scope: EventScope, query: Place & { limit?: number }) => {
+    const from = (await begin(scope, query)) ?? 0;
+    const { events: found, cursor } = await events.page(scope, from, query.limit ?? 100);
     return { events: found.map(logAnswer), cursor };
   };
 
   async function* follow(
     scope: EventScope,
-    query: { cursor?: number },
+    query: Place,
     call: { header(name: string): string | undefined; signal: AbortSignal },
   ): AsyncGenerator<StreamItem[]> {
-    const last = Number(call.header("last-event-id"));
-    const from = query.cursor ?? (Number.isSafeInteger(last) && last > 0 ? last : await events.end(scope.org_id));
+    const header = Number(call.header("last-event-id"));
+    const last = Number.isSafeInteger(header) && header > 0 ? header : undefined;
+    const from = query.cursor ?? last ?? (await begin(scope, query)) ?? (await events.end(scope.org_id));
     for await (const found of events.follow(scope, from, call.signal)) {
       yield found.map((event) => ({ id: String(event.seq), event: `machine.${event.type}`, data: logAnswer(event) }));
     }

@@ -40,3 +40,68 @@ export interface ImageConfig {
   working_dir: string;
   stop_signal?: string;
 }
+
+/**
+ * The images that are here, for those who look after them. An owner is an organization's id, or `PLATFORM`, whose
+ * images every organization may use. Errors are the ones of `ImageSource`.
+ */
+export interface ImageCatalog {
+  /** The owner's and the platform's; for the platform, everyone's. */
+  list(owner: string): Promise<ImageSummary[]>;
+  show(image: string, owner: string): Promise<ImageDetails>;
+  /** Takes in a tar: a root file system, an OCI layout or a docker archive. The name is the owner's afterwards. */
+  import(name: string, upload: AsyncIterable<Uint8Array>, owner: string, signal: AbortSignal): Promise<ImageSummary>;
+  /** Asks the registry what the name stands for now and gets all of it, telling how it goes. The last word has `image`. */
+  pull(image: string, owner: string, signal: AbortSignal): AsyncIterable<PullProgress>;
+  /** Forgets a name. Fails with `image_in_use` while a machine needs it. */
+  remove(image: string, owner: string): Promise<void>;
+  /** Removes what nobody needs: pulled images that were not used for long (`all`: not at all), layers without an image. */
+  collect(wish: { dry_run: boolean; all: boolean }): Promise<Collected>;
+}
+
+export const PLATFORM = "platform";
+
+export interface ImageSummary {
+  /** As one writes it: `web:1`, `ghcr.io/acme/web:1`. */
+  name: string;
+  digest: string;
+  /** An organization's id, or `platform`. */
+  owner: string;
+  source: "pulled" | "imported" | "built-in";
+  layers: number;
+  /** Unpacked, as far as it is here. Layers that several images share count for each of them. */
+  bytes: number;
+  /** Whether all of its layers are here. */
+  complete: boolean;
+  /** How many machines boot from it. */
+  machines: number;
+  created_at: number;
+  used_at: number;
+}
+
+export interface ImageDetails extends ImageSummary {
+  architecture: string;
+  config: ImageConfig;
+  labels: Readonly<Record<string, string>>;
+  exposed_ports: readonly string[];
+  layer_list: readonly { diff_id: string; bytes: number; entries: number; here: boolean }[];
+  machine_ids: readonly string[];
+}
+
+export interface PullProgress {
+  /** Absent in the words about the whole image. */
+  layer?: string;
+  state: "resolving" | "waiting" | "downloading" | "unpacking" | "here" | "done";
+  done_bytes?: number;
+  total_bytes?: number;
+  /** In the last word. */
+  image?: ImageSummary;
+}
+
+export interface Collected {
+  dry_run: boolean;
+  images: readonly { name: string; owner: string; digest: string }[];
+  layers: readonly { diff_id: string; bytes: number }[];
+  /** What the disk has more of afterwards, nearly. */
+  bytes: number;
+}

@@ -269,6 +269,13 @@ export const LogQuery = Type.Object({
   cursor: Type.Optional(
     Type.Integer({ minimum: 0, description: "Events after this place; a stream begins now, a page at the start." }),
   ),
+  tail: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MACHINE_LIMITS.events_page,
+      description: "Instead of a cursor: begin so many places of the organization's log before its end.",
+    }),
+  ),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.events_page })),
 });
 export const LogEvent = Type.Object({

@@ -11,7 +11,8 @@ test("a fuzzed request never breaks the platform, and every answer is the docume
   const platform = await testPlatform(t);
   const next = random(seed(t));
   const document: Document = JSON.parse((await platform.ask("GET /openapi.json")).text);
-  const all = operations(document);
+  // Pulling asks registries: what they do is not ours to test here.
+  const all = operations(document).filter(({ path }) => path !== "/v1/images/pull");
   const check = answerChecker(document);
   const tokens = await makeTokens(platform);
   const wrong: string[] = [];

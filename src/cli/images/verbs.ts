@@ -1,0 +1,189 @@
+import type { Image } from "#client/api.ts";
+import { ClientError } from "#client/client.ts";
+import { systemClock } from "#core/clock.ts";
+import { CATALOGUE, type ErrorBody, type ErrorCode } from "#core/errors.ts";
+import { ago, facts, table } from "../output.ts";
+import { type Context, firstArgument, type Input, textOption, type Verb } from "../verb.ts";
+import { packageOf } from "./pack.ts";
+
+const ORG: readonly [string, string] = [
+  "--org <slug>",
+  "the organization's images (default: the token's own; with a full-access token the platform's, which all may use)",
+];
+const IMAGE: readonly [string, string] = ["<image>", "name and tag: web:1"];
+
+const short = (digest: string): string => digest.slice("sha256:".length, "sha256:".length + 12);
+
+/** `12.3 MB` */
+export function size(bytes: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const step = Math.min(units.length - 1, bytes < 1 ? 0 : Math.floor(Math.log10(bytes) / 3));
+  return `${Number((bytes / 1000 ** step).toPrecision(3))} ${units[step]}`;
+}
+
+export const imagesList: Verb = {
+  words: "images list",
+  summary: "List the images that are here",
+  options: [ORG],
+  examples: ["hangar images list"],
+  async run({ client }, input) {
+    const { images } = await client.call("GET /v1/images", { query: { org_slug: textOption(input, "org") } });
+    const now = systemClock.now();
+    const rows = images.map((image) => [
+      image.name,
+      short(image.digest),
+      image.complete ? size(image.bytes) : `${size(image.bytes)} of more`,
+      image.owner,
+      image.source,
+      String(image.machines),
+      ago(image.used_at, now),
+    ]);
+    return {
+      data: images,
+      text:
+        images.length === 0
+          ? "no images yet; `hangar images import NAME:TAG PATH` brings one, or run hangar/hello"
+          : table(["name", "digest", "size", "owner", "from", "machines", "used"], rows),
+    };
+  },
+};
+
+export const imagesShow: Verb = {
+  words: "images show",
+  summary: "Show an image: what it runs, its layers, the machines that boot from it",
+  arguments: [IMAGE],
+  options: [ORG],
+  examples: ["hangar images show hangar/hello"],
+  async run({ client }, input) {
+    const query = { image: firstArgument(input), org_slug: textOption(input, "org") };
+    const image = await client.call("GET /v1/images/show", { query });
+    const { config } = image;
+    const words = (list: readonly string[]): string => (list.length === 0 ? "none" : JSON.stringify(list));
+    return {
+      data: image,
+      text: facts([
+        ["name", image.name],
+        ["digest", image.digest],
+        ["owner", image.owner],
+        ["from", image.source],
+        ["for", `linux/${image.architecture}`],
+        ["size", size(image.bytes)],
+        ["entrypoint", words(config.entrypoint)],
+        ["cmd", words(config.cmd)],
+        ["user", config.user || "root"],
+        ["directory", config.working_dir || "/"],
+        ["stop signal", config.stop_signal ?? "the machine's"],
+        ["ports", image.exposed_ports.join(", ") || "none"],
+        ...Object.entries(config.env).map(([name, value]): [string, string] => ["env", `${name}=${value}`]),
+        ...Object.entries(image.labels).map(([name, value]): [string, string] => ["label", `${name}=${value}`]),
+        ...image.layer_list.map(({ diff_id, bytes, entries, here }): [string, string] => [
+          "layer",
+          `${short(diff_id)}  ${here ? `${size(bytes)}, ${entries} entries` : "not here yet"}`,
+        ]),
+        ["machines", image.machine_ids.join(", ") || "none"],
+      ]),
+    };
+  },
+};
+
+export const imagesImport: Verb = {
+  words: "images import",
+  summary: "Import an image from a root file system, an OCI layout, or an OCI or docker archive",
+  arguments: [IMAGE, ["<path>", "a folder, or a tar file (plain, gzip or zstd)"]],
+  options: [ORG],
+  examples: ["mkdir -p rootfs/bin && cp /bin/busybox rootfs/bin/sh && hangar images import tiny:1 rootfs"],
+  async run({ client, say }, input) {
+    const [name = "", path = ""] = input.args;
+    const { kind, chunks } = await packageOf(path, (what) =>
+      say(`left out, neither a file, a folder nor a link: ${what}`),
+    );
+    say(`sending ${kind} ${path}`);
+    const image = await client.upload("POST /v1/images/import", {
+      query: { name, org_slug: textOption(input, "org") },
+      upload: ReadableStream.from(chunks),
+    });
+    return { data: image, text: `imported ${image.name} (${short(image.digest)}, ${size(image.bytes)})` };
+  },
+};
+
+interface Progress {
+  layer?: string;
+  state: string;
+  done_bytes?: number;
+  total_bytes?: number;
+  image?: Image;
+  error?: string;
+  status?: ErrorCode;
+}
+
+export const imagesPull: Verb = {
+  words: "images pull",
+  summary: "Pull an image from its registry, also when an older one of that name is here",
+  arguments: [IMAGE],
+  options: [ORG],
+  examples: ["hangar images pull hangar/hello"],
+  async run(context, input) {
+    const image = await pulled(context, input);
+    return { data: image, text: `${image.name} is ${image.digest} (${size(image.bytes)})` };
+  },
+};
+
+async function pulled({ client, say }: Context, input: Input): Promise<Image> {
+  const body = { image: firstArgument(input), org_slug: textOption(input, "org") };
+  const progress = client.stream<"POST /v1/images/pull", Progress>("POST /v1/images/pull", { body });
+  const told = new Map<string, string>();
+  for await (const word of progress) {
+    // The stream began well; what went wrong later comes as its last word.
+    if (word.error !== undefined) throw failureOf(word);
+    if (word.image) return word.image;
+    if (word.layer === undefined) continue;
+    const line = progressText(word);
+    if (told.get(word.layer) !== line) say(line);
+    told.set(word.layer, line);
+  }
+  throw new ClientError(0, { error: "the pull broke off", hint: "try again: what came so far is kept" });
+}
+
+function failureOf(word: Progress): ClientError {
+  return new ClientError(word.status ? CATALOGUE[word.status].http : 0, { ...word } as unknown as Partial<ErrorBody>);
+}
+
+/** A line for every tenth of a layer, so that a log of it stays short. */
+function progressText({ layer = "", state, done_bytes, total_bytes }: Progress): string {
+  const name = short(layer);
+  if (state !== "downloading" || !total_bytes || done_bytes === undefined) return `${name}  ${state}`;
+  return `${name}  downloading ${Math.floor((done_bytes / total_bytes) * 10) * 10} % of ${size(total_bytes)}`;
+}
+
+export const imagesRemove: Verb = {
+  words: "images rm",
+  summary: "Forget an image, and remove what only it needed",
+  arguments: [IMAGE],
+  options: [ORG],
+  examples: ["hangar images rm tiny:1"],
+  async run({ client }, input) {
+    const image = firstArgument(input);
+    await client.call("DELETE /v1/images", { query: { image, org_slug: textOption(input, "org") } });
+    return { data: { image, removed: true }, text: `removed ${image}` };
+  },
+};
+
+export const imagesGc: Verb = {
+  words: "images gc",
+  summary: "Remove images and layers that nothing needs (done by itself once an hour)",
+  options: [
+    ["--dry-run", "only tell what would go"],
+    ["--all", "also pulled images that were used lately, if no machine needs them"],
+  ],
+  examples: ["hangar images gc --dry-run"],
+  async run({ client }, input) {
+    const body = { dry_run: input.options["dryRun"] === true, all: input.options["all"] === true };
+    const found = await client.call("POST /v1/images/gc", { body });
+    const lines = [
+      ...found.images.map(({ name, digest }) => `image  ${name} (${short(digest)})`),
+      ...found.layers.map(({ diff_id, bytes }) => `layer  ${short(diff_id)}, ${size(bytes)}`),
+      `${found.dry_run ? "would free" : "freed"} ${size(found.bytes)}`,
+    ];
+    return { data: found, text: lines.join("\n") };
+  },
+};

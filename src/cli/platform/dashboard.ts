@@ -1,0 +1,13 @@
+import type { Verb } from "../verb.ts";
+
+export const dashboard: Verb = {
+  words: "dashboard",
+  summary: "Print a link that opens the dashboard, signed in with this token; it works once",
+  examples: ["hangar dashboard"],
+  async run({ client }) {
+    const { code, expires_at } = await client.call("POST /v1/tokens/sign_in_codes", {});
+    // After the #: no browser sends that part to anyone, and no server writes it down.
+    const url = new URL(`/#/sign-in/${code}`, client.base_url).href;
+    return { data: { url, expires_at }, text: url };
+  },
+};

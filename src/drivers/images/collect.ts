@@ -1,0 +1,115 @@
+import type { Collected } from "#machines/image-source.ts";
+import type { NameRecord } from "./names.ts";
+import { layersOf, type Store, shortName } from "./store.ts";
+
+/** Removes what nobody needs any more. */
+export class Collector {
+  readonly #store: Store;
+  /** Pulls and imports under way: they bring things that no name leads to yet. */
+  #working = 0;
+  #collecting: Promise<unknown> = Promise.resolve();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Nothing is collected while this goes on, and this waits for what is being collected. */
+  async working<T>(work: () => Promise<T>): Promise<T> {
+    this.#working++;
+    try {
+      await this.#collecting;
+      return await work();
+    } finally {
+      this.#working--;
+    }
+  }
+
+  /** One after the other. */
+  async collect(wish: { dry_run: boolean; all: boolean }): Promise<Collected> {
+    const before = this.#collecting;
+    const done = Promise.withResolvers<void>();
+    this.#collecting = done.promise;
+    try {
+      await before;
+      const found = await this.#find(wish);
+      // A preview is right at its moment; removing waits for a moment in which nothing arrives.
+      if (wish.dry_run) return { ...(await this.#answer(found)), dry_run: true };
+      const answer = await this.#answer(found);
+      for (const record of found.names) await this.#store.names.remove(record);
+      for (const digest of found.blobs) {
+        await this.#store.blobs.remove(digest);
+        this.#store.forget(digest);
+      }
+      for (const diff_id of found.layers) await this.#store.layers.remove(diff_id);
+      return { ...answer, dry_run: false };
+    } finally {
+      done.resolve();
+    }
+  }
+
+  async keepCollecting(signal: AbortSignal): Promise<void> {
+    const { clock, limits, log } = this.#store;
+    while (!signal.aborted) {
+      await clock.sleep(limits.collect_ms, signal).catch(() => {});
+      if (signal.aborted) return;
+      await this.collect({ dry_run: false, all: false }).then(
+        ({ images, layers, bytes }) => {
+          if (layers.length > 0) log.info({ images: images.length, layers: layers.length, bytes }, "images cleaned up");
+        },
+        (error: unknown) => log.warn({ error }, "images could not be cleaned up"),
+      );
+    }
+  }
+
+  async idle(): Promise<void> {
+    await this.#collecting;
+    await this.#store.layers.emptied();
+  }
+
+  async #find({ all }: { all: boolean }): Promise<Found> {
+    const { names, holds, layers, blobs, clock, limits } = this.#store;
+    const held = new Set(holds.list().map(({ digest }) => digest));
+    const long_ago = clock.now() - limits.unused_kept_ms;
+    const going = names
+      .list()
+      .filter(({ source, digest, used_at }) => source === "pulled" && !held.has(digest) && (all || used_at < long_ago));
+    // What is on its way in has no name yet; then only names go, and their layers at the next clean-up.
+    if (this.#working > 0) return { names: going, blobs: [], layers: [] };
+    const staying = new Set([
+      ...held,
+      ...names
+        .list()
+        .filter((one) => !going.includes(one))
+        .map(({ digest }) => digest),
+    ]);
+    const documents = new Set<string>();
+    const needed = new Set<string>();
+    for (const digest of staying) {
+      const image = await this.#store.load(digest).catch(() => undefined);
+      // What cannot be read is not judged either.
+      for (const document of image?.documents ?? [digest]) documents.add(document);
+      for (const { diff_id } of image ? layersOf(image) : []) needed.add(diff_id);
+    }
+    return {
+      names: going,
+      blobs: (await blobs.list()).filter((digest) => !documents.has(digest)),
+      layers: layers.list().flatMap(({ diff_id }) => (needed.has(diff_id) ? [] : [diff_id])),
+    };
+  }
+
+  async #answer({ names, blobs, layers }: Found): Promise<Omit<Collected, "dry_run">> {
+    const going = layers.map((diff_id) => ({ diff_id, bytes: this.#store.layers.get(diff_id)?.bytes ?? 0 }));
+    const sizes = await Promise.all(blobs.map((digest) => this.#store.blobs.size(digest)));
+    return {
+      images: names.map((record) => ({ name: shortName(record), owner: record.owner, digest: record.digest })),
+      layers: going,
+      bytes: [...going.map(({ bytes }) => bytes), ...sizes].reduce((sum, bytes) => sum + bytes, 0),
+    };
+  }
+}
+
+interface Found {
+  names: NameRecord[];
+  blobs: string[];
+  layers: string[];
+}

@@ -1,0 +1,100 @@
+/** As much of an ELF file as it takes to know which files a program needs beside itself. */
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { basename, join } from "node:path";
+
+export interface ElfNeeds {
+  /** The loader: must be at this very path. */
+  interpreter: string | undefined;
+  libraries: string[];
+}
+
+const PT_LOAD = 1;
+const PT_DYNAMIC = 2;
+const PT_INTERP = 3;
+const DT_NEEDED = 1;
+const DT_STRTAB = 5;
+
+interface Segment {
+  type: number;
+  offset: number;
+  address: number;
+  size: number;
+}
+
+/** What a 64-bit little-endian program asks for; undefined when the file is none. */
+export function elfNeeds(file: Buffer): ElfNeeds | undefined {
+  if (file.toString("latin1", 0, 4) !== "\x7fELF" || file[4] !== 2 || file[5] !== 1) return undefined;
+  const segments = segmentsOf(file);
+  const interp = segments.find(({ type }) => type === PT_INTERP);
+  const dynamic = segments.find(({ type }) => type === PT_DYNAMIC);
+  return {
+    interpreter: interp && text(file, interp.offset),
+    libraries: dynamic ? neededBy(file, dynamic, segments) : [],
+  };
+}
+
+function segmentsOf(file: Buffer): Segment[] {
+  const start = Number(file.readBigUInt64LE(32));
+  const size = file.readUInt16LE(54);
+  return Array.from({ length: file.readUInt16LE(56) }, (_, i) => {
+    const at = start + i * size;
+    return {
+      type: file.readUInt32LE(at),
+      offset: Number(file.readBigUInt64LE(at + 8)),
+      address: Number(file.readBigUInt64LE(at + 16)),
+      size: Number(file.readBigUInt64LE(at + 32)),
+    };
+  });
+}
+
+function neededBy(file: Buffer, dynamic: Segment, segments: readonly Segment[]): string[] {
+  const entries: [tag: number, value: number][] = [];
+  for (let at = dynamic.offset; at + 16 <= dynamic.offset + dynamic.size; at += 16) {
+    entries.push([Number(file.readBigInt64LE(at)), Number(file.readBigUInt64LE(at + 8))]);
+  }
+  const table = entries.find(([tag]) => tag === DT_STRTAB)?.[1] ?? 0;
+  // The table is named by where it will be in memory; the segment it is in says where that is in the file.
+  const home = segments.find(
+    ({ type, address, size }) => type === PT_LOAD && table >= address && table < address + size,
+  );
+  if (!home) return [];
+  const strings = table - home.address + home.offset;
+  return entries.flatMap(([tag, value]) => (tag === DT_NEEDED ? [text(file, strings + value)] : []));
+}
+
+function text(file: Buffer, start: number): string {
+  return file.toString("latin1", start, file.indexOf(0, start));
+}
+
+const TRIPLETS: Record<string, string> = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" };
+
+/** Where Debian and others keep libraries. */
+const folders = (): string[] => {
+  const triplet = TRIPLETS[process.arch] ?? "";
+  return [`/lib/${triplet}`, `/usr/lib/${triplet}`, "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+};
+
+/**
+ * Everything a program needs to run elsewhere: the path it must be found under, and the file it is here. Fails
+ * with the name of a library that is not there.
+ */
+export function programFiles(program: string): Map<string, string> {
+  const files = new Map<string, string>();
+  const seen = new Set<string>();
+  const waiting = [program];
+  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+    const needs = elfNeeds(readFileSync(file));
+    if (needs?.interpreter) files.set(needs.interpreter, realpathSync(needs.interpreter));
+    for (const name of needs?.libraries ?? []) {
+      if (seen.has(name)) continue;
+      seen.add(name);
+      const folder = folders().find((one) => existsSync(join(one, name)));
+      if (!folder) throw new Error(`${basename(program)} needs ${name}, which is not on this box`);
+      const real = realpathSync(join(folder, name));
+      // Where every loader looks, whatever this box calls it.
+      files.set(`/usr/lib/${name}`, real);
+      waiting.push(real);
+    }
+  }
+  return files;
+}

@@ -1,0 +1,91 @@
+/** Files that are there whole or not at all, whenever the power goes. */
+import { randomUUID } from "node:crypto";
+import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+/** The folders of the store, under `images/` in the data dir. */
+export interface Layout {
+  root: string;
+  /** Manifests, indexes and configs, by the digest of their bytes. */
+  blobs: string;
+  /** Unpacked layers by their diff id; the record beside a folder says that it is complete. */
+  layers: string;
+  /** What a name stands for: `<owner>/<name>.json`. */
+  names: string;
+  /** Which machine boots from which image. */
+  holds: string;
+  /** What is not finished. Emptied at start, but for layers that were fetched in part. */
+  ingest: string;
+}
+
+export function layoutOf(root: string): Layout {
+  const folder = (name: string): string => join(root, name);
+  return {
+    root,
+    blobs: folder("blobs"),
+    layers: folder("layers"),
+    names: folder("names"),
+    holds: folder("holds"),
+    ingest: folder("ingest"),
+  };
+}
+
+/** Only for us: layers hold setuid files that nobody on this host shall run. */
+export async function makeLayout(layout: Layout): Promise<void> {
+  for (const folder of Object.values(layout) as string[]) await mkdir(folder, { recursive: true, mode: 0o700 });
+}
+
+/** A name in `ingest` that nothing else has. */
+export const temporary = ({ ingest }: Layout, kind: string): string => join(ingest, `${kind}-${randomUUID()}`);
+
+/** Written under another name, made durable, then given its own. */
+export async function writeWhole(layout: Layout, file: string, content: string | Uint8Array): Promise<void> {
+  const fresh = temporary(layout, "file");
+  try {
+    const handle = await open(fresh, "wx", 0o600);
+    try {
+      await handle.writeFile(content);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await settle(fresh, file);
+  } catch (thrown) {
+    await rm(fresh, { force: true });
+    throw thrown;
+  }
+}
+
+/** Whole at any moment, and on the disk when the system gets to it: for what may be lost with the power. */
+export async function writeSoon(layout: Layout, file: string, content: string): Promise<void> {
+  const fresh = temporary(layout, "file");
+  await writeFile(fresh, content, { mode: 0o600, flag: "wx" });
+  await rename(fresh, file);
+}
+
+/** Moves what is already durable to its place, durably. */
+export async function settle(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+  await rename(from, to);
+  await syncFolder(dirname(to));
+}
+
+export async function syncFolder(folder: string): Promise<void> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(folder, "r");
+    await handle.sync();
+  } finally {
+    await handle?.close();
+  }
+}
+
+/** The JSON of a file, or undefined when there is none. */
+export async function readJson<T>(file: string): Promise<T | undefined> {
+  try {
+    return JSON.parse(await readFile(file, "utf8")) as T;
+  } catch (thrown) {
+    if ((thrown as { code?: string }).code === "ENOENT") return undefined;
+    throw thrown;
+  }
+}

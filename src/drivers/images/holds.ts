@@ -1,0 +1,57 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type Layout, readJson, writeSoon } from "./files.ts";
+
+/** A machine that boots from an image. */
+export interface Hold {
+  machine_id: string;
+  org_id: string;
+  digest: string;
+}
+
+/**
+ * Which machine holds which image; written before anything of the image is got, so that no clean-up takes it away.
+ * Not forced to the disk: that would cost every first start two waits for it. What a power cut takes is written
+ * again when the machine starts again; until then a pulled image that was not used for long could be cleaned up,
+ * and would be pulled again.
+ */
+export class Holds {
+  readonly #layout: Layout;
+  readonly #holds = new Map<string, Hold>();
+
+  constructor(layout: Layout) {
+    this.#layout = layout;
+  }
+
+  async open(): Promise<void> {
+    for (const file of await readdir(this.#layout.holds)) {
+      const hold = await readJson<Hold>(join(this.#layout.holds, file)).catch(() => undefined);
+      if (hold) this.#holds.set(hold.machine_id, hold);
+    }
+  }
+
+  list(): Hold[] {
+    return [...this.#holds.values()];
+  }
+
+  /** The machines that hold the image. */
+  of(digest: string): string[] {
+    return this.list().flatMap((hold) => (hold.digest === digest ? [hold.machine_id] : []));
+  }
+
+  async put(hold: Hold): Promise<void> {
+    const before = this.#holds.get(hold.machine_id);
+    if (before?.digest === hold.digest && before.org_id === hold.org_id) return;
+    await writeSoon(this.#layout, this.#file(hold.machine_id), `${JSON.stringify(hold)}\n`);
+    this.#holds.set(hold.machine_id, hold);
+  }
+
+  async remove(machine_id: string): Promise<void> {
+    if (!this.#holds.delete(machine_id)) return;
+    await rm(this.#file(machine_id), { force: true });
+  }
+
+  #file(machine_id: string): string {
+    return join(this.#layout.holds, `${encodeURIComponent(machine_id)}.json`);
+  }
+}

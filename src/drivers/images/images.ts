@@ -1,0 +1,280 @@
+/** Images for machines: names resolved, layers got and held, and the catalogue of what is here. */
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { Settings } from "#core/settings.ts";
+import {
+  type Collected,
+  type HeldImage,
+  type Holder,
+  type ImageCatalog,
+  type ImageDetails,
+  type ImageSource,
+  type ImageSummary,
+  PLATFORM,
+  type PullProgress,
+} from "#machines/image-source.ts";
+import type { ImageRef } from "#machines/types.ts";
+import { describe, summarize } from "./answers.ts";
+import { Collector } from "./collect.ts";
+import { HELLO } from "./hello.ts";
+import { Intake, notHere, refuseUnprivileged } from "./intake.ts";
+import type { ImageLimits } from "./limits.ts";
+import type { NameRecord } from "./names.ts";
+import { Words } from "./progress.ts";
+import { type Reference, readReference } from "./reference.ts";
+import { CredentialFile } from "./registry/credentials.ts";
+import { Puller } from "./registry/pull.ts";
+import { unreachable } from "./registry/retry.ts";
+import { type Image, imageRef, layersOf, Store, shortName } from "./store.ts";
+
+/** The images of a platform. `dir` is `images` in its data dir. */
+export async function openImages(
+  dir: string,
+  { registry_config }: Pick<Settings, "registry_config">,
+  clock: Clock,
+  log: Log,
+  limits: Partial<ImageLimits> = {},
+): Promise<Images> {
+  const images = new Images(await Store.open({ dir, clock, log, limits }), new CredentialFile(registry_config));
+  images.start();
+  return images;
+}
+
+type Tell = (progress: PullProgress) => void;
+const silent: Tell = () => {};
+
+export class Images implements ImageSource, ImageCatalog {
+  readonly #store: Store;
+  readonly #puller: Puller;
+  readonly #collector: Collector;
+  readonly #intake: Intake;
+  readonly #closing = new AbortController();
+
+  constructor(store: Store, credentials: CredentialFile) {
+    const { clock, limits, blobs } = store;
+    this.#store = store;
+    this.#puller = new Puller({ clock, limits, blobs, credentials });
+    this.#collector = new Collector(store);
+    this.#intake = new Intake(store, this.#collector);
+  }
+
+  /** Cleans up now and then. */
+  start(): void {
+    void this.#collector.keepCollecting(this.#closing.signal);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#collector.idle();
+  }
+
+  async resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {
+    const reference = readReference(image);
+    const here = await this.#here(reference, org_id, signal);
+    if (here) return imageRef(reference, here);
+    const late = AbortSignal.timeout(this.#store.limits.resolve_ms);
+    try {
+      return imageRef(
+        reference,
+        await this.#documents(reference, org_id, AbortSignal.any([signal, late, this.#closing.signal])),
+      );
+    } catch (thrown) {
+      if (late.aborted && !signal.aborted) unreachable(reference, new Error("it takes too long, limit resolve_ms"));
+      throw thrown;
+    }
+  }
+
+  async hold({ id, org_id }: Holder, ref: ImageRef, signal: AbortSignal): Promise<HeldImage> {
+    const { holds, layers } = this.#store;
+    const reference = referenceOf(ref);
+    // Before anything else, so that no clean-up takes away what is about to be used.
+    await holds.put({ machine_id: id, org_id, digest: ref.digest });
+    const image = await this.#collector.working(async () => {
+      const known = await this.#known(ref.digest, org_id);
+      if (known) return known;
+      const found = (await this.#here(reference, org_id, signal)) ?? (await this.#documents(reference, org_id, signal));
+      await this.#layers(found, reference, org_id, silent, signal);
+      return found;
+    });
+    const folders = layersOf(image).map(({ diff_id }) => ({
+      folder: layers.folder(diff_id),
+      record: layers.get(diff_id),
+    }));
+    // overlayfs cannot mark a root as opaque: what such a layer hides is left out instead.
+    const lowest = Math.max(
+      0,
+      folders.findLastIndex(({ record }) => record?.opaque_root),
+    );
+    return {
+      ref: { ...ref, ...imageRef(reference, image) },
+      layers: folders.slice(lowest).map(({ folder }) => folder),
+      config: image.document.config,
+    };
+  }
+
+  async release(machine_id: string): Promise<void> {
+    await this.#store.holds.remove(machine_id);
+  }
+
+  async list(owner: string): Promise<ImageSummary[]> {
+    const { names } = this.#store;
+    const records = owner === PLATFORM ? names.list() : [...names.list(owner), ...names.list(PLATFORM)];
+    const all = await Promise.all(records.map((record) => summarize(this.#store, record)));
+    return all.sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  async show(image: string, owner: string): Promise<ImageDetails> {
+    const reference = readReference(image, "query.image");
+    const record = this.#named(reference, owner);
+    if (record) return await describe(this.#store, record);
+    return notHere(reference);
+  }
+
+  async import(
+    name: string,
+    upload: AsyncIterable<Uint8Array>,
+    owner: string,
+    signal: AbortSignal,
+  ): Promise<ImageSummary> {
+    return await summarize(this.#store, await this.#intake.import(name, upload, owner, signal));
+  }
+
+  async *pull(image: string, owner: string, signal: AbortSignal): AsyncIterable<PullProgress> {
+    const reference = readReference(image, "body.image");
+    refuseUnprivileged();
+    yield { state: "resolving" };
+    const words = new Words();
+    const work = this.#collector.working(async () => {
+      const found = isHello(reference)
+        ? await this.#intake.hello(signal)
+        : await this.#documents(reference, owner, signal);
+      await this.#layers(found, reference, owner, (word) => words.say(word), signal);
+      return found;
+    });
+    work.then(
+      () => words.end(),
+      () => words.end(),
+    );
+    yield* words;
+    await work;
+    const record = this.#named(reference, owner);
+    yield { state: "done", ...(record ? { image: await summarize(this.#store, record) } : {}) };
+  }
+
+  async remove(image: string, owner: string): Promise<void> {
+    const reference = readReference(image, "query.image");
+    const { names, holds } = this.#store;
+    const record = names.get(owner, reference.name);
+    if (!record) return notHere(reference);
+    const others = names.list().some((other) => other !== record && other.digest === record.digest);
+    const machines = others ? [] : holds.of(record.digest);
+    if (machines.length > 0) {
+      fail(
+        "image_in_use",
+        `${shortName(record)} is used by ${machines.length} machines, ${machines.slice(0, 3).join(", ")} for example`,
+        {
+          facts: { machines },
+          hint: "destroy them, or update them to another image",
+        },
+      );
+    }
+    await names.remove(record);
+    await this.#collector.collect({ dry_run: false, all: false });
+  }
+
+  async collect(wish: { dry_run: boolean; all: boolean }): Promise<Collected> {
+    return await this.#collector.collect(wish);
+  }
+
+  /** The image, when all of it is here and the organization's to use, whatever its name stands for by now. */
+  async #known(digest: string, owner: string): Promise<Image | undefined> {
+    const image = digest === "" ? undefined : await this.#store.load(digest);
+    return image && layersOf(image).every(({ diff_id }) => this.#store.layers.has(diff_id, owner)) ? image : undefined;
+  }
+
+  /** The image, when the name is already known to the organization or to all. */
+  async #here(reference: Reference, owner: string, signal: AbortSignal): Promise<Image | undefined> {
+    if (isHello(reference) && reference.digest === undefined) return await this.#intake.hello(signal);
+    const { names, clock } = this.#store;
+    const record = this.#named(reference, owner);
+    if (!record) return undefined;
+    names.touch(record, clock.now());
+    return await this.#store.load(record.digest);
+  }
+
+  /** The owner's own names come first: an organization's import of a name counts for it, whatever others call so. */
+  #named(reference: Reference, owner: string): NameRecord | undefined {
+    const { names } = this.#store;
+    const { name, digest, registry, repository } = reference;
+    const owners = owner === PLATFORM ? [PLATFORM] : [owner, PLATFORM];
+    const exact = owners
+      .map((one) => names.get(one, name))
+      .find((record) => record && (!digest || record.digest === digest));
+    if (exact || !digest) return exact;
+    // The tag stands for something else by now, or there is none.
+    return (
+      owners
+        .map((one) => names.get(one, `${registry}/${repository}@${digest}`))
+        .find((record) => record !== undefined) ??
+      owners
+        .flatMap((one) => names.list(one))
+        .find((record) => record.digest === digest && record.name.startsWith(`${registry}/${repository}:`))
+    );
+  }
+
+  /** Asks the registry; the name is known afterwards. */
+  async #documents(reference: Reference, owner: string, signal: AbortSignal): Promise<Image> {
+    return await this.#collector.working(async () => {
+      const digest = await this.#puller.documents(reference, signal);
+      const image = await this.#store.load(digest);
+      if (!image) return notHere(reference);
+      await this.#intake.name(reference, digest, owner, "pulled");
+      return image;
+    });
+  }
+
+  /** All layers are here afterwards, and the owner's to use. */
+  async #layers(image: Image, reference: Reference, owner: string, tell: Tell, signal: AbortSignal): Promise<void> {
+    refuseUnprivileged();
+    const own = this.#named({ ...reference, digest: image.digest }, owner);
+    const failed = new AbortController();
+    const either = AbortSignal.any([signal, failed.signal, this.#closing.signal]);
+    const one = async ({ diff_id, digest, size }: ReturnType<typeof layersOf>[number]): Promise<void> => {
+      const say = (state: PullProgress["state"], done_bytes?: number): void =>
+        tell({ layer: diff_id, state, ...(done_bytes === undefined ? {} : { done_bytes }), total_bytes: size });
+      await this.#store.layers.ensure(
+        {
+          diff_id,
+          owner,
+          onState: say,
+          source: async (all) => {
+            if (own && own.source !== "pulled") return notHere(reference);
+            say("waiting");
+            return await this.#puller.layer(
+              reference,
+              { digest, size, owner, onBytes: (done) => say("downloading", done) },
+              all,
+            );
+          },
+        },
+        either,
+      );
+    };
+    try {
+      await Promise.all(layersOf(image).map(one));
+    } catch (thrown) {
+      // One that fails ends the others.
+      failed.abort(thrown);
+      throw thrown;
+    }
+  }
+}
+
+/** Whatever its tag: there is one. */
+const isHello = ({ registry, repository }: Reference): boolean => HELLO.startsWith(`${registry}/${repository}:`);
+
+function referenceOf({ registry, repository, tag, digest }: ImageRef): Reference {
+  const named = tag === undefined ? "" : `:${tag}`;
+  return readReference(`${registry}/${repository}${named}${digest === "" ? "" : `@${digest}`}`);
+}

@@ -1,0 +1,143 @@
+/** How images come in that no registry has: imported ones, and the built-in one. */
+import { rm } from "node:fs/promises";
+import { fail } from "#core/errors.ts";
+import { PLATFORM } from "#machines/image-source.ts";
+import { configDocument, manifestOf, type PlainTar, readArchive } from "./archive.ts";
+import type { Collector } from "./collect.ts";
+import { HELLO, HELLO_CONFIG, helloFingerprint, helloLayer } from "./hello.ts";
+import type { NameRecord } from "./names.ts";
+import { Once } from "./once.ts";
+import { facts, inWords, type Reference, readReference } from "./reference.ts";
+import { type Image, layersOf, type Store } from "./store.ts";
+import { receiveTar } from "./upload.ts";
+
+interface Packed {
+  documents: Buffer[];
+  layers: { diff_id: string; start: number; length: number }[];
+}
+
+export class Intake {
+  readonly #store: Store;
+  readonly #collector: Collector;
+  readonly #making = new Once<NameRecord>();
+
+  constructor(store: Store, collector: Collector) {
+    this.#store = store;
+    this.#collector = collector;
+  }
+
+  async import(
+    name: string,
+    upload: AsyncIterable<Uint8Array>,
+    owner: string,
+    signal: AbortSignal,
+  ): Promise<NameRecord> {
+    const reference = readReference(name, "query.name");
+    refuseUnnameable(reference);
+    return await this.#receive(upload, signal, async (tar) => {
+      const image = await readArchive(tar, reference, this.#store.limits);
+      const digest = await this.#take(tar.file, image, owner, signal);
+      return await this.name(reference, digest, owner, "imported");
+    });
+  }
+
+  /** `hangar/hello`, made when it is first asked for and when what it is made of has changed. */
+  async hello(signal: AbortSignal): Promise<Image> {
+    const record = await this.#making.do(HELLO, signal, async (all) => {
+      const made_from = await helloFingerprint();
+      const before = this.#store.names.get(PLATFORM, HELLO);
+      const good = before?.made_from === made_from && (await this.#complete(before.digest));
+      return good ? before : await this.#makeHello(made_from, all);
+    });
+    return (await this.#store.load(record.digest)) ?? notHere(readReference(HELLO));
+  }
+
+  /** The name stands for the digest from now on. */
+  async name(
+    reference: Reference,
+    digest: string,
+    owner: string,
+    source: NameRecord["source"],
+    made_from?: string,
+  ): Promise<NameRecord> {
+    const { names, clock } = this.#store;
+    const now = clock.now();
+    const { registry, repository } = reference;
+    // A name with a digest stands for that one alone; its tag may stand for another.
+    const name = reference.digest === undefined ? reference.name : `${registry}/${repository}@${digest}`;
+    const before = names.get(owner, name);
+    const created_at = before?.digest === digest ? before.created_at : now;
+    const record = { owner, name, digest, source, created_at, used_at: now, ...(made_from ? { made_from } : {}) };
+    await names.put(record);
+    return record;
+  }
+
+  async #makeHello(made_from: string, signal: AbortSignal): Promise<NameRecord> {
+    return await this.#receive(helloLayer(), signal, async ({ file, sha256, bytes }) => {
+      const layers = [{ diff_id: sha256, start: 0, length: bytes }];
+      const config = configDocument([sha256], HELLO_CONFIG);
+      const packed = { documents: [manifestOf(config, layers), config], layers };
+      const digest = await this.#take(file, packed, PLATFORM, signal);
+      return await this.name(readReference(HELLO), digest, PLATFORM, "built-in", made_from);
+    });
+  }
+
+  /** Takes in a tar, does something with it, and removes it. */
+  async #receive<T>(
+    upload: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+    work: (tar: PlainTar) => Promise<T>,
+  ): Promise<T> {
+    refuseUnprivileged();
+    const { layout, limits } = this.#store;
+    return await this.#collector.working(async () => {
+      const tar = await receiveTar(upload, layout, limits, signal);
+      try {
+        return await work(tar);
+      } finally {
+        await rm(tar.file, { force: true });
+      }
+    });
+  }
+
+  /** Puts an image that is in a file into the store, and answers its digest. */
+  async #take(file: string, { documents, layers }: Packed, owner: string, signal: AbortSignal): Promise<string> {
+    const { blobs } = this.#store;
+    for (const { diff_id, start, length } of layers) {
+      const source = async () => ({ file, start, length, done: async () => {} });
+      await this.#store.layers.ensure({ diff_id, owner, source, onState: () => {} }, signal);
+    }
+    const [digest = ""] = await Promise.all(documents.map((document) => blobs.put(document)));
+    // Says whether this box can run it, before it has a name.
+    await this.#store.load(digest);
+    return digest;
+  }
+
+  async #complete(digest: string): Promise<boolean> {
+    const image = await this.#store.load(digest);
+    return image !== undefined && layersOf(image).every(({ diff_id }) => this.#store.layers.get(diff_id));
+  }
+}
+
+export function notHere(reference: Reference): never {
+  fail("image_not_found", `the image is not here: ${inWords(reference)}`, {
+    facts: facts(reference),
+    hint: `hangar images import ${reference.given} PATH, or hangar images pull ${reference.given}`,
+  });
+}
+
+/** Owners of files can only be kept by root. */
+export function refuseUnprivileged(): void {
+  if (process.getuid?.() === 0) return;
+  fail("image_refused", "images can only be unpacked by a platform that runs as root", {
+    hint: "start the platform as root; the sim driver takes any image's name without having the image",
+  });
+}
+
+function refuseUnnameable({ digest, given }: Reference): void {
+  if (digest === undefined) return;
+  const problem = "names a digest; an import is given a name and a tag";
+  fail("invalid_request", `query.name ${problem}`, {
+    details: [{ path: "query.name", problem, allowed: given.split("@")[0] ?? "" }],
+  });
+}

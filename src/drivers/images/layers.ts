@@ -1,0 +1,190 @@
+import { existsSync } from "node:fs";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Log } from "#core/log.ts";
+import { hexOf } from "./blobs.ts";
+import { type Layout, readJson, syncFolder, temporary, writeWhole } from "./files.ts";
+import type { ImageLimits } from "./limits.ts";
+import { Once, Turns } from "./once.ts";
+import { LayerFault, refuseImage } from "./refusal.ts";
+import type { TreeFacts } from "./tree.ts";
+import { unpackLayer } from "./unpacking.ts";
+
+/** Where the bytes of a layer are, once someone has gone to get them. */
+export interface LayerSource {
+  file: string;
+  start: number;
+  length: number;
+  /** The bytes are no longer needed. */
+  done(): Promise<void>;
+}
+
+export interface LayerRecord extends TreeFacts {
+  diff_id: string;
+  /** Who has shown to have its bytes: organizations, or the platform for all of them. */
+  owners: string[];
+}
+
+export interface LayerWish {
+  diff_id: string;
+  owner: string;
+  /** Gets the bytes: asked only when they are needed. */
+  source(signal: AbortSignal): Promise<LayerSource>;
+  onState(state: "unpacking" | "done" | "here"): void;
+}
+
+export const PLATFORM = "platform";
+
+/**
+ * Unpacked layers, one folder each, shared by all images that have them. A layer is there when its record is.
+ *
+ * To name a layer is not to have it: an organization gets one that is already here only after it, or the
+ * platform, came with the layer's bytes once. Otherwise a config that lists the right hash would open someone
+ * else's files.
+ */
+export class Layers {
+  readonly #layout: Layout;
+  readonly #limits: ImageLimits;
+  readonly #log: Log;
+  readonly #records = new Map<string, LayerRecord>();
+  readonly #once = new Once<LayerRecord>();
+  readonly #unpacks: Turns;
+  #emptying: Promise<unknown> = Promise.resolve();
+
+  constructor({ layout, limits, log }: { layout: Layout; limits: ImageLimits; log: Log }) {
+    this.#layout = layout;
+    this.#limits = limits;
+    this.#log = log;
+    this.#unpacks = new Turns(limits.unpacks_parallel);
+  }
+
+  /** Reads what is there. A folder without a record, or a record without a folder, is what a crash left. */
+  async open(): Promise<void> {
+    const names = new Set(await readdir(this.#layout.layers));
+    for (const name of names) {
+      const hex = name.replace(/\.json$/, "");
+      const record = names.has(hex) && names.has(`${hex}.json`) ? await this.#read(hex) : undefined;
+      if (record) this.#records.set(record.diff_id, record);
+      else if (name === hex) await rename(this.folder(`sha256:${hex}`), temporary(this.#layout, "tree"));
+      else if (!names.has(hex)) await rm(join(this.#layout.layers, name), { force: true });
+    }
+  }
+
+  folder(diff_id: string): string {
+    return join(this.#layout.layers, hexOf(diff_id));
+  }
+
+  get(diff_id: string): LayerRecord | undefined {
+    return this.#records.get(diff_id);
+  }
+
+  list(): LayerRecord[] {
+    return [...this.#records.values()];
+  }
+
+  /** Whether it is here, and the owner's to use. */
+  has(diff_id: string, owner: string): boolean {
+    const owners = this.#records.get(diff_id)?.owners ?? [];
+    return owners.includes(owner) || owners.includes(PLATFORM);
+  }
+
+  /** The layer is here afterwards, and the owner's to use. The same layer for the same owner is got once. */
+  async ensure(wish: LayerWish, signal: AbortSignal): Promise<LayerRecord> {
+    const { diff_id, owner } = wish;
+    const here = this.#records.get(diff_id);
+    if (here && this.has(diff_id, owner)) {
+      wish.onState("here");
+      return here;
+    }
+    const record = await this.#once.do(`${diff_id} ${owner}`, signal, (all) => this.#get(wish, all));
+    wish.onState("done");
+    return record;
+  }
+
+  /** Out of sight at once, off the disk in a while. */
+  async remove(diff_id: string): Promise<void> {
+    this.#records.delete(diff_id);
+    const file = `${this.folder(diff_id)}.json`;
+    await rm(file, { force: true });
+    await syncFolder(this.#layout.layers);
+    const trash = temporary(this.#layout, "tree");
+    await rename(this.folder(diff_id), trash).catch(() => {});
+    const emptied = rm(trash, { recursive: true, force: true }).catch((error: unknown) =>
+      this.#log.warn({ error, diff_id }, "a layer's folder could not be removed; the next start tries again"),
+    );
+    this.#emptying = Promise.all([this.#emptying, emptied]);
+  }
+
+  /** Everything that was removed is off the disk. */
+  async emptied(): Promise<void> {
+    await this.#emptying;
+  }
+
+  async #get({ diff_id, owner, source, onState }: LayerWish, signal: AbortSignal): Promise<LayerRecord> {
+    const bytes = await source(signal);
+    return await this.#unpacks.take(signal, async () => {
+      onState("unpacking");
+      // Another organization's pull of the same layer may have been faster.
+      const here = this.#records.get(diff_id);
+      if (here) await this.#compare(diff_id, bytes, signal);
+      const facts = here ?? (await this.#unpack(diff_id, bytes, signal));
+      const record = await this.#record(diff_id, facts, owner);
+      await bytes.done();
+      return record;
+    });
+  }
+
+  async #unpack(diff_id: string, bytes: LayerSource, signal: AbortSignal): Promise<TreeFacts> {
+    const into = temporary(this.#layout, "tree");
+    await mkdir(into, { mode: 0o755 });
+    try {
+      const { file, start, length } = bytes;
+      const { diff_id: found, ...facts } = await unpackLayer(
+        { file, start, length, into, limits: this.#limits },
+        signal,
+      );
+      refuseOther(diff_id, found);
+      // One that was unpacked meanwhile for someone else is as good.
+      if (!existsSync(this.folder(diff_id))) await rename(into, this.folder(diff_id));
+      await syncFolder(this.#layout.layers);
+      if (facts.left_out > 0) this.#log.info({ diff_id, left_out: facts.left_out }, "devices of a layer were left out");
+      return facts;
+    } catch (thrown) {
+      if (thrown instanceof LayerFault) {
+        await bytes.done();
+        refuseImage(`layer ${diff_id} cannot be unpacked: ${thrown.message}`);
+      }
+      throw thrown;
+    } finally {
+      await rm(into, { recursive: true, force: true });
+    }
+  }
+
+  async #compare(diff_id: string, { file, start, length, done }: LayerSource, signal: AbortSignal): Promise<void> {
+    try {
+      const { diff_id: found } = await unpackLayer({ file, start, length, limits: this.#limits }, signal);
+      refuseOther(diff_id, found);
+    } catch (thrown) {
+      if (!(thrown instanceof LayerFault)) throw thrown;
+      await done();
+      refuseImage(`layer ${diff_id} cannot be read: ${thrown.message}`);
+    }
+  }
+
+  async #record(diff_id: string, facts: TreeFacts, owner: string): Promise<LayerRecord> {
+    const owners = new Set([...(this.#records.get(diff_id)?.owners ?? []), owner]);
+    const record: LayerRecord = { ...facts, diff_id, owners: [...owners] };
+    // In memory first, so that two organizations that come at once do not forget one another.
+    this.#records.set(diff_id, record);
+    await writeWhole(this.#layout, `${this.folder(diff_id)}.json`, `${JSON.stringify(record)}\n`);
+    return record;
+  }
+
+  async #read(hex: string): Promise<LayerRecord | undefined> {
+    return await readJson<LayerRecord>(join(this.#layout.layers, `${hex}.json`)).catch(() => undefined);
+  }
+}
+
+function refuseOther(wanted: string, found: string): void {
+  if (wanted !== found) throw new LayerFault(`the image's config says ${wanted}, and it is ${found}`);
+}

@@ -1,0 +1,64 @@
+/** The three calls that Node does not have and a layer needs. */
+import { closeSync, openSync } from "node:fs";
+import { createRequire } from "node:module";
+import { CallError } from "../linux/calls.ts";
+
+interface Koffi {
+  load(library: string): { func(prototype: string): (...args: unknown[]) => number };
+  errno(): number;
+}
+
+interface Libc {
+  koffi: Koffi;
+  mknod(path: Buffer, mode: number, device: bigint): number;
+  lsetxattr(path: Buffer, name: string, value: Buffer, bytes: number, flags: number): number;
+  syncfs(fd: number): number;
+}
+
+let loaded: Libc | undefined;
+
+/** Loaded when it is first needed: a platform that unpacks nothing runs without it. */
+function libc(): Libc {
+  if (loaded) return loaded;
+  const koffi = createRequire(import.meta.url)(`@koromix/koffi-linux-${process.arch}`) as Koffi;
+  const library = koffi.load("libc.so.6");
+  loaded = {
+    koffi,
+    mknod: library.func("int mknod(const void *path, unsigned int mode, unsigned long device)"),
+    lsetxattr: library.func(
+      "int lsetxattr(const void *path, const char *name, const void *value, size_t bytes, int flags)",
+    ),
+    syncfs: library.func("int syncfs(int fd)"),
+  };
+  return loaded;
+}
+
+/** Paths go to libc as bytes with a zero at the end: names in images need not be text. */
+const ended = (path: Buffer): Buffer => Buffer.concat([path, Buffer.of(0)]);
+
+function check(result: number, call: string, path: Buffer | string): void {
+  if (result < 0) throw new CallError(call, String(path), libc().koffi.errno());
+}
+
+const S_IFCHR = 0o020000;
+const S_IFIFO = 0o010000;
+
+/** What overlayfs takes for "removed in this layer": a character device with the number 0. */
+export const makeWhiteout = (path: Buffer): void => check(libc().mknod(ended(path), S_IFCHR, 0n), "mknod", path);
+
+export const makeFifo = (path: Buffer, mode: number): void =>
+  check(libc().mknod(ended(path), S_IFIFO | (mode & 0o777), 0n), "mkfifo", path);
+
+/** What overlayfs takes for "nothing of the layers below shows here". */
+export const makeOpaque = (path: Buffer): void =>
+  check(libc().lsetxattr(ended(path), "trusted.overlay.opaque", Buffer.from("y"), 1, 0), "setxattr", path);
+
+/** Everything written to the file system of `path` so far is on the disk: one call for a whole tree. */
+export function syncFileSystem(path: string): void {
+  const fd = openSync(path, "r");
+  try {
+    check(libc().syncfs(fd), "syncfs", path);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * One repository of a registry, by the OCI distribution protocol: what is asked, who we are, and what an answer
+ * means. Retries are in `retry.ts`; what is asked for is the business of `pull.ts`.
+ */
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { ImageLimits } from "../limits.ts";
+import { facts, inWords, type Reference } from "../reference.ts";
+import { basic, type Credentials } from "./credentials.ts";
+
+export interface RegistryParts {
+  clock: Clock;
+  limits: ImageLimits;
+  credentials: Credentials | undefined;
+}
+
+/** Worth another try: the registry was busy, broken, or not there. */
+export class Transient extends Error {
+  override readonly name = "Transient";
+  readonly retry_after_ms: number | undefined;
+  /** Nobody is there: a moment later there will not be either. */
+  readonly hopeless: boolean;
+
+  constructor(message: string, options: { retry_after_ms?: number | undefined; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.retry_after_ms = options.retry_after_ms;
+    this.hopeless = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|bad port|CERT/.test(message);
+  }
+}
+
+export interface Asked {
+  /** Under `/v2/<repository>/`. */
+  path: string;
+  accept?: string;
+  /** The first byte that is wanted. */
+  offset?: number;
+}
+
+export class Registry {
+  readonly #reference: Reference;
+  readonly #parts: RegistryParts;
+  readonly #origin: string;
+  #authorization: { value: string; until: number } | undefined;
+
+  constructor(reference: Reference, parts: RegistryParts) {
+    this.#reference = reference;
+    this.#parts = parts;
+    this.#origin = `${isLoopback(reference.registry) ? "http" : "https"}://${reference.registry}`;
+  }
+
+  /** The answer, when it is one of success. Fails with `Transient` or with an error for the caller. */
+  async get(asked: Asked, signal: AbortSignal): Promise<Response> {
+    const first = await this.#send(asked, signal);
+    if (first.status !== 401) return await this.#judge(first);
+    const challenge = first.headers.get("www-authenticate") ?? "";
+    await first.body?.cancel();
+    this.#authorization = await this.#authorize(challenge, signal);
+    return await this.#judge(await this.#send(asked, signal));
+  }
+
+  async #send({ path, accept, offset }: Asked, signal: AbortSignal): Promise<Response> {
+    const { clock, limits } = this.#parts;
+    let url = new URL(`/v2/${this.#reference.repository}/${path}`, this.#origin);
+    for (let hop = 0; hop <= limits.redirects; hop++) {
+      const own = url.origin === this.#origin;
+      const known =
+        this.#authorization && this.#authorization.until > clock.now() ? this.#authorization.value : undefined;
+      const headers = {
+        "accept-encoding": "identity",
+        ...(accept ? { accept } : {}),
+        ...(offset ? { range: `bytes=${offset}-` } : {}),
+        // Another host gets the request and nothing about who asks.
+        ...(own && known ? { authorization: known } : {}),
+      };
+      const response = await this.#fetch(url, { headers, redirect: "manual" }, signal);
+      if (![301, 302, 303, 307, 308].includes(response.status)) return response;
+      await response.body?.cancel();
+      url = this.#allowed(new URL(response.headers.get("location") ?? "", url));
+    }
+    throw new Transient(`it sends us from one address to the next (limit redirects is ${limits.redirects})`);
+  }
+
+  /** Where a registry may send us: never to something less private, never from outside to this box itself. */
+  #allowed(url: URL): URL {
+    const local = isLoopback(this.#reference.registry);
+    if (
+      url.protocol === "https:"
+        ? local || !isLoopback(url.host)
+        : url.protocol === "http:" && local && isLoopback(url.host)
+    )
+      return url;
+    return this.#refuse(`it sends us to ${url.protocol}//${url.host}, which is not safe to follow`);
+  }
+
+  async #fetch(url: URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
+    const { clock, limits } = this.#parts;
+    const late = new AbortController();
+    const waited = new AbortController();
+    clock.sleep(limits.answer_ms, waited.signal).then(
+      () => late.abort(),
+      () => {},
+    );
+    try {
+      return await fetch(url, { ...init, signal: AbortSignal.any([signal, late.signal]) });
+    } catch (thrown) {
+      signal.throwIfAborted();
+      throw new Transient(late.signal.aborted ? `no answer in ${limits.answer_ms / 1000} s` : why(thrown), {
+        cause: thrown,
+      });
+    } finally {
+      waited.abort();
+    }
+  }
+
+  /** A token from the place the registry names, or the name and password themselves. */
+  async #authorize(challenge: string, signal: AbortSignal): Promise<{ value: string; until: number }> {
+    const { credentials } = this.#parts;
+    if (/^basic\b/i.test(challenge)) {
+      if (!credentials) this.#denied(401);
+      return { value: basic(credentials), until: Number.POSITIVE_INFINITY };
+    }
+    return await this.#token(challenge, signal);
+  }
+
+  async #token(challenge: string, signal: AbortSignal): Promise<{ value: string; until: number }> {
+    const { credentials, clock, limits } = this.#parts;
+    const field = (name: string): string => new RegExp(`${name}="([^"]*)"`).exec(challenge)?.[1] ?? "";
+    if (!/^bearer\b/i.test(challenge) || !URL.canParse(field("realm"))) this.#denied(401);
+    const url = this.#allowed(new URL(field("realm")));
+    if (field("service") !== "") url.searchParams.set("service", field("service"));
+    // Ours, not the registry's word for it: a token is never good for more than what we came for.
+    url.searchParams.set("scope", `repository:${this.#reference.repository}:pull`);
+    const headers = credentials ? { authorization: basic(credentials) } : {};
+    const response = await this.#fetch(url, { headers, redirect: "error" }, signal);
+    if (response.status >= 500 || response.status === 429) throw busy(response, "its token service");
+    if (!response.ok) this.#denied(response.status);
+    const body = (await response.json().catch(() => ({}))) as {
+      token?: unknown;
+      access_token?: unknown;
+      expires_in?: unknown;
+    };
+    const token = body.token ?? body.access_token;
+    if (typeof token !== "string" || token === "") this.#refuse("its token service gave no token");
+    const lasts = typeof body.expires_in === "number" ? body.expires_in * 1000 : limits.token_ms;
+    return { value: `Bearer ${token}`, until: clock.now() + lasts * 0.9 };
+  }
+
+  async #judge(response: Response): Promise<Response> {
+    if (response.ok) return response;
+    await response.body?.cancel();
+    const { status } = response;
+    if (status === 401 || status === 403) this.#denied(status);
+    if (status === 404) this.#missing();
+    if (status === 416) return response;
+    if (status === 429 || status >= 500) throw busy(response, "it");
+    return this.#refuse(`it answers ${status}`);
+  }
+
+  #denied(status: number): never {
+    const reference = this.#reference;
+    const known = this.#parts.credentials;
+    fail("image_refused", `the registry does not let us have the image (${status}): ${inWords(reference)}`, {
+      facts: facts(reference),
+      hint: known
+        ? `check that the login for ${reference.registry} in the file of HANGAR_REGISTRY_CONFIG may read ${reference.repository}, and that this repository exists`
+        : `check the name; for a private image log in with \`docker login ${reference.registry}\` and start the platform with HANGAR_REGISTRY_CONFIG=<that config.json>`,
+    });
+  }
+
+  #missing(): never {
+    const reference = this.#reference;
+    fail("image_not_found", `there is no such image: ${inWords(reference)}`, {
+      facts: facts(reference),
+      hint: `check the name and the tag, or bring the image along: hangar images import ${reference.given} PATH`,
+    });
+  }
+
+  #refuse(what: string): never {
+    fail("image_refused", `${what}: ${inWords(this.#reference)}`, { facts: facts(this.#reference) });
+  }
+}
+
+function busy(response: Response, who: string): Transient {
+  const after = Number(response.headers.get("retry-after"));
+  const retry_after_ms = Number.isFinite(after) && after > 0 ? after * 1000 : undefined;
+  return new Transient(`${who} answers ${response.status}`, { retry_after_ms });
+}
+
+/** fetch hides what happened in the cause. */
+function why(thrown: unknown): string {
+  const { cause, message } = thrown as Error & { cause?: Error & { code?: string } };
+  return cause?.code ?? cause?.message ?? message;
+}
+
+/** This box itself: there plain HTTP is private enough. */
+export function isLoopback(host: string): boolean {
+  const name = host.replace(/:\d+$/, "").toLowerCase();
+  return name === "localhost" || name === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(name);
+}

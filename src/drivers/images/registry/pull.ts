@@ -1,0 +1,169 @@
+import { rm } from "node:fs/promises";
+import type { Clock } from "#core/clock.ts";
+import { type Blobs, CutShort, digestOf } from "../blobs.ts";
+import { ACCEPT, choosePlatform, isIndex, parseDocument, readIndex, readManifest } from "../documents.ts";
+import type { LayerSource } from "../layers.ts";
+import type { ImageLimits } from "../limits.ts";
+import { Turns } from "../once.ts";
+import { facts, inWords, type Reference } from "../reference.ts";
+import { refuseImage } from "../refusal.ts";
+import { Registry, Transient } from "./client.ts";
+import type { CredentialFile } from "./credentials.ts";
+import { retrying } from "./retry.ts";
+
+interface PullerParts {
+  clock: Clock;
+  limits: ImageLimits;
+  blobs: Blobs;
+  credentials: CredentialFile;
+}
+
+export interface LayerFetch {
+  digest: string;
+  size: number;
+  /** For whom. */
+  owner: string;
+  onBytes(done: number): void;
+}
+
+/** Gets images out of registries: their documents at once, their layers when they are needed. */
+export class Puller {
+  readonly #parts: PullerParts;
+  readonly #downloads: Turns;
+
+  constructor(parts: PullerParts) {
+    this.#parts = parts;
+    this.#downloads = new Turns(parts.limits.downloads_parallel);
+  }
+
+  /**
+   * The digest the name stands for. Afterwards every document of the image is in the store: the index, the manifest
+   * for this box and the config.
+   */
+  async documents(reference: Reference, signal: AbortSignal): Promise<string> {
+    const { blobs, limits } = this.#parts;
+    const registry = await this.#registry(reference);
+    const top = await this.#manifest(registry, reference, reference.digest ?? reference.tag ?? "latest", signal);
+    const index = parseDocument(top, "the manifest");
+    const manifest = isIndex(index)
+      ? await this.#manifest(registry, reference, chosenOf(index, reference), signal)
+      : top;
+    const { config } = readManifest(parseDocument(manifest, "the manifest"), limits);
+    // Also when it is here: to name a document is not to have it, and it may be another organization's.
+    const document = await this.#document(registry, reference, { path: `blobs/${config.digest}` }, signal);
+    if (digestOf(document) !== config.digest) this.#damaged(reference, config.digest);
+    await blobs.put(document);
+    if (manifest !== top) await blobs.put(manifest);
+    return await blobs.put(top);
+  }
+
+  /** The bytes of a layer, in a file. */
+  async layer(
+    reference: Reference,
+    { digest, size, owner, onBytes }: LayerFetch,
+    signal: AbortSignal,
+  ): Promise<LayerSource> {
+    const { blobs } = this.#parts;
+    return await this.#downloads.take(signal, async () => {
+      const registry = await this.#registry(reference);
+      let done = 0;
+      const open = (offset: number) => this.#open(registry, digest, offset, signal);
+      const fetch = {
+        digest,
+        size,
+        owner,
+        open,
+        onBytes: (bytes: number): void => {
+          done = bytes;
+          onBytes(bytes);
+        },
+      };
+      const attempt = async (): Promise<string> => {
+        try {
+          return await blobs.ingest(fetch, signal);
+        } catch (thrown) {
+          throw thrown instanceof CutShort ? new Transient(`the layer was ${thrown.message}`) : thrown;
+        }
+      };
+      const file = await retrying(this.#parts, reference, signal, attempt, () => done);
+      return { file, start: 0, length: size, done: () => rm(file, { force: true }) };
+    });
+  }
+
+  async #registry(reference: Reference): Promise<Registry> {
+    const { clock, limits, credentials } = this.#parts;
+    return new Registry(reference, { clock, limits, credentials: await credentials.find(reference.registry) });
+  }
+
+  async #manifest(registry: Registry, reference: Reference, which: string, signal: AbortSignal): Promise<Buffer> {
+    const asked = { path: `manifests/${which}`, accept: ACCEPT };
+    const bytes = await this.#document(registry, reference, asked, signal);
+    if (which.startsWith("sha256:") && digestOf(bytes) !== which) this.#damaged(reference, which);
+    return bytes;
+  }
+
+  async #document(
+    registry: Registry,
+    reference: Reference,
+    asked: { path: string; accept?: string },
+    signal: AbortSignal,
+  ): Promise<Buffer> {
+    const { blobs } = this.#parts;
+    return await retrying(this.#parts, reference, signal, async () => {
+      const response = await registry.get(asked, signal);
+      blobs.checkSize(Number(response.headers.get("content-length") ?? 0), "a document of the image");
+      const chunks: Uint8Array[] = [];
+      let length = 0;
+      for await (const chunk of this.#body(response, signal)) {
+        length += chunk.length;
+        blobs.checkSize(length, "a document of the image");
+        chunks.push(chunk);
+      }
+      const bytes = Buffer.concat(chunks);
+      const told = response.headers.get("docker-content-digest");
+      if (told?.startsWith("sha256:") && told !== digestOf(bytes)) this.#damaged(reference, told);
+      return bytes;
+    });
+  }
+
+  async #open(registry: Registry, digest: string, offset: number, signal: AbortSignal) {
+    const response = await registry.get({ path: `blobs/${digest}`, offset }, signal);
+    const from =
+      response.status === 206 ? Number(/bytes (\d+)-/.exec(response.headers.get("content-range") ?? "")?.[1] ?? 0) : 0;
+    return { from, body: this.#body(response, signal) };
+  }
+
+  /** The body, as long as it keeps coming. */
+  async *#body(response: Response, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { clock, limits } = this.#parts;
+    const reader = response.body?.getReader();
+    if (!reader) return;
+    try {
+      for (;;) {
+        const waited = new AbortController();
+        const late = clock
+          .sleep(limits.stall_ms, AbortSignal.any([signal, waited.signal]))
+          .then(() => Promise.reject(new Transient(`nothing came for ${limits.stall_ms / 1000} s`)));
+        late.catch(() => {});
+        const next = await Promise.race([reader.read(), late]).finally(() => waited.abort());
+        if (next.done) return;
+        yield next.value as Uint8Array;
+      }
+    } catch (thrown) {
+      signal.throwIfAborted();
+      throw thrown instanceof Transient ? thrown : new Transient("the connection broke off", { cause: thrown });
+    } finally {
+      await reader.cancel().catch(() => {});
+    }
+  }
+
+  #damaged(reference: Reference, digest: string): never {
+    refuseImage(`what the registry sent is not what its digest ${digest} says: ${inWords(reference)}`, {
+      facts: facts(reference),
+      hint: "the registry, or something before it, damaged the data; try again",
+    });
+  }
+}
+
+const chosenOf = (index: Record<string, unknown>, reference: Reference): string =>
+  choosePlatform(readIndex(index, "the index"), inWords(reference)).digest;

@@ -1,0 +1,138 @@
+/** The parts of the image store, opened together, and what all of them need to know of an image. */
+import { readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { ImageRef } from "#machines/types.ts";
+import { Blobs } from "./blobs.ts";
+import {
+  checkArchitecture,
+  choosePlatform,
+  type ImageDocument,
+  isIndex,
+  type Manifest,
+  parseDocument,
+  readConfig,
+  readIndex,
+  readManifest,
+} from "./documents.ts";
+import { type Layout, layoutOf, makeLayout } from "./files.ts";
+import { Holds } from "./holds.ts";
+import { Layers } from "./layers.ts";
+import { IMAGE_LIMITS, type ImageLimits } from "./limits.ts";
+import { type NameRecord, Names } from "./names.ts";
+import type { Reference } from "./reference.ts";
+
+export interface StoreParts {
+  /** `images` in the data dir. */
+  dir: string;
+  clock: Clock;
+  log: Log;
+  /** Tests make some of them small. */
+  limits?: Partial<ImageLimits>;
+}
+
+/** An image whose documents are here. */
+export interface Image {
+  digest: string;
+  /** Every document it is made of. */
+  documents: string[];
+  manifest: Manifest;
+  document: ImageDocument;
+}
+
+/** Images that were read are kept parsed, so many; then all of them are read anew. */
+const PARSED = 1000;
+
+export class Store {
+  readonly layout: Layout;
+  readonly limits: ImageLimits;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly blobs: Blobs;
+  readonly layers: Layers;
+  readonly names: Names;
+  readonly holds: Holds;
+  readonly #parsed = new Map<string, Image>();
+
+  private constructor({ dir, clock, log, limits }: StoreParts) {
+    this.layout = layoutOf(dir);
+    this.limits = { ...IMAGE_LIMITS, ...limits };
+    this.clock = clock;
+    this.log = log;
+    this.blobs = new Blobs(this.layout, this.limits);
+    this.layers = new Layers({ layout: this.layout, limits: this.limits, log });
+    this.names = new Names(this.layout, this.limits);
+    this.holds = new Holds(this.layout);
+  }
+
+  static async open(parts: StoreParts): Promise<Store> {
+    const store = new Store(parts);
+    await makeLayout(store.layout);
+    await store.layers.open();
+    await store.names.open();
+    await store.holds.open();
+    await store.sweep();
+    return store;
+  }
+
+  /** Removes what was not finished: of another life of the platform, so nobody works on it. */
+  async sweep(): Promise<void> {
+    const { ingest } = this.layout;
+    const oldest = this.clock.now() - this.limits.partial_kept_ms;
+    for (const name of await readdir(ingest)) {
+      const file = join(ingest, name);
+      const partial = name.startsWith("part-") && ((await stat(file).catch(() => undefined))?.mtimeMs ?? 0) > oldest;
+      if (!partial) await rm(file, { recursive: true, force: true });
+    }
+  }
+
+  /** The image, when its documents are here. Fails when they are of no use on this box. */
+  async load(digest: string): Promise<Image | undefined> {
+    const parsed = this.#parsed.get(digest);
+    if (parsed) return parsed;
+    const image = await this.#read(digest);
+    if (!image) return undefined;
+    if (this.#parsed.size >= PARSED) this.#parsed.clear();
+    this.#parsed.set(digest, image);
+    return image;
+  }
+
+  forget(digest: string): void {
+    this.#parsed.delete(digest);
+  }
+
+  async #read(digest: string): Promise<Image | undefined> {
+    const top = await this.blobs.read(digest);
+    if (!top) return undefined;
+    const index = parseDocument(top, "the manifest");
+    const chosen = isIndex(index) ? choosePlatform(readIndex(index, "the index"), "the image").digest : digest;
+    const bytes = chosen === digest ? top : await this.blobs.read(chosen);
+    if (!bytes) return undefined;
+    const manifest = readManifest(parseDocument(bytes, "the manifest"), this.limits);
+    const config = await this.blobs.read(manifest.config.digest);
+    if (!config) return undefined;
+    const document = readConfig(parseDocument(config, "the config"), manifest.layers.length);
+    checkArchitecture(document, "the image");
+    return { digest, documents: [...new Set([digest, chosen, manifest.config.digest])], manifest, document };
+  }
+}
+
+export function imageRef({ registry, repository, tag }: Reference, { digest, document }: Image): ImageRef {
+  return {
+    registry,
+    repository,
+    ...(tag === undefined ? {} : { tag }),
+    digest,
+    ...(Object.keys(document.labels).length === 0 ? {} : { labels: document.labels }),
+  };
+}
+
+/** Each layer of an image: what it is unpacked, and what it is in a registry. */
+export function layersOf({ manifest, document }: Image): { diff_id: string; digest: string; size: number }[] {
+  return manifest.layers.map(({ digest, size }, i) => ({ diff_id: document.diff_ids[i] ?? "", digest, size }));
+}
+
+/** A name as people write it. */
+export const shortName = ({ name }: Pick<NameRecord, "name">): string =>
+  name.replace(/^registry-1\.docker\.io\/(library\/)?/, "");

@@ -1,0 +1,302 @@
+/**
+ * Unpacks a layer into a folder of its own, as overlayfs wants it. Nothing is ever written outside that folder:
+ * `..` is refused, an absolute path begins at the folder, and a link in the middle of a path leads where it would
+ * lead if the folder were the root. Nobody else writes there meanwhile, so what was looked at stays as it was.
+ *
+ * Kept: owners, modes, times, hard links. Left out: devices (a machine has its own /dev) and extended attributes
+ * (overlayfs takes orders from some of them; file capabilities mean nothing on a `nosuid` mount).
+ */
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  futimesSync,
+  lchownSync,
+  linkSync,
+  lstatSync,
+  lutimesSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  rmSync,
+  type Stats,
+  statfsSync,
+  symlinkSync,
+  utimesSync,
+  writeSync,
+} from "node:fs";
+import { makeFifo, makeOpaque, makeWhiteout } from "./libc.ts";
+import type { ImageLimits } from "./limits.ts";
+import { LayerFault } from "./refusal.ts";
+import type { EntryType, TarEntry, TarSink } from "./tar.ts";
+
+/** What came of a layer. */
+export interface TreeFacts {
+  entries: number;
+  /** Content of its files. */
+  bytes: number;
+  /** Devices that were left out. */
+  left_out: number;
+  /** Nothing of the layers below shows; overlayfs has no mark for it at the root. */
+  opaque_root: boolean;
+}
+
+type TreeLimits = Pick<ImageLimits, "tree_bytes" | "tree_entries" | "name_bytes" | "link_hops" | "disk_kept_bytes">;
+
+const WHITEOUT = ".wh.";
+const OPAQUE = ".wh..wh..opq";
+/** Between looks at how much room the disk has. */
+const LOOK_BYTES = 64 * 1024 * 1024;
+const MAX_ID = 0xff_ff_ff_fe;
+
+export class Tree implements TarSink {
+  readonly #root: Buffer;
+  readonly #limits: TreeLimits;
+  /** Folders that are there and are no links, so that the way to the next file is short. */
+  readonly #folders = new Set<string>([""]);
+  readonly #times = new Map<string, number>();
+  readonly facts: TreeFacts = { entries: 0, bytes: 0, left_out: 0, opaque_root: false };
+  #file: { fd: number; entry: TarEntry } | undefined;
+  #look_at = 0;
+
+  /** `root` is an empty folder. */
+  constructor(root: string, limits: TreeLimits) {
+    this.#root = Buffer.from(root);
+    this.#limits = limits;
+    // As a layer that does not name its root would have it.
+    chmodSync(root, 0o755);
+  }
+
+  entry(entry: TarEntry): void {
+    this.#closeFile();
+    this.facts.entries++;
+    if (this.facts.entries > this.#limits.tree_entries)
+      throw new LayerFault(`it has more than ${this.#limits.tree_entries} entries (limit tree_entries)`);
+    if (this.facts.bytes + entry.size > this.#limits.tree_bytes)
+      throw new LayerFault(`it unpacks to more than ${this.#limits.tree_bytes} bytes (limit tree_bytes)`);
+    if (entry.uid > MAX_ID || entry.gid > MAX_ID)
+      throw new LayerFault(`${shown(entry.path)} belongs to nobody there can be`);
+    const names = this.#namesOf(entry.path);
+    const name = names.pop();
+    if (name === undefined) this.#rootEntry(entry);
+    else if (name.startsWith(WHITEOUT)) this.#whiteout(names, name);
+    else this.#put(`${this.#folder(names, entry.path)}/${name}`, entry);
+  }
+
+  data(chunk: Buffer): void {
+    if (!this.#file) return;
+    this.facts.bytes += chunk.length;
+    for (let at = 0; at < chunk.length; ) at += writeSync(this.#file.fd, chunk, at);
+    if (this.facts.bytes >= this.#look_at) this.#lookAtDisk();
+  }
+
+  /** All entries were there: the last ones are finished. */
+  end(): void {
+    this.#closeFile();
+    // Last, because every file put into a folder changes the folder's time.
+    // Only folders that are still known: the way to one that was replaced may lead out of the tree by now.
+    for (const [path, mtime] of this.#times) {
+      if (this.#folders.has(path)) utimesSync(this.#path(path), mtime, mtime);
+    }
+  }
+
+  /** Lets go of the file that is being written, when the rest will not come. */
+  abandon(): void {
+    if (this.#file) closeSync(this.#file.fd);
+    this.#file = undefined;
+  }
+
+  #rootEntry(entry: TarEntry): void {
+    if (entry.type !== "directory") throw new LayerFault("its root is not a folder");
+    this.#dress("", entry);
+  }
+
+  #put(path: string, entry: TarEntry): void {
+    const before = this.#stat(path);
+    if (entry.type === "directory") {
+      this.#putFolder(path, entry, before);
+      return;
+    }
+    const make = this.#makers[entry.type];
+    if (!make) {
+      this.facts.left_out++;
+      return;
+    }
+    // Looked for first: a link to itself, or to something it replaces, must not remove what it names.
+    const target = entry.type === "hardlink" ? this.#linked(entry) : "";
+    if (target === path) return;
+    if (before) this.#remove(path);
+    make(path, entry, target);
+  }
+
+  /** What is made of an entry, by its type. Devices are not. */
+  readonly #makers: Partial<Record<EntryType, (path: string, entry: TarEntry, target: string) => void>> = {
+    file: (path, entry) => this.#openFile(path, entry),
+    hardlink: (path, _entry, target) => linkSync(this.#path(target), this.#path(path)),
+    symlink: (path, entry) => this.#putSymlink(path, entry),
+    fifo: (path, entry) => {
+      makeFifo(this.#path(path), entry.mode);
+      this.#dress(path, entry);
+    },
+  };
+
+  #putFolder(path: string, entry: TarEntry, before: Stats | undefined): void {
+    if (!before?.isDirectory()) {
+      if (before) this.#remove(path);
+      mkdirSync(this.#path(path), 0o700);
+      // What the layers below had here was removed in this layer; this is a new folder of the same name.
+      if (before && isWhiteout(before)) makeOpaque(this.#path(path));
+    }
+    this.#folders.add(path);
+    this.#dress(path, entry);
+  }
+
+  #openFile(path: string, entry: TarEntry): void {
+    const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants;
+    const fd = openSync(this.#path(path), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o600);
+    this.#file = { fd, entry };
+  }
+
+  #closeFile(): void {
+    if (!this.#file) return;
+    const { fd, entry } = this.#file;
+    this.#file = undefined;
+    try {
+      fchownSync(fd, entry.uid, entry.gid);
+      // After the owner: changing that one takes the setuid bit away.
+      fchmodSync(fd, entry.mode);
+      futimesSync(fd, entry.mtime, entry.mtime);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  #putSymlink(path: string, entry: TarEntry): void {
+    if (entry.link === "") throw new LayerFault(`${shown(entry.path)} is a link to nothing`);
+    symlinkSync(bytes(entry.link), this.#path(path));
+    lchownSync(this.#path(path), entry.uid, entry.gid);
+    lutimesSync(this.#path(path), entry.mtime, entry.mtime);
+  }
+
+  /** The file in this tree that a hard link names. */
+  #linked({ path, link }: TarEntry): string {
+    const names = this.#namesOf(link);
+    const name = names.pop();
+    const target = name === undefined ? "" : `${this.#folder(names, link)}/${name}`;
+    const found = target === "" ? undefined : this.#stat(target);
+    if (!found || found.isDirectory() || isWhiteout(found))
+      throw new LayerFault(`${shown(path)} is a hard link to ${shown(link)}, which is no file of this layer`);
+    return target;
+  }
+
+  /** `.wh.name`: the layers below have no `name`. `.wh..wh..opq`: they have nothing in this folder. */
+  #whiteout(names: string[], name: string): void {
+    const folder = this.#folder(names, [...names, name].join("/"));
+    if (name === OPAQUE) {
+      if (folder === "") this.facts.opaque_root = true;
+      else makeOpaque(this.#path(folder));
+      return;
+    }
+    const hidden = name.slice(WHITEOUT.length);
+    // Other names that begin twice like this are notes of an old file system to itself.
+    if (hidden.startsWith(WHITEOUT)) return;
+    if (hidden === "" || hidden === "." || hidden === "..")
+      throw new LayerFault(`${shown(name)} hides nothing that can be`);
+    const path = `${folder}/${hidden}`;
+    const before = this.#stat(path);
+    // What this very layer brings is not hidden by it, only what a folder of the same name has below.
+    if (before?.isDirectory()) makeOpaque(this.#path(path));
+    else if (!before) makeWhiteout(this.#path(path));
+  }
+
+  /** Owner, mode and time, for all that is not written through a descriptor. */
+  #dress(path: string, { uid, gid, mode, mtime }: TarEntry): void {
+    chownSync(this.#path(path), uid, gid);
+    chmodSync(this.#path(path), mode);
+    this.#times.set(path, mtime);
+  }
+
+  #namesOf(path: string): string[] {
+    const names = path.split("/").filter((name) => name !== "" && name !== ".");
+    for (const name of names) {
+      if (name === "..") throw new LayerFault(`${shown(path)} leads out of the layer`);
+      if (name.length > this.#limits.name_bytes)
+        throw new LayerFault(`a name has ${name.length} bytes (limit name_bytes is ${this.#limits.name_bytes})`);
+    }
+    return names;
+  }
+
+  /** The folder these names lead to, made where it is missing, with links followed as if the tree were the root. */
+  #folder(names: readonly string[], path: string): string {
+    const way = [...names];
+    let at = "";
+    let hops = 0;
+    for (let name = way.shift(); name !== undefined; name = way.shift()) {
+      if (name === "..") {
+        at = at.slice(0, Math.max(0, at.lastIndexOf("/")));
+        continue;
+      }
+      const next = `${at}/${name}`;
+      if (this.#folders.has(next)) {
+        at = next;
+        continue;
+      }
+      const found = this.#stat(next);
+      if (found?.isSymbolicLink()) {
+        if (++hops > this.#limits.link_hops)
+          throw new LayerFault(`${shown(path)} goes through too many links (limit link_hops)`);
+        const link = readlinkSync(this.#path(next), "latin1");
+        way.unshift(...link.split("/").filter((part) => part !== "" && part !== "."));
+        if (link.startsWith("/")) at = "";
+        continue;
+      }
+      this.#enter(next, found, path);
+      at = next;
+    }
+    return at;
+  }
+
+  #enter(path: string, found: Stats | undefined, whole: string): void {
+    if (found && !found.isDirectory() && !isWhiteout(found))
+      throw new LayerFault(`${shown(whole)} goes through ${shown(path)}, which is no folder`);
+    if (!found?.isDirectory()) {
+      if (found) this.#remove(path);
+      mkdirSync(this.#path(path), 0o755);
+      chmodSync(this.#path(path), 0o755);
+      if (found) makeOpaque(this.#path(path));
+    }
+    this.#folders.add(path);
+  }
+
+  #remove(path: string): void {
+    rmSync(this.#path(path), { recursive: true, force: true });
+    if (!this.#folders.has(path)) return;
+    for (const folder of this.#folders) {
+      if (folder === path || folder.startsWith(`${path}/`)) this.#folders.delete(folder);
+    }
+  }
+
+  #stat(path: string): Stats | undefined {
+    return lstatSync(this.#path(path), { throwIfNoEntry: false });
+  }
+
+  #path(path: string): Buffer {
+    return Buffer.concat([this.#root, bytes(path)]);
+  }
+
+  #lookAtDisk(): void {
+    this.#look_at = this.facts.bytes + LOOK_BYTES;
+    const { bavail, bsize } = statfsSync(this.#root);
+    if (bavail * bsize < this.#limits.disk_kept_bytes)
+      throw Object.assign(new Error("the disk is nearly full (limit disk_kept_bytes)"), { code: "ENOSPC" });
+  }
+}
+
+const bytes = (path: string): Buffer => Buffer.from(path, "latin1");
+const isWhiteout = (stat: Stats): boolean => stat.isCharacterDevice() && stat.rdev === 0;
+
+/** A path for a message: short, and with nothing a terminal would obey. */
+export const shown = (path: string): string => JSON.stringify(Buffer.from(path, "latin1").toString().slice(0, 120));

@@ -1,0 +1,21 @@
+/** The thread in which layers are unpacked, one at a time: work that would hold up every request otherwise. */
+import { parentPort } from "node:worker_threads";
+import { assert } from "#core/assert.ts";
+import { LayerFault } from "./refusal.ts";
+import { type Unpacked, type UnpackTask, unpack } from "./unpack.ts";
+
+export type UnpackAnswer = { done: Unpacked } | { fault: string } | { failed: string; code?: string };
+
+async function answer(task: UnpackTask): Promise<UnpackAnswer> {
+  try {
+    return { done: await unpack(task) };
+  } catch (thrown) {
+    if (thrown instanceof LayerFault) return { fault: thrown.message };
+    const { message, code } = thrown as Error & { code?: string };
+    return { failed: message, ...(code === undefined ? {} : { code }) };
+  }
+}
+
+assert(parentPort, "this file is a worker");
+const port = parentPort;
+port.on("message", (task: UnpackTask) => void answer(task).then((message) => port.postMessage(message)));

@@ -1,0 +1,91 @@
+/** Unpacks one layer, or only reads it. It waits for the disk at every file, so it runs in a thread of its own. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import type { Readable, Transform } from "node:stream";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { syncFileSystem } from "./libc.ts";
+import type { ImageLimits } from "./limits.ts";
+import { LayerFault } from "./refusal.ts";
+import { TarReader } from "./tar.ts";
+import { Tree, type TreeFacts } from "./tree.ts";
+
+export interface UnpackTask {
+  /** Where the layer is: all of a file, or a part of an archive. */
+  file: string;
+  start: number;
+  length: number;
+  /** An empty folder; without it the layer is only read and hashed. */
+  into?: string | undefined;
+  limits: ImageLimits;
+}
+
+/** sha256 of the layer as a plain tar, and what came of it. */
+export interface Unpacked extends TreeFacts {
+  diff_id: string;
+}
+
+const NOTHING: TreeFacts = { entries: 0, bytes: 0, left_out: 0, opaque_root: false };
+
+export async function unpack({ file, start, length, into, limits }: UnpackTask): Promise<Unpacked> {
+  const hash = createHash("sha256");
+  const tree = into === undefined ? undefined : new Tree(into, limits);
+  const reader = tree && new TarReader(tree, limits);
+  let grown = 0;
+  try {
+    for await (const chunk of await plain(file, start, length)) {
+      hash.update(chunk);
+      grown += chunk.length;
+      if (grown > limits.ratio_from_bytes && grown > length * limits.ratio)
+        throw new LayerFault(`it grows to more than ${limits.ratio} times its size (limit ratio)`);
+      // Twice the room for names and filling: a tar of many empty files is mostly that.
+      if (grown > limits.tree_bytes * 2) throw new LayerFault("it unpacks to more than limit tree_bytes allows");
+      reader?.write(chunk);
+    }
+    reader?.end();
+    tree?.end();
+  } finally {
+    tree?.abandon();
+  }
+  if (into !== undefined) syncFileSystem(into);
+  return { ...(tree?.facts ?? NOTHING), diff_id: `sha256:${hash.digest("hex")}` };
+}
+
+const MAGIC: readonly [name: string, bytes: Buffer, open: (() => Transform) | undefined][] = [
+  ["gzip", Buffer.from("1f8b", "hex"), createGunzip],
+  ["zstd", Buffer.from("28b52ffd", "hex"), createZstdDecompress],
+  ["bzip2", Buffer.from("425a68", "hex"), undefined],
+  ["xz", Buffer.from("fd377a585a00", "hex"), undefined],
+];
+
+/** The layer as a plain tar. Its first bytes say how it is compressed; media types are often wrong. */
+async function plain(file: string, start: number, length: number): Promise<AsyncIterable<Buffer>> {
+  if (length === 0) throw new LayerFault("it is empty");
+  const source = createReadStream(file, { start, end: start + length - 1, highWaterMark: 256 * 1024 });
+  const first = await peek(source);
+  const [name, , open] = MAGIC.find(([, bytes]) => first.subarray(0, bytes.length).equals(bytes)) ?? [];
+  if (name === undefined) return source as AsyncIterable<Buffer>;
+  if (!open) throw new LayerFault(`it is compressed with ${name}; layers may be gzip, zstd or plain`);
+  const decoder = open();
+  source.on("error", (error) => decoder.destroy(error));
+  return spoken(source.pipe(decoder), name);
+}
+
+/** The first chunk, put back. */
+async function peek(source: Readable): Promise<Buffer> {
+  for await (const chunk of source.iterator({ destroyOnReturn: false })) {
+    source.unshift(chunk);
+    return chunk as Buffer;
+  }
+  return Buffer.alloc(0);
+}
+
+/** What a decoder complains of, as a fault of the layer. */
+async function* spoken(decoder: Transform, name: string): AsyncIterable<Buffer> {
+  try {
+    yield* decoder as AsyncIterable<Buffer>;
+  } catch (thrown) {
+    if (/^(Z_|ZSTD_|ERR_ZLIB|ERR_BUFFER)/.test(String((thrown as { code?: string }).code)))
+      throw new LayerFault(`its ${name} data are damaged or cut short`, { cause: thrown });
+    throw thrown;
+  }
+}

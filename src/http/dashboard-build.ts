@@ -1,0 +1,134 @@
+/**
+ * Makes the browser's files from the sources in `web/`, in a thread of its own: what stripping types takes in
+ * memory is given back when the thread ends, and nobody waits for the compression but the one who asked.
+ *
+ * There is no bundler. A browser loads modules as Node does; all that must change on the way is that types go
+ * and that names of packages become addresses.
+ */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { dirname, extname, join, posix } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parentPort } from "node:worker_threads";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+
+export interface BuiltFile {
+  type: string;
+  /** The file as it goes over the wire; only these are kept. */
+  br: Uint8Array;
+  gzip: Uint8Array;
+}
+
+export interface Built {
+  /** Hash of everything: part of every address, so that what has one can be kept for ever. */
+  id: string;
+  page: string;
+  files: Map<string, BuiltFile>;
+}
+
+const WEB = join(import.meta.dirname, "../../web");
+const CLIENT = join(import.meta.dirname, "../client/client.ts");
+
+/** What the pages import by name: where it is here, and what it is called there. */
+const PACKAGES: Record<string, { from: string; to: string }> = {
+  preact: { from: fileURLToPath(import.meta.resolve("preact")), to: "lib/preact.js" },
+  "preact/hooks": { from: fileURLToPath(import.meta.resolve("preact/hooks")), to: "lib/hooks.js" },
+  uplot: { from: fileURLToPath(import.meta.resolve("uplot/dist/uPlot.esm.js")), to: "lib/uplot.js" },
+  "#client/client.ts": { from: CLIENT, to: "lib/client.js" },
+};
+
+const TYPES: Record<string, string> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+/** Names of modules as they stand after `from` or inside `import()`. */
+const SPECIFIER = /(\bfrom\s*|\bimport\s*\(\s*|^import\s*)"([\w#@./-]+)"/gm;
+
+/** The source of a module as a browser can load it from `name`. */
+function toBrowser(name: string, source: string): string {
+  return source.replaceAll(SPECIFIER, (_, before: string, wanted: string) => {
+    if (wanted.startsWith(".")) return `${before}"${wanted.replace(/\.ts$/, ".js")}"`;
+    const known = PACKAGES[wanted];
+    if (!known) throw new Error(`${name} imports ${wanted}, which a browser cannot find`);
+    const path = posix.relative(posix.dirname(name), known.to);
+    return `${before}"${path.startsWith(".") ? path : `./${path}`}"`;
+  });
+}
+
+function sources(): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const entry of readdirSync(WEB, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    const name = posix.relative(WEB, path);
+    if (!entry.isFile()) continue;
+    if (name.endsWith(".css") || name.endsWith(".svg")) found.set(name, readFileSync(path, "utf8"));
+    if (name.endsWith(".ts") && !name.endsWith(".d.ts") && !name.endsWith(".test.ts")) {
+      const to = name.replace(/\.ts$/, ".js");
+      found.set(to, toBrowser(to, stripTypeScriptTypes(readFileSync(path, "utf8"))));
+    }
+  }
+  for (const { from, to } of Object.values(PACKAGES)) {
+    const source = readFileSync(from, "utf8").replace(/^\/\/# sourceMappingURL=.*$/m, "");
+    found.set(to, toBrowser(to, from.endsWith(".ts") ? stripTypeScriptTypes(source) : source));
+  }
+  const chart = join(dirname(PACKAGES["uplot"]?.from ?? ""), "uPlot.min.css");
+  found.set("lib/uplot.css", readFileSync(chart, "utf8"));
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Loaded when a chart is shown, because it is half of everything. */
+const LATER = "lib/uplot.js";
+
+/**
+ * Every module that can be reached from `first`, so that a browser asks for all of them at once instead of
+ * finding them one after the other; and so that the next page is there before it is wanted.
+ */
+function reachable(all: Map<string, string>, first: string): string[] {
+  const names = new Set([first]);
+  for (const name of names) {
+    for (const [, , wanted = ""] of (all.get(name) ?? "").matchAll(SPECIFIER)) {
+      names.add(posix.join(posix.dirname(name), wanted));
+    }
+  }
+  return [...names].filter((name) => name !== LATER);
+}
+
+function page(id: string, modules: readonly string[]): string {
+  const at = (name: string): string => `/assets/${id}/${name}`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Hangar</title>
+<link rel="icon" href="${at("icon.svg")}" type="image/svg+xml">
+<link rel="stylesheet" href="${at("style.css")}">
+${modules.map((name) => `<link rel="modulepreload" href="${at(name)}">`).join("\n")}
+<script type="module" src="${at("main.js")}"></script>
+</head>
+<body>
+<div id="app"></div>
+<noscript>The dashboard needs JavaScript. <a href="/docs">The API is readable</a> without it, and <code>npx hangar --help</code> shows the command.</noscript>
+</body>
+</html>
+`;
+}
+
+export function build(): Built {
+  const all = sources();
+  const hash = createHash("sha256");
+  for (const [name, source] of all) hash.update(`${name}\0${source}\0`);
+  const id = hash.digest("hex").slice(0, 16);
+  const files = [...all].map(([name, source]): [string, BuiltFile] => {
+    const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
+    const type = TYPES[extname(name)] ?? "application/octet-stream";
+    return [name, { type, br: brotliCompressSync(source, { params }), gzip: gzipSync(source, { level: 9 }) }];
+  });
+  return { id, page: page(id, reachable(all, "main.js")), files: new Map(files) };
+}
+
+parentPort?.postMessage(build());

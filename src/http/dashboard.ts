@@ -1,0 +1,84 @@
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { gunzipSync } from "node:zlib";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { fail } from "#core/errors.ts";
+import type { Built } from "./dashboard-build.ts";
+
+const WEB = join(import.meta.dirname, "../../web");
+
+/**
+ * Scripts and styles come from here and from nowhere else, none stand in the page, and text never becomes a
+ * script: a name that someone chose for a machine is a text on every page, whatever it looks like.
+ */
+export const DASHBOARD_HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-cache",
+} as const;
+
+/** The pages for the browser: made when the first one asks, and again after a source has changed. */
+export class Dashboard {
+  #built: Promise<Built> | undefined;
+  #sources_ms = 0;
+
+  /** The one page; everything else it asks for is a file or the API. */
+  async page(): Promise<string> {
+    const newest_ms = await newest();
+    if (newest_ms > this.#sources_ms) {
+      this.#sources_ms = newest_ms;
+      this.#built = inThread();
+      // A build that failed is tried again by whoever asks next.
+      this.#built.catch(() => {
+        this.#sources_ms = 0;
+      });
+    }
+    this.#built ??= inThread();
+    return (await this.#built).page;
+  }
+
+  /** Adds the files. They are no part of the API: their addresses change with their content. */
+  serve(app: FastifyInstance): void {
+    app.get("/assets/:build/*", async (request, reply) => await this.#send(request, reply));
+  }
+
+  async #send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const params = request.params as { build: string; "*": string };
+    const built = await this.#built;
+    const file = built?.id === params.build ? built.files.get(params["*"]) : undefined;
+    if (!file) fail("not_found", "this file is of another build of the dashboard", { hint: "load the page again" });
+    const accepted = String(request.headers["accept-encoding"] ?? "");
+    const encoding = (["br", "gzip"] as const).find((name) => new RegExp(`\\b${name}\\b`).test(accepted));
+    reply.headers({
+      "content-type": file.type,
+      "cache-control": "public, max-age=31536000, immutable",
+      vary: "accept-encoding",
+      "x-content-type-options": "nosniff",
+      ...(encoding ? { "content-encoding": encoding } : {}),
+    });
+    return reply.send(encoding ? Buffer.from(file[encoding]) : gunzipSync(file.gzip));
+  }
+}
+
+/** When the youngest source was written. */
+async function newest(): Promise<number> {
+  const entries = await readdir(WEB, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  const times = await Promise.all(files.map(async (entry) => (await stat(join(entry.parentPath, entry.name))).mtimeMs));
+  return Math.max(...times);
+}
+
+function inThread(): Promise<Built> {
+  return new Promise((resolve, reject) => {
+    // It says once that stripping types is young; the pinned Node is the one it was tried with.
+    const execArgv = ["--disable-warning=ExperimentalWarning"];
+    const worker = new Worker(join(import.meta.dirname, "dashboard-build.ts"), { execArgv });
+    worker.once("message", resolve).once("error", reject);
+    worker.once("exit", (code) => reject(new Error(`the build of the dashboard ended with ${code}`)));
+  });
+}

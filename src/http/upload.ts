@@ -1,0 +1,57 @@
+import type { Socket } from "node:net";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Clock } from "#core/clock.ts";
+import { ApiError, fail } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Row } from "./route.ts";
+
+const TYPES = ["application/x-tar", "application/octet-stream", "application/gzip", "application/zstd"];
+
+/** Connections that bring an upload: the time a whole request may take does not count for them. */
+const uploading = new WeakSet<Socket>();
+
+/** For a request that is passed on as it comes. Answers what ends it. */
+export function uploads(socket: Socket): () => void {
+  uploading.add(socket);
+  return () => void uploading.delete(socket);
+}
+
+export const isUploading = (socket: Socket): boolean => uploading.has(socket);
+
+const NO_UPLOAD: AsyncIterable<Uint8Array> = (async function* () {})();
+
+/** Bodies of these kinds are not read here: a route that takes an upload reads them itself. */
+export function passUploads(app: FastifyInstance): void {
+  app.addContentTypeParser(TYPES, (request, body, done) => {
+    if (request.routeOptions.config.upload) return done(null, body);
+    const type = request.headers["content-type"]?.slice(0, 100);
+    done(new ApiError("unsupported_media_type", `bodies of type ${type} are not read here; send application/json`));
+  });
+}
+
+/** The body of a route that takes one as it comes. */
+export const uploadOf = (row: Row, request: FastifyRequest, clock: Clock): AsyncIterable<Uint8Array> =>
+  row.upload ? chunksOf(request, clock) : NO_UPLOAD;
+
+/** What takes nothing for a while is cut: with no bound on the whole, each step has one. */
+async function* chunksOf({ raw, body }: FastifyRequest, clock: Clock): AsyncGenerator<Uint8Array> {
+  if (body !== raw) {
+    fail("unsupported_media_type", `send the file itself, with one of the types ${TYPES.join(", ")}`);
+  }
+  uploading.add(raw.socket);
+  const chunks = raw[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  try {
+    for (;;) {
+      const waited = new AbortController();
+      const late = clock
+        .sleep(LIMITS.upload_stall_ms, waited.signal)
+        .then(() => fail("request_timeout", "the upload stopped in the middle (limit upload_stall_ms)"));
+      late.catch(() => {});
+      const next = await Promise.race([chunks.next(), late]).finally(() => waited.abort());
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    uploading.delete(raw.socket);
+  }
+}

@@ -1,0 +1,250 @@
+/**
+ * The machines of the organization, kept up to date by its stream of events:
+ *
+ *   stream → states change at once, once per frame however many events came
+ *          → what an event does not tell (a new machine, a new config) is asked for, all of it in one request
+ */
+import { ClientError } from "#client/client.ts";
+import { Cell } from "./cell.ts";
+import { call, session } from "./session.ts";
+
+export interface FleetMachine {
+  id: string;
+  name: string;
+  app_name: string;
+  state: string;
+  region: string;
+  version: string;
+  private_ip: string;
+  config: Record<string, unknown>;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface FleetEvent {
+  id: string;
+  cursor: number;
+  type: string;
+  status: string;
+  source: string;
+  timestamp: number;
+  app_name: string;
+  machine_id: string;
+  machine_name: string;
+  instance_id: string;
+  request?: Record<string, unknown> | undefined;
+}
+
+export interface Fleet {
+  machines: ReadonlyMap<string, FleetMachine>;
+  loaded: boolean;
+  /** Newest first. */
+  events: readonly FleetEvent[];
+  link: "connecting" | "live" | "broken";
+  problem: ClientError | undefined;
+}
+
+const EMPTY: Fleet = { machines: new Map(), loaded: false, events: [], link: "connecting", problem: undefined };
+const STREAM = "GET /v1/orgs/:org_slug/events";
+const EVENTS_KEPT = 1000;
+/** How many of the events before now are shown. */
+const EVENTS_BEFORE = 300;
+const PAGE = 1000;
+/** Changes that events do not carry are gathered this long, then asked for together. */
+const GATHER_MS = 250;
+const RETRY_MS = [500, 1000, 2000, 5000, 10_000];
+
+export const fleet = new Cell<Fleet>(EMPTY);
+
+/** States a machine can be in; an event's status is one of them, or says something else. */
+export const STATES = [
+  "created",
+  "starting",
+  "started",
+  "stopping",
+  "stopped",
+  "suspending",
+  "suspended",
+  "restarting",
+  "replacing",
+  "failed",
+  "destroying",
+  "destroyed",
+];
+
+/** Follows one organization until it is told to stop. */
+export class Follower {
+  readonly #org_slug: string;
+  readonly #ending = new AbortController();
+  readonly #machines = new Map<string, FleetMachine>();
+  #events: FleetEvent[] = [];
+  #incoming: FleetEvent[] = [];
+  #waiting: FleetEvent[] = [];
+  #cursor: number | undefined;
+  #loaded = false;
+  #link: Fleet["link"] = "connecting";
+  #problem: ClientError | undefined;
+  #frame = 0;
+  #gathering: ReturnType<typeof setTimeout> | undefined;
+  /** The newest `updated_at` seen; later changes are asked for from here. */
+  #seen = "";
+
+  constructor(org_slug: string) {
+    this.#org_slug = org_slug;
+  }
+
+  start(): void {
+    fleet.set(EMPTY);
+    void this.#follow();
+    void this.#load();
+  }
+
+  stop(): void {
+    this.#ending.abort();
+    cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#gathering);
+  }
+
+  async #follow(): Promise<void> {
+    for (let failures = 0; !this.#over; failures++) {
+      try {
+        await this.#stream(() => {
+          failures = 0;
+        });
+      } catch (thrown) {
+        if (thrown instanceof ClientError && [401, 403, 404].includes(thrown.http)) return this.#fail(thrown);
+      }
+      if (this.#over) return;
+      this.#link = "broken";
+      this.#changed();
+      await pause(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0, this.#signal);
+    }
+  }
+
+  async #stream(onMessage: () => void): Promise<void> {
+    const client = session.value?.client;
+    if (!client) return;
+    const input = {
+      params: { org_slug: this.#org_slug },
+      query: this.#cursor === undefined ? { tail: EVENTS_BEFORE } : { cursor: this.#cursor },
+      signal: this.#signal,
+    };
+    const events = client.stream<typeof STREAM, FleetEvent>(STREAM, input, () => {
+      this.#link = "live";
+      this.#changed();
+    });
+    for await (const event of events) {
+      onMessage();
+      this.#cursor = event.cursor;
+      this.#incoming.push(event);
+      this.#changed();
+    }
+  }
+
+  async #load(): Promise<void> {
+    try {
+      await this.#sync();
+      this.#loaded = true;
+    } catch (thrown) {
+      if (!this.#over) this.#fail(thrown);
+    }
+    this.#changed();
+  }
+
+  /** Everything that changed since the last time; the first time, everything. */
+  async #sync(): Promise<void> {
+    let cursor: string | undefined;
+    do {
+      const { machines, next_cursor } = await call("GET /v1/orgs/:org_slug/machines", {
+        params: { org_slug: this.#org_slug },
+        query: { limit: PAGE, ...(cursor ? { cursor } : this.#seen ? { updated_after: this.#seen } : {}) },
+        signal: this.#signal,
+      });
+      for (const machine of machines) {
+        this.#machines.set(machine.id, machine);
+        if (machine.updated_at > this.#seen) this.#seen = machine.updated_at;
+      }
+      cursor = next_cursor;
+    } while (cursor);
+  }
+
+  #changed(): void {
+    if (this.#frame || this.#over) return;
+    // A tab that is not seen has no frames; the timer keeps what is kept from growing.
+    this.#frame = document.hidden
+      ? setTimeout(() => this.#publish(), 1000)
+      : requestAnimationFrame(() => this.#publish());
+  }
+
+  #publish(): void {
+    this.#frame = 0;
+    if (this.#over) return;
+    const incoming = this.#incoming;
+    this.#incoming = [];
+    if (incoming.length > 0) {
+      this.#events = [...incoming.toReversed(), ...this.#events].slice(0, EVENTS_KEPT);
+      this.#waiting.push(...incoming);
+    }
+    // The list comes first: what was told meanwhile is newer than it, or known to it.
+    if (this.#loaded) for (const event of this.#waiting.splice(0)) this.#apply(event);
+    fleet.set({
+      machines: this.#machines,
+      loaded: this.#loaded,
+      events: this.#events,
+      link: this.#link,
+      problem: this.#problem,
+    });
+  }
+
+  #apply(event: FleetEvent): void {
+    const { machine_id, status } = event;
+    const machine = this.#machines.get(machine_id);
+    if (status === "destroyed") {
+      this.#machines.delete(machine_id);
+      return;
+    }
+    if (!machine || machine.version !== event.instance_id) {
+      this.#gather();
+      return;
+    }
+    // The stream begins before now, and the list may be younger than what it tells first.
+    const old = event.timestamp < Date.parse(machine.updated_at);
+    if (old || !STATES.includes(status) || machine.state === status) return;
+    const updated_at = new Date(event.timestamp).toISOString();
+    this.#machines.set(machine_id, { ...machine, state: status, updated_at });
+  }
+
+  #gather(): void {
+    this.#gathering ??= setTimeout(() => {
+      this.#gathering = undefined;
+      this.#sync().then(
+        () => this.#changed(),
+        () => this.#gather(),
+      );
+    }, GATHER_MS);
+  }
+
+  #fail(thrown: unknown): void {
+    this.#problem = thrown instanceof ClientError ? thrown : new ClientError(0, { error: String(thrown) });
+    this.#link = "broken";
+    this.#changed();
+  }
+
+  get #signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  get #over(): boolean {
+    return this.#ending.signal.aborted;
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

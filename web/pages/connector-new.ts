@@ -1,0 +1,78 @@
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { form, h, input, option, select } from "../html.ts";
+import { Action, card, Field, say, useAnswer } from "../parts/basics.ts";
+import { go } from "../router.ts";
+import { call, org } from "../session.ts";
+
+const CUSTOM = "";
+const METHODS = ["header", "query", "path"] as const;
+
+/** A connector with a key: to a provider the platform knows, or to any HTTP API. */
+export function NewConnector({ onMade }: { onMade: () => void }): VNode {
+  const [provider, setProvider] = useState(CUSTOM);
+  const [name, setName] = useState("");
+  const [url, setUrl] = useState("");
+  const [key, setKey] = useState("");
+  const [method, setMethod] = useState<(typeof METHODS)[number]>("header");
+  const providers = useAnswer((signal) => call("GET /v1/oauth/providers", { signal }), []);
+  const byKey = (providers.value?.providers ?? []).filter(({ connected_by }) => connected_by.includes("api_key"));
+  const make = async (): Promise<void> => {
+    const { connection } =
+      provider === CUSTOM
+        ? await call("POST /v1/oauth/connections/custom_api", {
+            body: { name, base_api_url: url, access_token: key, auth_method: method, org_slug: org() },
+          })
+        : await call("POST /v1/oauth/connections/api_key", {
+            body: { provider, api_key: key, ...(name ? { name } : {}), org_slug: org() },
+          });
+    setKey("");
+    say("It is made; no machine may use it until its policy says so.");
+    onMade();
+    go("connectors", connection.id);
+  };
+  const text = (title: string, value: string, change: (value: string) => void, more: object = {}): VNode =>
+    h(Field, {
+      name: title,
+      children: (id) =>
+        input({
+          id,
+          type: "text",
+          autocomplete: "off",
+          value,
+          onInput: (event) => change(event.currentTarget.value),
+          ...more,
+        }),
+    });
+  return card(
+    "New connector",
+    form(
+      { class: "row-form", onSubmit: (event) => event.preventDefault() },
+      h(Field, {
+        name: "Provider",
+        children: (id) =>
+          select(
+            { id, value: provider, onChange: (event) => setProvider(event.currentTarget.value) },
+            option({ value: CUSTOM }, "any HTTP API"),
+            ...byKey.map((one) => option({ key: one.provider, value: one.provider }, one.title)),
+          ),
+      }),
+      text("Name", name, setName, { placeholder: "billing" }),
+      provider === CUSTOM
+        ? text("Address", url, setUrl, { type: "url", placeholder: "https://api.example.com/v1" })
+        : null,
+      text("Key", key, setKey, { type: "password" }),
+      provider === CUSTOM
+        ? h(Field, {
+            name: "Sent in the",
+            children: (id) =>
+              select(
+                { id, value: method, onChange: (event) => setMethod(event.currentTarget.value as typeof method) },
+                ...METHODS.map((value) => option({ key: value, value }, value)),
+              ),
+          })
+        : null,
+      h(Action, { name: "Create", class: "primary", disabled: key === "", work: make }),
+    ),
+  );
+}

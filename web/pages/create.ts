@@ -1,0 +1,244 @@
+import type { VNode } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
+import { fleet } from "../fleet.ts";
+import {
+  a,
+  button,
+  code,
+  datalist,
+  div,
+  fieldset,
+  form,
+  h,
+  input,
+  legend,
+  nav,
+  option,
+  p,
+  section,
+  select,
+  textarea,
+} from "../html.ts";
+import { Action, block, Field, pageHead, problem, say, useAnswer } from "../parts/basics.ts";
+import { go, to } from "../router.ts";
+import { call, org } from "../session.ts";
+import { bodyOf, curlOf, type Draft, EMPTY, scriptOf, shellOf } from "./create-draft.ts";
+
+const SIZES = ["shared-cpu-1x", "shared-cpu-2x", "shared-cpu-4x", "performance-1x", "performance-2x"];
+
+/** A form for the common things and, beside it, the request it makes: to learn from, to take along, to change by hand. */
+export function CreateMachine({ app }: { app: string }): VNode {
+  const [draft, setDraft] = useState<Draft>({ ...EMPTY, app });
+  const [edited, setEdited] = useState<string | undefined>();
+  const [error, setError] = useState<unknown>();
+  const json = edited ?? JSON.stringify(bodyOf(draft), null, 2);
+  const set = (change: Partial<Draft>): void => {
+    setDraft({ ...draft, ...change });
+    setEdited(undefined);
+  };
+  const make = async (): Promise<void> => {
+    setError(undefined);
+    await create(draft.app.trim(), json).catch((thrown: unknown) => setError(thrown));
+  };
+  return div(
+    nav({ class: "crumbs", "aria-label": "Above" }, a({ href: to("machines") }, "Machines")),
+    pageHead("New machine"),
+    div(
+      { class: "columns create" },
+      form(
+        { onSubmit: (event) => event.preventDefault() },
+        h(Basics, { draft, set }),
+        h(More, { draft, set }),
+        error === undefined ? null : problem(error),
+        div(
+          { class: "actions" },
+          h(Action, { name: "Create machine", class: "primary", disabled: draft.app.trim() === "", work: make }),
+          a({ class: "button", href: to("machines") }, "Cancel"),
+        ),
+      ),
+      h(Preview, { draft, json, edited: edited !== undefined, setEdited }),
+    ),
+  );
+}
+
+/** The app is made when there is none of that name: a first machine should be one click. */
+async function create(app_name: string, json: string): Promise<void> {
+  const body = JSON.parse(json) as { config: { image: string } };
+  const { apps } = await call("GET /v1/apps", { query: { org_slug: org() } });
+  if (!apps.some(({ name }) => name === app_name)) {
+    await call("POST /v1/apps", { body: { app_name, org_slug: org() } });
+  }
+  const machine = await call("POST /v1/apps/:app_name/machines", {
+    params: { app_name },
+    body,
+    idempotency_key: crypto.randomUUID(),
+  });
+  say(`${machine.name} is made.`);
+  go("machines", app_name, machine.id);
+}
+
+interface Part {
+  draft: Draft;
+  set: (change: Partial<Draft>) => void;
+}
+
+function Basics({ draft, set }: Part): VNode {
+  const { machines } = useCell(fleet);
+  const apps = useMemo(() => [...new Set([...machines.values()].map(({ app_name }) => app_name))].sort(), [machines]);
+  const regions = useAnswer((signal) => call("GET /v1/platform/regions", { signal }), []);
+  const text = (name: string, key: "image" | "name" | "app", hint: string, placeholder: string): VNode =>
+    h(Field, {
+      name,
+      hint,
+      children: (id) =>
+        input({
+          id,
+          type: "text",
+          autocomplete: "off",
+          placeholder,
+          list: key === "app" ? "apps" : undefined,
+          value: draft[key],
+          onInput: (event) => set({ [key]: event.currentTarget.value }),
+        }),
+    });
+  return fieldset(
+    legend("What to run"),
+    text("App", "app", "Made if there is none of that name.", "hello"),
+    datalist({ id: "apps" }, ...apps.map((name) => option({ key: name, value: name }))),
+    text("Image", "image", "A registry reference, or an image that was imported.", "hangar/hello"),
+    text("Name", "name", "Made up when left empty.", "web-1"),
+    h(Field, {
+      name: "Region",
+      children: (id) =>
+        select(
+          { id, value: draft.region, onChange: (event) => set({ region: event.currentTarget.value }) },
+          option({ value: "" }, "nearest"),
+          ...(regions.value?.regions ?? []).map(({ code: value, name }) =>
+            option({ key: value, value }, `${value} · ${name}`),
+          ),
+        ),
+    }),
+    h(Field, {
+      name: "Size",
+      children: (id) =>
+        select(
+          { id, value: draft.size, onChange: (event) => set({ size: event.currentTarget.value }) },
+          option({ value: "" }, "the smallest"),
+          ...SIZES.map((value) => option({ key: value, value }, value)),
+        ),
+    }),
+  );
+}
+
+function More({ draft, set }: Part): VNode {
+  return fieldset(
+    legend("How it runs"),
+    h(Field, {
+      name: "Port",
+      hint: "Where its service listens inside; requests to the app go there. Empty: it has none.",
+      children: (id) =>
+        input({
+          id,
+          type: "number",
+          class: "short",
+          min: 1,
+          max: 65_535,
+          value: draft.port,
+          onInput: (event) => set({ port: event.currentTarget.value }),
+        }),
+    }),
+    h(Field, {
+      name: "When nobody asks",
+      children: (id) =>
+        select(
+          {
+            id,
+            value: draft.autostop,
+            disabled: draft.port === "",
+            onChange: (event) => set({ autostop: event.currentTarget.value }),
+          },
+          option({ value: "off" }, "keep running"),
+          option({ value: "suspend" }, "suspend, wake by the next request"),
+          option({ value: "stop" }, "stop, start by the next request"),
+        ),
+    }),
+    h(Field, {
+      name: "When it ends",
+      children: (id) =>
+        select(
+          { id, value: draft.restart, onChange: (event) => set({ restart: event.currentTarget.value }) },
+          option({ value: "" }, "as usual"),
+          option({ value: "on-failure" }, "start again after a failure"),
+          option({ value: "always" }, "always start again"),
+          option({ value: "no" }, "leave it"),
+        ),
+    }),
+    h(Field, {
+      name: "Environment",
+      hint: "NAME=value, one a line. What is secret belongs to the app's secrets.",
+      children: (id) =>
+        textarea({
+          id,
+          class: "code",
+          rows: 3,
+          spellcheck: false,
+          value: draft.env,
+          onInput: (event) => set({ env: event.currentTarget.value }),
+        }),
+    }),
+    h(Field, {
+      name: "Command",
+      hint: "Instead of the image's own.",
+      children: (id) =>
+        input({
+          id,
+          type: "text",
+          autocomplete: "off",
+          spellcheck: false,
+          placeholder: "node server.js",
+          value: draft.command,
+          onInput: (event) => set({ command: event.currentTarget.value }),
+        }),
+    }),
+  );
+}
+
+const VIEWS = ["JSON", "curl", "hangar", "TypeScript"] as const;
+
+function Preview(props: { draft: Draft; json: string; edited: boolean; setEdited: (json: string) => void }): VNode {
+  const { draft, json, edited, setEdited } = props;
+  const [view, setView] = useState<(typeof VIEWS)[number]>("JSON");
+  const texts = { curl: curlOf(draft, json), hangar: shellOf(draft), TypeScript: scriptOf(draft, json) };
+  return section(
+    { class: "preview", "aria-label": "The request" },
+    div(
+      { class: "chips", role: "group", "aria-label": "Show the request as" },
+      ...VIEWS.map((name) =>
+        button(
+          { type: "button", class: "chip", key: name, "aria-pressed": name === view, onClick: () => setView(name) },
+          name,
+        ),
+      ),
+    ),
+    view === "JSON"
+      ? textarea({
+          class: "code",
+          "aria-label": "Body of the request",
+          rows: 26,
+          spellcheck: false,
+          value: json,
+          onInput: (event) => setEdited(event.currentTarget.value),
+        })
+      : block(texts[view]),
+    p(
+      { class: "dim" },
+      edited
+        ? "Changed by hand: this is what will be sent; a change in the form begins anew."
+        : "What will be sent. Anything the API takes can be added here; ",
+      edited ? null : a({ href: "/docs#machines", target: "_blank", rel: "noopener" }, "the fields"),
+      edited ? null : ".",
+    ),
+    code({ class: "dim" }, `POST /v1/apps/${draft.app || "…"}/machines`),
+  );
+}

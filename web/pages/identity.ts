@@ -1,0 +1,162 @@
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
+import { button, code, div, form, h, input, p } from "../html.ts";
+import {
+  Action,
+  Ago,
+  badge,
+  block,
+  card,
+  Field,
+  identifier,
+  pageHead,
+  say,
+  sheet,
+  useAnswer,
+  when,
+} from "../parts/basics.ts";
+import { confirmed } from "../parts/dialog.ts";
+import { call, isFull, org, session } from "../session.ts";
+
+/** Machines as others see them: the issuer of their tokens, its keys, and what to tell a cloud that should trust them. */
+export function Page(): VNode {
+  const full = isFull(useCell(session));
+  const org_slug = org();
+  const found = useAnswer(
+    (signal) => call("GET /oidc/:org_slug/.well-known/openid-configuration", { params: { org_slug }, signal }),
+    [org_slug],
+  );
+  return div(
+    pageHead("Identity"),
+    card(
+      "The issuer",
+      when(found, ({ issuer, jwks_uri }) =>
+        div(
+          p(
+            "Any machine can get a token that says who it is: its subject is ",
+            code("organization:app:machine"),
+            ". Whoever trusts this issuer needs no secret in the machine.",
+          ),
+          p(identifier(issuer)),
+          p({ class: "dim" }, "Its keys: ", identifier(jwks_uri)),
+          block(
+            `curl --unix-socket /.svc/api -X POST http://localhost/v1/tokens/oidc -H 'content-type: application/json' -d '{"aud": "sts.amazonaws.com"}'`,
+          ),
+        ),
+      ),
+    ),
+    when(found, ({ issuer }) => h(Trust, { issuer })),
+    h(Keys, { full }),
+  );
+}
+
+type Cloud = "AWS" | "Vault" | "Google Cloud";
+
+/** What a relying party must be told. The subject ends in `:*` or a whole name: `app*` would match `app-evil` too. */
+function policies(issuer: string, subject: string): Record<Cloud, string> {
+  const host = issuer.replace(/^https?:\/\//, "");
+  const exact = !subject.endsWith("*");
+  const aws = {
+    Version: "2012-10-17",
+    Statement: [
+      {
+        Effect: "Allow",
+        Principal: { Federated: `arn:aws:iam::ACCOUNT:oidc-provider/${host}` },
+        Action: "sts:AssumeRoleWithWebIdentity",
+        Condition: {
+          StringEquals: { [`${host}:aud`]: "sts.amazonaws.com", ...(exact ? { [`${host}:sub`]: subject } : {}) },
+          ...(exact ? {} : { StringLike: { [`${host}:sub`]: subject } }),
+        },
+      },
+    ],
+  };
+  return {
+    AWS: JSON.stringify(aws, null, 2),
+    Vault: `vault write auth/jwt/config oidc_discovery_url=${issuer}\nvault write auth/jwt/role/machines role_type=jwt user_claim=sub \\\n  bound_audiences=vault bound_claims_type=glob bound_claims='{"sub": "${subject}"}' policies=machines`,
+    "Google Cloud": `gcloud iam workload-identity-pools providers create-oidc hangar --location=global --workload-identity-pool=POOL \\\n  --issuer-uri=${issuer} --attribute-mapping=google.subject=assertion.sub \\\n  --attribute-condition='assertion.sub${exact ? ` == "${subject}"` : `.startsWith("${subject.slice(0, -1)}")`}'`,
+  };
+}
+
+function Trust({ issuer }: { issuer: string }): VNode {
+  const [app, setApp] = useState("");
+  const [machine, setMachine] = useState("");
+  const [cloud, setCloud] = useState<Cloud>("AWS");
+  const subject = app ? `${org()}:${app}:${machine || "*"}` : `${org()}:*`;
+  const texts = policies(issuer, subject);
+  return card(
+    "What to tell whoever shall trust them",
+    form(
+      { class: "row-form", onSubmit: (event) => event.preventDefault() },
+      h(Field, {
+        name: "App",
+        children: (id) =>
+          input({
+            id,
+            type: "text",
+            autocomplete: "off",
+            placeholder: "any",
+            value: app,
+            onInput: (event) => setApp(event.currentTarget.value),
+          }),
+      }),
+      h(Field, {
+        name: "Machine name",
+        children: (id) =>
+          input({
+            id,
+            type: "text",
+            autocomplete: "off",
+            placeholder: "any",
+            disabled: app === "",
+            value: machine,
+            onInput: (event) => setMachine(event.currentTarget.value),
+          }),
+      }),
+    ),
+    div(
+      { class: "chips", role: "group", "aria-label": "For" },
+      ...(Object.keys(texts) as Cloud[]).map((name) =>
+        button(
+          { type: "button", class: "chip", key: name, "aria-pressed": name === cloud, onClick: () => setCloud(name) },
+          name,
+        ),
+      ),
+    ),
+    p("Trusts the subject ", code(subject), "."),
+    block(texts[cloud]),
+  );
+}
+
+function Keys({ full }: { full: boolean }): VNode {
+  const params = { org_slug: org() };
+  const answer = useAnswer((signal) => call("GET /v1/orgs/:org_slug/oidc/keys", { params, signal }), [params.org_slug]);
+  const rotate = async (): Promise<void> => {
+    const text =
+      "New keys are published first and used a little later; tokens signed with the old ones stay good until they end.";
+    if (!(await confirmed("Make new keys?", text, "Make new keys", false))) return;
+    await call("POST /v1/orgs/:org_slug/oidc/rotate", { params, body: {} });
+    say("New keys are published.");
+    answer.again();
+  };
+  return card(
+    "Keys",
+    full ? p(h(Action, { name: "Make new keys", work: rotate })) : null,
+    when(answer, ({ keys }) =>
+      sheet(
+        "Keys",
+        ["key", "algorithm", "state", "made", "signs from"],
+        keys.map((key) => ({
+          key: key.kid,
+          cells: [
+            code(key.kid),
+            key.alg,
+            badge(key.state),
+            h(Ago, { ms: Date.parse(key.created_at) }),
+            new Date(key.sign_from).toLocaleString(),
+          ],
+        })),
+      ),
+    ),
+  );
+}

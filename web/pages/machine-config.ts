@@ -1,0 +1,123 @@
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
+import { button, div, h, label, option, p, pre, section, select, span, textarea } from "../html.ts";
+import { Action, block, Field, say, useAnswer, when } from "../parts/basics.ts";
+import { type DiffLine, diff } from "../parts/diff.ts";
+import { ago } from "../parts/format.ts";
+import { call, isReadOnly, session } from "../session.ts";
+import type { TabProps } from "./machine.ts";
+
+interface Version {
+  version: string;
+  created_at: string;
+  user_config: Record<string, unknown>;
+}
+
+/** Keys in one order, so that two configs differ only where they differ. */
+export const pretty = (value: unknown): string => JSON.stringify(sortKeys(value), null, 2);
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (value === null || typeof value !== "object") return value;
+  const entries = Object.entries(value).sort(([x], [y]) => (x < y ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sortKeys(inner)]));
+}
+
+/** The config now, what changed between any two versions, and a place to change it. */
+export function ConfigTab(props: TabProps): VNode {
+  const { machine, app_name, turn } = props;
+  const [editing, setEditing] = useState(false);
+  const readOnly = isReadOnly(useCell(session));
+  const answer = useAnswer(
+    (signal) =>
+      call("GET /v1/apps/:app_name/machines/:machine_id/versions", {
+        params: { app_name, machine_id: machine.id },
+        signal,
+      }),
+    [machine.id, turn],
+  );
+  if (editing) return h(Editor, { ...props, close: () => setEditing(false) });
+  return section(
+    { "aria-label": "Config" },
+    readOnly ? null : p(button({ type: "button", onClick: () => setEditing(true) }, "Change the config")),
+    when(answer, (versions) => (versions.length < 2 ? block(pretty(machine.config)) : h(Compare, { versions }))),
+  );
+}
+
+function Compare({ versions }: { versions: readonly Version[] }): VNode {
+  const [from, setFrom] = useState(1);
+  const [until, setUntil] = useState(0);
+  const before = versions[from];
+  const after = versions[until];
+  const choice = (name: string, value: number, set: (n: number) => void): VNode =>
+    label(
+      { class: "inline" },
+      span(name),
+      select(
+        { value: String(value), onChange: (event) => set(Number(event.currentTarget.value)) },
+        ...versions.map(({ version, created_at }, index) =>
+          option(
+            { key: version, value: String(index) },
+            `${index === 0 ? "now" : `${index} before`} · ${version.slice(-8)} · ${ago(Date.parse(created_at), Date.now())}`,
+          ),
+        ),
+      ),
+    );
+  const lines = before && after ? diff(pretty(before.user_config), pretty(after.user_config)) : [];
+  const changed = lines.filter(({ kind }) => kind !== "same").length;
+  return div(
+    div(
+      { class: "filters" },
+      choice("From", from, setFrom),
+      choice("to", until, setUntil),
+      span({ class: "dim" }, changed === 0 ? "nothing changed" : `${changed} lines changed`),
+    ),
+    h(Diff, { lines }),
+  );
+}
+
+const SIGNS = { same: "  ", gone: "- ", new: "+ " } as const;
+
+export function Diff({ lines }: { lines: readonly DiffLine[] }): VNode {
+  return pre(
+    { class: "diff", tabIndex: 0, "aria-label": "What changed" },
+    ...lines.map(({ kind, text }, index) => span({ key: index, class: kind }, `${SIGNS[kind]}${text}\n`)),
+  );
+}
+
+function Editor({ machine, app_name, close }: TabProps & { close: () => void }): VNode {
+  const before = pretty(machine.config);
+  const [text, setText] = useState(before);
+  const save = async (): Promise<void> => {
+    const config = JSON.parse(text) as { image: string };
+    await call("POST /v1/apps/:app_name/machines/:machine_id", {
+      params: { app_name, machine_id: machine.id },
+      body: { config, current_version: machine.instance_id } as never,
+    });
+    say("It has a new version and boots with it.");
+    close();
+  };
+  return section(
+    { "aria-label": "Change the config" },
+    h(Field, {
+      name: "Config",
+      hint: "The whole config; it becomes a new version, and the machine boots with it.",
+      children: (id) =>
+        textarea({
+          id,
+          class: "code",
+          rows: 24,
+          spellcheck: false,
+          value: text,
+          onInput: (event) => setText(event.currentTarget.value),
+        }),
+    }),
+    text === before ? null : h(Diff, { lines: diff(before, text) }),
+    div(
+      { class: "actions" },
+      h(Action, { name: "Save and boot", class: "primary", disabled: text === before, work: save }),
+      button({ type: "button", onClick: close }, "Cancel"),
+    ),
+  );
+}

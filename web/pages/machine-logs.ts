@@ -1,0 +1,16 @@
+import type { VNode } from "preact";
+import { h, p } from "../html.ts";
+import { block, empty } from "../parts/basics.ts";
+import { Logs } from "../parts/logs.ts";
+import type { TabProps } from "./machine.ts";
+
+export function LogsTab({ machine, app_name }: TabProps): VNode {
+  return h(Logs, {
+    source: { app_name, machine_id: machine.id },
+    nothing: empty(
+      "It has written nothing yet.",
+      p("What its processes write to stdout and stderr appears here, and with:"),
+      block(`npx hangar machines logs ${machine.id} --app ${app_name}`),
+    ),
+  });
+}

@@ -1,0 +1,122 @@
+import type { VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { a, button, code, div, h, p, section } from "../html.ts";
+import { empty, useAnswer, when } from "../parts/basics.ts";
+import { Chart } from "../parts/chart.ts";
+import { bytes, figure } from "../parts/format.ts";
+import { lastSeconds, queryRange, type Series } from "../prometheus.ts";
+import { to } from "../router.ts";
+import type { TabProps } from "./machine.ts";
+
+interface Panel {
+  title: string;
+  query: (instance: string) => string;
+  format: (value: number) => string;
+  nameOf: (series: Series) => string;
+}
+
+const percent = (value: number): string => `${figure(Math.round(value * 10) / 10)} %`;
+const perSecond = (value: number): string => `${bytes(value)}/s`;
+const label =
+  (name: string) =>
+  ({ labels }: Series): string =>
+    labels[name] ?? "";
+
+/** The built-in series that say how a machine is. */
+const PANELS: readonly Panel[] = [
+  {
+    title: "CPU, % of one",
+    query: (i) => `sum by (mode) (rate(svc_instance_cpu{${i}, mode!="idle"}[1m]))`,
+    format: percent,
+    nameOf: label("mode"),
+  },
+  {
+    title: "Memory",
+    query: (i) =>
+      `label_set(svc_instance_memory_mem_total{${i}} - svc_instance_memory_mem_available{${i}}, "line", "used") or label_set(svc_instance_memory_mem_total{${i}}, "line", "all")`,
+    format: bytes,
+    nameOf: label("line"),
+  },
+  {
+    title: "Network",
+    query: (i) =>
+      `label_set(sum(rate(svc_instance_net_recv_bytes{${i}, device="eth0"}[1m])), "line", "in") or label_set(sum(rate(svc_instance_net_sent_bytes{${i}, device="eth0"}[1m])), "line", "out")`,
+    format: perSecond,
+    nameOf: label("line"),
+  },
+  {
+    title: "Disk",
+    query: (i) =>
+      `label_set(sum(rate(svc_instance_disk_sectors_read{${i}}[1m]) * 512), "line", "read") or label_set(sum(rate(svc_instance_disk_sectors_written{${i}}[1m]) * 512), "line", "written")`,
+    format: perSecond,
+    nameOf: label("line"),
+  },
+  {
+    title: "Load",
+    query: (i) => `svc_instance_load_average{${i}}`,
+    format: figure,
+    nameOf: ({ labels }) => `${labels["minutes"] ?? ""} min`,
+  },
+];
+
+const SPANS: readonly [string, number][] = [
+  ["15 min", 900],
+  ["1 h", 3600],
+  ["6 h", 21_600],
+  ["24 h", 86_400],
+];
+const EVERY_MS = 15_000;
+
+export function MetricsTab({ machine }: TabProps): VNode {
+  const [seconds, setSeconds] = useState(900);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || setRound((n) => n + 1), EVERY_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const answer = useAnswer(
+    async (signal) => {
+      const range = lastSeconds(seconds);
+      const instance = `instance="${machine.id}"`;
+      const found = await Promise.all(PANELS.map((panel) => queryRange(panel.query(instance), range, signal)));
+      return { range, found };
+    },
+    [machine.id, seconds, round],
+  );
+  return section(
+    { "aria-label": "Metrics" },
+    div(
+      { class: "filters", role: "group", "aria-label": "How far back" },
+      ...SPANS.map(([name, span]) =>
+        button(
+          {
+            type: "button",
+            class: "chip",
+            key: name,
+            "aria-pressed": span === seconds,
+            onClick: () => setSeconds(span),
+          },
+          name,
+        ),
+      ),
+      a({ href: `${to("metrics")}?query=${encodeURIComponent(`{instance="${machine.id}"}`)}` }, "Ask something else"),
+    ),
+    when(answer, ({ range, found }) =>
+      found.every((series) => series.length === 0)
+        ? empty(
+            "Nothing was measured in this time.",
+            p(
+              "A machine that runs is measured every 15 seconds, as the series ",
+              code("svc_instance_…"),
+              ". One that the sim driver plays has nothing to measure.",
+            ),
+          )
+        : div(
+            { class: "charts" },
+            ...PANELS.map(({ title, format, nameOf }, index) =>
+              h(Chart, { key: title, title, series: found[index] ?? [], range, format, nameOf }),
+            ),
+          ),
+    ),
+  );
+}

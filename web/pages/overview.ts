@@ -1,0 +1,117 @@
+import type { VNode } from "preact";
+import { useMemo } from "preact/hooks";
+import { useCell } from "../cell.ts";
+import { type FleetMachine, fleet } from "../fleet.ts";
+import { a, code, div, h, li, meter, ol, p, span, strong } from "../html.ts";
+import { Ago, badge, block, card, empty, loading, pageHead, problem, sheet, useAnswer, when } from "../parts/basics.ts";
+import { isBad, machineLink, reasonOf } from "../parts/event.ts";
+import { figure, megabytes, plural } from "../parts/format.ts";
+import { icon } from "../parts/icon.ts";
+import { to } from "../router.ts";
+import { call } from "../session.ts";
+
+/** How it goes: machines by state, what went wrong lately, how full the hosts are. */
+export function Page(): VNode {
+  const { machines, loaded, events, problem: trouble } = useCell(fleet);
+  const all = useMemo(() => [...machines.values()], [machines, fleet.value]);
+  if (trouble && !loaded) return div(pageHead("Overview"), problem(trouble));
+  if (!loaded) return div(pageHead("Overview"), loading());
+  const bad = events.filter(isBad).slice(0, 6);
+  return div(
+    pageHead("Overview", a({ class: "button primary", href: to("machines", "new") }, icon("plus"), "New machine")),
+    all.length === 0 ? firstSteps() : counts(all),
+    div(
+      { class: "columns" },
+      card(
+        "Lately",
+        events.length === 0
+          ? p({ class: "dim" }, "What happens to machines shows up here, as it happens.")
+          : ol(
+              { class: "feed" },
+              ...events
+                .slice(0, 12)
+                .map((event) =>
+                  li({ key: event.id }, badge(event.status), machineLink(event), h(Ago, { ms: event.timestamp })),
+                ),
+            ),
+        events.length > 12 ? p(a({ href: to("activity") }, "All activity")) : null,
+      ),
+      div(
+        card(
+          "What went wrong",
+          bad.length === 0
+            ? p({ class: "dim" }, "Nothing, in the last ", plural(events.length, "event"), ".")
+            : ol(
+                { class: "feed" },
+                ...bad.map((event) =>
+                  li(
+                    { key: event.id },
+                    badge(event.status),
+                    span(machineLink(event), span({ class: "why" }, reasonOf(event))),
+                    h(Ago, { ms: event.timestamp }),
+                  ),
+                ),
+              ),
+        ),
+        h(Hosts, {}),
+      ),
+    ),
+  );
+}
+
+function firstSteps(): VNode {
+  return empty(
+    "No machines yet.",
+    p(
+      "Make an app, then a machine in it. ",
+      a({ href: to("machines", "new") }, "The form"),
+      " shows the JSON and the curl as you fill it in; or on a terminal:",
+    ),
+    block("npx hangar apps create hello\nnpx hangar machines run hangar/hello --app hello"),
+  );
+}
+
+/** Machines by state; each leads to the table with only these. */
+function counts(all: readonly FleetMachine[]): VNode {
+  const by = new Map<string, number>();
+  for (const { state } of all) by.set(state, (by.get(state) ?? 0) + 1);
+  const shown = [...by].sort(([, x], [, y]) => y - x);
+  return div(
+    { class: "tiles" },
+    a({ class: "tile", href: to("machines") }, strong(figure(all.length)), span("machines")),
+    ...shown.map(([state, count]) =>
+      a({ class: "tile", key: state, href: `${to("machines")}?state=${state}` }, strong(figure(count)), badge(state)),
+    ),
+  );
+}
+
+function Hosts(): VNode {
+  const answer = useAnswer((signal) => call("GET /v1/platform/hosts", { signal }), []);
+  return card(
+    "Hosts",
+    when(answer, ({ hosts }) =>
+      sheet(
+        "Hosts",
+        ["host", "CPUs", "memory"],
+        hosts.map((host) => ({
+          key: host.id,
+          cells: [
+            span(a({ href: to("hosts") }, code(host.id)), " ", host.state === "ok" ? null : badge(host.state)),
+            share(host.used_cpus, host.cpus, figure, "CPUs"),
+            share(host.used_memory_mb, host.memory_mb, megabytes, "memory"),
+          ],
+        })),
+      ),
+    ),
+  );
+}
+
+/** How much of something is taken; 0 of it means there is no bound. */
+export function share(used: number, all: number, words: (n: number) => string, name: string): VNode {
+  if (all === 0) return span(`${words(used)} taken`);
+  return span(
+    { class: "share" },
+    meter({ min: 0, max: all, value: used, high: all * 0.9, "aria-label": `${name} taken` }),
+    `${words(used)} of ${words(all)}`,
+  );
+}

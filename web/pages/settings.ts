@@ -1,0 +1,120 @@
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
+import { a, button, code, dd, div, dl, dt, form, h, input, p } from "../html.ts";
+import { Action, Ago, block, card, Field, pageHead, say, useAnswer, when } from "../parts/basics.ts";
+import { bytes } from "../parts/format.ts";
+import { call, chooseOrg, isFull, org, refreshOrgs, session } from "../session.ts";
+import { setTheme, type Theme, theme } from "../theme.ts";
+
+/** This browser, this organization, this platform. */
+export function Page(): VNode {
+  const full = isFull(useCell(session));
+  return div(
+    pageHead("Settings"),
+    card(
+      "This browser",
+      h(ThemeChoice, {}),
+      p({ class: "dim" }, "Ctrl K finds anything, / goes to the filter of a page."),
+    ),
+    full ? h(NewOrg, {}) : null,
+    full ? h(Facts, {}) : h(Version, {}),
+    card(
+      "What the box can do",
+      p("Programs, kernel and disk, each with the command that mends what is missing, on the box itself:"),
+      block("npx hangar doctor"),
+      p(
+        "Settings are environment variables, flags or keys of a config file; ",
+        code("npx hangar up --help"),
+        " lists them. The API is readable at ",
+        a({ href: "/docs", target: "_blank", rel: "noopener" }, "/docs"),
+        ".",
+      ),
+    ),
+    card(
+      "Grafana",
+      p(
+        "A Prometheus data source, with this organization's metrics and an ",
+        code("Authorization"),
+        " header of a read-only token:",
+      ),
+      block(`${location.origin}/prometheus/${org()}/`),
+    ),
+  );
+}
+
+const THEMES: readonly Theme[] = ["system", "light", "dark"];
+
+function ThemeChoice(): VNode {
+  const now = useCell(theme);
+  return div(
+    { class: "chips", role: "group", "aria-label": "Light or dark" },
+    ...THEMES.map((name) =>
+      button(
+        { type: "button", class: "chip", key: name, "aria-pressed": name === now, onClick: () => setTheme(name) },
+        name,
+      ),
+    ),
+  );
+}
+
+function NewOrg(): VNode {
+  const [name, setName] = useState("");
+  const make = async (): Promise<void> => {
+    const { slug } = await call("POST /v1/orgs", { body: { name: name.trim() } });
+    await refreshOrgs();
+    say(`The organization ${slug} is made.`);
+    chooseOrg(slug);
+  };
+  return card(
+    "New organization",
+    form(
+      { class: "row-form", onSubmit: (event) => event.preventDefault() },
+      h(Field, {
+        name: "Name",
+        hint: "Apps, machines, metrics and networks of one are out of sight of all others.",
+        children: (id) =>
+          input({
+            id,
+            type: "text",
+            autocomplete: "off",
+            value: name,
+            onInput: (event) => setName(event.currentTarget.value),
+          }),
+      }),
+      h(Action, { name: "Create", class: "primary", disabled: name.trim() === "", work: make }),
+    ),
+  );
+}
+
+function Version(): VNode {
+  const answer = useAnswer((signal) => call("GET /healthz", { signal }), []);
+  return card(
+    "This platform",
+    when(answer, ({ version }) => p("Hangar ", code(version))),
+  );
+}
+
+function Facts(): VNode {
+  const answer = useAnswer((signal) => call("GET /v1/platform/facts", { signal }), []);
+  return card(
+    "This platform",
+    when(answer, (facts) => {
+      const rows: [string, VNode | string][] = [
+        ["Version", facts.version],
+        ["Address", code(facts.base_url)],
+        ["Driver", facts.driver],
+        ["Database", facts.database],
+        ["Started", h(Ago, { ms: Date.parse(facts.started_at) })],
+        ["Node", `${facts.node} on ${facts.system}`],
+        [
+          "Memory",
+          `${bytes(facts.memory_bytes)} taken by the platform, ${bytes(facts.box_free_bytes)} of ${bytes(facts.box_memory_bytes)} free on the box`,
+        ],
+        ["Load", `${facts.load.map((n) => n.toFixed(2)).join(", ")} on ${facts.cpus} CPUs`],
+        ["Disk", `${bytes(facts.disk_free_bytes)} of ${bytes(facts.disk_bytes)} free for the data dir`],
+      ];
+      return dl({ class: "facts" }, ...rows.map(([name, value]) => div({ key: name }, dt(name), dd(value))));
+    }),
+  );
+}

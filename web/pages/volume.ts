@@ -1,0 +1,221 @@
+import type { VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
+import { a, code, dd, div, dl, dt, form, h, input, nav, p, span } from "../html.ts";
+import {
+  Action,
+  Ago,
+  badge,
+  block,
+  card,
+  empty,
+  Field,
+  identifier,
+  loading,
+  pageHead,
+  problem,
+  say,
+  sheet,
+  useAnswer,
+  when,
+} from "../parts/basics.ts";
+import { confirmed } from "../parts/dialog.ts";
+import { bytes } from "../parts/format.ts";
+import { go, to } from "../router.ts";
+import { call, isReadOnly, session } from "../session.ts";
+import { share } from "./overview.ts";
+
+interface Params {
+  app_name: string;
+  volume_id: string;
+}
+
+const read = (params: Params, signal: AbortSignal) =>
+  call("GET /v1/apps/:app_name/volumes/:volume_id", { params, signal });
+type Volume = Awaited<ReturnType<typeof read>>;
+
+/** States that last; in any other the page looks again until it has passed. */
+const RESTS = new Set(["created", "destroyed", "failed"]);
+const EVERY_MS = 2000;
+
+/** One volume: how full it is, its snapshots, and new volumes made from it or from them. */
+export function VolumePage(params: Params): VNode {
+  const readOnly = isReadOnly(useCell(session));
+  const answer = useAnswer((signal) => read(params, signal), [params.volume_id]);
+  const { value: volume, error } = answer;
+  useEffect(() => {
+    if (!volume || (RESTS.has(volume.state) && !volume.progress)) return;
+    const timer = setTimeout(answer.again, EVERY_MS);
+    return () => clearTimeout(timer);
+  }, [volume]);
+  if (!volume) return div(crumbs(params), error === undefined ? loading() : problem(error));
+  return div(
+    crumbs(params),
+    pageHead(volume.name, ...(readOnly ? [] : buttons(params, volume, answer.again))),
+    facts(params, volume),
+    readOnly ? null : h(Extend, { params, volume, again: answer.again }),
+    h(Snapshots, { params, volume, readOnly }),
+  );
+}
+
+const crumbs = ({ app_name }: Params): VNode =>
+  nav(
+    { class: "crumbs", "aria-label": "Above" },
+    a({ href: to("volumes") }, "Volumes"),
+    " / ",
+    a({ href: to("apps", app_name) }, app_name),
+  );
+
+/** A copy as a volume of its own, beside the first. */
+async function copy({ app_name }: Params, body: { name: string } & Record<string, unknown>): Promise<void> {
+  // Beside the first means in its zone, too.
+  const asked = { ...body, require_unique_zone: false };
+  const made = await call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body: asked });
+  say(`${made.name} is being filled.`);
+  go("volumes", app_name, made.id);
+}
+
+function buttons(params: Params, volume: Volume, again: () => void): VNode[] {
+  const remove = async (): Promise<void> => {
+    const text = "It can be taken back for a while; its snapshots stay until they are due.";
+    if (!(await confirmed(`Delete ${volume.name}?`, text, "Delete it"))) return;
+    await call("DELETE /v1/apps/:app_name/volumes/:volume_id", { params });
+    again();
+  };
+  const undelete = async (): Promise<void> => {
+    await call("POST /v1/apps/:app_name/volumes/:volume_id/undelete", { params });
+    again();
+  };
+  if (volume.deleted_at) return [h(Action, { name: "Take back", class: "primary", work: undelete })];
+  return [
+    h(Action, {
+      name: "Fork",
+      work: () => copy(params, { name: volume.name, region: volume.region, source_volume_id: volume.id }),
+    }),
+    h(Action, { name: "Delete", class: "danger", work: remove }),
+  ];
+}
+
+function facts({ app_name }: Params, volume: Volume): VNode {
+  const { attached_machine_id, progress } = volume;
+  const rows: [string, VNode | string][] = [
+    [
+      "State",
+      span(badge(volume.state), progress ? ` ${bytes(progress.done_bytes)} of ${bytes(progress.total_bytes)}` : ""),
+    ],
+    ["Id", identifier(volume.id)],
+    ["Used", share(volume.bytes_used, volume.bytes_total, bytes, "space")],
+    [
+      "Mounted",
+      attached_machine_id
+        ? a({ href: to("machines", app_name, attached_machine_id) }, code(attached_machine_id))
+        : "in nothing",
+    ],
+    ["Where", `${volume.region}, zone ${volume.zone}`],
+    ["Encryption", volume.encrypted ? (volume.encryption ?? "yes") : "none"],
+    ["Made", h(Ago, { ms: Date.parse(volume.created_at) })],
+    ["Backups", volume.auto_backup_enabled ? `every day, kept ${volume.snapshot_retention} days` : "only by hand"],
+  ];
+  return div(
+    dl({ class: "facts panel" }, ...rows.map(([name, value]) => div({ key: name }, dt(name), dd(value)))),
+    volume.error ? div({ class: "note bad" }, volume.error) : null,
+    volume.deleted_at
+      ? p(
+          { class: "note bad" },
+          `Deleted; it can be taken back until ${new Date(volume.recoverable_until ?? "").toLocaleString()}.`,
+        )
+      : null,
+  );
+}
+
+function Extend({ params, volume, again }: { params: Params; volume: Volume; again: () => void }): VNode {
+  const [size, setSize] = useState(String(volume.size_gb));
+  const extend = async (): Promise<void> => {
+    const body = { size_gb: Number(size) };
+    const { needs_restart } = await call("PUT /v1/apps/:app_name/volumes/:volume_id/extend", { params, body });
+    say(needs_restart ? "It is larger after the machine's next start." : "It is larger.");
+    again();
+  };
+  return card(
+    "Size",
+    form(
+      { class: "row-form", onSubmit: (event) => event.preventDefault() },
+      h(Field, {
+        name: "GB",
+        hint: "It can only grow.",
+        children: (id) =>
+          input({
+            id,
+            type: "number",
+            class: "short",
+            min: volume.size_gb,
+            value: size,
+            onInput: (event) => setSize(event.currentTarget.value),
+          }),
+      }),
+      h(Action, { name: "Extend", disabled: Number(size) <= volume.size_gb, work: extend }),
+    ),
+  );
+}
+
+function Snapshots({ params, volume, readOnly }: { params: Params; volume: Volume; readOnly: boolean }): VNode {
+  const answer = useAnswer(
+    (signal) => call("GET /v1/apps/:app_name/volumes/:volume_id/snapshots", { params, signal }),
+    [params.volume_id],
+  );
+  const take = async (): Promise<void> => {
+    await call("POST /v1/apps/:app_name/volumes/:volume_id/snapshots", { params });
+    say("The snapshot is being taken.");
+    answer.again();
+  };
+  const remove = (snapshot_id: string) => async (): Promise<void> => {
+    if (!(await confirmed("Delete this snapshot?", "What only it holds is gone for good.", "Delete it"))) return;
+    await call("DELETE /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id", {
+      params: { ...params, snapshot_id },
+    });
+    answer.again();
+  };
+  const restore = (snapshot_id: string) => () =>
+    copy(params, { name: volume.name, region: volume.region, snapshot_id });
+  return card(
+    "Snapshots",
+    readOnly ? null : p(h(Action, { name: "Take one now", work: take })),
+    when(answer, (snapshots) =>
+      snapshots.length === 0
+        ? empty(
+            "None yet.",
+            p("One is taken every day while backups are on. By hand:"),
+            block(`npx hangar snapshots create ${volume.id}`),
+          )
+        : sheet(
+            "Snapshots",
+            ["taken", "status", "kind", "size", "stored", "goes", "id", ...(readOnly ? [] : ["actions"])],
+            snapshots.map((snapshot) => ({
+              key: snapshot.id,
+              cells: [
+                h(Ago, { ms: Date.parse(snapshot.created_at) }),
+                badge(snapshot.status),
+                snapshot.kind,
+                bytes(snapshot.size),
+                bytes(snapshot.stored_bytes),
+                new Date(snapshot.expires_at).toLocaleDateString(),
+                identifier(snapshot.id),
+                ...(readOnly
+                  ? []
+                  : [
+                      div(
+                        { class: "actions" },
+                        h(Action, {
+                          name: "Restore",
+                          title: "As a new volume beside this one",
+                          work: restore(snapshot.id),
+                        }),
+                        h(Action, { name: "Delete", class: "danger", work: remove(snapshot.id) }),
+                      ),
+                    ]),
+              ],
+            })),
+          ),
+    ),
+  );
+}

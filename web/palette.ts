@@ -1,0 +1,157 @@
+/** Ctrl-K: every page, machine and app, and the few things one does without looking, a few letters away. */
+import type { VNode } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Cell, useCell } from "./cell.ts";
+import { fleet } from "./fleet.ts";
+import { div, h, input, li, span, ul } from "./html.ts";
+import { PAGES } from "./pages.ts";
+import { badge } from "./parts/basics.ts";
+import { Dialog } from "./parts/dialog.ts";
+import { type IconName, icon } from "./parts/icon.ts";
+import { go } from "./router.ts";
+import { signOut } from "./session.ts";
+import { isDark, setTheme } from "./theme.ts";
+
+export const palette = new Cell(false);
+
+interface Item {
+  id: string;
+  icon: IconName;
+  text: string;
+  /** More to be found by. */
+  more: string;
+  state?: string;
+  run: () => void;
+}
+
+const SHOWN = 30;
+
+addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    palette.set(!palette.value);
+  }
+  if (event.key === "/" && !isTyping(event.target)) {
+    const filter = document.querySelector<HTMLInputElement>("main input[type=search]");
+    if (!filter) return;
+    event.preventDefault();
+    filter.focus();
+  }
+});
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && target.matches("input, textarea, select, [contenteditable]");
+
+function items(): Item[] {
+  const { machines } = fleet.value;
+  const apps = new Set([...machines.values()].map(({ app_name }) => app_name));
+  return [
+    ...PAGES.map(
+      ({ id, title, icon: name }): Item => ({ id, icon: name, text: title, more: "page", run: () => go(id) }),
+    ),
+    { id: "new", icon: "plus", text: "New machine", more: "create run launch", run: () => go("machines", "new") },
+    {
+      id: "theme",
+      icon: "theme",
+      text: "Light or dark",
+      more: "theme",
+      run: () => setTheme(isDark() ? "light" : "dark"),
+    },
+    { id: "exit", icon: "exit", text: "Sign out", more: "leave", run: () => signOut() },
+    ...[...apps].map(
+      (app): Item => ({ id: `app ${app}`, icon: "apps", text: app, more: "app", run: () => go("apps", app) }),
+    ),
+    ...[...machines.values()].map(
+      ({ id, name, app_name, state }): Item => ({
+        id,
+        icon: "machines",
+        text: name,
+        more: `${app_name} ${id}`,
+        state,
+        run: () => go("machines", app_name, id),
+      }),
+    ),
+  ];
+}
+
+/** The ones that hold every word, those that begin with what was typed first. */
+function search(all: readonly Item[], typed: string): Item[] {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = all.filter(({ text, more }) => {
+    const hay = `${text} ${more}`.toLowerCase();
+    return words.every((word) => hay.includes(word));
+  });
+  const rank = ({ text }: Item): number => (text.toLowerCase().startsWith(words[0] ?? "") ? 0 : 1);
+  return found.sort((x, y) => rank(x) - rank(y)).slice(0, SHOWN);
+}
+
+export function Palette(): VNode | null {
+  return useCell(palette) ? h(Open, {}) : null;
+}
+
+function Open(): VNode {
+  const [typed, setTyped] = useState("");
+  const [at, setAt] = useState(0);
+  const list = useRef<HTMLUListElement>(null);
+  const all = useMemo(items, []);
+  const found = useMemo(() => search(all, typed), [all, typed]);
+  const close = (): void => palette.set(false);
+  const choose = (item: Item | undefined): void => {
+    if (!item) return;
+    close();
+    item.run();
+  };
+  const keys: Record<string, (now: string) => void> = {
+    ArrowDown: () => setAt((n) => Math.min(found.length - 1, n + 1)),
+    ArrowUp: () => setAt((n) => Math.max(0, n - 1)),
+    // By what stands there now: a quick hand is ahead of the drawing.
+    Enter: (now) => choose(search(all, now)[at]),
+  };
+  useEffect(() => list.current?.children[at]?.scrollIntoView({ block: "nearest" }), [at]);
+  return h(
+    Dialog,
+    { name: "Find anything", onClose: close, class: "palette" },
+    input({
+      type: "text",
+      role: "combobox",
+      "aria-label": "Find a page, a machine, an app",
+      "aria-expanded": true,
+      "aria-controls": "palette-list",
+      "aria-activedescendant": found[at] ? `palette-${at}` : undefined,
+      placeholder: "A page, a machine, an app…",
+      autocomplete: "off",
+      value: typed,
+      onInput: (event) => {
+        setTyped(event.currentTarget.value);
+        setAt(0);
+      },
+      onKeyDown: (event) => {
+        const act = keys[event.key];
+        if (!act) return;
+        event.preventDefault();
+        act(event.currentTarget.value);
+      },
+    }),
+    found.length === 0
+      ? div({ class: "empty" }, "Nothing has that name.")
+      : ul(
+          { id: "palette-list", role: "listbox", "aria-label": "Found", ref: list },
+          ...found.map((item, index) =>
+            li(
+              {
+                key: item.id,
+                id: `palette-${index}`,
+                role: "option",
+                "aria-selected": index === at,
+                onClick: () => choose(item),
+                onMouseMove: () => setAt(index),
+              },
+              icon(item.icon),
+              span(item.text),
+              item.state ? badge(item.state) : null,
+              span({ class: "dim" }, item.more),
+            ),
+          ),
+        ),
+  );
+}

@@ -1,0 +1,279 @@
+/** The small things every page is made of. */
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useId, useState } from "preact/hooks";
+import { ClientError } from "#client/client.ts";
+import { Cell, useCell } from "../cell.ts";
+import {
+  a,
+  button,
+  code,
+  div,
+  h,
+  h1,
+  h2,
+  header,
+  label,
+  li,
+  nav,
+  p,
+  pre,
+  section,
+  span,
+  strong,
+  table,
+  tbody,
+  td,
+  th,
+  thead,
+  time,
+  tr,
+  ul,
+} from "../html.ts";
+import { ago, exactTime } from "./format.ts";
+import { type IconName, icon } from "./icon.ts";
+
+type Children = ComponentChildren;
+
+/** The time, for everything that says how long ago: one clock for the page, every ten seconds. */
+const now = new Cell(Date.now());
+setInterval(() => now.set(Date.now()), 10_000);
+
+export function Ago({ ms }: { ms: number }): VNode {
+  const at = useCell(now);
+  return time({ dateTime: new Date(ms).toISOString(), title: exactTime(ms) }, ago(ms, Math.max(at, Date.now())));
+}
+
+const TONES: Record<string, string> = {
+  started: "good",
+  passing: "good",
+  ok: "good",
+  attached: "good",
+  active: "good",
+  signing: "good",
+  error: "bad",
+  complete: "good",
+  retired: "calm",
+  published: "cold",
+  failed: "bad",
+  critical: "bad",
+  unreachable: "bad",
+  warning: "warn",
+  suspended: "cold",
+  stopped: "calm",
+  created: "calm",
+  destroyed: "calm",
+};
+
+/** A state as a word with a dot; states that pass have a dot that pulses. */
+export function badge(state: string): VNode {
+  return span({ class: `badge ${TONES[state] ?? "busy"}` }, state);
+}
+
+export function pageHead(title: string, ...actions: Children[]): VNode {
+  return header({ class: "page-head" }, h1(title), div({ class: "actions" }, ...actions));
+}
+
+export function card(title: Children, ...children: Children[]): VNode {
+  return section({ class: "card" }, h2(title), ...children);
+}
+
+/** Nothing here yet: what it would be, and what to do next. */
+export function empty(what: string, ...next: Children[]): VNode {
+  return div({ class: "empty" }, p(strong(what)), ...next);
+}
+
+/** Views of one thing, each with an address. */
+export function tabs(name: string, views: readonly { title: string; href: string; here: boolean }[]): VNode {
+  return nav(
+    { class: "tabs", "aria-label": name },
+    ...views.map(({ title, href, here }) => a({ key: title, href, "aria-current": here ? "page" : undefined }, title)),
+  );
+}
+
+/** A short table: names of columns, and rows of cells. It scrolls by itself where the screen is narrower. */
+export function sheet(name: string, columns: readonly string[], rows: readonly SheetRow[]): VNode {
+  return div(
+    { class: "table-wrap", tabIndex: 0, role: "region", "aria-label": name },
+    table(
+      { class: "plain" },
+      thead(tr(...columns.map((column) => th({ key: column, scope: "col" }, column)))),
+      tbody(
+        ...rows.map(({ key, class: style = "", cells }) =>
+          tr({ key, class: style }, ...cells.map((cell, index) => td({ key: index }, cell))),
+        ),
+      ),
+    ),
+  );
+}
+
+export interface SheetRow {
+  key: string;
+  class?: string;
+  cells: readonly Children[];
+}
+
+/** What the platform said, with its hint and every problem it found. */
+export function problem(thrown: unknown): VNode {
+  const error = thrown instanceof ClientError ? thrown : new ClientError(0, { error: String(thrown) });
+  const { hint, details = [], request_id } = error.body;
+  const problems = Array.isArray(details) ? (details as { path?: string; problem?: string; allowed?: string }[]) : [];
+  return div(
+    { class: "problem", role: "alert" },
+    p(strong(error.message)),
+    problems.length > 1
+      ? ul(
+          ...problems.map((one) =>
+            li(code(one.path ?? ""), ` ${one.problem ?? ""}`, one.allowed ? ` (${one.allowed})` : ""),
+          ),
+        )
+      : null,
+    hint ? p(hint) : null,
+    request_id ? p({ class: "dim" }, "request ", code(request_id)) : null,
+  );
+}
+
+export function loading(what = "Loading"): VNode {
+  return p({ class: "loading", role: "status" }, `${what}…`);
+}
+
+export function CopyButton({ text, name = "Copy" }: { text: string; name?: string }): VNode {
+  const [done, setDone] = useState(false);
+  const copy = async (): Promise<void> => {
+    await copyText(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1500);
+  };
+  return button(
+    { type: "button", class: "quiet", title: name, "aria-label": done ? "Copied" : name, onClick: () => void copy() },
+    icon(done ? "check" : "copy"),
+  );
+}
+
+/** The clipboard of pages that came without TLS is a text field. */
+async function copyText(text: string): Promise<void> {
+  if (navigator.clipboard) return await navigator.clipboard.writeText(text).catch(() => {});
+  const field = Object.assign(document.createElement("textarea"), { value: text, className: "offscreen" });
+  document.body.append(field);
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+}
+
+/** Text to read and take along: a command, a config, a token. */
+export function block(text: string, name = "Copy"): VNode {
+  return div({ class: "block" }, pre({ tabIndex: 0 }, code(text)), h(CopyButton, { text, name }));
+}
+
+/** A name that is long and seldom read in full. */
+export function identifier(text: string): VNode {
+  return span({ class: "identifier" }, code(text), h(CopyButton, { text, name: `Copy ${text}` }));
+}
+
+export function Field({
+  name,
+  hint,
+  children,
+}: {
+  name: string;
+  hint?: string;
+  children: (id: string) => Children;
+}): VNode {
+  const id = useId();
+  return div({ class: "field" }, label({ for: id }, name), children(id), hint ? span({ class: "hint" }, hint) : null);
+}
+
+interface Asked<T> {
+  value: T | undefined;
+  error: unknown;
+  again: () => void;
+}
+
+/** Asks when the page is drawn, and again when one of `keys` changes. The last answer stays until the next. */
+export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Asked<T> {
+  const [state, setState] = useState<{ value?: T; error?: unknown }>({});
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const ending = new AbortController();
+    ask(ending.signal).then(
+      (value) => {
+        if (!ending.signal.aborted) setState({ value });
+      },
+      (error: unknown) => {
+        if (!ending.signal.aborted) setState((last) => ({ ...last, error }));
+      },
+    );
+    return () => ending.abort();
+    // The question itself is new at every drawing; what it depends on is told.
+  }, [...keys, round]);
+  return { value: state.value, error: state.error, again: () => setRound((n) => n + 1) };
+}
+
+/** The value, or what stands in for it. */
+export function when<T>({ value, error }: Asked<T>, show: (value: T) => Children): Children {
+  if (error !== undefined) return problem(error);
+  return value === undefined ? loading() : show(value);
+}
+
+interface Toast {
+  id: number;
+  text: string;
+  error?: unknown;
+}
+
+const toasts = new Cell<readonly Toast[]>([]);
+let lastToast = 0;
+
+/** Says something in passing; an error stays until it is closed. */
+export function say(text: string, error?: unknown): void {
+  const toast: Toast = { id: ++lastToast, text, ...(error === undefined ? {} : { error }) };
+  toasts.set([...toasts.value, toast].slice(-4));
+  if (error === undefined) setTimeout(() => dismiss(toast.id), 5000);
+}
+
+const dismiss = (id: number): void => toasts.set(toasts.value.filter((toast) => toast.id !== id));
+
+export function Toasts(): VNode {
+  const shown = useCell(toasts);
+  return div(
+    { class: "toasts", "aria-live": "polite" },
+    ...shown.map((toast) =>
+      div(
+        { key: toast.id, class: `toast ${toast.error === undefined ? "" : "bad"}` },
+        div(p(toast.text), toast.error === undefined ? null : problem(toast.error)),
+        button(
+          { type: "button", class: "quiet", "aria-label": "Close", onClick: () => dismiss(toast.id) },
+          icon("close"),
+        ),
+      ),
+    ),
+  );
+}
+
+/** A button that is busy while its work is done, and says what went wrong. */
+export function Action(props: {
+  name: string;
+  work: () => Promise<unknown>;
+  class?: string;
+  disabled?: boolean;
+  title?: string;
+  icon?: IconName;
+}): VNode {
+  const [busy, setBusy] = useState(false);
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    await props.work().catch((thrown: unknown) => say(`${props.name} did not work`, thrown));
+    setBusy(false);
+  };
+  return button(
+    {
+      type: "button",
+      class: props.class ?? "",
+      disabled: busy || props.disabled === true,
+      "aria-busy": busy,
+      ...(props.title ? { title: props.title } : {}),
+      onClick: () => void run(),
+    },
+    props.icon ? icon(props.icon) : null,
+    props.name,
+  );
+}

@@ -1,0 +1,81 @@
+import type { ComponentChildren, VNode } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { Cell, useCell } from "../cell.ts";
+import { button, dialog as dialogElement, div, form, h, h2, p } from "../html.ts";
+
+/** The browser's own dialog: it keeps the focus inside, Escape closes it, and the page behind is out of reach. */
+export function Dialog({
+  name,
+  onClose,
+  children,
+  class: style = "",
+}: {
+  name: string;
+  onClose: () => void;
+  children?: ComponentChildren;
+  class?: string;
+}): VNode {
+  const element = useRef<HTMLDialogElement>(null);
+  // Before the next key arrives: it belongs to the dialog already.
+  useLayoutEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return dialogElement(
+    {
+      ref: element,
+      class: style,
+      "aria-label": name,
+      onCancel: onClose,
+      onClick: (event: MouseEvent) => {
+        if (event.target === element.current) onClose();
+      },
+    },
+    children,
+  );
+}
+
+interface Question {
+  title: string;
+  text: ComponentChildren;
+  yes: string;
+  danger: boolean;
+  answer: (yes: boolean) => void;
+}
+
+const question = new Cell<Question | undefined>(undefined);
+
+/** Asks before something that cannot be undone. */
+export function confirmed(title: string, text: ComponentChildren, yes: string, danger = true): Promise<boolean> {
+  return new Promise((resolve) => {
+    const answer = (value: boolean): void => {
+      question.set(undefined);
+      resolve(value);
+    };
+    question.set({ title, text, yes, danger, answer });
+  });
+}
+
+export function Questions(): VNode | null {
+  const asked = useCell(question);
+  if (!asked) return null;
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    asked.answer(true);
+  };
+  return h(
+    Dialog,
+    { name: asked.title, onClose: () => asked.answer(false) },
+    form(
+      { onSubmit: submit },
+      h2(asked.title),
+      typeof asked.text === "string" ? p(asked.text) : asked.text,
+      div(
+        { class: "actions end" },
+        button({ type: "button", onClick: () => asked.answer(false) }, "Cancel"),
+        button({ type: "submit", class: asked.danger ? "danger" : "primary" }, asked.yes),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,35 @@
+/** Events in words. */
+import type { VNode } from "preact";
+import type { FleetEvent } from "../fleet.ts";
+import { a, span } from "../html.ts";
+import { to } from "../router.ts";
+
+interface Told {
+  status: string;
+  request?: Record<string, unknown> | undefined;
+}
+
+/** What an event says beyond its type: why, and how a process ended. */
+export function reasonOf({ request = {} }: Told): string {
+  const { error, reason, exit_event, restart_count } = request;
+  const words = [error, reason].filter((text) => typeof text === "string" && text !== "") as string[];
+  if (exit_event && typeof exit_event === "object") words.push(exitWords(exit_event as Record<string, unknown>));
+  if (typeof restart_count === "number" && restart_count > 0) words.push(`restart ${restart_count}`);
+  return words.join(" · ");
+}
+
+function exitWords({ exit_code, signal, oom_killed, requested_stop }: Record<string, unknown>): string {
+  if (oom_killed === true) return "killed: it ran out of memory";
+  const how = typeof signal === "number" && signal > 0 ? `ended by signal ${signal}` : `exit code ${String(exit_code)}`;
+  return requested_stop === true ? `${how}, as asked` : how;
+}
+
+export function isBad({ status, request }: Told): boolean {
+  if (status === "failed" || typeof request?.["error"] === "string") return true;
+  const { exit_code, oom_killed, requested_stop } = (request?.["exit_event"] ?? {}) as Record<string, unknown>;
+  return oom_killed === true || (typeof exit_code === "number" && exit_code !== 0 && requested_stop !== true);
+}
+
+export function machineLink({ app_name, machine_id, machine_name }: FleetEvent): VNode {
+  return span(a({ href: to("machines", app_name, machine_id) }, machine_name), span({ class: "dim" }, ` ${app_name}`));
+}

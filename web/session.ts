@@ -1,0 +1,123 @@
+/** Who is looking, at which organization: the token, what it may do, and calls made with it. */
+import { Client, ClientError } from "#client/client.ts";
+import { Cell } from "./cell.ts";
+import { place } from "./router.ts";
+
+const TOKEN = "hangar.token";
+const ORG = "hangar.org";
+const DEFAULT_ORG = "personal";
+
+export interface Organization {
+  slug: string;
+  name: string;
+}
+
+export interface Session {
+  client: Client;
+  token: string;
+  kind: string;
+  token_name: string;
+  token_id: string;
+  /** What it may do, in words. */
+  rights: string[];
+  organizations: Organization[];
+  org_slug: string;
+}
+
+export const session = new Cell<Session | undefined>(undefined);
+/** Why the last session ended, for the sign-in page. */
+export const farewell = new Cell("");
+
+type Call = Client["call"];
+
+/** A call as the one who is signed in. A token that stopped working ends the session. */
+export const call: Call = async (route, input) => {
+  const now = session.value;
+  if (!now) throw new ClientError(401, { error: "nobody is signed in" });
+  try {
+    return await now.client.call(route, input);
+  } catch (thrown) {
+    if (thrown instanceof ClientError && thrown.http === 401 && session.value === now) signOut(thrown.message);
+    throw thrown;
+  }
+};
+
+export const org = (): string => session.value?.org_slug ?? "";
+
+/** Metrics take a created token by another scheme than everything else does. */
+export function metricsHeaders(): Record<string, string> {
+  const { kind = "", token = "" } = session.value ?? {};
+  return { authorization: `${kind === "full" ? "Bearer" : "SvcV1"} ${token}` };
+}
+
+export const isReadOnly = (now: Session | undefined): boolean => now?.kind === "readonly";
+export const isFull = (now: Session | undefined): boolean => now?.kind === "full";
+
+/** Begins a session; rejects with the platform's words when the token is no good. */
+export async function signIn(text: string): Promise<void> {
+  const token = text.trim().replace(/^(Bearer|SvcV1)\s+/i, "");
+  const client = new Client({ base_url: location.origin, token });
+  const [current, listed] = await Promise.all([
+    client.call("GET /v1/tokens/current", {}),
+    client.call("GET /v1/orgs", {}),
+  ]);
+  const [own] = current.tokens;
+  if (!own) throw new ClientError(401, { error: "the platform does not know this token" });
+  const organizations = listed.organizations.map(({ slug, name }) => ({ slug, name }));
+  const last = sessionStorage.getItem(ORG);
+  const known = [last, DEFAULT_ORG].map((slug) => organizations.find((one) => one.slug === slug)).find(Boolean);
+  sessionStorage.setItem(TOKEN, token);
+  farewell.set("");
+  session.set({
+    client,
+    token,
+    kind: own.kind,
+    token_name: own.name,
+    token_id: own.token_id,
+    rights: own.rights,
+    organizations,
+    org_slug: own.org_slug ?? (known ?? organizations[0])?.slug ?? "",
+  });
+}
+
+/** What a link that signs in leads to. It works once, so it is taken out of the address first. */
+async function redeem(): Promise<void> {
+  const code = /^#\/sign-in\/([\w-]+)/.exec(location.hash)?.[1];
+  if (code === undefined) return;
+  history.replaceState(null, "", "#/");
+  place.set({ path: [], query: new URLSearchParams() });
+  const stranger = new Client({ base_url: location.origin, token: undefined });
+  const { token } = await stranger.call("POST /v1/tokens/sign_in", { body: { code } });
+  sessionStorage.setItem(TOKEN, token);
+}
+
+/** The session this tab had before it was loaded anew, or that a link leads to. */
+export async function resume(): Promise<void> {
+  await redeem().catch((thrown: unknown) => farewell.set(thrown instanceof Error ? thrown.message : ""));
+  const token = sessionStorage.getItem(TOKEN);
+  if (!token) return;
+  await signIn(token).catch((thrown: unknown) => {
+    if (thrown instanceof ClientError && thrown.http === 0) throw thrown;
+    signOut("The token of this tab no longer works.");
+  });
+}
+
+export function signOut(reason = ""): void {
+  sessionStorage.removeItem(TOKEN);
+  farewell.set(reason);
+  session.set(undefined);
+}
+
+export function chooseOrg(org_slug: string): void {
+  const now = session.value;
+  if (!now) return;
+  sessionStorage.setItem(ORG, org_slug);
+  session.set({ ...now, org_slug });
+}
+
+/** Organizations as they are now, after one was made. */
+export async function refreshOrgs(): Promise<void> {
+  const { organizations } = await call("GET /v1/orgs", {});
+  const now = session.value;
+  if (now) session.set({ ...now, organizations: organizations.map(({ slug, name }) => ({ slug, name })) });
+}
