@@ -34,7 +34,11 @@ import {
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
+
+
 import { metricsQuery, metricsRange, metricsSeries, metricsTop } from "./metrics/verbs.ts";
+
+
 import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./network/addresses.ts";
 import { certsAdd, certsList, certsRemove, certsShow } from "./network/certificates.ts";
 import { oidcTrustPolicy } from "./oidc/trust-policy.ts";
