@@ -233,7 +233,10 @@ suite("the dashboard", { skip: noBrowser }, () => {
       ..."overview machines machines/new apps activity hosts tokens settings images identity".split(" "),
       ...["", "/logs", "/secrets", "/releases"].map((tab) => `apps/web${tab}`),
       ...["", "/logs", "/metrics", "/checks", "/config", "/terminal"].map((tab) => `machines/web/${machine_id}${tab}`),
-      ...["volumes", `volumes/web/${volume_id}`, "connectors", `connectors/${connection_id}`],
+      "volumes",
+      `volumes/web/${volume_id}`,
+      "connectors",
+      `connectors/${connection_id}`,
       "metrics?query=svc_instance_memory_mem_total",
     ];
     const wrong: string[] = [];
