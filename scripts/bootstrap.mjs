@@ -117,7 +117,8 @@ if (program.length > 0) {
   const env = {
     NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compile"),
     MALLOC_ARENA_MAX: "1",
-    MALLOC_MMAP_THRESHOLD_: "131072",
+    MALLOC_MMAP_THRESHOLD_: "32768",
+    MALLOC_TRIM_THRESHOLD_: "131072",
     ...process.env,
   };
   const child = spawn(node, [join(root, program[0]), ...program.slice(1)], { cwd: root, stdio: "inherit", env });

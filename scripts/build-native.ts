@@ -17,7 +17,7 @@ const COMMON = [
 ];
 const PROGRAMS = {
   init: [..."-static -fno-pie -no-pie".split(" "), "init.c"],
-  "sockshim.so": [..."-shared -fPIC".split(" "), "sockshim.c"],
+  "criu-shim.so": [..."-shared -fPIC".split(" "), "criu-shim.c"],
 };
 
 /** Builds one program; answers the compiler's words when it could not. */

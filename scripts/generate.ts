@@ -17,6 +17,7 @@ import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
 import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
 import { VOLUME_LIMITS } from "#volumes/limits.ts";
+import { next as nextVolume, STATES as VOLUME_STATES } from "#volumes/states.ts";
 import { startPlatform } from "../src/platform.ts";
 import { named, typeOf } from "./schema-types.ts";
 
@@ -133,13 +134,26 @@ function statesPage(): string {
   return `# The states of a machine\n\n${NOTE}A machine rests in some states and passes through the others; one that stays too long in a passing state becomes\n\`failed\`, with an event that says why (\`destroying\` is tried again instead).\n\n${table(["state", "", "what leads on"], rows)}\n\n\`\`\`mermaid\nstateDiagram-v2\n  [*] --> created\n${picture}\n  destroyed --> [*]\n\`\`\`\n\n## Events\n\nEvery hop is one event: its type is the word below, its status the state it leads to. Besides there are \`launch\`\n(created), \`cordon\` and \`uncordon\`, which change no state. An \`exit\` event always has \`request.exit_event\`.\n\n${table(["what happened", "type"], events)}\n`;
 }
 
+function volumeStates(): string {
+  const triggers = ["done", "broke", "extend", "delete", "undelete"] as const;
+  const rows = VOLUME_STATES.map((state) => [
+    `\`${state}\``,
+    triggers
+      .flatMap((trigger) => ({ trigger, to: nextVolume(state, trigger) }))
+      .filter(({ to }) => to !== undefined)
+      .map(({ trigger, to }) => `${trigger} → \`${to}\``)
+      .join(", "),
+  ]);
+  return `\n# The states of a volume\n\nAn empty volume begins as \`creating\`, one from a snapshot as \`restoring\`, a fork as \`hydrating\`. \`done\` and \`broke\` are what\nthe platform reports; the rest is asked for.\n\n${table(["state", "what leads on"], rows)}\n`;
+}
+
 const rows = await allRows();
 const files: Record<string, string> = {
   "src/client/api.ts": clientTypes(rows),
   "docs/errors.md": errorsPage(),
   "docs/settings.md": settingsPage(),
   "docs/limits.md": limitsPage(),
-  "docs/states.md": statesPage(),
+  "docs/states.md": statesPage() + volumeStates(),
 };
 const stale = Object.entries(files).filter(([name, content]) => {
   try {

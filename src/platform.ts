@@ -28,8 +28,9 @@ import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
-import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts";
-import { metricsRoutes } from "#metrics/routes.ts";
+import type { MetricsEngine } from "#metrics/engine/engine.ts";
+import type { Reach } from "#proxy/exposure.ts";
+import type { ProxyRoom } from "#proxy/room.ts";
 import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
@@ -57,6 +58,8 @@ export interface Platform {
   metrics(): MetricsEngine;
   /** What answers inside machines. */
   local_api: LocalApi;
+  /** What the front door counted, as of now. */
+  proxySamples: ProxyRoom["proxySamples"];
   inject: Server["inject"];
   close(): Promise<void>;
 }
@@ -67,12 +70,14 @@ export interface PlatformOptions {
   onBroken?: (error: Error) => void;
   /** Where machines' images come from, when it is not the store of this data dir. */
   images?: ImageSource;
+  /** Where a machine's port is, when it is not at the machine's private address. */
+  reach?: Reach;
 }
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const { clock = systemClock, images } = options;
+  const { clock = systemClock, images, reach } = options;
   const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
@@ -89,14 +94,13 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const authStore = sqlAuthStore(database);
   const appStore = sqlAppStore(database);
   const tokens = new TokenService({ store: authStore, box, clock });
-  const orgs = new OrgService({ store: authStore, clock });
+  const orgs = new OrgService({ store: authStore, clock, deleted: (id) => machines.metrics().dropOrg(id) });
   const secrets = new SecretService({ store: appStore, box, clock });
   const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
   const local_api = inside.local;
-  const machineNeeds = { clock, log, secrets, appStore, box, choice, dir, images, local_api };
-  const machines = await openMachines(database, settings, machineNeeds);
-  const metrics = lazyMetrics(dir.file("metrics"), clock, opened);
+  const needs = { clock, log, secrets, authStore, appStore, box, choice, dir, images, local_api, reach };
+  const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
@@ -108,7 +112,6 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
     ...inside.rows,
-    ...metricsRoutes({ engine: metrics, clock }),
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
@@ -118,8 +121,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   opened.defer(() => server.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
-  const token_file = dir.file("token");
-  await ensureToken(tokens, token_file, clock);
+  const token_file = await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, idempotency);
   await machines.start();
@@ -137,8 +139,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
     rows,
-    metrics,
+    metrics: machines.metrics,
     local_api,
+    proxySamples: (now) => machines.proxy.proxySamples(now),
     inject: server.inject,
     close: () => running.disposeAsync(),
   };
@@ -152,16 +155,6 @@ function keepLog(file: string, { log_level }: Settings, opened: AsyncDisposableS
     log.close();
   });
   return log;
-}
-
-/** The metrics engine is a thread and files of its own; it starts when it is first asked for. */
-function lazyMetrics(dir: string, clock: Clock, opened: AsyncDisposableStack): () => MetricsEngine {
-  let engine: MetricsEngine | undefined;
-  opened.defer(() => engine?.close());
-  return () => {
-    engine ??= openMetricsEngine({ dir, clock });
-    return engine;
-  };
 }
 
 /** Brings the tables to this version, and refuses a database that is half restored or sealed with another key. */
@@ -181,12 +174,13 @@ const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Cloc
 });
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
-async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<void> {
+async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<string> {
   if (existsSync(file)) {
     const known = await tokens.verify(readFileSync(file, "utf8").trim()).catch(() => undefined);
-    if (known) return;
+    if (known) return file;
   }
   writeFileDurably(file, `${await tokens.createFull("first start", randomIds(clock))}\n`);
+  return file;
 }
 
 /** Forgets what is old now and then: repeated requests, lines of audit. Answers what ends it. */

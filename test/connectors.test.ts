@@ -1,7 +1,7 @@
 /** Connectors as a client sees them, and the gateway as a machine does. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { type Inside, inside, provider } from "./inside.ts";
+import { ask, type Inside, inside, provider } from "./inside.ts";
 
 const PRIVATE = { HANGAR_GATEWAY_ALLOW_PRIVATE: "1" };
 const SECRET = "canary-token-4f1c9b";
@@ -239,7 +239,9 @@ suite("the gateway", () => {
     const machine = await platform.machine("web-1");
     const tokenFor = async (aud: string) =>
       (await platform.from(machine, "POST /v1/tokens/oidc", { body: JSON.stringify({ aud }) })).text;
-    const call = (token: string) => platform.ask(`GET /v1/gateway/custom_api/${id}/user`, { token });
+    const { port } = new URL(platform.base_url);
+    const call = (token: string) =>
+      ask({ port, path: `/v1/gateway/custom_api/${id}/user`, headers: { authorization: `Bearer ${token}` } });
     assert.equal((await call(await tokenFor(`${platform.base_url}/v1/gateway`))).status, 200);
     assert.equal(upstream.seen.at(-1)?.headers.authorization, `Bearer ${SECRET}`);
     const wrong = await call(await tokenFor("sts.amazonaws.com"));
@@ -344,6 +346,11 @@ suite("the gateway", () => {
       body: { sprite: "db-1", path: "/a" },
     });
     assert.deepEqual([explained.body.allowed, explained.body.rule], [false, 'name_prefix "web"']);
+    // The labels of a machine that exists are its own.
+    await platform.machine("web-2", { labels: "prod" });
+    const policy = { sprite: "web-2", path: "/a", access_policy: { sprite_labels: ["prod"] } };
+    const known = await platform.ask(`POST /v1/oauth/connections/${id}/explain`, { body: policy });
+    assert.deepEqual([known.body.allowed, known.body.rule], [true, "sprite_labels"]);
   });
 
   test("the platform's own connector manages the organization as far as its policy lets it", async (t) => {

@@ -1,4 +1,5 @@
 /** A platform with an app, and short words for asking about its machines. */
+import type { PlatformOptions } from "../src/platform.ts";
 import { type Answer, type TestPlatform, testPlatform } from "./platform.ts";
 
 export const IMAGE = "registry.example/web:1";
@@ -10,8 +11,12 @@ export interface Bench extends TestPlatform {
   wait(id: string, state: string, extra?: string): Promise<Answer>;
 }
 
-export async function bench(t: Parameters<typeof testPlatform>[0], env: Record<string, string> = {}): Promise<Bench> {
-  const platform = await testPlatform(t, env);
+export async function bench(
+  t: Parameters<typeof testPlatform>[0],
+  env: Record<string, string> = {},
+  options: PlatformOptions = {},
+): Promise<Bench> {
+  const platform = await testPlatform(t, env, options);
   await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
   const on: Bench["on"] = (target, body, headers) => {
     const [verb, path = ""] = target.split(" ");

@@ -17,6 +17,15 @@ suite("secrecy", () => {
     const created: string = (
       await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers: { "idempotency-key": "t" } })
     ).body.token;
+    const connectors = "/v1/oauth/connections";
+    const body = { provider: "github", api_key: `key-${canary}` };
+    const { id } = (await ask(`POST ${connectors}/api_key`, { body, headers: { "idempotency-key": "c" } })).body
+      .connection;
+    await ask(`PUT ${connectors}/${id}/api_key`, { body: { api_key: `next-${canary}` } });
+    const api = { name: "n", base_api_url: "https://x.example", auth_method: "query", access_token: `token-${canary}` };
+    await ask(`POST ${connectors}/custom_api`, { body: api });
+    await ask(`POST ${connectors}/api_key`, { body: { provider: "github", api_key: `bad\n${canary}` } });
+    await ask("GET /oidc/personal/.well-known/jwks.json");
     await platform.close();
 
     const key = readFileSync(join(data_dir, "master.key"), "utf8").trim();

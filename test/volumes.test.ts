@@ -1,6 +1,6 @@
 /** The Volumes API, to the letter, on the sim disk. */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { virtualClock } from "#core/fixtures.ts";
@@ -344,6 +344,37 @@ suite("volumes: snapshots", () => {
     assert.equal((await ask(`GET /v1/apps/web/volumes/${id}`)).status, 200, "it could be taken back");
     clock.jump(DAY);
     await settled(async () => (await ask(`GET /v1/apps/web/volumes/${id}`)).status === 404, "nothing of it is left");
+  });
+});
+
+suite("volumes: growing by themselves", () => {
+  test("a volume grows when its machine's threshold is reached, by so much, up to its limit", async (t) => {
+    const clock = virtualClock();
+    const platform = await testPlatform(t, { HANGAR_DRIVER: "sim" }, { clock });
+    const { ask, data_dir } = platform;
+    await ask("POST /v1/apps", { body: { app_name: "web" } });
+    const { id } = (await ask("POST /v1/apps/web/volumes", { body: { name: "data", size_gb: 1 } })).body;
+    const mount = { volume: id, path: "/data", extend_threshold_percent: 1, add_size_gb: 2, size_gb_limit: 4 };
+    await ask("POST /v1/apps/web/machines", { body: { config: { image: "x", mounts: [mount] }, skip_launch: true } });
+    const size = async (): Promise<number> => (await ask(`GET /v1/apps/web/volumes/${id}`)).body.size_gb;
+    const minute = async (): Promise<void> => {
+      for (let i = 0; i < 12; i++) {
+        await clock.advance(5000);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    };
+    await minute();
+    assert.equal(await size(), 1, "it is empty");
+    // What a program in the machine would have written: 6 % of a gigabyte.
+    const image = openSync(join(data_dir, "volumes/volumes", `${id}.img`), "r+");
+    for (let i = 0; i < 64; i++) writeSync(image, Buffer.alloc(1 << 20, 1));
+    closeSync(image);
+    await minute();
+    assert.ok((await size()) >= 3, "by two, within a minute");
+    for (let i = 0; i < 10 && (await size()) < 4; i++) await minute();
+    assert.equal(await size(), 4, "then only up to its limit");
+    await minute();
+    assert.equal(await size(), 4);
   });
 });
 

@@ -1,6 +1,28 @@
 /** What tests with real volumes need to know of the box. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { anApp } from "#apps/fixtures.ts";
+import { anOrg } from "#auth/fixtures.ts";
+import { Box } from "#core/box.ts";
+import { systemClock } from "#core/clock.ts";
+import { type Ids, randomIds } from "#core/ids.ts";
+import { silentLog } from "#core/log.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import { LoopDisk } from "#drivers/disk/loop.ts";
+import { HostService } from "#hosts/service.ts";
+import { migrate } from "#stores/migrations.ts";
+import { LocalObjects } from "#stores/objects/local.ts";
+import { sqlAppStore } from "#stores/sql/apps.ts";
+import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { sqlHostStore } from "#stores/sql/hosts.ts";
+import { sqlVolumeStore } from "#stores/sql/volumes.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { VolumeRoom } from "#volumes/room.ts";
+import type { CreateWish } from "#volumes/service.ts";
+import type { Snapshot, Volume } from "#volumes/types.ts";
+import { tempDir } from "./support.ts";
 import { mountsMissing } from "./system/own-mounts.ts";
 
 /** Why there can be no real volumes here, or undefined. */
@@ -20,4 +42,106 @@ export function encryptionMissing(method: "dm-crypt" | "fscrypt" | "gocryptfs"):
       if (!existsSync("/dev/fuse")) return "the kernel has no FUSE";
       return spawnSync("gocryptfs", ["-version"]).status === 0 ? undefined : "there is no gocryptfs";
   }
+}
+
+export interface TestRoom {
+  room: VolumeRoom;
+  dir: string;
+  ids: Ids;
+  create(wish: CreateWish): Promise<Volume>;
+  /** The volume when it is in this state, or in none that passes. */
+  settled(id: string): Promise<Volume>;
+  snapshot(volume_id: string): Promise<Snapshot>;
+  close(): Promise<void>;
+}
+
+export const OWNER = { org_id: "o1", app_id: "a1", app_name: "web" };
+
+/** A room of volumes with real ones, over a database in memory; everything goes when the test ends. */
+export async function openRoom(
+  t: Pick<TestContext, "after">,
+  options: { pool?: "auto" | "plain"; objects?: ObjectStore; undelete_ms?: number; dir?: string } = {},
+): Promise<TestRoom> {
+  const ends: (() => void)[] = [];
+  const dir = options.dir ?? tempDir({ after: (end) => void ends.push(end as () => void) }, "hangar-volumes");
+  const database = inlineSqlite();
+  await migrate(database);
+  await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
+  await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
+  const hosts = new HostService({ store: sqlHostStore(database), declared: [] });
+  await hosts.start();
+  const disk = new LoopDisk({ dir: join(dir, "volumes"), pool: options.pool ?? "auto" });
+  const store = sqlVolumeStore(database);
+  const room = new VolumeRoom({
+    store,
+    hosts,
+    disk,
+    objects: options.objects ?? new LocalObjects(join(dir, "objects")),
+    box: new Box(Buffer.alloc(32, 7)),
+    clock: systemClock,
+    log: silentLog,
+    undelete_ms: options.undelete_ms ?? 0,
+  });
+  await room.start();
+  let open = true;
+  const close = async (): Promise<void> => {
+    if (!open) return;
+    open = false;
+    for (const id of (await disk.inventory()).volumes.keys()) await disk.remove(id);
+    await room.close();
+    for (const end of ends) end();
+  };
+  t.after(close);
+  const ids = randomIds(systemClock);
+  return {
+    room,
+    dir,
+    ids,
+    close,
+    create: (wish) => room.volumes.create(OWNER, { require_unique_zone: false, ...wish }, ids),
+    async settled(id) {
+      return await until(async () => {
+        const volume = await store.find(id);
+        const passing = volume && ["creating", "restoring", "hydrating", "extending"].includes(volume.state);
+        return passing ? undefined : volume;
+      }, `volume ${id} rests`);
+    },
+    async snapshot(volume_id) {
+      const { id } = await room.snapshots.create(volume_id, ids);
+      const snapshot = await until(async () => {
+        const found = await store.findSnapshot(id);
+        return found?.status === "created" || found?.status === "failed" ? found : undefined;
+      }, `snapshot ${id} is stored`);
+      if (snapshot.status === "failed") throw new Error(snapshot.message);
+      await until(
+        async () => ((await store.findWork(volume_id))?.operations.length === 0 ? true : undefined),
+        "it is over",
+      );
+      return snapshot;
+    },
+  };
+}
+
+/** What `look` finds, as soon as it finds something. */
+export async function until<T>(look: () => Promise<T | undefined>, what: string, limit_ms = 60_000): Promise<T> {
+  const deadline = performance.now() + limit_ms;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    if (performance.now() > deadline) throw new Error(`${what}: not after ${limit_ms / 1000} s`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** What a box holds of volumes: loop devices with these files behind them, mounts and files below the folder. */
+export function traces(dir: string): { loops: string[]; mounts: string[]; files: string[] } {
+  const lines = (command: string, args: string[]): string[] =>
+    spawnSync(command, args, { encoding: "utf8" })
+      .stdout.split("\n")
+      .filter((line) => line.includes(dir));
+  return {
+    loops: lines("losetup", ["--list", "--noheadings", "--output", "BACK-FILE"]),
+    mounts: lines("cat", ["/proc/self/mountinfo"]).map((line) => line.split(" ")[4] ?? ""),
+    files: lines("find", [dir, "-type", "f"]),
+  };
 }

@@ -8,11 +8,18 @@ import type { Principal } from "./principal.ts";
 import type { AuthStore } from "./store.ts";
 import type { Org } from "./types.ts";
 
+interface Parts {
+  store: AuthStore;
+  clock: Clock;
+  /** Takes away what other rooms keep for an organization that is no more. */
+  deleted?(org_id: string): Promise<void>;
+}
+
 /** The rules about organizations. */
 export class OrgService {
-  readonly #parts: { store: AuthStore; clock: Clock };
+  readonly #parts: Parts;
 
-  constructor(parts: { store: AuthStore; clock: Clock }) {
+  constructor(parts: Parts) {
     this.#parts = parts;
   }
 
@@ -53,5 +60,6 @@ export class OrgService {
     if (!(await this.#parts.store.deleteOrg(org.id))) {
       fail("org_not_empty", `organization ${slug} still has apps`, { hint: `hangar apps list --org ${slug}` });
     }
+    await this.#parts.deleted?.(org.id);
   }
 }

@@ -51,5 +51,9 @@ async function liveNames({ client }: Context, verbs: readonly Verb[], before: re
     return machines.flatMap(({ id, name }) => [id, name]);
   }
   const { apps } = await client.call("GET /v1/apps", { query: {}, signal }).catch(() => ({ apps: [] }));
-  return apps.map((app) => app.name);
+  if (verb.completes !== "volumes") return apps.map((app) => app.name);
+  const lists = apps.map(({ name }) =>
+    client.call("GET /v1/apps/:app_name/volumes", { params: { app_name: name }, query: { summary: true }, signal }),
+  );
+  return (await Promise.all(lists).catch(() => [])).flat().map(({ id }) => id);
 }

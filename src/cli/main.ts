@@ -33,6 +33,8 @@ const NOUNS: Record<string, string> = {
   secrets: "An app's secrets",
   images: "Images that machines boot from",
   machines: "Machines",
+  connectors: "Providers that machines may call, and who may",
+  oidc: "Identity tokens of machines",
   db: "Replicated SQLite",
 };
 

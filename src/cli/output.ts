@@ -32,6 +32,18 @@ export function ago(iso: string | number, now_ms: number): string {
   return `${n} ${name}${n === 1 ? "" : "s"} ago`;
 }
 
+/** `1.4 GB`: three digits that count. */
+export function bytesText(bytes: number): string {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 ? value : value.toPrecision(value >= 99.95 ? 3 : 2)} ${units[unit]}`;
+}
+
 /** What failed, why, and what to try: a line each. */
 export function errorText(message: string, body: Partial<ErrorBody>): string {
   const lines = [`${styleText("red", "error:", { stream: process.stderr })} ${message}`];

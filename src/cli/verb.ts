@@ -12,7 +12,7 @@ export interface Verb {
   /** Shown first in the help. Every one is run by a test. */
   examples: readonly string[];
   /** What a shell completes the first argument with. */
-  completes?: "apps" | "orgs" | "machines";
+  completes?: "apps" | "orgs" | "machines" | "volumes";
   run(context: Context, input: Input): Promise<Result>;
 }
 

@@ -1,7 +1,26 @@
 import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
-import { dbInfo, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
+import {
+  connectorsConnect,
+  connectorsCreate,
+  connectorsCustom,
+  connectorsFinish,
+  connectorsProvision,
+} from "./connectors/create.ts";
+import {
+  connectorsAudit,
+  connectorsDelete,
+  connectorsExplain,
+  connectorsList,
+  connectorsPolicy,
+  connectorsProviders,
+  connectorsRotate,
+  connectorsShow,
+  connectorsTest,
+} from "./connectors/verbs.ts";
+import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
+import { deploy, diff, releases, rollback, scale } from "./deploy/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
 import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
@@ -15,6 +34,10 @@ import {
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
+import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./network/addresses.ts";
+import { certsAdd, certsList, certsRemove, certsShow } from "./network/certificates.ts";
+import { oidcTrustPolicy } from "./oidc/trust-policy.ts";
+import { oidcKeys, oidcRotate, oidcVerify } from "./oidc/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { dashboard } from "./platform/dashboard.ts";
@@ -27,10 +50,27 @@ import { tokensInspect } from "./tokens/inspect.ts";
 import { tokensList } from "./tokens/list.ts";
 import { tokensRevoke } from "./tokens/revoke.ts";
 import type { Verb } from "./verb.ts";
+import { diskFree, garbageCollect } from "./volumes/disk.ts";
+import { snapshotsCreate, snapshotsDelete, snapshotsList, snapshotsRestore } from "./volumes/snapshots.ts";
+import {
+  volumesCreate,
+  volumesDelete,
+  volumesExtend,
+  volumesFork,
+  volumesList,
+  volumesShow,
+  volumesUndelete,
+  volumesUpdate,
+} from "./volumes/verbs.ts";
 
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
   up,
+  deploy,
+  diff,
+  scale,
+  releases,
+  rollback,
   dashboard,
   down,
   authToken,
@@ -75,10 +115,55 @@ export const VERBS: readonly Verb[] = [
   machinesPs,
   machinesLogs,
   machinesDestroy,
+  volumesList,
+  volumesCreate,
+  volumesShow,
+  volumesExtend,
+  volumesUpdate,
+  volumesFork,
+  volumesDelete,
+  volumesUndelete,
+  snapshotsList,
+  snapshotsCreate,
+  snapshotsRestore,
+  snapshotsDelete,
+  diskFree,
+  garbageCollect,
+  connectorsList,
+  connectorsProviders,
+  connectorsCreate,
+  connectorsCustom,
+  connectorsProvision,
+  connectorsConnect,
+  connectorsFinish,
+  connectorsShow,
+  connectorsPolicy,
+  connectorsExplain,
+  connectorsTest,
+  connectorsRotate,
+  connectorsAudit,
+  connectorsDelete,
+  oidcVerify,
+  oidcTrustPolicy,
+  oidcKeys,
+  oidcRotate,
   logs,
+  ipsList,
+  ipsAllocate,
+  ipsRelease,
+  servicesList,
+  certsList,
+  certsAdd,
+  certsShow,
+  certsRemove,
+  proxyReload,
   dbNode,
   dbInfo,
   dbPromote,
+  dbLease,
+  dbExport,
+  dbImport,
+  dbBackups,
   dbRestore,
   doctor,
   backup,

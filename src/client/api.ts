@@ -618,6 +618,244 @@ export interface Api {
     body: { apply?: boolean | undefined; deleted?: boolean | undefined };
     answer: { applied: boolean; bytes: number; waste: ({ kind: string; id: string; bytes: number; reason: string })[] };
   };
+  /** An app's addresses. */
+  "GET /v1/apps/:app_name/ip_assignments": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ips: ({ ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string })[] };
+  };
+  /** Give an app an address, which opens its service ports. */
+  "POST /v1/apps/:app_name/ip_assignments": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { type: "shared_v4" | "v4" | "v6" | "private_v6" | "egress_v4" | "egress_v6" | "egress_pair"; region?: string | undefined; org_slug?: string | undefined; network?: string | undefined; service_name?: string | undefined };
+    answer: { ip: string; type: string; region: string; shared: boolean; egress: boolean; service_name: string; network: string; created_at: string };
+  };
+  /** Take an address away; without any, the app's ports are closed. */
+  "DELETE /v1/apps/:app_name/ip_assignments/:ip": {
+    params: { app_name: string; ip: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** An app's host names and their certificates. */
+  "GET /v1/apps/:app_name/certificates": {
+    params: { app_name: string };
+    query: { filter?: string | undefined; cursor?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: { certificates: ({ hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined })[]; next_cursor?: string | undefined; total_count: number };
+  };
+  /** One certificate. */
+  "GET /v1/apps/:app_name/certificates/:hostname": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Bring a certificate of your own; the name then leads to the app. */
+  "POST /v1/apps/:app_name/certificates/custom": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { hostname: string; fullchain: string; private_key: string };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Get a certificate from the authority, and keep it renewed. */
+  "POST /v1/apps/:app_name/certificates/acme": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { hostname: string };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Try again now to get a certificate. */
+  "POST /v1/apps/:app_name/certificates/:hostname/check": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+  };
+  /** Remove a host name and its certificate. */
+  "DELETE /v1/apps/:app_name/certificates/:hostname": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Remove a host name whose certificate is acme. */
+  "DELETE /v1/apps/:app_name/certificates/:hostname/acme": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** Remove a host name whose certificate is custom. */
+  "DELETE /v1/apps/:app_name/certificates/:hostname/custom": {
+    params: { app_name: string; hostname: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** What of an app is open: ports, addresses, machines and how busy they are. */
+  "GET /v1/apps/:app_name/services": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { open: boolean; services: ({ protocol: string; port: number; end_port: number; handlers: string[]; urls: string[]; problems: string[]; machines: ({ id: string; state: string; internal_port: number; serving: boolean; in_progress: number; soft_limit: number; hard_limit?: number | undefined; autostart: boolean; autostop: string })[] })[] };
+  };
+  /** Replace the proxy's workers without a dropped request; proxy_id changes its colour. */
+  "POST /v1/proxy/reload": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { proxy_id: string; workers: number };
+  };
+  /** Evaluate a query at one time. */
+  "GET /prometheus/:org_slug/api/v1/query": {
+    params: { org_slug: string };
+    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Evaluate a query at one time. */
+  "POST /prometheus/:org_slug/api/v1/query": {
+    params: { org_slug: string };
+    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Evaluate a query over a range of time. */
+  "GET /prometheus/:org_slug/api/v1/query_range": {
+    params: { org_slug: string };
+    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Evaluate a query over a range of time. */
+  "POST /prometheus/:org_slug/api/v1/query_range": {
+    params: { org_slug: string };
+    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** The newest samples of the series that match, as Prometheus text. */
+  "GET /prometheus/:org_slug/federate": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Remote read: not supported. */
+  "POST /prometheus/:org_slug/api/v1/read": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Series that match. */
+  "GET /prometheus/:org_slug/api/v1/series": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Series that match. */
+  "POST /prometheus/:org_slug/api/v1/series": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Label names. */
+  "GET /prometheus/:org_slug/api/v1/labels": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Label names. */
+  "POST /prometheus/:org_slug/api/v1/labels": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Values of a label. */
+  "GET /prometheus/:org_slug/api/v1/label/:label_name/values": {
+    params: { org_slug: string; label_name: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** What is stored: series by metric, by label, by value. */
+  "GET /prometheus/:org_slug/api/v1/status/tsdb": {
+    params: { org_slug: string };
+    query: { topN?: number | undefined; focusLabel?: string | undefined; "match[]"?: string[] | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** What Grafana asks to learn which features there are. */
+  "GET /prometheus/:org_slug/api/v1/status/buildinfo": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Recording and alerting rules: there are none. */
+  "GET /prometheus/:org_slug/api/v1/rules": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Alerts: there are none. */
+  "GET /prometheus/:org_slug/api/v1/alerts": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Exemplars: there are none. */
+  "GET /prometheus/:org_slug/api/v1/query_exemplars": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Exemplars: there are none. */
+  "POST /prometheus/:org_slug/api/v1/query_exemplars": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** What senders said about their metrics. */
+  "GET /prometheus/:org_slug/api/v1/metadata": {
+    params: { org_slug: string };
+    query: { metric?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** A query, written as we would. */
+  "GET /prometheus/:org_slug/api/v1/format_query": {
+    params: { org_slug: string };
+    query: { query: string; dialect?: "metricsql" | "promql" | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** A query, written as we would. */
+  "POST /prometheus/:org_slug/api/v1/format_query": {
+    params: { org_slug: string };
+    query: { query: string; dialect?: "metricsql" | "promql" | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Machines that are asked for metrics of their own, and how that goes. */
+  "GET /prometheus/:org_slug/api/v1/targets": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {
     params: Record<string, never>;
@@ -806,146 +1044,6 @@ export interface Api {
     query: Record<string, never>;
     body: { revoke?: boolean | undefined };
     answer: { keys: ({ kid: string; alg: string; state: string; created_at: string; sign_from: string; publish_until?: string | undefined })[] };
-  };
-  /** Evaluate a query at one time. */
-  "GET /prometheus/:org_slug/api/v1/query": {
-    params: { org_slug: string };
-    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Evaluate a query at one time. */
-  "POST /prometheus/:org_slug/api/v1/query": {
-    params: { org_slug: string };
-    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Evaluate a query over a range of time. */
-  "GET /prometheus/:org_slug/api/v1/query_range": {
-    params: { org_slug: string };
-    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Evaluate a query over a range of time. */
-  "POST /prometheus/:org_slug/api/v1/query_range": {
-    params: { org_slug: string };
-    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** The newest samples of the series that match, as Prometheus text. */
-  "GET /prometheus/:org_slug/federate": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Remote read: not supported. */
-  "POST /prometheus/:org_slug/api/v1/read": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Series that match. */
-  "GET /prometheus/:org_slug/api/v1/series": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Series that match. */
-  "POST /prometheus/:org_slug/api/v1/series": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Label names. */
-  "GET /prometheus/:org_slug/api/v1/labels": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Label names. */
-  "POST /prometheus/:org_slug/api/v1/labels": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Values of a label. */
-  "GET /prometheus/:org_slug/api/v1/label/:label_name/values": {
-    params: { org_slug: string; label_name: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** What is stored: series by metric, by label, by value. */
-  "GET /prometheus/:org_slug/api/v1/status/tsdb": {
-    params: { org_slug: string };
-    query: { topN?: number | undefined; focusLabel?: string | undefined; "match[]"?: string[] | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** What Grafana asks to learn which features there are. */
-  "GET /prometheus/:org_slug/api/v1/status/buildinfo": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Recording and alerting rules: there are none. */
-  "GET /prometheus/:org_slug/api/v1/rules": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Alerts: there are none. */
-  "GET /prometheus/:org_slug/api/v1/alerts": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Exemplars: there are none. */
-  "GET /prometheus/:org_slug/api/v1/query_exemplars": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Exemplars: there are none. */
-  "POST /prometheus/:org_slug/api/v1/query_exemplars": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** What senders said about their metrics. */
-  "GET /prometheus/:org_slug/api/v1/metadata": {
-    params: { org_slug: string };
-    query: { metric?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** A query, written as we would. */
-  "GET /prometheus/:org_slug/api/v1/format_query": {
-    params: { org_slug: string };
-    query: { query: string; dialect?: "metricsql" | "promql" | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** A query, written as we would. */
-  "POST /prometheus/:org_slug/api/v1/format_query": {
-    params: { org_slug: string };
-    query: { query: string; dialect?: "metricsql" | "promql" | undefined };
-    body: undefined;
-    answer: string;
   };
   /** Which node of a replicated database is primary. */
   "GET /v1/apps/:app_name/db_leases/:lease_name": {

@@ -86,7 +86,7 @@ export class Gateway {
   async compose(connection: Connection, asked: Asked): Promise<{ destination: Destination; outgoing: Outgoing }> {
     const { oauth, settings, clock } = this.#parts;
     const fresh = await oauth.fresh(connection);
-    const destination = destinationOf(fresh.connection, settings, this.#parts.self_url());
+    const destination = destinationOf(fresh.connection, settings, this.#parts.self_url);
     const { provider, placement } = destination;
     const headers = requestHeaders(asked.headers, provider.headers, secretHeader(placement));
     const { region } = connection.provider_info;
@@ -143,6 +143,7 @@ export class Gateway {
       if (!response.writableFinished) gone.abort();
     };
     response.once("close", left);
+    request.setTimeout(LIMITS.silence_timeout_ms, () => gone.abort());
     const body = hasBody(request) ? request : undefined;
     return await this.#parts.upstream.pass({ method, outgoing, body, signal: gone.signal }, destination.guarded, {
       begin: (status, headers) => begin(exchange, status, headers),
@@ -190,7 +191,7 @@ function begin(
 ): ServerResponse {
   takeOver();
   response.writeHead(status, [...headers, ["svc-request-id", request_id]].flat());
-  // Headers go out at once: a caller may wait for them before it sends more.
-  response.flushHeaders();
+  // Headers go out with the first piece of the body, or by themselves when that is late: a caller may wait for them.
+  setImmediate(() => response.flushHeaders());
   return response;
 }

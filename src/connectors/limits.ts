@@ -15,6 +15,9 @@ export const CONNECTOR_LIMITS = {
   /** A key, token or secret that is kept. Past it: 400. */
   credential_chars: 16_384,
 
+  /** Credentials that are kept open in memory; the oldest is opened anew when it is needed. */
+  credentials_open: 1000,
+
   /** Requests of one connector that are being passed on. One more: 503 `overloaded`. */
   calls_in_flight: 256,
   /** Connections to one provider; requests wait for one. */
@@ -25,7 +28,7 @@ export const CONNECTOR_LIMITS = {
   connect_timeout_ms: 10 * SECOND,
   /** Until the provider begins to answer. Past it: 504. */
   answer_timeout_ms: 10 * MINUTE,
-  /** A provider that falls silent in the middle of an answer for this long is cut off. */
+  /** A provider that falls silent in the middle of an answer, or a caller in the middle of a body, is cut off. */
   silence_timeout_ms: 10 * MINUTE,
   /** All headers of the provider's answer. Past it: 502. */
   upstream_header_bytes: 64 * 1024,

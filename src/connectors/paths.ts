@@ -34,9 +34,11 @@ const DECODINGS = 8;
 
 /** What is wrong with a path, or undefined when it is canonical. */
 export function pathProblem(path: string, { encoded }: { encoded: boolean }): string | undefined {
-  const fault = (encoded ? NEVER : [...NEVER, ...AMBIGUOUS]).find(({ pattern }) => pattern.test(path));
-  return fault?.problem ?? decodedProblem(path, encoded);
+  return faultIn(NEVER, path) ?? decodedProblem(path, encoded) ?? (encoded ? undefined : faultIn(AMBIGUOUS, path));
 }
+
+const faultIn = (faults: readonly Fault[], path: string): string | undefined =>
+  faults.find(({ pattern }) => pattern.test(path))?.problem;
 
 function decodedProblem(path: string, encoded: boolean): string | undefined {
   let text = path;

@@ -28,11 +28,11 @@ type Settings = Readonly<Record<string, ProviderSetting>>;
 export function destinationOf(
   { provider: name, provider_info: info }: Pick<Connection, "provider" | "provider_info">,
   settings: Settings,
-  self_url: string,
+  self_url: () => string,
 ): Destination {
   const provider = PROVIDERS[name] ?? fail("not_found", `there is no provider ${JSON.stringify(name)}`);
   const given = info.base_url;
-  const own = name === "sprites_admin" ? self_url : undefined;
+  const own = name === "sprites_admin" ? self_url() : undefined;
   const base_url = given ?? own ?? settings[name]?.base_url ?? provider.base_url;
   if (!base_url) fail("connector_unusable", "this connector does not say where its provider is");
   return { provider, placement: placementOf(provider, info), base_url, guarded: given !== undefined };

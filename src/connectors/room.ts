@@ -14,6 +14,7 @@ import { oauthRoutes } from "./oauth-routes.ts";
 import type { ProviderSetting } from "./providers.ts";
 import { connectorRoutes } from "./routes.ts";
 import { ConnectorService } from "./service.ts";
+import type { SpriteFinder } from "./sprite.ts";
 import type { ConnectorStore } from "./store.ts";
 import { GatewayTester } from "./tester.ts";
 import { Upstream, type UpstreamOptions } from "./upstream.ts";
@@ -22,6 +23,7 @@ export interface ConnectorRoomParts extends UpstreamOptions {
   store: ConnectorStore;
   tokens: TokenService;
   orgs: OrgService;
+  sprites: SpriteFinder;
   box: Box;
   clock: Clock;
   log: Log;
@@ -44,16 +46,16 @@ export class ConnectorRoom {
   readonly #parts: ConnectorRoomParts;
 
   constructor(parts: ConnectorRoomParts) {
-    const { store, box, clock, log, settings, tokens, orgs, sprites_base_url, base_url, self_url } = parts;
+    const { store, box, clock, log, settings, tokens, sprites, sprites_base_url, base_url, self_url } = parts;
     const ledger = new UsageLedger({ store, clock, log });
     const connectors = new ConnectorService({ store, box, clock, ledger, tokens, settings });
     const oauth = new OAuthFlow({ store, connectors, box, clock, log, settings, base_url });
     const upstream = new Upstream(parts);
     const gateway = new Gateway({ store, connectors, oauth, upstream, ledger, clock, settings, self_url });
-    const tester = new GatewayTester({ gateway, upstream, clock });
+    const tester = new GatewayTester({ gateway, upstream, sprites, clock });
     this.gateway = gateway;
     this.rows = [
-      ...connectorRoutes({ connectors, gateway, tester, store, ledger, orgs, sprites_base_url }),
+      ...connectorRoutes({ ...parts, connectors, gateway, tester, ledger }),
       ...oauthRoutes({ oauth, settings, sprites_base_url }),
     ];
     this.gateway_rows = gatewayRoutes({ gateway, store, oauth, sprites_base_url });

@@ -10,6 +10,7 @@ import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import { policyWarnings } from "./policy.ts";
 import * as schema from "./schema.ts";
 import { bad, type ConnectorService, type Owner } from "./service.ts";
+import type { SpriteFinder } from "./sprite.ts";
 import type { ConnectorStore } from "./store.ts";
 import type { GatewayTester } from "./tester.ts";
 import type { AccessPolicy, AuditAction, Connection } from "./types.ts";
@@ -21,6 +22,8 @@ export interface ConnectorRouteParts {
   store: ConnectorStore;
   ledger: UsageLedger;
   orgs: OrgService;
+  sprites: SpriteFinder;
+  allow_private: boolean;
   sprites_base_url(): string;
 }
 
@@ -37,16 +40,18 @@ export const ownerOf = ({ caller, ...admitted }: Admitted & { caller: Caller }):
 const policy = (given: AccessPolicy | undefined) => (given ? { access_policy: policyOf(given) } : {});
 
 /** A connector that was made or changed, and what is odd about it. */
-function answered(connection: Connection, sprites_base_url: string) {
-  const warnings = [...addressWarnings(connection.provider_info), ...policyWarnings(connection.access_policy)];
+function answered(connection: Connection, { allow_private, sprites_base_url }: ConnectorRouteParts) {
+  const { provider_info, access_policy } = connection;
+  const warnings = [...addressWarnings(provider_info, allow_private), ...policyWarnings(access_policy)];
   return {
-    connection: connectionAnswer(connection, sprites_base_url),
+    connection: connectionAnswer(connection, sprites_base_url()),
     ...(warnings.length > 0 ? { warnings } : {}),
   };
 }
 
-function createRoutes({ connectors, orgs, sprites_base_url }: ConnectorRouteParts): Row[] {
-  const answer = (connection: Connection) => answered(connection, sprites_base_url());
+function createRoutes(parts: ConnectorRouteParts): Row[] {
+  const { connectors, orgs } = parts;
+  const answer = (connection: Connection) => answered(connection, parts);
   const common = {
     part: "connectors",
     access: "create org",
@@ -140,7 +145,7 @@ function ownRoutes(parts: ConnectorRouteParts): Row[] {
       async handle({ body, ...call }) {
         const connection = await found(parts, call);
         const changed = await connectors.setPolicy(connection, policyOf(body.access_policy), call.caller.name);
-        return answered(changed, sprites_base_url());
+        return answered(changed, parts);
       },
     }),
     route("DELETE /v1/oauth/connections/:connection_id", {
@@ -181,7 +186,7 @@ function changeRoutes(parts: ConnectorRouteParts): Row[] {
 }
 
 function lookRoutes(parts: ConnectorRouteParts): Row[] {
-  const { gateway, store, ledger } = parts;
+  const { gateway, store, ledger, sprites } = parts;
   return [
     route("POST /v1/oauth/connections/:connection_id/explain", {
       summary: "Which rule decides about a sprite and a path",
@@ -191,8 +196,8 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       body: schema.Explain,
       answer: { status: 200, schema: schema.Explained },
       async handle({ body, ...call }) {
-        const { access_policy, provider_info } = await found(parts, call);
-        const sprite = { name: body.sprite, labels: body.labels ?? [] };
+        const { access_policy, provider_info, org_id } = await found(parts, call);
+        const sprite = { name: body.sprite, labels: body.labels ?? (await sprites.labels(org_id, body.sprite)) };
         const asked = body.access_policy ? policyOf(body.access_policy) : access_policy;
         return gateway.verdict(asked, sprite, body.path, provider_info.encoded_paths ?? false);
       },

@@ -43,6 +43,8 @@ export interface NewConnection {
 
 export class ConnectorService {
   readonly #parts: ServiceParts;
+  /** Opened once per revision: a busy connector's would be opened a thousand times a second. */
+  readonly #revealed = new Map<string, { revision: number; credential: Credential }>();
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
@@ -193,14 +195,21 @@ export class ConnectorService {
     // First, so that a crash in between leaves a connector that no longer works rather than a token no one sees.
     if (connection.connection_type === "internal")
       await tokens.revoke(connection.org_id, connection.provider_account_id);
+    this.#revealed.delete(connection.id);
     if (!(await store.deleteConnection(connection.id, ledger.entry(connection, "deleted", actor))))
       unknownConnection(connection.id);
   }
 
   /** What is secret about it. For the gateway alone. */
-  reveal({ id, credential, connection_type, provider }: Connection): Credential {
+  reveal({ id, credential, connection_type, provider, revision }: Connection): Credential {
     if (connection_type === "provisioned") return { token: this.#parts.settings[provider]?.api_key ?? "" };
-    return JSON.parse(this.#parts.box.open(place(id), credential).toString()) as Credential;
+    const known = this.#revealed.get(id);
+    if (known?.revision === revision) return known.credential;
+    const opened = JSON.parse(this.#parts.box.open(place(id), credential).toString()) as Credential;
+    this.#revealed.set(id, { revision, credential: opened });
+    const [oldest] = this.#revealed.keys();
+    if (this.#revealed.size > LIMITS.credentials_open && oldest !== undefined) this.#revealed.delete(oldest);
+    return opened;
   }
 
   #next(connection: Connection, change: Partial<Connection> | { credential: Credential }): Connection {

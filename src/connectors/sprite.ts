@@ -24,3 +24,9 @@ export function spriteOf(caller: Caller): Sprite {
 export function labelsOf(metadata: Record<string, string> | undefined): string[] {
   return (metadata?.["sprite_labels"] ?? "").split(",").flatMap((label) => label.trim() || []);
 }
+
+/** Looks machines up for those who ask what a policy would say; implemented by the identity room. */
+export interface SpriteFinder {
+  /** The labels of an organization's machine of this name; none when there is no such machine. */
+  labels(org_id: string, name: string): Promise<string[]>;
+}

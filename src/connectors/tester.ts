@@ -6,6 +6,7 @@ import type { Gateway } from "./gateway.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import { pathProblem } from "./paths.ts";
 import { PROVIDERS } from "./providers.ts";
+import type { SpriteFinder } from "./sprite.ts";
 import type { Connection } from "./types.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -21,10 +22,17 @@ interface Outcome {
   latency_ms: number;
 }
 
-export class GatewayTester {
-  readonly #parts: { gateway: Gateway; upstream: Upstream; clock: Clock };
+interface TesterParts {
+  gateway: Gateway;
+  upstream: Upstream;
+  sprites: SpriteFinder;
+  clock: Clock;
+}
 
-  constructor(parts: { gateway: Gateway; upstream: Upstream; clock: Clock }) {
+export class GatewayTester {
+  readonly #parts: TesterParts;
+
+  constructor(parts: TesterParts) {
     this.#parts = parts;
   }
 
@@ -36,7 +44,7 @@ export class GatewayTester {
       message,
       latency_ms: Math.round(clock.monotonic() - started),
     });
-    const refused = this.#refusal(connection, wish);
+    const refused = await this.#refusal(connection, wish);
     if (refused !== undefined) return outcome("error", refused);
     try {
       const status = await this.#call(connection, pathOf(connection, wish), signal);
@@ -47,14 +55,15 @@ export class GatewayTester {
     }
   }
 
-  #refusal(connection: Connection, wish: Wish): string | undefined {
+  async #refusal(connection: Connection, wish: Wish): Promise<string | undefined> {
     const [path = ""] = pathOf(connection, wish).split("?");
     const encoded = connection.provider_info.encoded_paths ?? false;
     if (wish.sprite === undefined) {
       const problem = pathProblem(path, { encoded });
       return problem === undefined ? undefined : `the path ${problem}`;
     }
-    const sprite = { name: wish.sprite, labels: wish.labels ?? [] };
+    const labels = wish.labels ?? (await this.#parts.sprites.labels(connection.org_id, wish.sprite));
+    const sprite = { name: wish.sprite, labels };
     const verdict = this.#parts.gateway.verdict(connection.access_policy, sprite, path, encoded);
     return verdict.allowed ? undefined : `${verdict.reason} (rule: ${verdict.rule})`;
   }

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
@@ -17,6 +18,12 @@ export const SETTINGS = {
   base_url: { default: "", words: "The public origin, when it is not http:// + listen." },
   driver: { default: "auto", words: "What runs machines: `runc`, `sim`, or `auto` (runc where the box can)." },
   database_url: { default: "", words: "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise." },
+  metrics_url: {
+    default: "",
+    words:
+      "A VictoriaMetrics to keep metrics in, such as `http://127.0.0.1:8428`, or two addresses of a cluster with " +
+      "`{tenant}` in them (docs/metrics.md); the embedded engine otherwise.",
+  },
   master_key: {
     default: "",
     words: "Base64 of 32 bytes that seal all secrets; otherwise `master.key` in the data dir.",
@@ -25,6 +32,15 @@ export const SETTINGS = {
   rate_limit: {
     default: "0",
     words: "Requests a second that one token may make (a second's worth at once); 0 is no limit.",
+  },
+  volume_disk: {
+    default: "auto",
+    words: "Where volumes are: `loop` (real ones, needs root), `sim`, or `auto` (the one that goes with the driver).",
+  },
+  volume_pool: {
+    default: "auto",
+    words:
+      "`auto` keeps volumes in a file system whose files share blocks, made in a file where the data dir cannot; `plain` copies.",
   },
   volume_undelete_hours: {
     default: "24",
@@ -51,6 +67,16 @@ export const SETTINGS = {
   objects_region: { default: "us-east-1", words: "The region of that store, as its signatures name it." },
   objects_access_key: { default: "", words: "Its access key." },
   objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
+  proxy_listen_host: { default: "127.0.0.1", words: "Where service ports of machines are opened." },
+  proxy_addresses: {
+    default: "",
+    words: "Further addresses of this box, with commas, that apps may have for themselves (`v4`).",
+  },
+  proxy_workers: { default: "0", words: "Threads that pass requests on; 0 is one for each core." },
+  autostop_idle: { default: "120", words: "Seconds without a request or connection before autostop acts." },
+  domain: { default: "localhost", words: "Apps are reached as `<app>.<domain>`." },
+  acme_directory: { default: "", words: "Address of a certificate authority (ACME); none by default." },
+  acme_ca: { default: "", words: "A PEM file that vouches for the authority itself, when the system does not." },
   registry_config: {
     default: "",
     words: "A file as `docker login` writes it: names and passwords of registries, for all organizations.",
@@ -69,9 +95,13 @@ export interface Settings {
   base_url: string;
   driver: "auto" | "runc" | "sim";
   database_url: string | undefined;
+  metrics_url: string | undefined;
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
+  volume_disk: "auto" | "loop" | "sim";
+  volume_pool: "auto" | "plain";
+  proxy: ProxySetting;
   volume_undelete_hours: number;
   gateway_allow_private: boolean;
   /** Empty: the base URL. */
@@ -87,6 +117,19 @@ export interface Settings {
   hosts: HostSetting[];
   /** What was odd but not wrong, told once at start. */
   warnings: string[];
+}
+
+/** The front door. */
+export interface ProxySetting {
+  listen_host: string;
+  addresses: string[];
+  /** 0 is one for each core. */
+  workers: number;
+  autostop_idle_s: number;
+  domain: string;
+  acme_directory: string;
+  /** PEM. */
+  acme_ca: string | undefined;
 }
 
 /** A host as it is declared; `zone` is its id when left out, a size of 0 is no bound. */
@@ -141,9 +184,13 @@ export function readSettings(args: readonly string[], env: Record<string, string
     base_url: origin(given("base_url")),
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     database_url: url.value === "" ? undefined : databaseUrl(url),
+    metrics_url: given("metrics_url").value || undefined,
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
+    volume_disk: oneOf(given("volume_disk"), "volume_disk", ["auto", "loop", "sim"]),
+    volume_pool: oneOf(given("volume_pool"), "volume_pool", ["auto", "plain"]),
+    proxy: proxySettings(given),
     volume_undelete_hours: wholeNumber(given("volume_undelete_hours"), "volume_undelete_hours"),
     gateway_allow_private: oneOf(given("gateway_allow_private"), "gateway_allow_private", ["0", "1"]) === "1",
     sprites_base_url: origin(given("sprites_base_url")),
@@ -300,6 +347,41 @@ function masterKey({ value, from }: Given): Buffer {
   const key = Buffer.from(value, "base64");
   if (key.length !== 32) throw new SettingsError(`${from}: a master key is the base64 of 32 bytes`);
   return key;
+}
+
+function proxySettings(given: (name: Name) => Given): ProxySetting {
+  const host = given("proxy_listen_host");
+  if (!isIP(host.value)) throw new SettingsError(`${host.from}: "${host.value}" is not an address such as 127.0.0.1`);
+  const list = given("proxy_addresses");
+  const addresses = list.value.split(",").flatMap((one) => (one.trim() === "" ? [] : [one.trim()]));
+  const wrong = addresses.find((one) => !isIP(one));
+  if (wrong !== undefined) throw new SettingsError(`${list.from}: "${wrong}" is not an address`);
+  const domain = given("domain");
+  if (!/^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/.test(domain.value)) {
+    throw new SettingsError(`${domain.from}: "${domain.value}" is not a domain such as apps.example`);
+  }
+  const directory = given("acme_directory");
+  if (directory.value !== "" && !/^https?:\/\//.test(directory.value)) {
+    throw new SettingsError(`${directory.from}: "${directory.value}" is not an https address`);
+  }
+  const ca = given("acme_ca");
+  return {
+    listen_host: host.value,
+    addresses,
+    workers: wholeNumber(given("proxy_workers"), "proxy_workers"),
+    autostop_idle_s: wholeNumber(given("autostop_idle"), "autostop_idle"),
+    domain: domain.value,
+    acme_directory: directory.value,
+    acme_ca: ca.value === "" ? undefined : pemFile(ca),
+  };
+}
+
+function pemFile({ value, from }: Given): string {
+  try {
+    return readFileSync(value, "utf8");
+  } catch (thrown) {
+    throw new SettingsError(`${from}: ${messageOf(thrown)}`, { cause: thrown });
+  }
 }
 
 function oneOf<const T extends string>({ value, from }: Given, name: Name, allowed: readonly T[]): T {

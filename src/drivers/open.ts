@@ -21,8 +21,9 @@ export interface DriverParts {
 }
 
 export async function openDriver({ name }: DriverChoice, parts: DriverParts): Promise<RuntimeDriver> {
+  const { clock, local_api } = parts;
   // Nothing of sim outlives this process, so what was running is taken back by what its handle tells.
-  if (name === "sim") return simDriver({ clock: parts.clock, adopt: true });
+  if (name === "sim") return simDriver({ clock, adopt: true, ...(local_api ? { local_api } : {}) });
   // Loaded here: a box that cannot run it need not have what it stands on.
   const { openRuncDriver } = await import("./runtime/runc/driver.ts");
   return await openRuncDriver(parts);

@@ -9,7 +9,7 @@ import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
 import { type StreamItem, sendStream } from "./stream.ts";
-import { uploadOf } from "./upload.ts";
+import { uploadOf, uploads } from "./upload.ts";
 import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
@@ -58,8 +58,14 @@ async function relayed(
   caller: Caller,
 ): Promise<FastifyReply> {
   const { request_id } = request.hangar;
-  await relay({ request: request.raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
-  return reply;
+  const { raw } = request;
+  const over = uploads(raw.socket);
+  try {
+    await relay({ request: raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
+    return reply;
+  } finally {
+    over();
+  }
 }
 
 /** What is sent as an upload is not kept to be compared with. */

@@ -45,7 +45,6 @@ export interface Server {
 /** Carried from hook to hook. */
 declare module "fastify" {
   interface FastifyContextConfig {
-    any_type?: boolean;
     style?: Style;
     upload?: boolean;
   }
@@ -97,7 +96,7 @@ export function createServer(parts: ServerParts): Server {
   });
   app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
-  readJsonBodies(app);
+  readJsonBodies(app, { any_type: false });
   parts.dashboard?.serve(app);
   passUploads(app);
   addRows(app, parts, ending.signal);
@@ -134,8 +133,12 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
     relays.addContentTypeParser("*", (_request, _body, done) => done(null));
     for (const row of parts.rows) if (row.relay) addRow(relays, row, parts, ending);
   });
+  void app.register(async (lenient) => {
+    readJsonBodies(lenient, { any_type: true });
+    for (const row of parts.rows) if (row.any_type) addRow(lenient, row, parts, ending);
+  });
   for (const row of parts.rows) {
-    if (!row.relay) addRow(app, row, parts, ending);
+    if (!row.relay && !row.any_type) addRow(app, row, parts, ending);
     const shape = row.path.replaceAll(/:\w+/g, ":x");
     methods.set(shape, (methods.get(shape) ?? new Set()).add(row.method));
   }
@@ -162,7 +165,6 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
       bodyLimit: row.body_limit ?? LIMITS.body_bytes,
       config: {
         ...(row.style ? { style: row.style } : {}),
-        ...(row.any_type ? { any_type: true } : {}),
         upload: row.upload !== undefined,
       },
       handler: handler(row, parts, ending),
@@ -173,13 +175,12 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
 /** The kinds of body curl and other clients send JSON in. What is neither is refused by name. */
 const JSON_TYPES = /^(application\/json|application\/x-www-form-urlencoded|text\/plain|application\/[\w.-]+\+json)\b/;
 
-function readJsonBodies(app: FastifyInstance): void {
+function readJsonBodies(app: FastifyInstance, { any_type }: { any_type: boolean }): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (request, body, done) => {
     const text = body as string;
     const type = request.headers["content-type"] ?? "";
     try {
-      const { any_type } = request.routeOptions.config;
       if (type !== "" && !any_type && !JSON_TYPES.test(type) && text !== "") {
         fail("unsupported_media_type", `bodies of type ${type.slice(0, 100)} are not read here; send application/json`);
       }

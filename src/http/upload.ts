@@ -10,6 +10,12 @@ const TYPES = ["application/x-tar", "application/octet-stream", "application/gzi
 /** Connections that bring an upload: the time a whole request may take does not count for them. */
 const uploading = new WeakSet<Socket>();
 
+/** For a request that is passed on as it comes. Answers what ends it. */
+export function uploads(socket: Socket): () => void {
+  uploading.add(socket);
+  return () => void uploading.delete(socket);
+}
+
 export const isUploading = (socket: Socket): boolean => uploading.has(socket);
 
 const NO_UPLOAD: AsyncIterable<Uint8Array> = (async function* () {})();

@@ -8,7 +8,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { AuthStore } from "#auth/store.ts";
-import { labelsOf, SpriteCaller } from "#connectors/sprite.ts";
+import { labelsOf, SpriteCaller, type SpriteFinder } from "#connectors/sprite.ts";
 import { fail } from "#core/errors.ts";
 import type { Insiders } from "#http/access.ts";
 import type { MachineStore } from "#machines/store.ts";
@@ -21,6 +21,30 @@ export interface InsiderParts {
   issuer: Issuer;
   /** What a token must be for. */
   gateway_audience(): string;
+}
+
+/** Pages of an organization's machines that are looked through for a name. */
+const PAGES = 20;
+
+/** Labels of machines by their name, for those who ask what a policy would say. */
+export function spriteFinder(machines: Pick<MachineStore, "listOrg">): SpriteFinder {
+  return {
+    async labels(org_id, name) {
+      let after: { updated_at: number; id: string } | undefined;
+      for (let page = 0; page < PAGES; page++) {
+        const list = await machines.listOrg(org_id, {
+          include_deleted: false,
+          limit: 1000,
+          ...(after ? { after } : {}),
+        });
+        const found = list.find((machine) => machine.name === name);
+        if (found) return labelsOf(found.config.metadata);
+        after = list.at(-1);
+        if (!after) break;
+      }
+      return [];
+    },
+  };
 }
 
 /** A machine that calls, with what the platform knows about it. */

@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import { assert } from "#core/assert.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
-import { ALGS, type Alg, type PublicJwk, thumbprint } from "./jwt.ts";
+import { ALGS, type Alg, type PublicJwk, thumbprint } from "#core/jwt.ts";
 import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
 import type { KeyStore, SigningKey } from "./store.ts";
 
@@ -70,13 +70,15 @@ export class KeyRing {
    * token signed by them with them.
    */
   async rotate(org_id: string, { revoke }: { revoke: boolean }): Promise<void> {
-    await this.#current(org_id);
+    const { keys } = await this.#current(org_id);
     const { store, clock } = this.#parts;
     const now = clock.now();
+    // One that waits for its time is the new one already.
+    const wanted = ALGS.filter((alg) => revoke || !keys.some((key) => key.alg === alg && key.sign_from > now));
     const [from, until] = revoke
       ? [now, { others: now, unless_after: Number.MAX_SAFE_INTEGER }]
       : [now + LIMITS.key_published_before_ms, undefined];
-    await Promise.all(ALGS.map((alg) => this.#make(org_id, alg, from, until)));
+    await Promise.all(wanted.map((alg) => this.#make(org_id, alg, from, until)));
     if (revoke) await store.purgeKeys(org_id, now + 1);
     this.#cache.delete(org_id);
   }

@@ -1,4 +1,4 @@
-import type { Alg } from "./jwt.ts";
+import type { Alg } from "#core/jwt.ts";
 
 /** A key of an organization, with which its machines' tokens are signed. */
 export interface SigningKey {

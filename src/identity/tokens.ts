@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import type { Org } from "#auth/types.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
+import { type Alg, type Claims, signToken, splitToken, TokenRefused, verifyToken } from "#core/jwt.ts";
 import type { Machine } from "#machines/types.ts";
-import { type Alg, type Claims, signToken, splitToken, TokenRefused, verifyToken } from "./jwt.ts";
 import type { KeyRing } from "./keys.ts";
 
 export interface IssuerParts {

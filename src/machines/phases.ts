@@ -48,7 +48,8 @@ async function boot(parts: PhaseParts, { machine, operation, signal, now }: Phas
     }
     lost = "the snapshot could not be used; booted cold";
   }
-  const launch = await launchOf(parts, machine, operation.id, lost !== undefined);
+  const keep = lost !== undefined || keepsRootfs(machine, operation);
+  const launch = await launchOf(parts, machine, operation.id, keep);
   const started = await driver.start(launch, signal);
   return booted(operation.id, started, now, lost === undefined ? undefined : { resumed: false, reason: lost });
 }
@@ -184,6 +185,12 @@ export function stopHow({ config }: Machine, { payload }: Operation): StopHow {
     signal: payload.signal ?? config.stop_config?.signal ?? "SIGINT",
     timeout_ms: Math.min(timeout, stop_timeout_max_ms),
   };
+}
+
+/** `restart` keeps it as long as the machine is the same version, `always` through updates as well. */
+function keepsRootfs({ config }: Machine, { kind }: Operation): boolean {
+  const persist = config.guest?.persist_rootfs;
+  return persist === "always" || persist === 2 || ((persist === "restart" || persist === 3) && kind !== "update");
 }
 
 async function launchOf(parts: PhaseParts, machine: Machine, boot: string, keep_rootfs: boolean): Promise<Launch> {

@@ -76,6 +76,8 @@ export interface Asker {
   name: string;
   nonce?: string | undefined;
   source?: Source;
+  /** Why, for the event: what asks by itself explains itself. */
+  reason?: string;
   ids: Ids;
   /** Aborted when the asker has gone: then a registry need not answer any more. */
   signal?: AbortSignal;
@@ -209,17 +211,17 @@ export class MachineService {
     let before = "";
     const machine = await this.#ask(id, asker, (draft) => {
       before = draft.machine.state;
-      return accept(draft, "start", { source: asker.source ?? "user" });
+      return accept(draft, "start", payloadOf(asker));
     });
     return { before, machine };
   }
 
   async stop(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, asker: Asker): Promise<Machine> {
-    return await this.#ask(id, asker, (draft) => accept(draft, "stop", { source: asker.source ?? "user", ...how }));
+    return await this.#ask(id, asker, (draft) => accept(draft, "stop", { ...payloadOf(asker), ...how }));
   }
 
   async suspend(id: string, asker: Asker): Promise<Machine> {
-    return await this.#ask(id, asker, (draft) => accept(draft, "suspend", { source: asker.source ?? "user" }));
+    return await this.#ask(id, asker, (draft) => accept(draft, "suspend", payloadOf(asker)));
   }
 
   async restart(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, asker: Asker): Promise<Machine> {
@@ -346,3 +348,9 @@ export class MachineService {
     return await this.#parts.driver.resolve(image, org_id, signal);
   }
 }
+
+/** Who asked and why, as it is put down. */
+const payloadOf = ({ source, reason }: Asker): OperationPayload => ({
+  source: source ?? "user",
+  ...(reason === undefined ? {} : { reason }),
+});

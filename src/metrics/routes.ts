@@ -7,11 +7,15 @@ import { Type } from "#http/schema.ts";
 import type { MetricsEngine } from "./engine/engine.ts";
 import { answering } from "./failures.ts";
 import { selectorOf, stepOf, timeOf } from "./params.ts";
+import type { TargetState } from "./scrape/scraper.ts";
+import { targetRoutes } from "./target-routes.ts";
 import type { Scope } from "./tsdb/metadata-queries.ts";
 
 interface Parts {
   engine(): MetricsEngine;
   clock: Clock;
+  /** How asking an organization's machines goes. */
+  targets(org_id: string): readonly TargetState[];
 }
 
 const text = Type.Optional(Type.String());
@@ -49,7 +53,7 @@ const DAY_MS = 86_400_000;
 
 /** The Prometheus-compatible query API of an organization. What it sees is that organization's own database. */
 export function metricsRoutes(parts: Parts): Row[] {
-  return [...queryRoutes(parts), ...labelRoutes(parts), ...grafanaRoutes(parts)];
+  return [...queryRoutes(parts), ...labelRoutes(parts), ...grafanaRoutes(parts), ...targetRoutes(parts.targets)];
 }
 
 /** Clients send the same questions as GET, or as POST with a form. */

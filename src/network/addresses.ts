@@ -3,7 +3,7 @@ import { isIPv4, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
-import type { AddressStore } from "./store.ts";
+import type { AddressStore, ExposedApp } from "./store.ts";
 import type { AddressType, IpAssignment } from "./types.ts";
 
 export const NETWORK_LIMITS = {
@@ -48,6 +48,10 @@ export class Addresses {
     return await this.#parts.store.assignments(app_id);
   }
 
+  async exposed(): Promise<ExposedApp[]> {
+    return await this.#parts.store.exposed();
+  }
+
   async allocate(app_id: string, wish: Wish): Promise<IpAssignment> {
     const { store, clock, region, onChange } = this.#parts;
     const had = await store.assignments(app_id);
@@ -65,22 +69,23 @@ export class Addresses {
         network: wish.network ?? null,
         created_at: clock.now(),
       };
-      const result = await store.insertAssignment(assignment, NETWORK_LIMITS.addresses_per_app);
-      if (result === "inserted" || (result === "exists" && shared)) {
-        onChange();
-        return assignment;
-      }
-      if (result === "limit") {
-        fail(
-          "limit_reached",
-          `an app has at most ${NETWORK_LIMITS.addresses_per_app} addresses (limit addresses_per_app)`,
-        );
-      }
-      if (result === "no_app") fail("not_found", "the app was deleted meanwhile");
+      if (!(await this.#insert(assignment))) continue;
+      onChange();
+      return assignment;
     }
     fail("limit_reached", `no ${wish.type} address is free`, {
       hint: "use a shared_v4 one, or give the box more with HANGAR_PROXY_ADDRESSES",
     });
+  }
+
+  /** False when somebody has it already. */
+  async #insert(assignment: IpAssignment): Promise<boolean> {
+    const { addresses_per_app } = NETWORK_LIMITS;
+    const result = await this.#parts.store.insertAssignment(assignment, addresses_per_app);
+    if (result === "limit")
+      fail("limit_reached", `an app has at most ${addresses_per_app} addresses (limit addresses_per_app)`);
+    if (result === "no_app") fail("not_found", "the app was deleted meanwhile");
+    return result === "inserted" || (result === "exists" && assignment.shared);
   }
 
   async release(app_id: string, ip: string): Promise<void> {

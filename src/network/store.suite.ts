@@ -32,6 +32,10 @@ export function addressStoreSuite(
       assert.equal(await store.insertAssignment({ ...shared, app_id: "nobody" }, 9), "no_app");
       assert.deepEqual(await store.assignments("a1"), [one, shared]);
       assert.equal((await store.assignments()).length, 3);
+      assert.deepEqual(
+        (await store.exposed()).map(({ id }) => id),
+        ["a1", "a2"],
+      );
       await close();
     });
 

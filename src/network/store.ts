@@ -1,7 +1,16 @@
 import type { IpAssignment } from "./types.ts";
 
+export interface ExposedApp {
+  id: string;
+  name: string;
+  org_id: string;
+  created_at: number;
+}
+
 /** Keeps and finds addresses of apps; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
 export interface AddressStore {
+  /** Every app that has an address. */
+  exposed(): Promise<ExposedApp[]>;
   /** Of one app, or of all, oldest first. */
   assignments(app_id?: string): Promise<IpAssignment[]>;
   /** Writes it unless the app has `limit` already, has this very address, or another app has it for itself. */

@@ -80,6 +80,7 @@ export async function aPlane(t: T): Promise<TestPlane> {
       listen_host: "127.0.0.1",
       domain: "localhost",
       slots: slots.buffer,
+      monotonic_ms: systemClock.monotonic(),
       fallback: selfSigned(["localhost"], systemClock.now()),
       ticket_keys: new Uint8Array(48),
       region: "local",

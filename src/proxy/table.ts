@@ -87,8 +87,8 @@ export type Order =
   | { type: "certificates"; certificates: Certificate[] }
   | { type: "challenges"; answers: Record<string, string> }
   | { type: "ready?"; id: number }
-  /** Listens no more, finishes what it has, and ends. */
-  | { type: "drain" };
+  /** Listens no more, finishes what it has, and ends. Patient: clients that may just be about to ask get a while. */
+  | { type: "drain"; patient: boolean };
 
 /** From a worker to the control. */
 export type Report =
@@ -115,6 +115,8 @@ export interface WorkerSettings {
   listen_host: string;
   domain: string;
   slots: SharedArrayBuffer;
+  /** What the control's clock says when the worker starts. */
+  monotonic_ms: number;
   /** The certificate for names that have none. */
   fallback: Certificate;
   /** So that a client that comes back to another worker can go on with its TLS session. */

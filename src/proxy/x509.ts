@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { isIP } from "node:net";
+import { addressBytes } from "#network/bytes.ts";
 import { bits, integer, objectId, octets, pem, sequence, set, tagged, time, utf8, yes } from "./der.ts";
-import { addressBytes } from "./plane/proxy-protocol.ts";
 import type { Certificate } from "./table.ts";
 
 const DAY_MS = 24 * 3600 * 1000;

@@ -1,39 +1,55 @@
 /**
- * `hangar db promote|info|restore` as a program of its own. Prints one JSON object; a mistake is one line on
- * stderr.
+ * `hangar db info|promote|export|import|backups|restore` as a program of its own. Prints one JSON object; a mistake is one
+ * line on stderr.
  *
- *   admin.ts promote URL [KEY-FILE]
  *   admin.ts info URL
- *   admin.ts restore BACKUP-DIR NAME FILE [--at TIME | --txid HEX]
+ *   admin.ts promote URL [--force]
+ *   admin.ts export URL NAME FILE
+ *   admin.ts import URL NAME FILE
+ *   admin.ts backups WHERE
+ *   admin.ts restore WHERE NAME FILE [--at TIME | --txid HEX]
  */
-import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
-import { nodeInfo, promoteNode, restoreFrom } from "./commands.ts";
+import { NodeClient } from "./asking.ts";
+import { listBackups } from "./backup/archive.ts";
+import { restore } from "./backup/restore.ts";
+import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom } from "./flags.ts";
 import { formatPosition } from "./position.ts";
 
-type Flags = { at?: string; txid?: string };
+const OPTIONS = {
+  at: { type: "string" },
+  txid: { type: "string" },
+  force: { type: "boolean", default: false },
+  ...CREDENTIAL_OPTIONS,
+} as const;
+
+type Flags = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>["values"];
 
 const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> = {
-  promote: ([url = "", key_file]) => promoteNode(origin(url), keyOf(key_file), systemClock),
-  info: ([url = ""]) => nodeInfo(origin(url), systemClock),
-  async restore([backup_dir = "", name = "", to = ""], { at, txid }) {
+  info: ([url = ""], flags) => nodeAt(url, flags).info(),
+  promote: ([url = ""], flags) => nodeAt(url, flags).promote(flags),
+  async export([url = "", name = "", file = ""], flags) {
+    return { file, position: await nodeAt(url, flags).exportTo(name, file) };
+  },
+  import: ([url = "", name = "", file = ""], flags) => nodeAt(url, flags).importFrom(name, file),
+  async backups([where = ""]) {
+    return { databases: listBackups((await (await backupAt(where, systemClock)).list("")).map(({ key }) => key)) };
+  },
+  async restore([where = "", name = "", to = ""], { at, txid }) {
+    const store = await backupAt(where, systemClock);
     const moment = at === undefined ? {} : { at_ms: timeOf(at) };
-    const transaction = txid === undefined ? {} : { txid: Number.parseInt(txid, 16) };
-    const { position, timestamp_ms } = await restoreFrom(backup_dir, { name, to, ...moment, ...transaction });
+    const transaction = txid === undefined ? {} : { txid: txidOf(txid) };
+    const { position, timestamp_ms } = await restore({ store, name, to, ...moment, ...transaction });
     return { file: to, position: formatPosition(position), written_at: isoTime(timestamp_ms) };
   },
 };
 
-function origin(url: string): string {
+function nodeAt(url: string, flags: Flags): NodeClient {
   if (!URL.canParse(url))
     throw new Error(`${JSON.stringify(url)} is not a node's address such as http://127.0.0.1:20202`);
-  return new URL(url).origin;
-}
-
-function keyOf(file: string | undefined): string | undefined {
-  return file === undefined ? process.env["HANGAR_DB_KEY"] : readFileSync(file, "utf8").trim();
+  return new NodeClient(new URL(url).origin, systemClock, credentialsFrom(flags));
 }
 
 function timeOf(text: string): number {
@@ -42,11 +58,13 @@ function timeOf(text: string): number {
   return ms;
 }
 
+function txidOf(text: string): number {
+  if (!/^[0-9a-f]{1,16}$/.test(text)) throw new Error(`${JSON.stringify(text)} is not a txid such as 00000000000000ff`);
+  return Number.parseInt(text, 16);
+}
+
 async function main(): Promise<void> {
-  const { positionals, values } = parseArgs({
-    allowPositionals: true,
-    options: { at: { type: "string" }, txid: { type: "string" } },
-  });
+  const { positionals, values } = parseArgs({ allowPositionals: true, options: OPTIONS });
   const [verb = "", ...args] = positionals;
   const run = VERBS[verb];
   if (!run) throw new Error(`there is ${Object.keys(VERBS).join(", ")}, not ${JSON.stringify(verb)}`);

@@ -1,21 +1,19 @@
-/** Everything a command line, or a test, does with replication: start a node, promote one, look at one. */
+/** A whole node, wired by hand: databases, server, election, backup. */
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
+import type { ObjectStore } from "#core/objects.ts";
 import { Backup } from "./backup/backup.ts";
-import { LocalObjects } from "./backup/local-objects.ts";
-import type { ObjectStore } from "./backup/object-store.ts";
-import { type Restored, type RestoreOptions, restore } from "./backup/restore.ts";
+import type { Credentials } from "./credentials/credentials.ts";
 import { Elector } from "./election/elector.ts";
 import type { LeaseStore } from "./election/lease-store.ts";
 import { REPLICATION_LIMITS } from "./limits.ts";
 import { ReplicationNode } from "./node/node.ts";
 import { Peer } from "./node/peer.ts";
 import { createNodeServer } from "./node/server.ts";
-import { Signer } from "./node/signature.ts";
 import type { Step } from "./wal/wal-writer.ts";
 
 /** How a node comes to its role: by a setting, or by a lease that only one node can have. */
@@ -31,8 +29,10 @@ export interface StartOptions {
   /** Where other nodes reach this one, when that is not the listening address. */
   advertise?: string;
   election: Election;
-  /** Shared by all nodes of the cluster. Without it anybody who reaches the port can join. */
-  key?: string;
+  /** How the nodes of the cluster know each other. Without them a node listens on loopback only. */
+  credentials?: Credentials;
+  /** Listen anywhere without credentials: whoever reaches the port can read, write and take over. */
+  trust_network?: boolean;
   /** Where the primary copies its transactions to. */
   backup?: ObjectStore;
   clock: Clock;
@@ -51,15 +51,19 @@ export interface RunningNode {
 }
 
 export async function startNode(options: StartOptions): Promise<RunningNode> {
-  const { dir, host, port, clock, log, onFailure, checkpoint_frames, step } = options;
-  const signer = options.key === undefined ? undefined : new Signer(options.key);
+  const { dir, host, port, clock, log, onFailure, checkpoint_frames, step, credentials } = options;
+  if (!credentials && !options.trust_network && !isLoopback(host)) {
+    throw new Error(
+      `whoever reaches ${host}:${port} could take over: give the nodes a key (--key-file) or an identity, or say --trust-network`,
+    );
+  }
   // The port must be known before the node can say who it is; requests wait until there is one.
   const server = createNodeServer({
     get node() {
       return node;
     },
-    ...(signer ? { signer } : {}),
-    promote: () => promote(running, options),
+    ...(credentials ? { credentials } : {}),
+    promote: (how) => promote(running, options, how),
     handOff: (successor) => handOff(running, successor),
     log,
   });
@@ -72,7 +76,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     clock,
     log,
     onFailure,
-    ...(signer ? { signer } : {}),
+    ...(credentials ? { credentials } : {}),
     ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
     ...(step === undefined ? {} : { step }),
   });
@@ -146,15 +150,21 @@ async function takeOver(elector: Elector, clock: Clock, log: (message: string) =
 }
 
 /** POST /promote on a replica: it asks its primary to hand over, and waits until it is primary itself. */
-async function promote({ node, elector }: RunningNode, { clock, key }: StartOptions): Promise<void> {
+async function promote(
+  { node, elector }: RunningNode,
+  { clock, credentials }: StartOptions,
+  { force }: { force: boolean },
+): Promise<void> {
   if (!elector) fail("conflict", "the primary of this cluster is fixed by its settings; change --primary and --join");
   if (node.role.kind === "primary") return;
   if (node.role.kind === "none") {
-    if (await elector.stand()) return;
-    fail("conflict", "no primary is known to hand over, and the lease cannot be had");
+    if (await elector.stand(force)) return;
+    const why = force
+      ? "somebody has the lease; it runs out when that node is gone"
+      : "this node may lack transactions";
+    fail("conflict", `no primary is known to hand over, and the lease cannot be had: ${why}`);
   }
-  const signer = key === undefined ? undefined : new Signer(key);
-  const peer = new Peer(node.role.primary, clock, signer);
+  const peer = new Peer(node.role.primary, clock, credentials);
   await peer.json("POST", "/handoff", { node: node.id }, AbortSignal.timeout(2 * REPLICATION_LIMITS.handoff_ms));
   const until_ms = clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
   while (clock.monotonic() < until_ms) {
@@ -169,23 +179,11 @@ async function handOff({ node, elector }: RunningNode, successor: string): Promi
   await elector.handOff(successor, () => node.handOff(successor));
 }
 
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
 function listeningUrl(server: Server, host: string): string {
   const { port } = server.address() as AddressInfo;
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
-}
-
-/** Asks a running node to become primary: what `db promote` does. */
-export async function promoteNode(url: string, key: string | undefined, clock: Clock): Promise<unknown> {
-  const peer = new Peer(url, clock, key === undefined ? undefined : new Signer(key));
-  return await peer.json("POST", "/promote", {}, AbortSignal.timeout(4 * REPLICATION_LIMITS.handoff_ms));
-}
-
-/** What a running node says about itself: what `db info` shows. */
-export async function nodeInfo(url: string, clock: Clock): Promise<unknown> {
-  return await new Peer(url, clock, undefined).json("GET", "/info", undefined, AbortSignal.timeout(5000));
-}
-
-/** Makes a database file out of a backup directory: what `db restore` does. */
-export async function restoreFrom(backup_dir: string, options: Omit<RestoreOptions, "store">): Promise<Restored> {
-  return await restore({ ...options, store: new LocalObjects(backup_dir) });
 }

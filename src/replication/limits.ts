@@ -57,6 +57,9 @@ export const REPLICATION_LIMITS = {
   /** The page checksums are written out after this much log, so that a restart reads at most this much. */
   table_every_bytes: 64 * MIB,
 
+  /** Time between looks for what can be deleted or written out. */
+  tidy_ms: 1 * SECOND,
+
   // Streams between nodes.
   /** Bytes given to one replica's connection and not yet sent. Past it the node waits for that replica. */
   stream_waiting_bytes: 4 * MIB,
@@ -80,6 +83,9 @@ export const REPLICATION_LIMITS = {
   backup_ms: 1 * SECOND,
   /** Transactions are merged into one object up to this size. */
   backup_bytes: 64 * MIB,
+
+  /** Transactions kept because a backup does not take them. Past it they go, and the backup goes on with a snapshot. */
+  backup_backlog_bytes: 4 * 1024 * MIB,
 
   // Election.
   /** Leases the platform remembers to have seen. One more: the least asked for is seen anew, and lasts longer by that. */

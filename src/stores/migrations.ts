@@ -127,6 +127,23 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   {
+    id: 4,
+    name: "addresses of apps, certificates",
+    statements: [
+      `CREATE TABLE ip_assignments (
+         ip TEXT NOT NULL, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, type TEXT NOT NULL, region TEXT NOT NULL,
+         shared BIGINT NOT NULL, service_name TEXT, network TEXT, created_at BIGINT NOT NULL, PRIMARY KEY (app_id, ip))`,
+      "CREATE UNIQUE INDEX ip_assignments_own ON ip_assignments (ip) WHERE shared = 0",
+      `CREATE TABLE certificates (
+         hostname TEXT PRIMARY KEY, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, kind TEXT NOT NULL,
+         state TEXT NOT NULL, chain TEXT, key BYTES, problem TEXT, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
+         expires_at BIGINT)`,
+      "CREATE INDEX certificates_app ON certificates (app_id, hostname)",
+      "CREATE TABLE acme_accounts (directory TEXT PRIMARY KEY, key BYTES NOT NULL, url TEXT NOT NULL)",
+      "CREATE TABLE proxy_words (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    ],
+  },
+  {
     id: 5,
     name: "connectors, their audit log, and the keys of the token issuer",
     statements: [
@@ -196,6 +213,10 @@ export const TABLES = [
   "machine_events",
   "machine_operations",
   "webhooks",
+  "ip_assignments",
+  "certificates",
+  "acme_accounts",
+  "proxy_words",
   "releases",
   "volumes",
   "volume_operations",

@@ -15,6 +15,8 @@ import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
 import { keyStoreSuite } from "#identity/store.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
+import { addressStoreSuite } from "#network/store.suite.ts";
+import { proxyStoreSuite } from "#proxy/store.suite.ts";
 import { leaseStoreSuite } from "#replication/election/lease-store.suite.ts";
 import { RowLeases } from "#replication/election/row-leases.ts";
 import { volumeStoreSuite } from "#volumes/store.suite.ts";
@@ -23,6 +25,7 @@ import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
 import type { Database } from "./database.ts";
 import { migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres/database.ts";
+import { sqlAddressStore } from "./sql/addresses.ts";
 import { sqlAppStore } from "./sql/apps.ts";
 import { sqlAuthStore } from "./sql/auth.ts";
 import { sqlConnectorStore } from "./sql/connectors.ts";
@@ -31,6 +34,7 @@ import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
 import { sqlKeyStore } from "./sql/identity.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
+import { sqlProxyStore } from "./sql/proxy.ts";
 import { sqlReleaseStore } from "./sql/releases.ts";
 import { sqlVolumeStore } from "./sql/volumes.ts";
 import { sqlWebhookStore } from "./sql/webhooks.ts";
@@ -80,6 +84,28 @@ for (const { name, open, skip } of DATABASES) {
     async () => {
       const database = await openMigrated();
       return { store: sqlIdempotencyStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  const openWithApps = async (): Promise<Database> => {
+    const database = await openMigrated();
+    await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+    for (const id of ["a1", "a2"]) await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
+    return database;
+  };
+  addressStoreSuite(
+    name,
+    async () => {
+      const database = await openWithApps();
+      return { store: sqlAddressStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  proxyStoreSuite(
+    name,
+    async () => {
+      const database = await openWithApps();
+      return { store: sqlProxyStore(database), close: () => database.close() };
     },
     skip,
   );

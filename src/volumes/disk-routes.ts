@@ -40,7 +40,7 @@ async function diskAnswer({ disk, objects, store, hosts }: VolumeRoom["parts"]) 
   ]);
   const stored = [...packs, ...manifests];
   const byVolume = Map.groupBy(snapshots, ({ volume_id }) => volume_id);
-  const { encryption, ...capabilities } = disk.capabilities();
+  const { encryption, ...capabilities } = await disk.capabilities();
   return {
     driver: disk.name,
     encryption: encryption ?? null,

@@ -10,8 +10,9 @@ import type { Encryption, Usage } from "./types.ts";
  */
 export interface VolumeDisk {
   readonly name: string;
-  capabilities(): DiskCapabilities;
-  /** Makes ready whatever it needs, and takes away what a crash left. */
+  /** What this host can do; tried out when it is first asked for. */
+  capabilities(): Promise<DiskCapabilities>;
+  /** Takes back what is there, and takes away what a crash left. A disk without volumes does nothing yet. */
   start(): Promise<void>;
 
   /** Empty, with a file system in it. */

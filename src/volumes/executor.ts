@@ -18,14 +18,13 @@ export interface Progress {
   total_bytes: number;
 }
 
-/** How often each kind is tried; what somebody waits for fails at once, what must go is tried for ever. */
+/** How often each kind is tried; what somebody waits for fails at once. */
 const TRIES: Record<OperationKind, number> = {
   create: 1,
   extend: 1,
   fork: VOLUME_LIMITS.tries,
   restore: VOLUME_LIMITS.tries,
   snapshot: VOLUME_LIMITS.tries,
-  purge: Number.POSITIVE_INFINITY,
 };
 
 /**
@@ -132,14 +131,11 @@ export class VolumeExecutor {
     if (!work || !operation) return false;
     const outcome = await this.#perform(work.volume, operation);
     if (outcome === undefined) return false;
-    if (outcome === "forget") await this.#parts.store.forget(volume_id);
-    else {
-      await this.#parts.ledger.change(volume_id, ({ volume, operations }) => {
-        // It was taken back meanwhile, with what it was for.
-        if (!operations.some(({ id }) => id === operation.id)) return undefined;
-        return { ...outcome(volume), remove_operations: [operation.id] };
-      });
-    }
+    await this.#parts.ledger.change(volume_id, ({ volume, operations }) => {
+      // It was taken back meanwhile, with what it was for.
+      if (!operations.some(({ id }) => id === operation.id)) return undefined;
+      return { ...outcome(volume), remove_operations: [operation.id] };
+    });
     this.#tell(operation.id);
     return true;
   }

@@ -79,19 +79,24 @@ export class Garbage {
     };
   }
 
-  #deleted(volumes: readonly Volume[], sizes: ReadonlyMap<string, number>): Finding[] {
+  /**
+   * Nothing of a deleted volume is left: first its row goes, and with it the key, then the data. In this order a
+   * full disk is no obstacle, and what a crash leaves is an image that nobody knows.
+   */
+  async purge({ id }: Volume): Promise<void> {
     const { store, disk } = this.#parts;
+    if (await store.forget(id)) await disk.remove(id);
+  }
+
+  #deleted(volumes: readonly Volume[], sizes: ReadonlyMap<string, number>): Finding[] {
     return volumes
       .filter(({ state }) => state === "destroyed")
-      .map(({ id, purge_at }) => ({
+      .map((volume) => ({
         kind: "deleted volume",
-        id,
-        bytes: sizes.get(id) ?? 0,
-        reason: `deleted; could be taken back until ${new Date(purge_at ?? 0).toISOString()}`,
-        async remove() {
-          await disk.remove(id);
-          await store.forget(id);
-        },
+        id: volume.id,
+        bytes: sizes.get(volume.id) ?? 0,
+        reason: `deleted; could be taken back until ${new Date(volume.purge_at ?? 0).toISOString()}`,
+        remove: () => this.purge(volume),
       }));
   }
 

@@ -34,7 +34,7 @@ export async function originOf(
   }
   if (wish.snapshot_id) return await fromSnapshot(parts, owner, { ...wish, snapshot_id: wish.snapshot_id }, id);
   if (wish.source_volume_id) return await fromVolume(parts, owner, { ...wish, source: wish.source_volume_id }, id);
-  const encryption = encryptionFor(parts.disk, wish.encrypted ?? true);
+  const encryption = await encryptionFor(parts.disk, wish.encrypted ?? true);
   return {
     kind: "create",
     state: "creating",
@@ -118,9 +118,9 @@ function refuseOtherKind(
 }
 
 /** How a blank volume is encrypted here. Nothing is called encrypted that is not. */
-function encryptionFor(disk: VolumeDisk, encrypted: boolean): Encryption | null {
+async function encryptionFor(disk: VolumeDisk, encrypted: boolean): Promise<Encryption | null> {
   if (!encrypted) return null;
-  const { encryption, encryption_reason } = disk.capabilities();
+  const { encryption, encryption_reason } = await disk.capabilities();
   return (
     encryption ??
     fail("encryption_unavailable", `volumes cannot be encrypted on this box: ${encryption_reason}`, {

@@ -68,8 +68,6 @@ export class VolumeRoom implements VolumeMounts {
     this.upkeep = new VolumeUpkeep({
       host_ids,
       store,
-      ledger,
-      executor,
       disk,
       keys,
       volumes,

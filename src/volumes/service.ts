@@ -122,7 +122,7 @@ export class VolumeService {
   /** It can be taken back for a while, unless it never was whole. */
   async delete(id: string): Promise<Volume> {
     const { ledger, clock, undelete_ms, executor } = this.#parts;
-    const volume = await ledger.change(id, ({ volume: now, operations }) => {
+    const volume = await ledger.change(id, ({ volume: now }) => {
       refuseState(now, now.state !== "destroyed", "deleted");
       refuseAttached(now);
       refuseState(now, now.state !== "creating" && now.state !== "extending", "deleted");
@@ -135,7 +135,7 @@ export class VolumeService {
           next_backup_at: null,
           needs_restart: false,
         },
-        remove_operations: operations.filter(({ kind }) => kind !== "snapshot").map((one) => one.id),
+        unfill: true,
         only_detached: true,
       };
     });
@@ -145,10 +145,10 @@ export class VolumeService {
 
   async undelete(id: string): Promise<Volume> {
     const { ledger, clock } = this.#parts;
-    return await ledger.change(id, ({ volume, operations }) => {
+    return await ledger.change(id, ({ volume }) => {
       refuseState(volume, volume.state === "destroyed", "taken back");
       const whole = volume.purge_at !== null && volume.purge_at > clock.now() && volume.error === null;
-      if (!whole || operations.some(({ kind }) => kind === "purge")) {
+      if (!whole) {
         fail("not_found", `the data of volume ${id} are gone`, { hint: "restore one of its snapshots" });
       }
       const next_backup_at = volume.auto_backup_enabled ? clock.now() + VOLUME_LIMITS.backup_every_ms : null;

@@ -41,7 +41,12 @@ export function volumeStoreSuite(
         assert.deepEqual(await store.unfinished(["0001"]), ["vol_1"]);
         assert.deepEqual(await store.unfinished(["0002"]), []);
         assert.equal(await store.findWork("vol_2"), undefined);
-        await store.forget("vol_1");
+        assert.equal(await store.forget("vol_1"), false, "it is not deleted");
+        const deleted = { volume: { ...volume, revision: 2, state: "destroyed" as const } };
+        assert.ok(await store.commit({ ...deleted, remove_operations: ["op1"] }));
+        assert.equal(await store.forget("vol_1"), false, "an operation needs it");
+        assert.ok(await store.commit({ volume: { ...deleted.volume, revision: 3 }, remove_operations: ["op2"] }));
+        assert.equal(await store.forget("vol_1"), true);
         assert.equal(await store.find("vol_1"), undefined);
         assert.deepEqual(await store.unfinished(["0001"]), []);
       }));
@@ -80,13 +85,13 @@ export function volumeStoreSuite(
 
     test("a snapshot is found, finished once, and outlives its volume", () =>
       withStore(async (store) => {
-        const volume = aVolume();
+        const volume = aVolume({ state: "destroyed" });
         await store.insert({ volume, add_snapshots: [aSnapshot(), aSnapshot({ id: "vs_2", created_at: 9 })] }, free);
         const done = aSnapshot({ status: "created", size: 5, stored: 4, digest: "d", finished_at: 8 });
         assert.equal(await store.finishSnapshot(done, ["p1", "p2"]), true);
         assert.equal(await store.finishSnapshot({ ...done, digest: "x" }, []), false);
         await store.putSnapshot({ ...done, message: "late" });
-        await store.forget("vol_1");
+        assert.equal(await store.forget("vol_1"), true);
         assert.deepEqual({ ...(await store.findSnapshot("vs_1")) }, done);
         assert.deepEqual(
           (await store.snapshots("vol_1")).map(({ id }) => id),
@@ -117,7 +122,8 @@ export function volumeStoreSuite(
         const restored = { volume: aVolume({ id: "vol_2" }), add_operations: [{ ...restore, volume_id: "vol_2" }] };
         assert.equal(await store.insert(restored, { ...free, source }), "inserted");
         assert.equal(await store.forgetSnapshot("vs_3"), false);
-        await store.forget("vol_2");
+        const gone = { ...restored.volume, state: "destroyed" as const, revision: 2 };
+        assert.ok(await store.commit({ volume: gone, unfill: true }));
         assert.deepEqual((await store.forgetSnapshot("vs_3")) || [], ["p3", "p4"]);
         assert.equal(await store.insert({ volume: aVolume({ id: "vol_3" }) }, { ...free, source }), "no_source");
       }));

@@ -7,6 +7,8 @@ export interface Change {
   add_operations?: readonly Operation[];
   put_operations?: readonly Operation[];
   remove_operations?: readonly string[];
+  /** Takes back every operation that would fill it. */
+  unfill?: boolean;
   add_snapshots?: readonly Snapshot[];
   put_snapshots?: readonly Snapshot[];
   /** Only if the volume is attached to nothing; written while it still is. */
@@ -54,8 +56,11 @@ export interface VolumeStore {
   ): Promise<Inserted>;
   /** False when somebody changed the volume since it was read. Nothing was written then. */
   commit(change: Change): Promise<boolean>;
-  /** Forgets the volume and its operations. Its snapshots stay. */
-  forget(id: string): Promise<void>;
+  /**
+   * Forgets a deleted volume, and with it its key; its snapshots stay. False when it is not deleted, or an
+   * operation still needs it.
+   */
+  forget(id: string): Promise<boolean>;
 
   /** Volumes that have unfinished operations. */
   unfinished(host_ids: readonly string[]): Promise<string[]>;

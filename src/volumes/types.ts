@@ -53,7 +53,7 @@ export interface Usage {
   blocks_avail: number;
 }
 
-export type OperationKind = "create" | "restore" | "fork" | "extend" | "snapshot" | "purge";
+export type OperationKind = "create" | "restore" | "fork" | "extend" | "snapshot";
 
 /** Something to be done to a volume: written with the state it leads to, carried out afterwards. */
 export interface Operation {

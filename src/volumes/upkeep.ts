@@ -3,21 +3,17 @@ import { ApiError } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
 import type { VolumeDisk } from "./disk.ts";
-import type { VolumeExecutor } from "./executor.ts";
 import type { Garbage } from "./garbage.ts";
 import type { VolumeKeys } from "./keys.ts";
-import { type Ledger, queued } from "./ledger.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import type { VolumeService } from "./service.ts";
 import type { SnapshotService } from "./snapshots.ts";
 import type { Growing, VolumeStore } from "./store.ts";
-import type { Usage, Volume } from "./types.ts";
+import type { Usage } from "./types.ts";
 
 interface UpkeepParts {
   host_ids: readonly string[];
   store: VolumeStore;
-  ledger: Ledger;
-  executor: VolumeExecutor;
   disk: VolumeDisk;
   keys: VolumeKeys;
   volumes: VolumeService;
@@ -68,7 +64,7 @@ export class VolumeUpkeep {
     for (const growing of await store.growing(host_ids)) await this.#alone(() => this.#grow(growing));
     const { backup, purge, orphans } = await store.due(host_ids, now);
     for (const volume of backup) await this.#alone(() => snapshots.daily(volume, this.#ids));
-    for (const volume of purge) await this.#alone(() => this.#purge(volume));
+    for (const volume of purge) await this.#alone(() => garbage.purge(volume));
     // Their app is gone, so nobody can ask for them any more.
     for (const { id } of orphans) await this.#alone(() => volumes.delete(id));
     for (const snapshot of await store.expired(now)) await this.#alone(() => snapshots.forget(snapshot));
@@ -99,15 +95,6 @@ export class VolumeUpkeep {
     if (size_gb <= volume.size_gb) return;
     log.info({ volume: volume.id, from: volume.size_gb, to: size_gb }, "a volume grows by its machine's config");
     await volumes.extend(volume.id, size_gb, this.#ids);
-  }
-
-  async #purge({ id }: Volume): Promise<void> {
-    const { ledger, executor } = this.#parts;
-    await ledger.change(id, (work) => {
-      if (work.volume.state !== "destroyed" || work.operations.length > 0) return undefined;
-      return { add_operations: [queued(work, "purge", {}, this.#ids)] };
-    });
-    executor.wake(id);
   }
 }
 

@@ -31,8 +31,8 @@ export interface Job {
   onProgress(done_bytes: number, total_bytes: number): void;
 }
 
-/** How the volume is to be written down; `forget` is a volume of which nothing is left. */
-export type Outcome = ((volume: Volume) => Decision) | "forget";
+/** How the volume is to be written down. */
+export type Outcome = (volume: Volume) => Decision;
 
 export const WORK: Record<OperationKind, (parts: WorkParts, job: Job) => Promise<Outcome>> = {
   create,
@@ -40,7 +40,6 @@ export const WORK: Record<OperationKind, (parts: WorkParts, job: Job) => Promise
   fork,
   extend,
   snapshot,
-  purge,
 };
 
 const done = (volume: Volume): Decision => ({ set: { state: hop(volume, "done"), error: null } });
@@ -74,11 +73,6 @@ async function restore(parts: WorkParts, { volume, operation, signal, onProgress
 async function extend({ disk, keys, locks }: WorkParts, { volume }: Job): Promise<Outcome> {
   const grown = await locks.with([volume.id], () => disk.grow(keys.open(volume)));
   return (now) => ({ set: { state: hop(now, "done"), needs_restart: grown === "at_next_mount", error: null } });
-}
-
-async function purge({ disk, locks }: WorkParts, { volume }: Job): Promise<Outcome> {
-  await locks.with([volume.id], () => disk.remove(volume.id));
-  return "forget";
 }
 
 async function snapshot(parts: WorkParts, { volume, operation, signal, onProgress }: Job): Promise<Outcome> {

@@ -12,7 +12,7 @@ import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import type { Idempotency } from "#http/idempotency.ts";
 import type { Row } from "#http/route.ts";
-import type { MachineInsiders } from "#identity/insiders.ts";
+import { type MachineInsiders, spriteFinder } from "#identity/insiders.ts";
 import { IdentityRoom } from "#identity/room.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { DataDir } from "#stores/data-dir.ts";
@@ -66,6 +66,7 @@ export function openInside(
   });
   const connectors = new ConnectorRoom({
     ...needs,
+    sprites: spriteFinder(sqlMachineStore(database)),
     store: sqlConnectorStore(database),
     settings: settings.connectors,
     allow_private: settings.gateway_allow_private,

@@ -3,12 +3,13 @@ import { join } from "node:path";
 import type { SecretService } from "#apps/secrets.ts";
 import { AppService } from "#apps/service.ts";
 import type { AppStore } from "#apps/store.ts";
+import type { AuthStore } from "#auth/store.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
-import { SimDisk } from "#drivers/disk/sim.ts";
+import { openDisk } from "#drivers/disk/open.ts";
 import { openImages } from "#drivers/images/images.ts";
 import { openDriver } from "#drivers/open.ts";
 import { hostRoutes } from "#hosts/routes.ts";
@@ -21,6 +22,9 @@ import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
+import type { MetricsEngine } from "#metrics/engine/engine.ts";
+import type { Reach } from "#proxy/exposure.ts";
+import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -30,41 +34,45 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
+import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
+import { openProxy } from "./proxy.ts";
 
 export interface MachineNeeds {
   clock: Clock;
   log: Log;
   box: Box;
   secrets: SecretService;
+  authStore: AuthStore;
   appStore: AppStore;
   choice: DriverChoice;
   dir: DataDir;
   images: ImageSource | undefined;
   local_api: LocalApi;
+  reach: Reach | undefined;
 }
 
 export interface MachinesPart {
   apps: AppService;
+  proxy: ProxyRoom;
   rows: Row[];
+  metrics(): MetricsEngine;
   /** Nothing runs before. */
   start(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
-export async function openMachines(
-  database: Database,
-  settings: Settings,
-  { clock, log, box, secrets, appStore, choice, dir, images, local_api }: MachineNeeds,
-): Promise<MachinesPart> {
-  const store = await openImages(dir.file("images"), settings, clock, log);
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
-  const driver = await openDriver(choice, { ...own, images: images ?? store, local_api });
+export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
+  const { clock, log, box, secrets, appStore, choice, dir, local_api, reach } = needs;
+  const images = await openImages(dir.file("images"), settings, clock, log);
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
-  const volumes = await openVolumes(database, settings, { clock, log, box, hosts });
+  const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name });
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
+  const driver = await openDriver(choice, { ...own, images: needs.images ?? images, local_api, volumes });
+  const store = sqlMachineStore(database);
   const room = new MachineRoom({
-    store: sqlMachineStore(database),
+    store,
     hosts,
     driver,
     clock,
@@ -86,25 +94,42 @@ export async function openMachines(
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
+  const proxy = openProxy(database, settings, { clock, log, box, appStore, room, hosts, choice, reach });
+  const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
+  const measuring = openMeasuring(settings, {
+    ...needs,
+    machines: running,
+    ...(await openSources({ choice, dir, clock, machines: running.list })),
+    volumes: async () =>
+      (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
+  });
   return {
     apps,
+    proxy,
+    metrics: measuring.engine,
     rows: [
       ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
-      ...imageRoutes(store),
+      ...imageRoutes(images),
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
       ...volumeRoutes(volumes, apps),
+      ...proxy.rows,
+      ...measuring.rows,
     ],
     async start() {
       await volumes.start();
       await room.start();
       await webhooks.start();
+      await proxy.start();
+      await measuring.start();
     },
     async close() {
+      await proxy.close();
       webhooks.close();
       await room.close();
       await volumes.close();
-      await store.close();
+      await measuring.close();
+      await images.close();
     },
   };
 }
@@ -112,14 +137,13 @@ export async function openMachines(
 /** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
 async function openVolumes(
   database: Database,
-  { data_dir, objects, volume_undelete_hours }: Settings,
-  { clock, log, box, hosts }: { clock: Clock; log: Log; box: Box; hosts: HostService },
+  { data_dir, objects, volume_undelete_hours, volume_disk: disk, volume_pool: pool }: Settings,
+  { clock, log, box, hosts, driver }: { clock: Clock; log: Log; box: Box; hosts: HostService; driver: string },
 ): Promise<VolumeRoom> {
-  const dir = join(data_dir, "volumes");
   return new VolumeRoom({
     store: sqlVolumeStore(database),
     hosts,
-    disk: new SimDisk(dir),
+    disk: openDisk({ disk, pool, dir: join(data_dir, "volumes") }, driver),
     objects: await openObjects(objects, join(data_dir, "objects"), clock),
     box,
     clock,

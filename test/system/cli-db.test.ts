@@ -1,9 +1,12 @@
-/** `hangar db`: two nodes, a handover, a backup and a restore, as a person does it. */
+/** `hangar db`: nodes, handovers, backups and restores, as a person does it. */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { VERBS } from "../../src/cli/verbs.ts";
+import { testPlatform } from "../platform.ts";
 import { shell, tempDir } from "../support.ts";
 import { Child, ROOT } from "./child.ts";
 
@@ -57,6 +60,55 @@ test("nodes replicate, hand over, back up and restore, all through the command",
   assert.equal(promoted.status, 0, promoted.stderr);
   const { stdout } = await hangar(`db info ${second} --json`);
   assert.match(stdout, /"isPrimary": true/);
+});
+
+test("with a key and the platform's lease; every example of every db command works", {
+  timeout: 120_000,
+}, async (t) => {
+  const dir = tempDir(t);
+  const platform = await testPlatform(t);
+  await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
+  writeFileSync(join(dir, "key"), "0123456789abcdef0123456789abcdef");
+  const backup = join(dir, "backup");
+  const token_file = ["--token-file", platform.token_file];
+  const lease = ["--lease", `platform:${platform.base_url}/web`, ...token_file, "--key-file", join(dir, "key")];
+  const first = await startNode(t, ["--dir", join(dir, "a"), ...lease, "--backup", backup]);
+  await until(async () => (await info(first)).isPrimary === true);
+  const database = new DatabaseSync(join(dir, "a/app.db"), { timeout: 10_000 });
+  database.exec("PRAGMA journal_mode = WAL; CREATE TABLE notes (text); INSERT INTO notes VALUES ('kept')");
+  const second = await startNode(t, ["--dir", join(dir, "b"), ...lease]);
+  await until(() => count(join(dir, "b/app.db")) === 1);
+  await until(async () => (await hangar(`db restore ${backup} app.db ${join(dir, "early.db")}`)).status === 0);
+
+  assert.notEqual((await hangar(`db promote ${second}`)).status, 0);
+  const env = {
+    HANGAR_DB_KEY: "0123456789abcdef0123456789abcdef",
+    HANGAR_DATA_DIR: platform.data_dir,
+    DB_NODE: first,
+    DB_BACKUP: backup,
+    APP: "web",
+  };
+  const run = (line: string, node: string) =>
+    shell(`hangar() { "${process.execPath}" "${HANGAR}" "$@"; }; cd "${dir}"; ${line}`, {
+      cwd: ROOT,
+      ...env,
+      DB_NODE: node,
+    });
+  const verbs = VERBS.filter(({ words }) => words.startsWith("db ") && words !== "db node");
+  assert.equal(verbs.length, 7);
+  // Promoting last: the others need the node that is primary now.
+  for (const { words, examples } of verbs.toSorted(
+    (a, b) => Number(a.words === "db promote") - Number(b.words === "db promote"),
+  )) {
+    for (const example of examples) {
+      const { status, stdout, stderr } = await run(`${example} --json`, words === "db promote" ? second : first);
+      assert.equal(status, 0, `${example}: ${stderr}`);
+      assert.doesNotThrow(() => JSON.parse(stdout) as unknown, `${example}: ${stdout}`);
+    }
+  }
+  assert.equal((await info(second)).isPrimary, true);
+  assert.match((await run("hangar db lease web", second)).stdout, new RegExp(`at ${second}, term 2`));
+  database.close();
 });
 
 function count(file: string): number {

@@ -230,8 +230,8 @@ suite("the dashboard", { skip: noBrowser }, () => {
 
   test("every page passes axe, in light and dark, and fits 400 pixels", async (t) => {
     const places = [
-      ..."overview machines machines/new apps activity hosts tokens settings images identity".split(" "),
-      ...["", "/logs", "/secrets", "/releases"].map((tab) => `apps/web${tab}`),
+      ..."overview machines machines/new apps activity hosts tokens settings images identity services".split(" "),
+      ...["", "/services", "/logs", "/secrets", "/releases"].map((tab) => `apps/web${tab}`),
       ...["", "/logs", "/metrics", "/checks", "/config", "/terminal"].map((tab) => `machines/web/${machine_id}${tab}`),
       "volumes",
       `volumes/web/${volume_id}`,

@@ -1,16 +1,29 @@
 import { firstArgument, type Input, textOption, UsageError, type Verb } from "../verb.ts";
 
-/** Options of `db node` that are handed on as they are. */
-const NODE_OPTIONS: readonly (readonly [string, string])[] = [
+type Option = readonly [flags: string, words: string];
+
+/** How a node, or a person, proves to belong to the cluster. */
+const CREDENTIALS: readonly Option[] = [
+  ["--key-file <file>", "a key the nodes share (or HANGAR_DB_KEY)"],
+  ["--identity-issuer <url>", "instead of a key: machines with tokens of this issuer"],
+  ["--identity-subject <sub>", "… whose subject is this, for example org:app:*"],
+  ["--identity-jwks <url>", "… whose keys are here, not where the issuer says"],
+  ["--identity-socket <path>", "where this machine gets its own tokens (default: /.svc/api)"],
+];
+
+/** Options of `db node`; they are handed on as they are. */
+const NODE_OPTIONS: readonly Option[] = [
   ["--dir <dir>", "the databases are the files in this folder (required)"],
   ["--listen <address>", "address of /events and of the other nodes (default: 127.0.0.1:20202)"],
   ["--primary", "this node is the primary, always"],
   ["--join <url>", "this node follows the node at this address, always"],
-  ["--lease <where>", "whoever has the lease is primary: sqlite:PATH or etcd:http://host:2379/NAME"],
+  ["--lease <where>", "whoever has the lease is primary: platform:URL/APP/NAME, etcd:URL/NAME or sqlite:PATH"],
+  ["--token-file <file>", "the token for a lease of the platform (or HANGAR_TOKEN)"],
   ["--no-candidate", "with --lease: follow, but never become primary"],
   ["--advertise <url>", "where other nodes reach this one"],
-  ["--backup <dir>", "while primary, copy transactions there, for `db restore`"],
-  ["--key-file <file>", "a key the nodes share (or HANGAR_DB_KEY)"],
+  ["--backup <where>", "while primary, copy transactions to a folder or to https://host/bucket[/path]"],
+  ...CREDENTIALS,
+  ["--trust-network", "listen anywhere without a key or an identity"],
 ];
 
 export const dbNode: Verb = {
@@ -20,86 +33,102 @@ export const dbNode: Verb = {
   examples: ["hangar db node --dir ./data --listen 127.0.0.1:20202 --primary"],
   async run({ runProgram }, input) {
     if (!textOption(input, "dir")) throw new UsageError("say where the databases are: --dir <dir>");
-    const { exit } = await runProgram(
-      "replication/main.ts",
-      NODE_OPTIONS.flatMap(([flags]) => handedOn(flags, input)),
-      "foreground",
-    );
+    const { exit } = await runProgram("replication/main.ts", handedOn(NODE_OPTIONS, input), "foreground");
     return { data: null, text: "", exit };
   },
 };
 
-/** An option as it was given, or nothing. Commander turns `--no-x` into `x: false`. */
-function handedOn(flags: string, { options }: Input): string[] {
-  const name = /--([\w-]+)/.exec(flags)?.[1] ?? "";
-  const negated = name.startsWith("no-");
-  const key = (negated ? name.slice(3) : name).replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
-  const value = options[key];
-  if (negated) return value === false ? [`--${name}`] : [];
-  if (value === true) return [`--${name}`];
-  return typeof value === "string" ? [`--${name}`, value] : [];
+/** Options as they were given. Commander turns `--no-x` into `x: false`. */
+function handedOn(options: readonly Option[], input: Input): string[] {
+  return options.flatMap(([flags]) => {
+    const name = /--([\w-]+)/.exec(flags)?.[1] ?? "";
+    const negated = name.startsWith("no-");
+    const key = (negated ? name.slice(3) : name).replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+    const value = input.options[key];
+    if (negated) return value === false ? [`--${name}`] : [];
+    if (value === true) return [`--${name}`];
+    return typeof value === "string" ? [`--${name}`, value] : [];
+  });
 }
 
 const NODE: readonly [string, string] = ["<node>", "the node's address, for example http://127.0.0.1:20202"];
+const NAME: readonly [string, string] = ["<name>", "the database's name"];
+const BACKUP: readonly [string, string] = ["<backup>", "where `db node --backup` copied to"];
 
-/** A verb whose program prints one JSON object. */
+/** A verb whose program takes the same arguments and options, and prints one JSON object. */
 function admin(
   words: string,
   summary: string,
-  more: Pick<Verb, "arguments" | "options" | "examples">,
-  argsOf: (input: Input) => string[],
+  { options = [], ...more }: Pick<Verb, "arguments" | "options" | "examples">,
 ): Verb {
   return {
     words,
     summary,
     ...more,
+    options,
     async run({ runProgram }, input) {
       const verb = words.split(" ")[1] ?? "";
-      const { exit, text } = await runProgram("replication/admin.ts", [verb, ...argsOf(input)], "quiet");
+      const given = input.args.filter((text) => text !== undefined);
+      const { exit, text } = await runProgram(
+        "replication/admin.ts",
+        [verb, ...handedOn(options, input), "--", ...given],
+        "quiet",
+      );
       return { data: text === "" ? null : (JSON.parse(text) as unknown), text, exit };
     },
   };
 }
 
-export const dbInfo = admin(
-  "db info",
-  "What a node says about itself",
-  { arguments: [NODE], examples: ["hangar db info $DB_NODE"] },
-  (input) => [firstArgument(input)],
-);
+export const dbInfo = admin("db info", "What a node says about itself", {
+  arguments: [NODE],
+  examples: ["hangar db info $DB_NODE"],
+});
 
-export const dbPromote = admin(
-  "db promote",
-  "Make a node the primary; the one before hands over without loss",
-  {
-    arguments: [NODE],
-    options: [["--key-file <file>", "a key the nodes share (or HANGAR_DB_KEY)"]],
-    examples: ["hangar db promote $DB_NODE"],
-  },
-  (input) => [firstArgument(input), ...given(textOption(input, "keyFile"))],
-);
+export const dbPromote = admin("db promote", "Make a node the primary; the one before hands over without loss", {
+  arguments: [NODE],
+  options: [["--force", "when there is no primary: even if this node lacks its last transactions"], ...CREDENTIALS],
+  examples: ["hangar db promote $DB_NODE"],
+});
 
-export const dbRestore = admin(
-  "db restore",
-  "Make a database file from a backup, as of a moment or a transaction",
-  {
-    arguments: [
-      ["<backup>", "the folder `db node --backup` copied to"],
-      ["<name>", "the database's name"],
-      ["<file>", "the file to make; it must not exist"],
-    ],
-    options: [
-      ["--at <time>", "as of this moment, for example 2026-01-02T03:04:05Z"],
-      ["--txid <hex>", "as of this transaction"],
-    ],
-    examples: ["hangar db restore $DB_BACKUP app.db restored.db"],
-  },
-  (input) => [
-    ...input.args.flatMap(given),
-    ...flag("--at", textOption(input, "at")),
-    ...flag("--txid", textOption(input, "txid")),
+export const dbExport = admin("db export", "Copy a database to a file, as of one moment", {
+  arguments: [NODE, NAME, ["<file>", "the file to make; it must not exist"]],
+  options: CREDENTIALS,
+  examples: ["hangar db export $DB_NODE app.db copy.db"],
+});
+
+export const dbImport = admin("db import", "Make a file a database of the cluster, in one transaction", {
+  arguments: [NODE, NAME, ["<file>", "a SQLite database"]],
+  options: CREDENTIALS,
+  examples: ["hangar db import $DB_NODE app.db copy.db"],
+});
+
+export const dbBackups = admin("db backups", "What can be restored from a backup", {
+  arguments: [BACKUP],
+  examples: ["hangar db backups $DB_BACKUP"],
+});
+
+export const dbRestore = admin("db restore", "Make a database file from a backup, as of a moment or a transaction", {
+  arguments: [BACKUP, NAME, ["<file>", "the file to make; it must not exist"]],
+  options: [
+    ["--at <time>", "as of this moment, for example 2026-01-02T03:04:05Z"],
+    ["--txid <hex>", "as of this transaction"],
   ],
-);
+  examples: ["hangar db restore $DB_BACKUP app.db restored.db"],
+});
 
-const given = (text: string | undefined): string[] => (text === undefined ? [] : [text]);
-const flag = (name: string, value: string | undefined): string[] => (value === undefined ? [] : [name, value]);
+export const dbLease: Verb = {
+  words: "db lease",
+  summary: "Which node has the platform's lease on an app's databases",
+  arguments: [
+    ["<app>", "the app"],
+    ["[name]", "the lease's name (default: default)"],
+  ],
+  examples: ["hangar db lease $APP"],
+  completes: "apps",
+  async run({ client }, input) {
+    const params = { app_name: firstArgument(input), lease_name: input.args[1] ?? "default" };
+    const { lease } = await client.call("GET /v1/apps/:app_name/db_leases/:lease_name", { params });
+    const text = lease ? `${lease.node} at ${lease.url}, term ${lease.term}\n` : "nobody\n";
+    return { data: lease, text };
+  },
+};

@@ -112,12 +112,23 @@ export const machinesRun: Verb = {
     const body = { name: textOption(input, "name"), region: textOption(input, "region"), skip_launch, config };
     const machine = await context.client.call("POST /v1/apps/:app_name/machines", { params: { app_name }, body });
     for (const warning of machine.warnings ?? []) context.say(`warning: ${warning}`);
+    if ((config.services ?? []).length > 0) await openApp(context, app_name);
     if (skip_launch || input.options["detach"] === true) return { data: machine, text: machine.id };
     const found: Found = { params: { app_name, machine_id: machine.id }, headers: {} };
     const started = await andWait(context, found, ["started"], async () => {});
     return { data: started, text: `${started.id} (${started.name}) is ${started.state}` };
   },
 };
+
+/** Whoever publishes a port wants it open: an app without an address gets the shared one. */
+async function openApp({ client, say }: Context, app_name: string): Promise<void> {
+  const params = { app_name };
+  const { ips } = await client.call("GET /v1/apps/:app_name/ip_assignments", { params });
+  const open = ips.some(({ egress }) => !egress);
+  if (!open) await client.call("POST /v1/apps/:app_name/ip_assignments", { params, body: { type: "shared_v4" } });
+  const { services } = await client.call("GET /v1/apps/:app_name/services", { params });
+  for (const { urls, problems } of services) say(problems[0] ? `problem: ${problems[0]}` : `at ${urls[0]}`);
+}
 
 export const machinesShow: Verb = {
   words: "machines show",

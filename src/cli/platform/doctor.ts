@@ -6,8 +6,9 @@ import { styleText } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { VERSION } from "#core/version.ts";
 import type { Context, Verb } from "../verb.ts";
+import { machineFindings } from "./doctor-machines.ts";
 
-interface Finding {
+export interface Finding {
   what: string;
   verdict: "ok" | "warn" | "fail";
   found: string;
@@ -31,6 +32,7 @@ export const doctor: Verb = {
       program("criu", ["--version"], "machines suspend with their memory", "apt-get install criu"),
       program("nft", ["--version"], "organizations' networks are kept apart", "apt-get install nftables"),
       program("mkfs.ext4", ["-V"], "volumes can be made", "apt-get install e2fsprogs"),
+      ...machineFindings(context.data_dir),
       disk(context.data_dir),
       dataDir(context.data_dir),
       await platform(context),

@@ -17,14 +17,21 @@ import { Images, withWriter } from "./images.ts";
 import { thaw, whileFrozen } from "./kernel.ts";
 import { DATA, LAYERS, type Layer, layerOf, unmountSoon } from "./layers.ts";
 import { mountAt, mounts } from "./mountinfo.ts";
-import { closePool, direct, openPool, type PoolChoice } from "./pool.ts";
-import { probeEncryption } from "./probe.ts";
+import { closePool, direct, hasPool, openPool, type PoolChoice } from "./pool.ts";
+import { type Probed, probeEncryption } from "./probe.ts";
 import { run } from "./programs.ts";
 
 interface LoopParts {
   /** Everything is in here. */
   dir: string;
   pool?: PoolChoice;
+}
+
+interface Prepared {
+  images: Images;
+  /** Why its files do not share blocks, when they do not. */
+  reason: string;
+  probed: Probed;
 }
 
 /**
@@ -35,37 +42,51 @@ export class LoopDisk implements VolumeDisk {
   readonly name = "loop";
   readonly #root: string;
   readonly #choice: PoolChoice;
-  #images: Images;
-  #reflink_reason = "";
-  #encryption: Awaited<ReturnType<typeof probeEncryption>> = { encryption: undefined, reason: "not started" };
+  #prepared: Promise<Prepared> | undefined;
 
   constructor({ dir, pool = "auto" }: LoopParts) {
     this.#root = dir;
     this.#choice = pool;
-    this.#images = new Images(join(dir, "images"));
   }
 
-  capabilities(): DiskCapabilities {
-    const { encryption, reason } = this.#encryption;
+  async capabilities(): Promise<DiskCapabilities> {
+    const { images, reason, probed } = await this.#prepare();
     return {
-      encryption,
-      encryption_reason: reason,
-      reflink: this.#images.reflink,
-      reflink_reason: this.#images.reflink ? "" : this.#reflink_reason,
+      encryption: probed.encryption,
+      encryption_reason: probed.reason,
+      reflink: images.reflink,
+      reflink_reason: images.reflink ? "" : reason,
     };
   }
 
   async start(): Promise<void> {
-    const { dir, reason } = await openPool(this.#root, this.#choice);
-    this.#images = new Images(dir);
-    this.#reflink_reason = reason;
-    await this.#images.start();
-    await mkdir(join(this.#template, DATA), { recursive: true });
-    await mkdir(join(this.#root, "mnt"), { recursive: true, mode: 0o700 });
+    if (!hasPool(this.#root)) return;
+    await this.#prepare();
     // One that was frozen when we were killed goes on by itself; one whose helper was killed too does not.
     const ours = (await mounts()).filter(({ point, type }) => type === "ext4" && point.startsWith(this.#mountOf("")));
     for (const { point } of ours) await thaw(point);
-    this.#encryption = await probeEncryption(this.#root, this.#template);
+  }
+
+  /** Once, when it is first needed: a platform without volumes starts without a pool. */
+  #prepare(): Promise<Prepared> {
+    this.#prepared ??= this.#make().catch((error: unknown) => {
+      this.#prepared = undefined;
+      throw error;
+    });
+    return this.#prepared;
+  }
+
+  async #make(): Promise<Prepared> {
+    const { dir, reason } = await openPool(this.#root, this.#choice);
+    const images = new Images(dir);
+    await images.start();
+    await mkdir(join(this.#template, DATA), { recursive: true });
+    await mkdir(join(this.#root, "mnt"), { recursive: true, mode: 0o700 });
+    return { images, reason, probed: await probeEncryption(this.#root, this.#template) };
+  }
+
+  async #images(): Promise<Images> {
+    return (await this.#prepare()).images;
   }
 
   async close(): Promise<void> {
@@ -75,7 +96,7 @@ export class LoopDisk implements VolumeDisk {
   async create(volume: DiskVolume): Promise<void> {
     const { id, size_gb, key } = volume;
     const layer = layerOf(volume.encryption);
-    await this.#images.make("volumes", id, size_gb * GIB, async (file) => {
+    await (await this.#images()).make("volumes", id, size_gb * GIB, async (file) => {
       await this.#onDevice(layer, file, volume, (target) => makeExt4(target, this.#template, layer.features));
       const { prepare } = layer;
       if (!prepare || !key) return;
@@ -85,19 +106,19 @@ export class LoopDisk implements VolumeDisk {
   }
 
   async fork(source: DiskVolume, target: DiskVolume): Promise<void> {
-    await this.#images.make("volumes", target.id, 0, async (file) => {
+    await (await this.#images()).make("volumes", target.id, 0, async (file) => {
       await this.#copy(source, file);
     });
   }
 
   async fill({ id, size_gb }: DiskVolume, write: (image: ImageWriter) => Promise<void>): Promise<void> {
-    await this.#images.make("volumes", id, size_gb * GIB, (file) => withWriter(file, write));
+    await (await this.#images()).make("volumes", id, size_gb * GIB, (file) => withWriter(file, write));
   }
 
   async grow(volume: DiskVolume): Promise<"grown" | "at_next_mount"> {
     const { id, size_gb, key } = volume;
     const mount = await mountAt(this.#mountOf(id));
-    await this.#images.enlarge("volumes", id, size_gb * GIB);
+    await (await this.#images()).enlarge("volumes", id, size_gb * GIB);
     if (!mount) {
       await this.#growUnmounted(volume);
       return "grown";
@@ -115,17 +136,17 @@ export class LoopDisk implements VolumeDisk {
     if (await mountAt(point)) await unmountSoon(point);
     for (const { unmap } of Object.values(LAYERS)) await unmap?.(volume_id);
     await rmdir(point).catch(() => {});
-    await this.#images.remove("volumes", volume_id);
+    await (await this.#images()).remove("volumes", volume_id);
   }
 
   async mount(volume: DiskVolume): Promise<MountedVolume> {
     const { id, key, size_gb } = volume;
     const [point, layer] = [this.#mountOf(id), layerOf(volume.encryption)];
     if (!(await mountAt(point))) {
-      await this.#images.enlarge("volumes", id, size_gb * GIB);
+      await (await this.#images()).enlarge("volumes", id, size_gb * GIB);
       await this.#growUnmounted(volume);
       await mkdir(point, { recursive: true, mode: 0o700 });
-      const image = this.#images.path("volumes", id);
+      const image = (await this.#images()).path("volumes", id);
       if (layer.map && key) {
         const loop = await this.#attach(image);
         await mountExt4(await layer.map(loop, id, key), point);
@@ -148,18 +169,18 @@ export class LoopDisk implements VolumeDisk {
 
   async takePoint(volume: DiskVolume, point_id: string): Promise<{ frozen_ms: number }> {
     let frozen_ms = 0;
-    await this.#images.make("points", point_id, 0, async (file) => {
+    await (await this.#images()).make("points", point_id, 0, async (file) => {
       frozen_ms = await this.#copy(volume, file);
     });
     return { frozen_ms };
   }
 
-  openPoint(point_id: string): Promise<ImageReader> {
-    return this.#images.reader("points", point_id);
+  async openPoint(point_id: string): Promise<ImageReader> {
+    return await (await this.#images()).reader("points", point_id);
   }
 
-  dropPoint(point_id: string): Promise<void> {
-    return this.#images.remove("points", point_id);
+  async dropPoint(point_id: string): Promise<void> {
+    await (await this.#images()).remove("points", point_id);
   }
 
   async usage({ id, encryption }: DiskVolume): Promise<Usage | undefined> {
@@ -169,14 +190,21 @@ export class LoopDisk implements VolumeDisk {
       return { blocks, block_size: bsize, blocks_free: bfree, blocks_avail: bavail };
     }
     if (encryption === "dm-crypt") return undefined;
-    const found = await readExt4(this.#images.path("volumes", id));
+    const found = await readExt4((await this.#images()).path("volumes", id));
     if (!found) return undefined;
     const { bytes: _, ...usage } = found;
     return usage;
   }
 
-  inventory(): Promise<Inventory> {
-    return this.#images.inventory();
+  async inventory(): Promise<Inventory> {
+    const nothing = { volumes: new Map<string, number>(), points: new Map<string, number>() };
+    await mkdir(this.#root, { recursive: true, mode: 0o700 });
+    const found = hasPool(this.#root)
+      ? await (await this.#images()).inventory()
+      : { ...nothing, free_bytes: Number.POSITIVE_INFINITY };
+    // A pool looks as large as the disk it is on; what is really left is what that disk has.
+    const { bsize, blocks, bavail } = await statfs(this.#root);
+    return { ...found, total_bytes: bsize * blocks, free_bytes: Math.min(found.free_bytes, bsize * bavail) };
   }
 
   get #template(): string {
@@ -189,8 +217,9 @@ export class LoopDisk implements VolumeDisk {
 
   /** The content of this moment; a file system that is in use is written out, held, and let go. */
   async #copy({ id }: DiskVolume, to: string): Promise<number> {
-    const [point, from] = [this.#mountOf(id), this.#images.path("volumes", id)];
-    const copy = (): Promise<void> => this.#images.copy(from, to);
+    const images = await this.#images();
+    const [point, from] = [this.#mountOf(id), images.path("volumes", id)];
+    const copy = (): Promise<void> => images.copy(from, to);
     if (!(await mountAt(point))) {
       await copy();
       return 0;
@@ -204,7 +233,7 @@ export class LoopDisk implements VolumeDisk {
   /** A file system that is smaller than its volume, because it could not grow when it was asked to. */
   async #growUnmounted(volume: DiskVolume): Promise<void> {
     const { id, size_gb, encryption } = volume;
-    const image = this.#images.path("volumes", id);
+    const image = (await this.#images()).path("volumes", id);
     await quiet(image);
     const layer = layerOf(encryption);
     if (layer.map) return await this.#onDevice(layer, image, volume, growUnmounted);
@@ -246,7 +275,7 @@ export class LoopDisk implements VolumeDisk {
   }
 
   async #loopOf(id: string): Promise<string> {
-    const image = this.#images.path("volumes", id);
+    const image = (await this.#images()).path("volumes", id);
     const [first = ""] = (await run("losetup", ["--noheadings", "--output", "NAME", "--associated", image])).split(
       "\n",
     );

@@ -37,6 +37,10 @@ export async function openPool(root: string, choice: PoolChoice): Promise<{ dir:
   }
 }
 
+/** Whether there is a place for volumes already. */
+export const hasPool = (root: string): boolean =>
+  existsSync(join(root, "pool.xfs")) || existsSync(join(root, "images"));
+
 async function makePool(file: string, bytes: number): Promise<void> {
   const fresh = `${file}.new`;
   await rm(fresh, { force: true });

@@ -25,7 +25,7 @@ export class SimDisk implements VolumeDisk {
     this.#images = new Images(dir);
   }
 
-  capabilities() {
+  async capabilities() {
     const { reflink } = this.#images;
     return {
       encryption: "sim" as const,

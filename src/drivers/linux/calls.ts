@@ -45,12 +45,17 @@ function library() {
   return loaded;
 }
 
-/** A function of the C library that answers -1 when it fails; `subject` of a failure is what it was about. */
+const WIDE = new Set(["syscall", "lseek"]);
+
+/**
+ * A function of the C library that answers -1 when it fails; `subject` of a failure is what it was about. What answers
+ * an int must be read as one: the upper half of the register may hold anything.
+ */
 function call(name: string, args: string[], symbol = name): (subject: string, ...values: Parameters<Native>) => number {
   let native: Native | undefined;
   return (subject, ...values) => {
     const { ffi, libc } = library();
-    native ??= libc.func(symbol, "long", args);
+    native ??= libc.func(symbol, WIDE.has(symbol) ? "long" : "int", args);
     const result = Number(native(...values));
     if (result === -1) throw new CallError(name, subject, ffi.errno());
     return result;

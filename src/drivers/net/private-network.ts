@@ -6,16 +6,18 @@
  * resume alike, so the machine's end is wired before any of its sockets exist. The host's end is put on the bridge
  * last, and taken off before a suspend: then nobody gets an answer that a frozen machine did not give.
  */
-import { createHash } from "node:crypto";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gatewayAddress, networkPrefix } from "#machines/names.ts";
 import { program } from "../linux/program.ts";
+import { Firewall } from "./firewall.ts";
+import { deviceName, devicePrefix, GATEWAY4, hardware } from "./names.ts";
 
 /** One machine's place in it. */
 export interface Cable {
   /** The host's end. */
   veth: string;
   private_ip: string;
+  ipv4: string;
   /** Host ids of the machine's groups: who may ping. */
   uid_base: number;
   uid_count: number;
@@ -26,19 +28,6 @@ export interface NetworkHook {
   args: string[];
   env: string[];
 }
-
-const digest = (text: string): string => createHash("sha256").update(text).digest("hex");
-
-/**
- * A network device's name has fifteen characters: `h`, five of this installation, what it is, eight of whose it is. So
- * everything of an installation can be found by how its name begins.
- */
-export const deviceName = (node_id: string, kind: "b" | "v", whose: string): string =>
-  `${devicePrefix(node_id)}${kind}${digest(whose).slice(0, 8)}`;
-export const devicePrefix = (node_id: string): string => `h${node_id.slice(0, 5)}`;
-
-/** An address of the hardware, made from a name: the same after every start, or neighbours would remember the wrong one. */
-const hardware = (name: string): string => `02:${(digest(name).slice(0, 10).match(/../g) ?? []).join(":")}`;
 
 const exists = (device: string): boolean => existsSync(`/sys/class/net/${device}`);
 
@@ -59,10 +48,14 @@ link set lo up
 link set eth0 up
 addr add $4/48 dev eth0 nodad
 route add default via $5
+addr add $9/32 dev eth0
+route add ${GATEWAY4}/32 dev eth0
+route add default via ${GATEWAY4} dev eth0
 END
-' wire "$@" $$`;
+' wire "$1" "$2" "$3" "$4" "$5" "$6" "$7" $$ "$8"`;
 
 export class PrivateNetwork {
+  readonly firewall: Firewall;
   readonly #node_id: string;
   readonly #onOpen: ((gateway: string) => void) | undefined;
   /** What is being done to a bridge, one after the other. */
@@ -73,6 +66,7 @@ export class PrivateNetwork {
   constructor(node_id: string, onOpen?: (gateway: string) => void) {
     this.#node_id = node_id;
     this.#onOpen = onOpen;
+    this.firewall = new Firewall(node_id);
   }
 
   bridgeOf(private_ip: string): string {
@@ -95,8 +89,16 @@ export class PrivateNetwork {
       const kind = ["address", hardware(bridge), "type", "bridge", "mcast_snooping", "0"];
       await program("ip", ["link", "add", bridge, ...kind]);
       const gateway = gatewayAddress(private_ip);
-      const lines = [`addr replace ${gateway}/48 dev ${bridge} nodad`, `link set ${bridge} up`];
+      // No machine tells the host where to send its traffic, and what machines send out is passed on.
+      setting(`ipv6/conf/${bridge}/accept_ra`, "0");
+      for (const device of [bridge, ...uplinks()]) setting(`ipv4/conf/${device}/forwarding`, "1");
+      const lines = [
+        `addr replace ${gateway}/48 dev ${bridge} nodad`,
+        `addr replace ${GATEWAY4}/32 dev ${bridge} scope link`,
+        `link set ${bridge} up`,
+      ];
       await program("ip", ["-batch", "-"], { input: `${lines.join("\n")}\n` });
+      await this.firewall.joinBridge(bridge);
       this.#onOpen?.(gateway);
     });
   }
@@ -109,6 +111,7 @@ export class PrivateNetwork {
       if (this.#members.get(bridge)?.size || !exists(bridge)) return;
       this.#members.delete(bridge);
       await program("ip", ["link", "del", bridge]);
+      await this.firewall.leaveBridge(bridge);
     });
   }
 
@@ -116,6 +119,7 @@ export class PrivateNetwork {
   async removeAll(): Promise<void> {
     const mine = readdirSync("/sys/class/net").filter((name) => name.startsWith(devicePrefix(this.#node_id)));
     for (const device of mine) await this.remove(device);
+    await this.firewall.remove();
     this.#members.clear();
   }
 
@@ -129,7 +133,7 @@ export class PrivateNetwork {
     }
   }
 
-  hook({ veth, private_ip, uid_base, uid_count }: Cable): NetworkHook {
+  hook({ veth, private_ip, ipv4, uid_base, uid_count }: Cable): NetworkHook {
     const args = [
       veth,
       hardware(`${veth} host`),
@@ -138,6 +142,7 @@ export class PrivateNetwork {
       gatewayAddress(private_ip),
       String(uid_base),
       String(uid_base + uid_count - 1),
+      ipv4,
     ];
     return {
       path: "/bin/sh",
@@ -147,8 +152,10 @@ export class PrivateNetwork {
   }
 
   /** From here on the machine is reached. */
-  async attach(veth: string, private_ip: string): Promise<void> {
-    await program("ip", ["link", "set", veth, "master", this.bridgeOf(private_ip), "up"]);
+  async attach({ veth, private_ip, ipv4 }: Pick<Cable, "veth" | "private_ip" | "ipv4">): Promise<void> {
+    const bridge = this.bridgeOf(private_ip);
+    const lines = [`link set ${veth} master ${bridge} up`, `route replace ${ipv4}/32 dev ${bridge}`];
+    await program("ip", ["-batch", "-"], { input: `${lines.join("\n")}\n` });
   }
 
   async detach(veth: string): Promise<void> {
@@ -162,5 +169,24 @@ export class PrivateNetwork {
       // The kernel clears away a namespace in its own time; it was faster.
       if (exists(veth)) throw thrown;
     });
+  }
+}
+
+/** Devices by which this host reaches the rest of the world over IPv4. */
+function uplinks(): string[] {
+  const routes = readFileSync("/proc/net/route", "utf8").split("\n").slice(1);
+  const found = routes.flatMap((line) => {
+    const [device = "", destination] = line.split("\t");
+    return destination === "00000000" ? [device] : [];
+  });
+  return [...new Set(found)];
+}
+
+/** A setting of the kernel's for one device. A host that does not let us has its own reasons. */
+function setting(name: string, value: string): void {
+  try {
+    writeFileSync(`/proc/sys/net/${name}`, value);
+  } catch {
+    // Outbound traffic is then as the host wants it.
   }
 }

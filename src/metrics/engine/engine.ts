@@ -1,6 +1,6 @@
 import type { ImportResult } from "../tsdb/importer.ts";
+import type { MetricMetadata } from "../tsdb/metadata-book.ts";
 import type { Scope } from "../tsdb/metadata-queries.ts";
-import type { MetricMetadata } from "../tsdb/org-database.ts";
 import type { SeriesBatch } from "../tsdb/series-batch.ts";
 import type { StatusRequest, TsdbStatus } from "../tsdb/status.ts";
 import type { QueryRequest } from "./evaluator.ts";

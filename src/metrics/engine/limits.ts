@@ -17,7 +17,7 @@ export const ENGINE_LIMITS = {
    * Where new objects live in the worker. Small, answers are built in twice the time, because what is being built
    * is moved again and again; large, memory stays taken after a query.
    */
-  young_heap_mib: 32,
+  young_heap_mib: 8,
   /** How often the worker looks for what time brings: idle windows, merges, retention. */
   maintain_ms: 5000,
 } as const;

@@ -34,7 +34,8 @@ function writeData(out: Output, { data }: QueryResult): void {
   }
 }
 
-// String building is left to V8, whose ropes are flattened once per piece; a buffer written byte by byte was slower.
+// String building is left to V8, whose ropes are flattened once per piece; a buffer written byte by byte was slower,
+// and so was a call of `write` per point.
 function writeValues(out: Output, series: ResultSeries, times: TimeTexts): void {
   const texts = times.of(series.timestamps);
   const { values } = series;
@@ -42,6 +43,10 @@ function writeValues(out: Output, series: ResultSeries, times: TimeTexts): void 
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as number;
     text += `${i > 0 ? "," : ""}${texts[i]}"${Number.isFinite(value) ? value : number(value)}"]`;
+    if (text.length > PIECE_CHARS) {
+      out.write(text);
+      text = "";
+    }
   }
   out.write(`${text}]}`);
 }
@@ -90,28 +95,37 @@ function number(value: number): string {
   return String(value);
 }
 
-/** Text gathered in pieces and turned into bytes piece by piece, so that no string grows to the whole answer. */
+/**
+ * Text gathered in pieces and turned into bytes piece by piece. Pieces are small, because a string being built is a
+ * tree of young objects: what is not yet bytes when the collector comes is moved, and moved again.
+ */
 class Output {
-  readonly #done: Buffer[] = [];
-  #pending: string[] = [];
+  #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   #length = 0;
+  #pending = "";
 
   write(text: string): void {
-    this.#pending.push(text);
-    this.#length += text.length;
-    if (this.#length > PIECE_CHARS) this.#flush();
+    this.#pending += text;
+    if (this.#pending.length > PIECE_CHARS) this.#flush();
   }
 
   bytes(): Buffer {
     this.#flush();
-    return Buffer.concat(this.#done);
+    return this.#bytes.subarray(0, this.#length);
   }
 
   #flush(): void {
-    this.#done.push(Buffer.from(this.#pending.join("")));
-    this.#pending = [];
-    this.#length = 0;
+    // No character takes more than three bytes per UTF-16 unit.
+    const needed = this.#length + this.#pending.length * 3;
+    if (needed > this.#bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
+      larger.set(this.#bytes.subarray(0, this.#length));
+      this.#bytes = larger;
+    }
+    this.#length += this.#bytes.write(this.#pending, this.#length);
+    this.#pending = "";
   }
 }
 
-const PIECE_CHARS = 256 * 1024;
+const PIECE_CHARS = 4096;
+const FIRST_BYTES = 64 * 1024;

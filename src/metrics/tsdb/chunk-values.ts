@@ -1,4 +1,4 @@
-import { type ByteReader, DamagedBytes, putVarint, putZigzag, unzigzag } from "./bytes.ts";
+import { type ByteReader, DamagedBytes, putVarint, putZigzag } from "./bytes.ts";
 
 /**
  * Values of a chunk. Most metrics are decimals with few digits, so value × 10^exponent is a whole number whose
@@ -193,7 +193,7 @@ export function readValues(
   if (special) readSpecials(from, count, into, at);
 }
 
-/** The loops that queries spend their time in: one- and two-byte numbers are read in place. */
+/** Where queries spend most of their time: the differences are read first, and then summed in place. */
 function readDeltas(
   from: ByteReader,
   twice: boolean,
@@ -202,54 +202,47 @@ function readDeltas(
   into: Float64Array,
   at: number,
 ): void {
-  const value = from.zigzag();
-  into[at] = value;
-  if (twice) sumTwice(from, unit, into, at + 1, at + count, value);
-  else sumOnce(from, unit, into, at + 1, at + count, value);
+  const first = from.zigzag();
+  into[at] = first;
+  readDifferences(from, unit, into, at + 1, at + count);
   // Past the end every byte reads as undefined, which ends as NaN in the loops and is refused here.
   if (from.at > from.bytes.length) throw new DamagedBytes("the values end too early");
-}
-
-function sumOnce(from: ByteReader, unit: number, into: Float64Array, at: number, end: number, first: number): void {
-  const { bytes } = from;
-  let p = from.at;
-  let value = first;
-  for (let i = at; i < end; i++) {
-    let coded = bytes[p++] as number;
-    if (coded > 127) {
-      const next = bytes[p++] as number;
-      if (next < 128) coded = (coded & 127) | (next << 7);
-      else {
-        from.at = p - 2;
-        coded = from.varint();
-        p = from.at;
-      }
-    }
-    value += unzigzag(coded) * unit;
-    into[i] = value;
-  }
-  from.at = p;
-}
-
-function sumTwice(from: ByteReader, unit: number, into: Float64Array, at: number, end: number, first: number): void {
-  const { bytes } = from;
-  let p = from.at;
   let value = first;
   let delta = 0;
-  for (let i = at; i < end; i++) {
-    let coded = bytes[p++] as number;
-    if (coded > 127) {
-      const next = bytes[p++] as number;
-      if (next < 128) coded = (coded & 127) | (next << 7);
-      else {
-        from.at = p - 2;
-        coded = from.varint();
-        p = from.at;
-      }
-    }
-    delta += unzigzag(coded) * unit;
+  for (let i = at + 1; i < at + count; i++) {
+    delta = twice ? delta + (into[i] as number) : (into[i] as number);
     value += delta;
     into[i] = value;
+  }
+}
+
+/** Numbers of up to four bytes are read in place and stay whole 32-bit numbers; longer ones are rare. */
+function readDifferences(from: ByteReader, unit: number, into: Float64Array, at: number, end: number): void {
+  const { bytes } = from;
+  let p = from.at;
+  for (let i = at; i < end; i++) {
+    const a = bytes[p++] as number;
+    if (a < 128) {
+      into[i] = ((a >>> 1) ^ -(a & 1)) * unit;
+      continue;
+    }
+    const b = bytes[p++] as number;
+    let coded = (a & 127) | ((b & 127) << 7);
+    if (b > 127) {
+      const c = bytes[p++] as number;
+      coded |= (c & 127) << 14;
+      if (c > 127) {
+        const d = bytes[p++] as number;
+        coded |= d << 21;
+        if (d > 127) {
+          from.at = p - 4;
+          into[i] = from.zigzag() * unit;
+          p = from.at;
+          continue;
+        }
+      }
+    }
+    into[i] = ((coded >>> 1) ^ -(coded & 1)) * unit;
   }
   from.at = p;
 }

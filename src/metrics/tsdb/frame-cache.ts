@@ -29,8 +29,19 @@ export class FrameCache {
     this.#bytes += frame.bytes.length;
     while (this.#bytes > this.#most && this.#kept.length > 1) {
       const oldest = this.#kept.shift();
-      this.#bytes -= oldest?.unpacked?.bytes.length ?? 0;
-      if (oldest) oldest.unpacked = undefined;
+      const unpacked = oldest?.unpacked;
+      if (!oldest || !unpacked) continue;
+      oldest.unpacked = undefined;
+      this.#bytes -= unpacked.bytes.length;
+      free(unpacked.bytes);
     }
   }
+}
+
+/**
+ * At once: megabytes a second that wait for the collector make it come too often. Nobody reads a forgotten frame, and
+ * unpacking gave each a buffer of its own.
+ */
+function free({ buffer }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }

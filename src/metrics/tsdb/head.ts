@@ -69,9 +69,13 @@ export class Head {
   /** Every series of the batch is active. */
   append(batch: Batch, monotonic_ms: number): void {
     const { refs, timestamps, bits, length } = batch;
+    // A batch may begin in the window at hand and leave it: it was written to nevertheless, and the log must hold it.
+    const first = this.#current;
+    const samples = first?.samples;
     for (let i = 0; i < length; i++) {
       this.#put(refs[i] as number, timestamps[i] as number, bits[2 * i] as number, bits[2 * i + 1] as number);
     }
+    if (first && first.samples !== samples) first.written_at = monotonic_ms;
     if (this.#current) this.#current.written_at = monotonic_ms;
     for (const window of this.#open.values()) if (window.written_at === 0) window.written_at = monotonic_ms;
   }

@@ -57,7 +57,11 @@ with_exemplar 1 # {trace_id="x"} 0.5
         row("__name__,with_exemplar", 1),
       ].sort(),
     );
-    assert.deepEqual(org.metadata.get("http_requests_total"), { type: "counter", help: "The total.", unit: "" });
+    assert.deepEqual(new Map(org.metadata.list).get("http_requests_total"), {
+      type: "counter",
+      help: "The total.",
+      unit: "",
+    });
     assert.equal(org.partition.admission.drops.byReason.get("too_old"), 1);
   });
 

@@ -1,8 +1,22 @@
 import type { Labels } from "../source.ts";
+import type { DropReason } from "./admission.ts";
 import { GrowingBatch } from "./batch.ts";
+import type { Batch } from "./head.ts";
 import { KeyCache } from "./key-cache.ts";
 import { BadLabels, storedLabels } from "./labels.ts";
-import type { Partition } from "./partition.ts";
+import type { TsdbLimits } from "./limits.ts";
+
+/** Where imported samples go: an org's partition, or the way to an engine elsewhere. */
+export interface Intake {
+  readonly limits: TsdbLimits;
+  /** Rises when series numbers given before may no longer be used. */
+  readonly generation: number;
+  /** The number of the series with these labels; undefined, and counted, when it is not let in. */
+  series(labels: Labels): number | undefined;
+  dropped(reason: DropReason): void;
+  /** Takes what it will of the batch and answers how many. Throws StorageError: then nothing was taken. */
+  append(batch: Batch): number;
+}
 
 /** Something in a body that was not taken: where, and why. */
 export interface ImportProblem {
@@ -33,7 +47,7 @@ const STALE_HIGH = 0x7ff0_0000;
 
 /** Where the readers of all formats put their samples: finds the series, gathers, stores, reports. */
 export class Importer {
-  readonly #partition: Partition;
+  readonly #intake: Intake;
   readonly cache: KeyCache;
   readonly batch = new GrowingBatch();
   readonly #scopes = new Map<string, number>();
@@ -43,14 +57,14 @@ export class Importer {
   #result: ImportResult = emptyResult();
   #read = 0;
 
-  constructor(partition: Partition) {
-    this.#partition = partition;
-    this.cache = new KeyCache(partition.limits.key_cache_bytes);
+  constructor(intake: Intake) {
+    this.#intake = intake;
+    this.cache = new KeyCache(intake.limits.key_cache_bytes);
   }
 
   begin(): void {
     this.batch.reset();
-    this.cache.sync(this.#partition.table.generation);
+    this.cache.sync(this.#intake.generation);
     this.#result = emptyResult();
     this.#read = 0;
   }
@@ -70,7 +84,7 @@ export class Importer {
 
   /** The series of these labels; undefined when it is not let in. Throws BadLabels. */
   series(pairs: readonly [string, string][], added: Labels): number | undefined {
-    return this.#partition.admission.series(storedLabels(pairs, added, this.#partition.limits));
+    return this.#intake.series(storedLabels(pairs, added, this.#intake.limits));
   }
 
   push(ref: number, time: number, low: number, high: number): void {
@@ -85,19 +99,19 @@ export class Importer {
 
   report(problem: ImportProblem): void {
     this.#result.problem_count++;
-    if (this.#result.problems.length < this.#partition.limits.problems_reported) this.#result.problems.push(problem);
+    if (this.#result.problems.length < this.#intake.limits.problems_reported) this.#result.problems.push(problem);
   }
 
   /** Labels that are wrong cost their sample and are reported; anything else is thrown on. */
   reportLabels(thrown: unknown, place: Omit<ImportProblem, "problem">): void {
     if (!(thrown instanceof BadLabels)) throw thrown;
-    this.#partition.admission.drops.add("bad_labels");
+    this.#intake.dropped("bad_labels");
     this.report({ ...place, problem: thrown.message });
   }
 
   /** Stores what was gathered. Throws StorageError, and then nothing was stored. */
   end(): ImportResult {
-    const stored = this.#partition.append(this.batch);
+    const stored = this.#intake.append(this.batch);
     this.#result.samples = stored;
     this.#result.dropped = this.#read - stored;
     return this.#result;

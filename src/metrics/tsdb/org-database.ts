@@ -4,6 +4,7 @@ import { type ExpositionOptions, importExposition } from "./exposition.ts";
 import { federate } from "./federate.ts";
 import { Importer, type ImportResult } from "./importer.ts";
 import type { TsdbLimits } from "./limits.ts";
+import { MetadataBook } from "./metadata-book.ts";
 import { MetadataQueries } from "./metadata-queries.ts";
 import { Partition } from "./partition.ts";
 import { importRemoteWrite } from "./remote-write.ts";
@@ -11,21 +12,10 @@ import { importSeriesBatch, type SeriesBatch } from "./series-batch.ts";
 import { type StatusRequest, statusOf, type TsdbStatus } from "./status.ts";
 import { BadWire } from "./wire.ts";
 
-/** What a sender said about a metric. */
-export interface MetricMetadata {
-  type: string;
-  help: string;
-  unit: string;
-}
-
-/** Metrics whose description is remembered. One more is not. */
-const METADATA_MOST = 20_000;
-const METADATA_CHARS = 1000;
-
 /** Everything one can ask of an org's metrics, all in the thread that owns them. */
 export class OrgDatabase {
   readonly partition: Partition;
-  readonly metadata = new Map<string, MetricMetadata>();
+  readonly metadata = new MetadataBook();
   readonly questions: MetadataQueries;
   readonly #importer: Importer;
   /** When it was last asked for anything. */
@@ -52,7 +42,7 @@ export class OrgDatabase {
     if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
     return importExposition(this.#importer, bytes, {
       ...options,
-      onMetadata: (metric, kind, text) => this.#describe(metric, kind, text),
+      onMetadata: this.metadata.note,
     });
   }
 
@@ -73,15 +63,5 @@ export class OrgDatabase {
 
   federate(selector: readonly (readonly Matcher[])[], at_ms: number, lookback_ms: number): string {
     return federate(this.source, selector, at_ms, lookback_ms);
-  }
-
-  #describe(metric: string, kind: keyof MetricMetadata, text: string): void {
-    let known = this.metadata.get(metric);
-    if (!known) {
-      if (this.metadata.size >= METADATA_MOST || metric.length > METADATA_CHARS) return;
-      known = { type: "unknown", help: "", unit: "" };
-      this.metadata.set(metric, known);
-    }
-    known[kind] = text.slice(0, METADATA_CHARS);
   }
 }

@@ -109,6 +109,37 @@ suite("a partition", () => {
     await db.close();
   });
 
+  test("a batch that leaves the window at hand keeps its log until that window is a block", async (t) => {
+    const dir = tempDir(t);
+    const clock = new HandClock();
+    let db = openPartition(dir, clock);
+    const written: Sample[] = [];
+    const write = (...times: number[]): void => {
+      const samples = times.map((time): Sample => [up("a"), time, times.length]);
+      written.push(...samples);
+      assert.equal(put(db, samples), samples.length);
+    };
+    const at = async (minute: number, ...times: number[]): Promise<void> => {
+      clock.advance(minute * 60_000 - (clock.wall - NOON));
+      if (times.length > 0) write(...times);
+      else await db.maintain();
+    };
+    // Old windows fall idle one after the other and become blocks, while the one at noon goes on; each time the log is cut.
+    await at(0, NOON, NOON - 4 * HOUR);
+    await at(10, NOON - 8 * HOUR);
+    await at(50, NOON + 1000);
+    await at(61);
+    await at(62, NOON + 2000, NOON - 12 * HOUR);
+    await at(71);
+    await at(100, NOON + 3000);
+    await at(125);
+    assert.equal(db.head.windows.length, 1);
+    await db.close();
+    db = openPartition(dir, clock);
+    assert.deepEqual(sorted(contents(db.source)), sorted(expected(written)));
+    await db.close();
+  });
+
   test("the newest sample is the one in the window asked for, hot, late or in a block", async (t) => {
     const db = openPartition(tempDir(t), new HandClock());
     put(db, line(up("a"), NOON - HOUR, 100));

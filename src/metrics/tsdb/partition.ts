@@ -1,10 +1,12 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
-import { Admission } from "./admission.ts";
+import type { Labels } from "../source.ts";
+import { Admission, type DropReason } from "./admission.ts";
 import { BlockStore } from "./block-store.ts";
 import { makeDir, Quarantine, StorageError, syncDir } from "./files.ts";
 import { type Batch, Head } from "./head.ts";
+import type { Intake } from "./importer.ts";
 import type { TsdbLimits } from "./limits.ts";
 import { Maintenance } from "./maintenance.ts";
 import { replay } from "./replay.ts";
@@ -22,7 +24,7 @@ import { Wal } from "./wal.ts";
  * A sample that was appended is readable at once, is on the disk within `wal_sync_ms` or when `flush`
  * resolves, and is in exactly one of log and blocks.
  */
-export class Partition {
+export class Partition implements Intake {
   readonly dir: string;
   readonly limits: TsdbLimits;
   readonly clock: Clock;
@@ -70,6 +72,18 @@ export class Partition {
 
   get blocks(): BlockStore["list"] {
     return this.#blocks.list;
+  }
+
+  get generation(): number {
+    return this.table.generation;
+  }
+
+  series(labels: Labels): number | undefined {
+    return this.admission.series(labels);
+  }
+
+  dropped(reason: DropReason): void {
+    this.admission.drops.add(reason);
   }
 
   /** Bytes on disk, quarantine not counted. */

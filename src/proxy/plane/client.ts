@@ -2,9 +2,12 @@ import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../limits.ts";
 import { BodyReader } from "./body.ts";
 import { compressing } from "./compress.ts";
-import { type AnswerHead, BadMessage, CHUNKED, type RequestHead, readRequest, UNTIL_CLOSE } from "./head.ts";
+import type { Dispatch } from "./dispatch.ts";
+import { type AnswerHead, BadMessage, CHUNKED, type RequestHead, readRequest } from "./head.ts";
+import { type AnswerText, answerText, interimText, ownText, switchText } from "./http1-text.ts";
+import { AnswerWriter } from "./http1-writer.ts";
 import {
-  answerFields,
+  brokenOff,
   endsConnection,
   type OwnAnswer,
   type Peer,
@@ -19,10 +22,6 @@ import { splice } from "./splice.ts";
 import type { TargetState } from "./target.ts";
 import type { Exchange, Line } from "./upstream.ts";
 
-/** How a request is dispatched; the same for every version of HTTP. See `dispatch.ts`. */
-export type Dispatch = (head: Pick<RequestHead, "host" | "authority" | "method" | "target" | "accepts">) => Dispatched;
-export type Dispatched = { route: Route } | { answer: (request_id: string) => OwnAnswer } | { refusal: Refusal };
-
 const HEAD_END = "\r\n\r\n";
 const NOTHING = Buffer.alloc(0);
 /** How long a client whose connection ends may still read what it was sent. */
@@ -33,11 +32,13 @@ const LINGER_MS = 5000;
  * written, and what comes early is kept, up to a limit, then left in the kernel.
  */
 export class Http1Client implements Exchange, Waiter {
+  readonly door: object;
   readonly #socket: Socket;
   readonly #plane: Plane;
   readonly #peer: Peer;
   readonly #dispatch: Dispatch;
   readonly #peer_lines: string;
+  readonly #writer: AnswerWriter;
   /** Bytes that were read and not used. */
   #unread: Buffer = NOTHING;
   #state: "head" | "waiting" | "busy" | "closed" = "head";
@@ -50,9 +51,7 @@ export class Http1Client implements Exchange, Waiter {
   #started = 0;
   #sent_at = 0;
   #status = 0;
-  #answer: { chunked: boolean; close: boolean } | undefined;
-  /** An answer's head that waits to be written together with its first bytes. */
-  #held = "";
+  #answer: AnswerText | undefined;
   #tries = 0;
   #bytes = { in: 0, out: 0 };
   #closing = false;
@@ -67,12 +66,14 @@ export class Http1Client implements Exchange, Waiter {
   refused_at: number | undefined;
   gone = false;
 
-  constructor(socket: Socket, parts: { plane: Plane; peer: Peer; dispatch: Dispatch }) {
+  constructor(socket: Socket, parts: { plane: Plane; peer: Peer; door: object; dispatch: Dispatch }) {
+    this.door = parts.door;
     this.#socket = socket;
     this.#plane = parts.plane;
     this.#peer = parts.peer;
     this.#dispatch = parts.dispatch;
     this.#peer_lines = peerLines(parts.peer, parts.plane.region, "1.1");
+    this.#writer = new AnswerWriter(socket);
     this.#moved_at = parts.plane.now();
     socket.on("data", (chunk: Buffer) => this.#read(chunk));
     socket.on("drain", () => this.#drain());
@@ -90,33 +91,39 @@ export class Http1Client implements Exchange, Waiter {
   sweep(now: number): void {
     const quiet = now - this.#moved_at;
     this.#countBytes();
-    if (this.#state === "closed") {
-      if (quiet > LINGER_MS) this.#socket.destroy();
-    } else if (this.#state === "head") {
-      const patience = this.#closing
-        ? LINGER_MS
-        : this.#started === 0
-          ? PROXY_LIMITS.head_ms
-          : PROXY_LIMITS.client_idle_ms;
-      if (this.#unread.length > 0 && quiet > PROXY_LIMITS.head_ms) {
-        this.#refuse(408, "request_timeout", "the request did not arrive in time");
-      } else if (this.#unread.length === 0 && quiet > patience) this.#socket.destroy();
-    } else if (this.#state === "busy") {
-      const idle = this.#route?.table.options.idle_ms || PROXY_LIMITS.answer_idle_ms;
-      const stuck = this.#socket.writableLength > 0 || (this.#body && !this.#body.done);
-      if (stuck ? quiet > PROXY_LIMITS.stall_ms : quiet > idle) this.#stalled(!stuck);
-    }
+    if (this.#state === "closed" && quiet > LINGER_MS) this.#socket.destroy();
+    else if (this.#state === "head" && quiet > this.#patience()) {
+      if (this.#unread.length === 0) this.#socket.destroy();
+      else this.#refuse(408, "request_timeout", "the request did not arrive in time");
+    } else if (this.#state === "busy") this.#sweepBusy(quiet);
   }
 
-  /** Finishes what it does and takes no more. */
-  drain(): void {
+  #sweepBusy(quiet: number): void {
+    const idle = this.#route?.table.options.idle_ms || PROXY_LIMITS.answer_idle_ms;
+    const stuck = this.#socket.writableLength > 0 || (this.#body && !this.#body.done);
+    if (stuck ? quiet > PROXY_LIMITS.stall_ms : quiet > idle) this.#stalled(!stuck);
+  }
+
+  /** How long a client may take to begin or finish the head of a request. */
+  #patience(): number {
+    if (this.#unread.length > 0 || this.#started === 0) return PROXY_LIMITS.head_ms;
+    return this.#closing ? LINGER_MS : PROXY_LIMITS.client_idle_ms;
+  }
+
+  drain(patient: boolean): void {
     this.#closing = true;
+    if (!patient && this.#state === "head" && this.#unread.length === 0) this.#socket.destroy();
+  }
+
+  cut(): void {
+    this.#socket.destroy();
   }
 
   #read(chunk: Buffer): void {
     if (this.#state === "busy" && this.#body && !this.#body.done) {
       this.#moved_at = this.#plane.now();
-      return this.#feed(chunk);
+      this.#feed(chunk);
+      return;
     }
     if (this.#state === "closed") return; // What comes after the last answer is read, so that the client can read that.
     // The time for a head is counted from its first byte: dripping does not prolong it.
@@ -136,7 +143,8 @@ export class Http1Client implements Exchange, Waiter {
     const end = this.#unread.indexOf(HEAD_END);
     if (end > PROXY_LIMITS.head_bytes || (end < 0 && this.#unread.length > PROXY_LIMITS.head_bytes)) {
       const text = `the request's head has more than ${PROXY_LIMITS.head_bytes} bytes (limit head_bytes)`;
-      return this.#refuse(431, "headers_too_large", text);
+      this.#refuse(431, "headers_too_large", text);
+      return;
     }
     if (end < 0) return;
     const text = this.#unread.toString("latin1", 0, end + 4);
@@ -158,8 +166,14 @@ export class Http1Client implements Exchange, Waiter {
     this.#request_id = this.#plane.requestId();
     this.#answer = undefined;
     const found = this.#dispatch(head);
-    if ("refusal" in found) return this.refused(found.refusal);
-    if ("answer" in found) return this.#answerOwn(found.answer(this.#request_id));
+    if ("refusal" in found) {
+      this.refused(found.refusal);
+      return;
+    }
+    if ("answer" in found) {
+      this.#answerOwn(found.answer(this.#request_id));
+      return;
+    }
     if (!this.#route) found.route.counters.connected();
     this.#route = found.route;
     this.refused_at = undefined;
@@ -203,7 +217,7 @@ export class Http1Client implements Exchange, Waiter {
     } catch (thrown) {
       if (!(thrown instanceof BadMessage)) throw thrown;
       // The machine has part of the request already: cutting both sides is the only honest answer.
-      this.#cut();
+      this.cut();
     }
   }
 
@@ -220,9 +234,7 @@ export class Http1Client implements Exchange, Waiter {
 
   informed(head: AnswerHead): void {
     if (this.#head?.minor !== 1) return;
-    let lines = `HTTP/1.1 ${head.status} ${head.reason}\r\n`;
-    for (let i = 0; i < head.fields.length; i += 2) lines += `${head.fields[i]}: ${head.fields[i + 1]}\r\n`;
-    this.#socket.write(`${lines}\r\n`, "latin1");
+    this.#socket.write(interimText(head), "latin1");
   }
 
   answered(head: AnswerHead): void {
@@ -232,50 +244,23 @@ export class Http1Client implements Exchange, Waiter {
     this.#moved_at = now;
     this.#status = head.status;
     this.#target?.counters.responded(head.status, (now - this.#sent_at) / 1000);
-    const chunked = head.length === CHUNKED || head.length === UNTIL_CLOSE;
     const unfinished = this.#body !== undefined && !this.#body.done;
-    const close = this.#closing || !request.keep_alive || unfinished || (chunked && request.minor === 0);
-    this.#answer = { chunked: chunked && request.minor === 1, close };
-    let lines = `HTTP/1.1 ${head.status} ${head.reason}\r\n`;
-    answerFields(head, options, this.#request_id, (name, value) => {
-      lines += `${name}: ${value}\r\n`;
-    });
-    if (this.#answer.chunked) lines += "transfer-encoding: chunked\r\n";
-    else if (head.length > 0) lines += `content-length: ${head.length}\r\n`;
-    if (close) lines += "connection: close\r\n";
-    else if (request.minor === 0) lines += "connection: keep-alive\r\n";
-    this.#held = `${lines}\r\n`;
+    const last = this.#closing || unfinished;
+    this.#answer = answerText(head, request, { options, request_id: this.#request_id, last });
+    this.#writer.head(this.#answer.text, this.#answer.chunked);
   }
 
   data(chunk: Buffer): void {
     this.#moved_at = this.#plane.now();
-    const head = this.#held;
-    this.#held = "";
-    const chunked = this.#answer?.chunked === true;
-    const size = chunked ? `${chunk.length.toString(16)}\r\n` : "";
-    const gap = chunked ? "\r\n" : "";
-    if (chunk.length <= PROXY_LIMITS.one_write_bytes) {
-      this.#write(`${head}${size}${chunk.toString("latin1")}${gap}`);
-      return;
-    }
-    this.#socket.cork();
-    if (head !== "" || chunked) this.#socket.write(head + size, "latin1");
-    if (!this.#socket.write(chunk)) this.#upstream?.pause();
-    if (chunked) this.#socket.write(gap, "latin1");
-    this.#socket.uncork();
+    if (!this.#writer.data(chunk)) this.#upstream?.pause();
   }
 
   flush(): void {
-    if (this.#held === "") return;
-    const head = this.#held;
-    this.#held = "";
-    this.#write(head);
+    this.#writer.flush();
   }
 
   ended(trailers: string): void {
-    const rest = this.#answer?.chunked ? `0\r\n${trailers}\r\n` : "";
-    if (this.#held !== "" || rest !== "") this.#write(this.#held + rest);
-    this.#held = "";
+    this.#writer.end(trailers);
     this.#upstream = undefined;
     this.#finish(this.#answer?.close ?? true);
   }
@@ -290,17 +275,13 @@ export class Http1Client implements Exchange, Waiter {
       target.counters.disconnected();
       target.leave();
     });
-    let lines = `HTTP/1.1 101 ${head.reason}\r\nconnection: upgrade\r\nupgrade: ${head.upgrade ?? request.upgrade}\r\n`;
-    answerFields(head, (this.#route as Route).table.options, this.#request_id, (name, value) => {
-      lines += `${name}: ${value}\r\n`;
-    });
     this.#status = 101;
     this.#state = "closed";
     this.#count();
     target.counters.responded(101, (this.#plane.now() - this.#sent_at) / 1000);
     this.#plane.unwatch(this);
     this.#socket.removeAllListeners();
-    this.#socket.write(`${lines}\r\n`, "latin1");
+    this.#socket.write(switchText(head, request, (this.#route as Route).table.options, this.#request_id), "latin1");
     splice(this.#socket, socket, {
       plane: this.#plane,
       route: this.#route as Route,
@@ -314,20 +295,18 @@ export class Http1Client implements Exchange, Waiter {
     const upstream = this.#upstream;
     this.#upstream = undefined;
     this.#leave();
-    if (this.#answer) return this.#cut();
+    if (this.#answer) {
+      this.cut();
+      return;
+    }
     // The machine closed a connection that it had kept, just when it was used: ask again on a new one.
     if (untouched && upstream?.reused && repeatable(request) && this.#tries++ === 0) {
       this.#state = "waiting";
       this.fresh = true;
-      return this.#route?.obtain(this);
+      this.#route?.obtain(this);
+      return;
     }
-    const bad = problem instanceof BadMessage;
-    const text = bad
-      ? `the machine's answer is not HTTP as it should be: ${problem.message}`
-      : `the machine broke off before it answered (${problem.message})`;
-    this.#answerOwn(
-      refusalAnswer({ status: 502, reason: bad ? "malformed_answer" : "broken_off", text }, this.#request_id),
-    );
+    this.refused(brokenOff(problem));
   }
 
   // The end of a request.
@@ -337,12 +316,9 @@ export class Http1Client implements Exchange, Waiter {
     const body = request?.method === "HEAD" ? "" : answer.body;
     // A request whose body was not read cannot be followed by another one.
     const close = this.#closing || !request?.keep_alive || request.length !== 0 || answer.status === 400;
-    let lines = `HTTP/1.1 ${answer.status} ${answer.reason}\r\n`;
-    for (const [name, value] of answer.fields) lines += `${name}: ${value}\r\n`;
-    lines += `content-length: ${Buffer.byteLength(answer.body)}\r\n${close ? "connection: close\r\n" : ""}\r\n`;
     this.#status = answer.status;
     this.#socket.cork();
-    this.#socket.write(lines, "latin1");
+    this.#socket.write(ownText(answer, close), "latin1");
     this.#socket.write(body);
     this.#socket.uncork();
     this.#finish(close);
@@ -351,7 +327,7 @@ export class Http1Client implements Exchange, Waiter {
   #refuse(status: number, reason: string, text: string): void {
     this.#request_id = this.#plane.requestId();
     this.#head = undefined;
-    this.#answerOwn(refusalAnswer({ status, reason, text }, this.#request_id));
+    this.refused({ status, reason, text });
   }
 
   #finish(close: boolean): void {
@@ -388,10 +364,6 @@ export class Http1Client implements Exchange, Waiter {
     if (target?.table.mode === "requests") target.leave();
   }
 
-  #write(text: string): void {
-    if (!this.#socket.write(text, "latin1")) this.#upstream?.pause();
-  }
-
   #drain(): void {
     this.#moved_at = this.#plane.now();
     this.#upstream?.resume();
@@ -405,15 +377,13 @@ export class Http1Client implements Exchange, Waiter {
   }
 
   #stalled(machine: boolean): void {
-    if (!machine || this.#answer) return this.#cut();
+    if (!machine || this.#answer) {
+      this.cut();
+      return;
+    }
     this.#upstream?.abandon();
     this.#upstream = undefined;
-    const text = "the machine did not answer in time";
-    this.#answerOwn(refusalAnswer({ status: 504, reason: "answer_timeout", text }, this.#request_id));
-  }
-
-  #cut(): void {
-    this.#socket.destroy();
+    this.refused({ status: 504, reason: "answer_timeout", text: "the machine did not answer in time" });
   }
 
   #gone(): void {

@@ -82,7 +82,10 @@ class Compressing implements Exchange, Line {
   }
 
   answered(head: AnswerHead): void {
-    if (!suits(head)) return this.#client?.answered(head);
+    if (!suits(head)) {
+      this.#client?.answered(head);
+      return;
+    }
     this.#client?.answered(packed(head, this.#encoding));
     const packer =
       this.#encoding === "br"
@@ -113,7 +116,10 @@ class Compressing implements Exchange, Line {
 
   ended(trailers: string): void {
     this.#over = true;
-    if (!this.#packer) return this.#client?.ended(trailers);
+    if (!this.#packer) {
+      this.#client?.ended(trailers);
+      return;
+    }
     this.#trailers = trailers;
     this.#packer.end();
   }

@@ -36,8 +36,8 @@ class Tally {
   }
 
   time(name: string, seconds: number): void {
-    let histogram = this.#times.get(name);
-    if (!histogram) this.#times.set(name, (histogram = new Histogram()));
+    const histogram = this.#times.get(name) ?? new Histogram();
+    this.#times.set(name, histogram);
     histogram.add(seconds);
   }
 

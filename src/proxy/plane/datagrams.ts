@@ -53,6 +53,8 @@ export class DatagramDoor {
 
   drain(): void {}
 
+  cut(): void {}
+
   reopen(): void {}
 
   async stop(): Promise<void> {
@@ -77,7 +79,8 @@ export class DatagramDoor {
     route.counters.moved(data.length, 0);
     if (session) {
       session.used_at = this.#plane.now();
-      return session.socket.send(data);
+      session.socket.send(data);
+      return;
     }
     const waiting = this.#waiting.get(key);
     // A few may wait for the machine; datagrams may be lost, so the rest are.

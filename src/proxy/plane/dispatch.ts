@@ -1,10 +1,14 @@
 import { PROXY_LIMITS } from "../limits.ts";
-import type { Dispatch, Dispatched } from "./client.ts";
+import type { RequestHead } from "./head.ts";
 import { type OwnAnswer, type Peer, redirectAnswer } from "./passage.ts";
 import type { Plane } from "./plane.ts";
-import type { Route } from "./route.ts";
+import type { Refusal, Route } from "./route.ts";
 
 const CHALLENGE = "/.well-known/acme-challenge/";
+
+type Asked = Pick<RequestHead, "host" | "authority" | "method" | "target" | "accepts">;
+export type Dispatch = (head: Asked) => Dispatched;
+export type Dispatched = { route: Route } | { answer: (request_id: string) => OwnAnswer } | { refusal: Refusal };
 
 /**
  * Decides what becomes of a request: passed to an app, or answered here. With TLS, the name in the hello and
@@ -16,28 +20,38 @@ export function dispatcher(
   peer: Peer,
   sni: Route | undefined,
 ): Dispatch {
-  return ({ host, authority, target }): Dispatched => {
-    if (target.startsWith(CHALLENGE) && !peer.secure) {
-      const answer = plane.challenges[target.slice(CHALLENGE.length)];
-      if (answer !== undefined) return { answer: (request_id) => plainAnswer(answer, request_id) };
-    }
-    const route = door.find(host);
-    if (!route) return { refusal: unknownHost(host, door.port) };
-    if (sni && route.app.app_id !== sni.app.app_id) {
-      const text = "this connection was opened for another name; open a new one";
-      return { refusal: { status: 421, reason: "misdirected", text } };
-    }
-    const { options } = route.table;
-    if (options.force_https && !peer.secure) {
-      const name = authority.replace(/:\d+$/, "");
-      const port = options.https_port === 443 ? "" : `:${options.https_port}`;
-      return { answer: (request_id) => redirectAnswer(`https://${name}${port}${target}`, request_id) };
-    }
+  return (head) => {
+    const own = challenge(head, plane, peer);
+    if (own) return own;
+    const route = door.find(head.host);
+    if (!route) return { refusal: unknownHost(head.host, door.port) };
+    if (sni && route.app.app_id !== sni.app.app_id) return { refusal: MISDIRECTED };
+    if (route.table.options.force_https && !peer.secure) return secured(head, route);
     return { route };
   };
 }
 
-function unknownHost(host: string, port: number): { status: number; reason: string; text: string } {
+const MISDIRECTED: Refusal = {
+  status: 421,
+  reason: "misdirected",
+  text: "this connection was opened for another name; open a new one",
+};
+
+/** What a certificate authority asks to see whose a name is. */
+function challenge({ target }: Asked, plane: Plane, peer: Peer): Dispatched | undefined {
+  if (peer.secure || !target.startsWith(CHALLENGE)) return undefined;
+  const answer = plane.challenges[target.slice(CHALLENGE.length)];
+  return answer === undefined ? undefined : { answer: (request_id) => plainAnswer(answer, request_id) };
+}
+
+function secured({ authority, target }: Asked, { table }: Route): Dispatched {
+  const name = authority.replace(/:\d+$/, "");
+  const { https_port } = table.options;
+  const location = `https://${name}${https_port === 443 ? "" : `:${https_port}`}${target}`;
+  return { answer: (request_id) => redirectAnswer(location, request_id) };
+}
+
+function unknownHost(host: string, port: number): Refusal {
   const shown = host === "" ? "a request without a host name" : `${host.slice(0, 255)}`;
   return {
     status: 404,

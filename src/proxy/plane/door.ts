@@ -1,12 +1,12 @@
 import { createServer, isIP, type Server, type Socket } from "node:net";
-import { TLSSocket } from "node:tls";
+import type { TLSSocket } from "node:tls";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Http1Client } from "./client.ts";
 import { dispatcher } from "./dispatch.ts";
 import { serveHttp2 } from "./h2.ts";
 import { type Hello, readHello } from "./hello.ts";
 import type { Peer } from "./passage.ts";
-import type { Plane } from "./plane.ts";
+import type { Plane, Watched } from "./plane.ts";
 import { beginPostgresTls } from "./postgres-tls.ts";
 import { passRaw } from "./raw.ts";
 import type { Route } from "./route.ts";
@@ -129,7 +129,12 @@ export class Door {
   }
 
   #http(socket: Socket, peer: Peer, sni: Route | undefined): void {
-    new Http1Client(socket, { plane: this.#plane, peer, dispatch: dispatcher(this, this.#plane, peer, sni) });
+    new Http1Client(socket, {
+      plane: this.#plane,
+      peer,
+      door: this,
+      dispatch: dispatcher(this, this.#plane, peer, sni),
+    });
   }
 
   /** Reads the TLS hello to know for whom the connection is; nothing of it is used up. */
@@ -149,7 +154,10 @@ export class Door {
         this.#routes[0]?.counters.shakeFailed(hello?.servername ?? "");
         return void socket.destroy();
       }
-      if (kind === "tcp") return passRaw(socket, route, peer, this.#plane, bytes);
+      if (kind === "tcp") {
+        passRaw(socket, route, peer, this.#plane, bytes);
+        return;
+      }
       socket.unshift(bytes);
       this.#secure(socket, peer, { hello, route, began });
     };
@@ -161,47 +169,40 @@ export class Door {
     const { options } = route.table;
     const offered = options.alpn.length > 0 ? options.alpn : options.http ? ["h2", "http/1.1"] : [];
     const common = offered.filter((name) => hello.alpn.includes(name));
-    const secure = new TLSSocket(socket, {
-      isServer: true,
-      secureContext: this.#plane.keys.context(hello.servername, options),
-      // A client that offers nothing we know is served as if it had offered nothing.
-      ...(common.length > 0 ? { ALPNProtocols: common } : {}),
-    });
     const watched = patience(this.#plane, socket, began);
     let done = false;
-    secure.on("error", () => secure.destroy());
-    secure.on("close", () => {
-      this.#plane.unwatch(watched);
+    socket.once("close", () => {
       if (!done) route.counters.shakeFailed(hello.servername);
     });
-    secure.on("secure", () => {
+    // A client that offers nothing we know is served as if it had offered nothing.
+    this.#plane.keys.secure(socket, { alpn: common, options }, (secure) => {
       done = true;
       this.#plane.unwatch(watched);
+      secure.on("error", () => secure.destroy());
       const version = (secure.getProtocol() ?? "").replace(/^TLSv/, "");
       route.counters.shook(version, (this.#plane.now() - began) / 1000);
-      const known: Peer = { ...peer, secure: true };
-      if (!options.http) return passRaw(secure, route, known, this.#plane, EMPTY);
-      if (secure.alpnProtocol === "h2") {
-        return serveHttp2(secure, {
-          plane: this.#plane,
-          peer: known,
-          dispatch: dispatcher(this, this.#plane, known, route),
-        });
-      }
-      this.#http(secure, known, route);
+      this.#serveSecure(secure, { ...peer, secure: true }, route);
     });
+  }
+
+  #serveSecure(secure: TLSSocket, peer: Peer, route: Route): void {
+    const plane = this.#plane;
+    if (!route.table.options.http) passRaw(secure, route, peer, plane, EMPTY);
+    else if (secure.alpnProtocol !== "h2") this.#http(secure, peer, route);
+    else serveHttp2(secure, { plane, peer, door: this, dispatch: dispatcher(this, plane, peer, route) });
   }
 }
 
 const EMPTY = Buffer.alloc(0);
 
 /** Cuts a connection whose beginning takes too long. */
-function patience(plane: Plane, socket: Socket, began: number): { sweep(now: number): void; drain(): void } {
+function patience(plane: Plane, socket: Socket, began: number): Watched {
   const watched = {
     sweep(now: number): void {
       if (now - began > PROXY_LIMITS.handshake_ms) socket.destroy();
     },
     drain(): void {},
+    cut: (): void => void socket.destroy(),
   };
   plane.watch(watched);
   socket.once("close", () => plane.unwatch(watched));

@@ -24,7 +24,10 @@ export class Http2Backend {
 
   line(done: (line: Line | undefined, problem?: Error) => void): void {
     const known = this.#session;
-    if (known && !known.closed && !known.destroyed && !known.connecting) return done(new Http2Line(known));
+    if (known && !known.closed && !known.destroyed && !known.connecting) {
+      done(new Http2Line(known));
+      return;
+    }
     if (known?.connecting) {
       known.once("connect", () => done(new Http2Line(known)));
       known.once("error", (problem: Error) => done(undefined, problem));
@@ -39,7 +42,7 @@ export class Http2Backend {
       this.#counters.connected((this.#now() - began) / 1000);
       done(new Http2Line(session));
     });
-    session.on("error", (problem) => {
+    session.on("error", (problem: Error) => {
       if (!open) done(undefined, problem);
     });
     session.on("close", () => {
@@ -82,7 +85,7 @@ class Http2Line implements Line {
       exchange.data(chunk);
       exchange.flush();
     });
-    stream.on("trailers", (headers) => {
+    stream.on("trailers", (headers: IncomingHttpHeaders) => {
       trailers = linesOf(headers);
     });
     stream.on("drain", () => exchange.drained());

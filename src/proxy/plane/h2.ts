@@ -9,12 +9,13 @@ import {
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { PROXY_LIMITS } from "../limits.ts";
-import type { Dispatch } from "./client.ts";
 import { compressing } from "./compress.ts";
+import type { Dispatch } from "./dispatch.ts";
 import { roleOf } from "./fields.ts";
 import { type AnswerHead, BadMessage, CHUNKED, hostName, type RequestHead } from "./head.ts";
 import {
   answerFields,
+  brokenOff,
   endsConnection,
   type OwnAnswer,
   type Peer,
@@ -30,6 +31,7 @@ import type { Exchange, Line } from "./upstream.ts";
 interface Parts {
   plane: Plane;
   peer: Peer;
+  door: object;
   dispatch: Dispatch;
 }
 
@@ -49,6 +51,7 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
   let streams = 0;
   const bytes = { in: 0, out: 0 };
   const watched = {
+    door: parts.door,
     sweep(now: number): void {
       route?.counters.moved(socket.bytesRead - bytes.in, socket.bytesWritten - bytes.out);
       bytes.in = socket.bytesRead;
@@ -57,6 +60,7 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
     },
     // Streams in progress go on, new ones are told to come on another connection.
     drain: (): void => session.close(),
+    cut: (): void => session.destroy(),
   };
   plane.watch(watched);
   session.on("error", () => session.destroy());
@@ -119,11 +123,18 @@ class Http2Exchange implements Exchange, Waiter {
       this.#head = requestHead(headers, this.#stream.endAfterHeaders);
     } catch (thrown) {
       if (!(thrown instanceof BadMessage)) throw thrown;
-      return this.refused({ status: thrown.status, reason: "malformed_http", text: thrown.message });
+      this.refused({ status: thrown.status, reason: "malformed_http", text: thrown.message });
+      return;
     }
     const found = dispatch(this.#head);
-    if ("refusal" in found) return this.refused(found.refusal);
-    if ("answer" in found) return this.#answerOwn(found.answer(this.#request_id));
+    if ("refusal" in found) {
+      this.refused(found.refusal);
+      return;
+    }
+    if ("answer" in found) {
+      this.#answerOwn(found.answer(this.#request_id));
+      return;
+    }
     this.route = found.route;
     this.fresh = endsConnection(this.#head);
     this.preface = plane.preface(found.route, peer);
@@ -198,9 +209,11 @@ class Http2Exchange implements Exchange, Waiter {
   failed(problem: Error, _untouched?: boolean): void {
     this.#line = undefined;
     this.#leave();
-    if (this.#stream.headersSent) return this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-    const text = `the machine broke off before it answered (${problem.message})`;
-    this.refused({ status: 502, reason: "broken_off", text });
+    if (this.#stream.headersSent) {
+      this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+      return;
+    }
+    this.refused(brokenOff(problem));
   }
 
   drained(): void {
@@ -242,18 +255,8 @@ function requestHead(headers: IncomingHttpHeaders, complete: boolean): RequestHe
   if (!/^\/[\x21-\x7e]*$/.test(target) || /[\\#]/.test(target))
     throw new BadMessage("the request target must be a path");
   if (!/^[\w.:[\]-]{0,300}$/.test(authority)) throw new BadMessage("the authority is not a host name");
-  let lines = "";
-  for (const [name, value] of Object.entries(headers)) {
-    if (name.startsWith(":") || value === undefined) continue;
-    const role = roleOf(name);
-    if (role === "te") lines += "te: trailers\r\n";
-    if (role !== undefined && role !== "expect") continue;
-    for (const one of Array.isArray(value) ? value : [value]) {
-      if (/[^\t\x20-\x7e\x80-\xff]/.test(one)) throw new BadMessage(`the field ${name} holds what no field may`);
-      lines += `${name}: ${one}\r\n`;
-    }
-  }
   const size = headers["content-length"];
+  const lines = Object.entries(headers).map(([name, value]) => passedOn(name, value));
   return {
     method,
     target,
@@ -264,9 +267,22 @@ function requestHead(headers: IncomingHttpHeaders, complete: boolean): RequestHe
     keep_alive: true,
     upgrade: undefined,
     expects: false,
-    lines,
+    lines: lines.join(""),
     accepts: String(headers["accept-encoding"] ?? ""),
   };
+}
+
+/** The lines of one field, or nothing when it is not passed on. */
+function passedOn(name: string, value: string | string[] | undefined): string {
+  if (name.startsWith(":") || value === undefined) return "";
+  const role = roleOf(name);
+  if (role === "te") return "te: trailers\r\n";
+  if (role !== undefined && role !== "expect") return "";
+  const values = Array.isArray(value) ? value : [value];
+  if (values.some((one) => /[^\t\x20-\x7e\x80-\xff]/.test(one))) {
+    throw new BadMessage(`the field ${name} holds what no field may`);
+  }
+  return values.map((one) => `${name}: ${one}\r\n`).join("");
 }
 
 const linesOf = (headers: IncomingHttpHeaders): string =>

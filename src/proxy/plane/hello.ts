@@ -27,24 +27,23 @@ export function readHello(bytes: Buffer): Hello | "more" | undefined {
 /** The first handshake message, which may be spread over several records. */
 function handshakeMessage(bytes: Buffer): Buffer | "more" | undefined {
   const parts: Buffer[] = [];
-  let have = 0;
-  let at = 0;
-  while (at + RECORD_HEADER <= bytes.length) {
+  for (let at = 0; at + RECORD_HEADER <= bytes.length; ) {
     if (bytes[at] !== 22) return undefined;
-    const length = bytes.readUInt16BE(at + 3);
-    const part = bytes.subarray(at + RECORD_HEADER, at + RECORD_HEADER + length);
-    if (length === 0 || part.length < length) break;
-    parts.push(part);
-    have += length;
-    at += RECORD_HEADER + length;
-    const message = parts.length === 1 ? part : Buffer.concat(parts);
-    if (have < 4) continue;
-    if (message[0] !== 1) return undefined;
-    const wanted = message.readUIntBE(1, 3);
-    if (wanted > MAX_BYTES) return undefined;
-    if (have >= wanted + 4) return message.subarray(4, wanted + 4);
+    const end = at + RECORD_HEADER + bytes.readUInt16BE(at + 3);
+    if (end > bytes.length || end === at + RECORD_HEADER) break;
+    parts.push(bytes.subarray(at + RECORD_HEADER, end));
+    at = end;
+    const message = wholeMessage(Buffer.concat(parts));
+    if (message !== "more") return message;
   }
   return "more";
+}
+
+function wholeMessage(bytes: Buffer): Buffer | "more" | undefined {
+  if (bytes.length < 4) return "more";
+  const length = bytes.readUIntBE(1, 3);
+  if (bytes[0] !== 1 || length > MAX_BYTES) return undefined;
+  return bytes.length >= length + 4 ? bytes.subarray(4, length + 4) : "more";
 }
 
 function parseHello(message: Buffer): Hello {

@@ -1,6 +1,6 @@
 /** What the proxy writes into messages it passes on, the same for every version of HTTP. */
 import type { PortOptions } from "../table.ts";
-import { type AnswerHead, CHUNKED, type RequestHead } from "./head.ts";
+import { type AnswerHead, BadMessage, CHUNKED, type RequestHead } from "./head.ts";
 import type { Refusal } from "./route.ts";
 
 /** What is known about a client's connection. */
@@ -115,6 +115,14 @@ export function refusalAnswer({ status, reason, text }: Refusal, request_id: str
     ],
     body,
   };
+}
+
+/** Why there is no answer of the machine's. */
+export function brokenOff(problem: Error): Refusal {
+  const text = `the machine broke off before it answered (${problem.message})`;
+  if (!(problem instanceof BadMessage)) return { status: 502, reason: "broken_off", text };
+  const said = `the machine's answer is not HTTP as it should be: ${problem.message}`;
+  return { status: 502, reason: "malformed_answer", text: said };
 }
 
 export function redirectAnswer(location: string, request_id: string): OwnAnswer {

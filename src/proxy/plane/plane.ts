@@ -15,8 +15,12 @@ import { Keyring } from "./tls.ts";
 /** Something with deadlines that is looked at now and then. */
 export interface Watched {
   sweep(now: number): void;
-  /** The worker is being replaced: finish, and take no more. */
-  drain(): void;
+  /** Finish, and take no more; one that is in the middle of nothing ends now, or, when patient, after a while. */
+  drain(patient: boolean): void;
+  /** The door it came in by. */
+  readonly door?: object;
+  /** The worker ends: so does this. */
+  cut(): void;
 }
 
 interface AppState {
@@ -60,7 +64,14 @@ export class Plane {
     this.#clock = parts.clock;
     this.#ids = randomIds(parts.clock);
     const { clock } = parts;
-    this.#floor = { slots: new Slots(settings.slots), worker: settings.worker, now: () => clock.monotonic() };
+    // Each thread counts its own milliseconds; seconds are told in those of the control.
+    const ahead = settings.monotonic_ms - clock.monotonic();
+    this.#floor = {
+      slots: new Slots(settings.slots),
+      worker: settings.worker,
+      now: () => clock.monotonic(),
+      shared_s: () => Math.floor((clock.monotonic() + ahead) / 1000),
+    };
     this.#sweeper = setInterval(() => this.#sweep(), PROXY_LIMITS.sweep_ms);
   }
 
@@ -78,7 +89,7 @@ export class Plane {
 
   watch(watched: Watched): void {
     this.#watched.add(watched);
-    if (this.draining) watched.drain();
+    if (this.draining) watched.drain(true);
   }
 
   unwatch(watched: Watched): void {
@@ -95,19 +106,22 @@ export class Plane {
     switch (order.type) {
       case "app":
         this.#setApp(order.app);
-        return this.#arrangeDoors();
+        this.#arrangeDoors();
+        return;
       case "no app":
         this.#dropApp(order.app_id);
-        return this.#arrangeDoors();
+        this.#arrangeDoors();
+        return;
       case "certificates":
-        return this.keys.set(order.certificates satisfies Certificate[]);
+        this.keys.set(order.certificates satisfies Certificate[]);
+        return;
       case "challenges":
         this.challenges = order.answers;
         return;
       case "ready?":
         return void this.#tellReady(order.id);
       case "drain":
-        return void this.#drain();
+        return void this.#drain(order.patient);
     }
   }
 
@@ -115,6 +129,8 @@ export class Plane {
   close(): void {
     clearInterval(this.#sweeper);
     for (const door of this.#doors.values()) door.close();
+    for (const watched of this.#watched) watched.cut();
+    for (const { targets } of this.#apps.values()) for (const target of targets.values()) target.retire();
     this.#tellCounts();
   }
 
@@ -181,8 +197,10 @@ export class Plane {
     const wanted = this.#wantedDoors();
     for (const [key, door] of this.#doors) {
       if (wanted.has(key)) continue;
+      door.routes = [];
       door.close();
       this.#doors.delete(key);
+      for (const watched of this.#watched) if (watched.door === door) watched.drain(false);
     }
     for (const [key, place] of wanted) {
       let door = this.#doors.get(key);
@@ -238,10 +256,12 @@ export class Plane {
     if (counts.length > 0) this.#report({ type: "counts", counts });
   }
 
-  async #drain(): Promise<void> {
+  async #drain(patient: boolean): Promise<void> {
+    const again = this.draining;
     this.draining = true;
+    for (const watched of this.#watched) watched.drain(patient);
+    if (again) return;
     await Promise.all([...this.#doors.values()].map((door) => door.stop()));
-    for (const watched of this.#watched) watched.drain();
     const until = this.now() + PROXY_LIMITS.drain_ms;
     while (this.#watched.size > 0 && this.now() < until) await this.#clock.sleep(50);
     this.close();

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { PROXY_LIMITS } from "../limits.ts";
 import type { Plane } from "./plane.ts";
 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
@@ -9,9 +10,10 @@ export function beginPostgresTls(socket: Socket, plane: Plane, go: () => void): 
   let bytes: Buffer = Buffer.alloc(0);
   const watched = {
     sweep: (now: number): void => {
-      if (now - began > 10_000) socket.destroy();
+      if (now - began > PROXY_LIMITS.handshake_ms) socket.destroy();
     },
     drain: (): void => {},
+    cut: (): void => void socket.destroy(),
   };
   plane.watch(watched);
   socket.once("close", () => plane.unwatch(watched));

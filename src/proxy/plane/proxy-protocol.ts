@@ -1,4 +1,5 @@
 import { isIPv6 } from "node:net";
+import { addressBytes } from "#network/bytes.ts";
 import type { Peer } from "./passage.ts";
 
 const SIGNATURE = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
@@ -24,19 +25,3 @@ export function proxyHeader(version: 1 | 2, peer: Peer): Buffer {
 }
 
 const mapped = (address: string): string => (isIPv6(address) ? address : `::ffff:${address}`);
-
-/** An address as bytes in the order of the network. */
-export function addressBytes(address: string): Uint8Array {
-  if (!isIPv6(address)) return Uint8Array.from(address.split(".").map(Number));
-  const plain = address.split("%")[0] ?? "";
-  const four = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(plain);
-  const text = four
-    ? `${four[1]}${((Number(four[2]) << 8) | Number(four[3])).toString(16)}:${((Number(four[4]) << 8) | Number(four[5])).toString(16)}`
-    : plain;
-  const [left = "", right] = text.split("::");
-  const groups = (part: string): number[] =>
-    part === "" ? [] : part.split(":").map((group) => Number.parseInt(group, 16));
-  const [head, tail] = [groups(left), right === undefined ? [] : groups(right)];
-  const all = [...head, ...Array<number>(8 - head.length - tail.length).fill(0), ...tail];
-  return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 255]));
-}

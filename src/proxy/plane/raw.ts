@@ -14,7 +14,7 @@ export function passRaw(client: Socket, route: Route, peer: Peer, plane: Plane, 
     bytes.in = client.bytesRead;
     bytes.out = client.bytesWritten;
   };
-  const watched = { sweep: count, drain: (): void => {} };
+  const watched = { sweep: count, drain: (): void => {}, cut: (): void => void client.destroy() };
   plane.watch(watched);
   const waiter: Waiter = {
     kind: "socket",

@@ -69,7 +69,10 @@ export class Route {
     waiter.since = this.#floor.now();
     if (this.#queue.length === 0 && this.#try(waiter)) return;
     const refusal = this.#hopeless();
-    if (refusal) return waiter.refused(refusal);
+    if (refusal) {
+      waiter.refused(refusal);
+      return;
+    }
     this.#queue.push(waiter);
     this.#announce();
     this.#poll();
@@ -115,8 +118,14 @@ export class Route {
     const target = this.#choose();
     if (!target) return false;
     const done = (connection: Line | Socket | undefined, problem?: Error): void => {
-      if (!connection) return this.#again(waiter, problem);
-      if (!waiter.gone) return waiter.got(target, connection);
+      if (!connection) {
+        this.#again(waiter, problem);
+        return;
+      }
+      if (!waiter.gone) {
+        waiter.got(target, connection);
+        return;
+      }
       // Nobody wants it any more.
       if ("abandon" in connection) target.giveBack(connection);
       else connection.destroy();
@@ -135,11 +144,12 @@ export class Route {
     waiter.refused_at ??= now;
     if (now - waiter.refused_at > PROXY_LIMITS.refused_ms) {
       const internal = this.targets[0]?.table.port ?? 0;
-      return waiter.refused({
+      waiter.refused({
         status: 502,
         reason: "machine_unreachable",
         text: `no machine of ${this.app.app_name} takes connections on port ${internal} (${problem?.message ?? "refused"}); does the program listen there, on all addresses?`,
       });
+      return;
     }
     this.#queue.push(waiter);
     this.#announce();

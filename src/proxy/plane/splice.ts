@@ -19,6 +19,7 @@ export function splice(client: Duplex, machine: Duplex, { plane, early, answer }
       if (now - moved_at > PROXY_LIMITS.stream_idle_ms) end();
     },
     drain(): void {},
+    cut: (): void => end(),
   };
   const end = (): void => {
     client.destroy();

@@ -12,6 +12,8 @@ export interface Floor {
   worker: number;
   /** Milliseconds on the clock that never jumps. */
   now(): number;
+  /** Seconds on the clock of the control, for what it compares. */
+  shared_s(): number;
 }
 
 /**
@@ -39,7 +41,7 @@ export class TargetState implements UpstreamOwner {
     this.table = table;
     this.#floor = floor;
     this.counters = counters;
-    floor.slots.touch(table.slot, Math.floor(floor.now() / 1000));
+    floor.slots.touch(table.slot, floor.shared_s());
   }
 
   get load(): number {
@@ -69,8 +71,8 @@ export class TargetState implements UpstreamOwner {
   }
 
   leave(): void {
-    const { slots, worker, now } = this.#floor;
-    slots.release(this.table.slot, worker, Math.floor(now() / 1000));
+    const { slots, worker } = this.#floor;
+    slots.release(this.table.slot, worker, this.#floor.shared_s());
     this.#room();
   }
 
@@ -99,7 +101,8 @@ export class TargetState implements UpstreamOwner {
     const opened = (upstream: Upstream | undefined, problem?: Error): void => {
       if (!upstream) {
         this.#refused();
-        return done(undefined, problem);
+        done(undefined, problem);
+        return;
       }
       this.counters.connected((this.#floor.now() - started) / 1000);
       if (how.preface) this.#single.add(upstream);
@@ -138,10 +141,13 @@ export class TargetState implements UpstreamOwner {
   /** The exchange is over; with `requests` its seat is the caller's to leave. */
   free(upstream: Upstream, keep_ms: number): void {
     const unwanted = this.#gone || keep_ms <= 0 || this.#idle.length >= PROXY_LIMITS.pooled;
-    if (unwanted || this.#single.has(upstream)) return upstream.destroy();
+    if (unwanted || this.#single.has(upstream)) {
+      upstream.destroy();
+      return;
+    }
     upstream.since = this.#floor.now();
     upstream.keep_until = upstream.since + keep_ms;
-    this.#floor.slots.touch(this.table.slot, Math.floor(upstream.since / 1000));
+    this.#floor.slots.touch(this.table.slot, this.#floor.shared_s());
     this.#idle.push(upstream);
     if (this.table.mode !== "connections") return;
     this.#room();
@@ -170,7 +176,7 @@ export class TargetState implements UpstreamOwner {
   /** It gets no more requests; those in progress may end. */
   retire(): void {
     this.#gone = true;
-    for (const upstream of [...this.#idle]) upstream.destroy();
+    for (const upstream of this.#idle.splice(0)) upstream.destroy();
     this.#backend?.close();
   }
 

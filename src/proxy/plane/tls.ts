@@ -1,4 +1,5 @@
-import { createSecureContext, type SecureContext } from "node:tls";
+import type { Socket } from "node:net";
+import { createSecureContext, createServer, type SecureContext, type Server, type TLSSocket } from "node:tls";
 import type { Certificate, PortOptions } from "../table.ts";
 
 /** The certificates of a worker, by name, ready to be used. */
@@ -8,6 +9,9 @@ export class Keyring {
   #byName = new Map<string, Certificate>();
   /** Made when first needed: reading a key takes a while. */
   #contexts = new WeakMap<Certificate, Map<string, SecureContext>>();
+
+  readonly #servers = new Map<string, Server>();
+  readonly #waiting = new Map<string, (secure: TLSSocket) => void>();
 
   constructor(fallback: Certificate, ticket_keys: Uint8Array) {
     this.#fallback = fallback;
@@ -49,4 +53,46 @@ export class Keyring {
     known.set(versions, context);
     return context;
   }
+
+  /**
+   * Ends TLS on a connection; `done` is told the secure one when the handshake succeeded. The work is that of a
+   * TLS server which never listens: it is given connections, one such server for each set of rules.
+   */
+  secure(
+    socket: Socket,
+    rules: { alpn: readonly string[]; options: PortOptions },
+    done: (secure: TLSSocket) => void,
+  ): void {
+    const { min_version, max_version, self_signed } = rules.options;
+    const key = `${min_version} ${max_version} ${self_signed} ${rules.alpn.join(" ")}`;
+    const server = this.#servers.get(key) ?? this.#server(rules);
+    this.#servers.set(key, server);
+    const name = nameOf(socket);
+    this.#waiting.set(name, done);
+    socket.once("close", () => this.#waiting.delete(name));
+    server.emit("connection", socket);
+  }
+
+  #server({ alpn, options }: { alpn: readonly string[]; options: PortOptions }): Server {
+    const server = createServer({
+      cert: this.#fallback.chain,
+      key: this.#fallback.key,
+      minVersion: options.min_version,
+      maxVersion: options.max_version,
+      ticketKeys: this.#ticket_keys,
+      ...(alpn.length > 0 ? { ALPNProtocols: [...alpn] } : {}),
+      SNICallback: (name, chosen) => chosen(null, this.context(name.toLowerCase(), options)),
+    });
+    server.on("secureConnection", (secure) => {
+      const name = nameOf(secure);
+      this.#waiting.get(name)?.(secure);
+      this.#waiting.delete(name);
+    });
+    server.on("tlsClientError", (_error, secure) => secure.destroy());
+    return server;
+  }
 }
+
+/** Tells apart the connections that are open at the same time. */
+const nameOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
+  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;

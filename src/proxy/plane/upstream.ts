@@ -134,8 +134,11 @@ export class Upstream implements Line {
   }
 
   #read(chunk: Buffer): void {
-    if (!this.#exchange) return this.destroy(); // Bytes that nobody asked for.
-    this.#touched = true;
+    if (!this.#exchange) {
+      this.destroy(); // Bytes that nobody asked for.
+      this.#touched = true;
+      return;
+    }
     try {
       this.#take(chunk);
       this.#exchange?.flush();

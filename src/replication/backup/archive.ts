@@ -4,6 +4,7 @@
  *   NAME/snapshot/<txid>-<checksum>.ltx            the whole database
  *   NAME/changes/<first>-<last>-<checksum>.ltx     several transactions merged into one LTX file
  *
+ * NAME is the database's name, with what a key may not have written as `~` and two hex digits per byte.
  * The checksum is the one after the last transaction. A history that was dropped after a change of primary stays
  * here beside the one that went on; which of the two a file belongs to is decided by its checksums.
  */
@@ -20,12 +21,22 @@ export interface ArchivedChanges {
   position: Position;
 }
 
+/** What all keys of a database begin with. */
+export function databasePrefix(name: string): string {
+  const plain = /[\w.-]/;
+  const encoded = [...Buffer.from(name)].map((byte) => {
+    const char = String.fromCharCode(byte);
+    return byte < 128 && plain.test(char) ? char : `~${byte.toString(16).padStart(2, "0")}`;
+  });
+  return `${encoded.join("")}/`;
+}
+
 export function snapshotKey(name: string, { txid, checksum }: Position): string {
-  return `${name}/snapshot/${hex16(txid)}-${hex16(checksum)}.ltx`;
+  return `${databasePrefix(name)}snapshot/${hex16(txid)}-${hex16(checksum)}.ltx`;
 }
 
 export function changesKey(name: string, first: number, { txid, checksum }: Position): string {
-  return `${name}/changes/${hex16(first)}-${hex16(txid)}-${hex16(checksum)}.ltx`;
+  return `${databasePrefix(name)}changes/${hex16(first)}-${hex16(txid)}-${hex16(checksum)}.ltx`;
 }
 
 const number = (hex: string | undefined): number => Number(`0x${hex}`);
@@ -39,4 +50,26 @@ export function parseChanges(key: string): ArchivedChanges | undefined {
   const match = /\/changes\/([0-9a-f]{16})-([0-9a-f]{16})-([0-9a-f]{16})\.ltx$/.exec(key);
   if (!match) return undefined;
   return { key, first: number(match[1]), position: { txid: number(match[2]), checksum: BigInt(`0x${match[3]}`) } };
+}
+
+export interface BackedUp {
+  name: string;
+  snapshots: number;
+  /** The oldest and newest transactions that can be restored. */
+  first: string;
+  last: string;
+}
+
+/** What a store has, by database. */
+export function listBackups(keys: readonly string[]): BackedUp[] {
+  const byName = Map.groupBy(keys, (key) => key.slice(0, key.indexOf("/")));
+  return [...byName].flatMap(([prefix, own]) => {
+    const snapshots = own.map(parseSnapshot).filter((found) => found !== undefined);
+    const changes = own.map(parseChanges).filter((found) => found !== undefined);
+    const [first, ...others] = snapshots.map(({ position }) => position.txid);
+    if (first === undefined) return [];
+    const last = Math.max(first, ...others, ...changes.map(({ position }) => position.txid));
+    const name = decodeURIComponent(prefix.replaceAll("~", "%"));
+    return [{ name, snapshots: snapshots.length, first: hex16(Math.min(first, ...others)), last: hex16(last) }];
+  });
 }

@@ -1,82 +1,102 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { suite, test } from "node:test";
+import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import { LocalObjects } from "#stores/objects/local.ts";
+import { S3Objects } from "#stores/objects/s3.ts";
+import { s3Missing, startS3 } from "../../../test/s3.ts";
 import { tempDir } from "../../../test/support.ts";
 import { Application, captureAll, look } from "../database/fixtures.ts";
 import { Directory } from "../node/directory.ts";
+import { hex16 } from "../position.ts";
+import { listBackups } from "./archive.ts";
 import { Backup } from "./backup.ts";
-import { LocalObjects } from "./local-objects.ts";
-import { objectStoreSuite } from "./object-store.suite.ts";
 import { restore } from "./restore.ts";
 
-objectStoreSuite("files", (dir) => new LocalObjects(dir));
+/** Where backups can go, and what a test of that place needs. */
+const PLACES: { name: string; skip?: string | undefined; open(t: TestContext): Promise<ObjectStore> }[] = [
+  { name: "a folder", open: async (t) => new LocalObjects(tempDir(t)) },
+  {
+    name: "a bucket",
+    skip: s3Missing(),
+    async open(t) {
+      const server = await startS3(tempDir(t));
+      t.after(() => server.stop());
+      return new S3Objects(server, systemClock);
+    },
+  },
+];
 
-suite("backup and restore", () => {
-  function scene(dir: string, clock = systemClock) {
-    const app = new Application(join(dir, "db"));
-    const failed = (error: unknown): void => assert.fail(String(error));
-    const log = (): void => undefined;
-    const directory = new Directory({ dir, node_id: 1n, clock, onFailure: failed, onTransactions: log, log });
-    for (const database of directory.discover()) database.release();
-    const store = new LocalObjects(join(dir, ".backup"));
-    mkdirSync(join(dir, ".scratch"));
-    const backup = new Backup({ directory, store, clock, scratch: join(dir, ".scratch"), log });
-    const capture = (): void => {
-      for (const database of directory) captureAll(database);
-      for (const database of directory) database.log.syncNow();
-    };
-    return { app, directory, store, backup, capture };
-  }
+for (const { name: place, skip, open } of PLACES)
+  suite(`backup to ${place} and restore`, { skip: skip ?? false }, () => {
+    function scene(dir: string, store: ObjectStore, clock = systemClock) {
+      const app = new Application(join(dir, "db"));
+      const failed = (error: unknown): void => assert.fail(String(error));
+      const log = (): void => undefined;
+      const directory = new Directory({ dir, node_id: 1n, clock, onFailure: failed, onTransactions: log, log });
+      for (const database of directory.discover()) database.release();
+      mkdirSync(join(dir, ".scratch"));
+      const backup = new Backup({ directory, store, clock, scratch: join(dir, ".scratch"), log });
+      const capture = (): void => {
+        for (const database of directory) captureAll(database);
+        for (const database of directory) database.log.syncNow();
+      };
+      return { app, directory, backup, capture };
+    }
 
-  test("a database comes back as it was at each backup, by time and by transaction", async (t) => {
-    const dir = tempDir(t);
-    let now_ms = 1_700_000_000_000;
-    const { app, directory, store, backup, capture } = scene(dir, { ...systemClock, now: () => now_ms });
-    const moments: { at_ms: number; entries: number; txid: number }[] = [];
-    for (let round = 0; round < 6; round++) {
-      for (let i = 0; i < 7; i++) app.write(900);
-      if (round === 3) app.db.exec("DELETE FROM entry WHERE n % 2 = 0; VACUUM");
+    test("a database comes back as it was at each backup, by time and by transaction", async (t) => {
+      const dir = tempDir(t);
+      let now_ms = 1_700_000_000_000;
+      const store = await open(t);
+      const { app, directory, backup, capture } = scene(dir, store, { ...systemClock, now: () => now_ms });
+      const moments: { at_ms: number; entries: number; txid: number }[] = [];
+      for (let round = 0; round < 6; round++) {
+        for (let i = 0; i < 7; i++) app.write(900);
+        if (round === 3) app.db.exec("DELETE FROM entry WHERE n % 2 = 0; VACUUM");
+        capture();
+        await backup.once();
+        const entries = look(join(dir, "db")).entries;
+        moments.push({ at_ms: now_ms, entries, txid: directory.get("db")?.position.txid ?? 0 });
+        now_ms += 60_000;
+      }
+      for (const [i, { at_ms, entries, txid }] of moments.entries()) {
+        const by_time = join(dir, ".restored", `time-${i}`);
+        mkdirSync(join(dir, ".restored"), { recursive: true });
+        const restored = await restore({ store, name: "db", to: by_time, at_ms: at_ms + 1000 });
+        assert.equal(restored.position.txid, txid);
+        assert.deepEqual(look(by_time), { integrity: "ok", sum: 3000, entries });
+        const by_txid = join(dir, ".restored", `txid-${i}`);
+        await restore({ store, name: "db", to: by_txid, txid });
+        assert.deepEqual(readFileSync(by_txid), readFileSync(by_time));
+      }
+      await assert.rejects(restore({ store, name: "db", to: join(dir, "x"), at_ms: 1000 }), { name: "RestoreError" });
+      await assert.rejects(restore({ store, name: "none", to: join(dir, "x") }), { name: "RestoreError" });
+      await assert.rejects(restore({ store, name: "db", to: join(dir, "db") }), { name: "RestoreError" });
+      directory.close();
+      app.close();
+    });
+
+    test("a backup that starts again goes on where the store ends", async (t) => {
+      const dir = tempDir(t);
+      const store = await open(t);
+      const { app, directory, backup, capture } = scene(dir, store);
+      app.write();
       capture();
       await backup.once();
-      const entries = look(join(dir, "db")).entries;
-      moments.push({ at_ms: now_ms, entries, txid: directory.get("db")?.position.txid ?? 0 });
-      now_ms += 60_000;
-    }
-    for (const [i, { at_ms, entries, txid }] of moments.entries()) {
-      const by_time = join(dir, ".restored", `time-${i}`);
-      mkdirSync(join(dir, ".restored"), { recursive: true });
-      const restored = await restore({ store, name: "db", to: by_time, at_ms: at_ms + 1000 });
-      assert.equal(restored.position.txid, txid);
-      assert.deepEqual(look(by_time), { integrity: "ok", sum: 3000, entries });
-      const by_txid = join(dir, ".restored", `txid-${i}`);
-      await restore({ store, name: "db", to: by_txid, txid });
-      assert.deepEqual(readFileSync(by_txid), readFileSync(by_time));
-    }
-    await assert.rejects(restore({ store, name: "db", to: join(dir, "x"), at_ms: 1000 }), { name: "RestoreError" });
-    await assert.rejects(restore({ store, name: "none", to: join(dir, "x") }), { name: "RestoreError" });
-    await assert.rejects(restore({ store, name: "db", to: join(dir, "db") }), { name: "RestoreError" });
-    directory.close();
-    app.close();
+      const before = (await store.list("db/")).length;
+      app.write();
+      capture();
+      const log = (): void => undefined;
+      const again = new Backup({ directory, store, clock: systemClock, scratch: join(dir, ".scratch"), log });
+      await again.once();
+      const keys = (await store.list("db/")).map(({ key }) => key);
+      assert.equal(keys.length, before + 1);
+      assert.equal(keys.filter((key) => key.includes("/snapshot/")).length, 1);
+      const last = directory.get("db")?.position.txid ?? 0;
+      assert.deepEqual(listBackups(keys), [{ name: "db", snapshots: 1, first: hex16(last - 1), last: hex16(last) }]);
+      directory.close();
+      app.close();
+    });
   });
-
-  test("a backup that starts again goes on where the store ends", async (t) => {
-    const dir = tempDir(t);
-    const { app, directory, store, backup, capture } = scene(dir);
-    app.write();
-    capture();
-    await backup.once();
-    const before = (await store.list("db/")).length;
-    app.write();
-    capture();
-    const log = (): void => undefined;
-    const again = new Backup({ directory, store, clock: systemClock, scratch: join(dir, ".scratch"), log });
-    await again.once();
-    const keys = await store.list("db/");
-    assert.equal(keys.length, before + 1);
-    assert.equal(keys.filter((key) => key.includes("/snapshot/")).length, 1);
-    directory.close();
-    app.close();
-  });
-});

@@ -3,6 +3,7 @@ import { closeSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
+import type { ObjectStore } from "#core/objects.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { writeAll } from "../database/kept.ts";
 import { Snapshot } from "../database/snapshot.ts";
@@ -11,8 +12,7 @@ import { decodeHeader, decodeLtx, encodeLtx } from "../ltx/codec.ts";
 import type { Page } from "../ltx/page-table.ts";
 import type { Directory } from "../node/directory.ts";
 import type { Position } from "../position.ts";
-import { changesKey, parseChanges, parseSnapshot, snapshotKey } from "./archive.ts";
-import type { ObjectStore } from "./object-store.ts";
+import { changesKey, databasePrefix, parseChanges, parseSnapshot, snapshotKey } from "./archive.ts";
 
 /** Merges consecutive transactions into one file: of each page, the newest. */
 export function mergeLtx(files: readonly Buffer[]): Buffer {
@@ -80,8 +80,8 @@ export class Backup {
 
   /** What the store has of the history this database is in. */
   async #find(database: ReplicatedDatabase): Promise<void> {
-    const keys = await this.#options.store.list(`${database.name}/`);
-    const positions = keys.map((key) => (parseChanges(key) ?? parseSnapshot(key))?.position);
+    const objects = await this.#options.store.list(databasePrefix(database.name));
+    const positions = objects.map(({ key }) => (parseChanges(key) ?? parseSnapshot(key))?.position);
     const known = positions
       .filter((position) => position !== undefined)
       .filter(({ txid, checksum }) => database.checksumAt(txid) === checksum)
@@ -125,7 +125,7 @@ export class Backup {
     } finally {
       closeSync(fd);
     }
-    await this.#options.store.put(key, path);
+    await this.#options.store.put(key, { file: path });
     rmSync(path, { force: true });
   }
 }

@@ -13,12 +13,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ObjectStore } from "#core/objects.ts";
 import { readLtxHeader, snapshotPages, verifySnapshot } from "../database/snapshot.ts";
 import { decodeLtx, type LtxHeader } from "../ltx/codec.ts";
 import type { Page, PageTable } from "../ltx/page-table.ts";
 import type { Position } from "../position.ts";
-import { type ArchivedChanges, type ArchivedSnapshot, parseChanges, parseSnapshot } from "./archive.ts";
-import type { ObjectStore } from "./object-store.ts";
+import { type ArchivedChanges, type ArchivedSnapshot, databasePrefix, parseChanges, parseSnapshot } from "./archive.ts";
 
 export interface RestoreOptions {
   store: ObjectStore;
@@ -45,7 +45,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   const scratch = mkdtempSync(join(tmpdir(), "hangar-restore-"));
   const fresh = `${to}.incoming`;
   try {
-    const keys = await store.list(`${name}/`);
+    const keys = (await store.list(databasePrefix(name))).map(({ key }) => key);
     const snapshots = keys.map(parseSnapshot).filter((found) => found !== undefined);
     const changes = keys.map(parseChanges).filter((found) => found !== undefined);
     if (snapshots.length === 0) throw new RestoreError(`there is no backup of ${name}`);
@@ -78,7 +78,7 @@ async function build(
 ): Promise<Restored> {
   const file = join(scratch, "object.ltx");
   for (const { key } of snapshots) {
-    await options.store.get(key, file);
+    await options.store.getFile(key, file);
     if (!early(options, readLtxHeader(file))) continue;
     const { header, table, position } = verifySnapshot(file);
     const fd = openSync(fresh, "w", 0o644);
@@ -118,7 +118,7 @@ async function replayChanges(
 /** Of the changes that begin after `position`, those that begin from its very checksum. */
 async function findNext(options: RestoreOptions, changes: ArchivedChanges[], file: string, position: Position) {
   for (const { key } of changes.filter(({ first }) => first === position.txid + 1)) {
-    await options.store.get(key, file);
+    await options.store.getFile(key, file);
     const ltx = decodeLtx(readFileSync(file));
     if (ltx.header.pre_checksum === position.checksum && early(options, ltx.header)) return ltx;
   }

@@ -54,7 +54,7 @@ export class Applier {
     state.cursor = records.at(-1)?.cursor ?? state.cursor;
     state.options.onTransactions(infos);
     state.syncLogSoon();
-    if (this.#writer.frame >= state.checkpoint_at) this.truncate();
+    this.truncateIfDue();
   }
 
   /** Verifies everything that can be verified before anything is written. */
@@ -111,7 +111,13 @@ export class Applier {
     state.log.reset(position.txid);
     state.saveTable();
     state.kept.endReplacing();
-    this.truncate();
+    this.truncateIfDue();
+  }
+
+  /** Empties SQLite's log when it is long, most of it beside other work, so not at once. */
+  truncateIfDue(): void {
+    const state = this.#state;
+    if (this.#writer.frame >= state.checkpoint_at && state.copiedMost()) this.truncate();
   }
 
   /**

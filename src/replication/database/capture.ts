@@ -69,8 +69,14 @@ export function checkpointDue(state: DatabaseState): boolean {
  */
 export function checkpoint(state: DatabaseState): void {
   const { connections } = state;
-  connections.moveWatch(() => captureAll(state));
-  connections.checkpoint("PASSIVE");
+  if (state.bulk === "idle") {
+    // What came after our own read transaction began cannot be copied.
+    connections.moveWatch(() => captureAll(state));
+    state.bulk_frame = state.cursor.frame;
+  }
+  if (!state.copiedMost()) return;
+  // So much was written meanwhile that the end would take long: that, too, is copied without a lock first.
+  if (state.cursor.frame - state.bulk_frame > state.checkpoint_frames / 2) return;
   state.checkpoint_at = state.cursor.frame + state.checkpoint_frames / 4;
   if (!state.tryHoldBriefly()) return;
   try {

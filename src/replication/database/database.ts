@@ -157,6 +157,7 @@ export class ReplicatedDatabase {
   /** A long log that nobody adds to any more would otherwise stay. */
   #checkpointIfIdle(): void {
     const state = this.#state;
+    this.#applier?.truncateIfDue();
     if (this.held || state.cursor.frame < state.checkpoint_frames) return;
     const { behind, transactions } = capture(state, REPLICATION_LIMITS.capture_frames);
     if (behind === 0 && transactions === 0) checkpoint(state);
@@ -229,6 +230,8 @@ export class ReplicatedDatabase {
   }
 
   #emptyLog(): void {
+    const { checkpointer, path } = this.#state.options;
+    checkpointer?.settle(path);
     try {
       this.#held().truncate();
     } catch (error) {

@@ -14,6 +14,7 @@ import { DatabaseFiles } from "../wal/files.ts";
 import type { WalCursor } from "../wal/frames.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
 import type { Step } from "../wal/wal-writer.ts";
+import type { BulkCheckpointer } from "./checkpointer.ts";
 import { Connections } from "./connections.ts";
 import { Kept } from "./kept.ts";
 
@@ -37,6 +38,8 @@ export interface DatabaseOptions {
   /** The disk failed; what is on it is not known any more. */
   onFailure(error: unknown): void;
   checkpoint_frames?: number;
+  /** Copies long logs back beside other work; without it that is done in between. */
+  checkpointer?: BulkCheckpointer;
   /** Called at the moments a crash is most interesting. */
   step?: (step: Step) => void;
 }
@@ -71,6 +74,10 @@ export class DatabaseState {
   term = 0;
   /** Frames in SQLite's log at which the next attempt is made to copy it back. */
   checkpoint_at: number;
+  /** Whether most of SQLite's log is being, or was just, copied back. */
+  bulk: "idle" | "running" | "done" = "idle";
+  /** Frames there were when that began. */
+  bulk_frame = 0;
   readonly #unpublished: TransactionInfo[] = [];
   #sync_timer: NodeJS.Timeout | undefined;
   #logged_bytes = 0;
@@ -191,6 +198,29 @@ export class DatabaseState {
     if (infos.length > 0) this.options.onTransactions(infos);
   }
 
+  // ——— copying SQLite's log back ———
+
+  /** Copies most of it, without any lock. False while that still runs: ask again later. */
+  copiedMost(): boolean {
+    if (this.bulk === "idle") this.#copyMost();
+    if (this.bulk !== "done") return false;
+    this.bulk = "idle";
+    return true;
+  }
+
+  #copyMost(): void {
+    const { checkpointer, path, onFailure } = this.options;
+    if (!checkpointer) {
+      this.connections.checkpoint("PASSIVE");
+      this.bulk = "done";
+      return;
+    }
+    this.bulk = "running";
+    checkpointer.run(path).then(() => {
+      this.bulk = "done";
+    }, onFailure);
+  }
+
   // ——— what is kept for the next start ———
 
   saveTable(): void {
@@ -220,6 +250,7 @@ export class DatabaseState {
   close(): void {
     clearTimeout(this.#sync_timer);
     this.log.close();
+    this.options.checkpointer?.settle(this.options.path);
     this.connections.close();
     this.files.close();
   }

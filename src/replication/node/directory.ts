@@ -18,7 +18,7 @@ const COMPANIONS = /-(wal|shm|journal|pos|lock)$|\.incoming$/;
 const NAME_CHARS = 200;
 
 export interface DirectoryOptions
-  extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "checkpoint_frames" | "step"> {
+  extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "checkpoint_frames" | "checkpointer" | "step"> {
   dir: string;
   onTransactions(name: string, infos: readonly TransactionInfo[]): void;
   log(message: string): void;
@@ -102,7 +102,7 @@ export class Directory {
   }
 
   #adopt(name: string): ReplicatedDatabase {
-    const { node_id, clock, onFailure, onTransactions, checkpoint_frames, step } = this.#options;
+    const { node_id, clock, onFailure, onTransactions, checkpoint_frames, checkpointer, step } = this.#options;
     const path = join(this.dir, name);
     const database = new ReplicatedDatabase({
       name,
@@ -113,6 +113,7 @@ export class Directory {
       onFailure,
       onTransactions: (infos) => onTransactions(name, infos),
       ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
+      ...(checkpointer === undefined ? {} : { checkpointer }),
       ...(step === undefined ? {} : { step }),
     });
     database.term = this.term;

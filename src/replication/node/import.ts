@@ -1,8 +1,10 @@
 /** POST /import: a file of somebody's becomes a database of the cluster, by way of SQLite, like any other change. */
+import { createHash } from "node:crypto";
 import { createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
+import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { messageOf } from "#core/assert.ts";
 import { fail } from "#core/errors.ts";
@@ -15,18 +17,40 @@ const ALL_PAGES = 2 ** 31 - 1;
 /** How long to wait until the node has captured what was imported. */
 const CAPTURE_MS = 10_000;
 
-export async function importDatabase(node: ReplicationNode, name: string, body: IncomingMessage): Promise<Position> {
+/** `body_sha256`: what the body must be, for requests that say so. */
+export async function importDatabase(
+  node: ReplicationNode,
+  name: string,
+  body: IncomingMessage,
+  body_sha256: string | undefined,
+): Promise<Position> {
   if (node.role.kind !== "primary") fail("conflict", "databases are imported on the primary");
   if (!isDatabaseName(name)) fail("invalid_name", `${name} cannot be the name of a database`);
   const incoming = join(node.dir, ".replication", `${name}.import`);
   try {
-    await pipeline(body, createWriteStream(incoming));
+    const found = await receive(body, incoming);
+    if (body_sha256 !== undefined && found !== body_sha256) {
+      fail("unauthorized", "the body is not the one that was signed; nothing was changed");
+    }
     const before = node.directory.get(name)?.position.txid ?? 0;
     await install(node, name, incoming);
     return await captured(node, name, before);
   } finally {
     for (const end of ["", "-wal", "-shm", "-journal"]) rmSync(`${incoming}${end}`, { force: true });
   }
+}
+
+/** Writes the body to a file and returns its digest. */
+async function receive(body: IncomingMessage, path: string): Promise<string> {
+  const hash = createHash("sha256");
+  const summed = new Transform({
+    transform(bytes: Buffer, _encoding, done) {
+      hash.update(bytes);
+      done(null, bytes);
+    },
+  });
+  await pipeline(body, summed, createWriteStream(path, { mode: 0o600 }));
+  return hash.digest("hex");
 }
 
 async function install(node: ReplicationNode, name: string, incoming: string): Promise<void> {

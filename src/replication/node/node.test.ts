@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { get } from "node:http";
+import { get, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { type Election, nodeInfo, promoteNode, type RunningNode, type StartOptions, startNode } from "../commands.ts";
+import { NodeClient } from "../asking.ts";
+import { type Election, type RunningNode, type StartOptions, startNode } from "../commands.ts";
+import { BODY_HEADER, sha256 } from "../credentials/credentials.ts";
+import { SharedKey } from "../credentials/shared-key.ts";
 import { Application, look } from "../database/fixtures.ts";
 import { RowLeases } from "../election/row-leases.ts";
 import { SqliteRows } from "../election/sqlite-rows.ts";
@@ -198,15 +201,63 @@ suite("nodes", () => {
   story("without the key nothing but events, info and metrics is answered", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
     scene.app(here);
-    const primary = await scene.start(here, { kind: "primary" }, { key: "one" });
-    const stranger = await scene.start(there, { kind: "join", url: primary.url }, { key: "two" });
-    const friend = await scene.start(scene.dir(), { kind: "join", url: primary.url }, { key: "one" });
+    const primary = await scene.start(here, { kind: "primary" }, { credentials: new SharedKey("one") });
+    const stranger = await scene.start(
+      there,
+      { kind: "join", url: primary.url },
+      { credentials: new SharedKey("two") },
+    );
+    const friend = await scene.start(
+      scene.dir(),
+      { kind: "join", url: primary.url },
+      { credentials: new SharedKey("one") },
+    );
     await until("the friend has it", same(primary, friend));
     assert.equal(stranger.node.directory.count, 0);
     assert.equal((await fetch(`${primary.url}/export?name=db`)).status, 401);
     assert.equal((await fetch(`${primary.url}/promote`, { method: "POST" })).status, 401);
     assert.equal((await fetch(`${primary.url}/metrics`)).status, 200);
-    assert.equal(((await nodeInfo(primary.url, systemClock)) as { isPrimary: boolean }).isPrimary, true);
+    assert.equal(((await new NodeClient(primary.url, systemClock).info()) as { isPrimary: boolean }).isPrimary, true);
+  });
+
+  story("with a key a body is covered too: one that was changed on the way is not imported", async (scene) => {
+    const here = scene.dir();
+    const app = scene.app(here);
+    app.write();
+    const credentials = new SharedKey("one");
+    const primary = await scene.start(here, { kind: "primary" }, { credentials });
+    const client = new NodeClient(primary.url, systemClock, new SharedKey("one"));
+    const file = join(scene.dir(), "copy.db");
+    await client.exportTo("db", file);
+    assert.ok(await client.importFrom("again", file));
+    assert.equal(look(join(here, "again")).entries, 1);
+    // The same signature with another body: what somebody on the way could send.
+    const signed = await credentials.sign(
+      { method: "POST", path: "/import?name=third", body_sha256: sha256(readFileSync(file)) },
+      systemClock.now(),
+    );
+    const headers = { ...signed.headers, [BODY_HEADER]: sha256(readFileSync(file)) };
+    const body = readFileSync(file).fill(0, 100);
+    const answer = await fetch(`${primary.url}/import?name=third`, { method: "POST", headers, body });
+    assert.equal(answer.status, 401, await answer.text());
+    assert.ok(!existsSync(join(here, "third")));
+  });
+
+  story("without a key a node listens on loopback only, and answers no web page", async (scene) => {
+    const primary = await scene.start(scene.dir(), { kind: "primary" });
+    const post = (headers: Record<string, string>): Promise<number> =>
+      new Promise((done) => {
+        const asked = request(`${primary.url}/positions`, { method: "POST", headers }, ({ statusCode = 0 }) =>
+          done(statusCode),
+        );
+        asked.end('{"databases":{}}');
+      });
+    assert.equal(await post({}), 200);
+    assert.equal(await post({ origin: "http://example.com" }), 403);
+    assert.equal(await post({ host: "example.com" }), 403);
+    await assert.rejects(scene.start(scene.dir(), { kind: "primary" }, { host: "0.0.0.0" }), /--key-file/);
+    const open = await scene.start(scene.dir(), { kind: "primary" }, { host: "0.0.0.0", trust_network: true });
+    assert.equal(open.node.role.kind, "primary");
   });
 
   story("export gives a database, import takes one, bad requests get clear answers", async (scene) => {
@@ -252,7 +303,7 @@ suite("elected nodes", () => {
     await until("and has everything", () => b.node.complete_term === a.node.term);
     const heard = scene.listen(b.url);
     await until("greeted", () => heard.length === 1);
-    await promoteNode(b.url, undefined, systemClock);
+    await new NodeClient(b.url, systemClock).promote();
     assert.equal(b.node.role.kind, "primary");
     assert.ok(b.node.term > 1);
     app.db.exec("PRAGMA busy_timeout = 0");

@@ -10,7 +10,9 @@ import type { ServerResponse } from "node:http";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
-import type { TransactionInfo } from "../database/state.ts";
+import type { Credentials } from "../credentials/credentials.ts";
+import { CheckpointThread } from "../database/checkpointer.ts";
+import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import { Directory } from "./directory.ts";
@@ -19,7 +21,6 @@ import { IdentityFile } from "./identity.ts";
 import { NodeMetrics } from "./metrics.ts";
 import { Peer } from "./peer.ts";
 import { ReplicaLink, StaleTerm } from "./replica-link.ts";
-import type { Signer } from "./signature.ts";
 import { StatusFiles } from "./status-files.ts";
 import { type Hello, Streams } from "./streams.ts";
 
@@ -28,7 +29,7 @@ export interface NodeOptions {
   /** host:port of this node, as others reach it. */
   hostname: string;
   clock: Clock;
-  signer?: Signer;
+  credentials?: Credentials;
   checkpoint_frames?: number;
   step?: (step: Step) => void;
   log(message: string): void;
@@ -46,12 +47,14 @@ export class ReplicationNode {
   readonly #options: NodeOptions;
   readonly #identity: IdentityFile;
   readonly #files: StatusFiles;
+  readonly #checkpointer = new CheckpointThread();
   #role: Role = { kind: "none" };
   #stop: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
   /** When each database was last seen to be written. */
   readonly #active_ms = new Map<string, number>();
   #lag_ms = 0;
+  #tidied_ms = 0;
   /** Until when, by the monotonic clock, this node may act as primary. */
   #until_ms: () => number = forever;
   #starting = true;
@@ -59,7 +62,7 @@ export class ReplicationNode {
   /** Called when the primary asks this node to take over. */
   onHandoff: (term: number) => void = () => undefined;
 
-  /** Transactions of a database after this one must stay in its log, whatever their age. */
+  /** While primary: transactions of a database after this one must stay in its log, whatever their age. */
   keepAfter: (name: string) => number = forever;
 
   constructor(options: NodeOptions) {
@@ -74,6 +77,7 @@ export class ReplicationNode {
       onFailure,
       log,
       onTransactions: (name, infos) => this.#onTransactions(name, infos),
+      checkpointer: this.#checkpointer,
       ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
       ...(step === undefined ? {} : { step }),
     });
@@ -178,6 +182,7 @@ export class ReplicationNode {
     this.streams.close();
     this.events.close();
     this.directory.close();
+    await this.#checkpointer.close();
     this.#files.flush();
     this.#files.primary(undefined);
   }
@@ -224,9 +229,9 @@ export class ReplicationNode {
         due.discover_ms = now_ms + REPLICATION_LIMITS.discover_ms;
       }
       if (now_ms >= due.tidy_ms) {
-        for (const database of this.directory) database.tidy(this.keepAfter(database.name));
+        this.#tidy();
         this.streams.pump();
-        due.tidy_ms = now_ms + 1000;
+        due.tidy_ms = now_ms + REPLICATION_LIMITS.tidy_ms;
       }
       const cold = now_ms >= due.look_ms;
       if (cold) due.look_ms = now_ms + REPLICATION_LIMITS.cold_ms;
@@ -296,8 +301,8 @@ export class ReplicationNode {
   // ——— replica ———
 
   async #follow(primary: string, signal: AbortSignal): Promise<void> {
-    const { clock, signer, hostname, log } = this.#options;
-    const peer = new Peer(primary, clock, signer);
+    const { clock, credentials, hostname, log } = this.#options;
+    const peer = new Peer(primary, clock, credentials);
     const distrusted = new Set<string>();
     let said = "";
     while (!signal.aborted) {
@@ -349,13 +354,33 @@ export class ReplicationNode {
     this.events.primaryChange({ isPrimary: false, hostname: peer.hostname });
   }
 
-  #heard(primary_ms: number | undefined): void {
-    if (primary_ms === undefined) return;
+  #heard(primary_ms: number): void {
     this.#lag_ms = Math.max(0, this.clock.now() - primary_ms);
     this.#files.lag(this.#lag_ms);
+    // A primary is heard at least once a second, so a replica's log is tidied from here.
+    const now_ms = this.clock.monotonic();
+    if (now_ms - this.#tidied_ms < REPLICATION_LIMITS.tidy_ms) return;
+    this.#tidied_ms = now_ms;
+    this.#tidy();
   }
 
   // ——— both ———
+
+  /** Old transactions go, unless the backup still needs them. */
+  #tidy(): void {
+    for (const database of [...this.directory]) {
+      const backlog = database.log.bytes < REPLICATION_LIMITS.backup_backlog_bytes;
+      const needed = this.#role.kind === "primary" && backlog;
+      try {
+        database.tidy(needed ? this.keepAfter(database.name) : Number.POSITIVE_INFINITY);
+      } catch (error) {
+        // Opened again, it says truly where it stands.
+        if (!(error instanceof PositionMismatch)) throw error;
+        this.#options.log(error.message);
+        this.directory.reopen(database.name);
+      }
+    }
+  }
 
   #onTransactions(name: string, infos: readonly TransactionInfo[]): void {
     if (this.#role.kind === "none") {

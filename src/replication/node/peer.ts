@@ -1,8 +1,10 @@
-/** Requests from one node to another: signed when there is a key, bounded, and with the answer's proof checked. */
-import { request as httpRequest, type IncomingMessage } from "node:http";
+/** Requests from one node to another: signed when nodes have credentials, bounded, and with the answer's proof checked. */
+import { createReadStream, createWriteStream } from "node:fs";
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
+import { pipeline } from "node:stream/promises";
 import type { Clock } from "#core/clock.ts";
+import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { PROOF_HEADER, SIGNATURE_HEADER, type Signer } from "./signature.ts";
 
 export const TERM_HEADER = "hangar-term";
 
@@ -23,15 +25,18 @@ export interface Answer {
   term: number;
 }
 
+/** A body in memory, or a file whose digest is known. */
+type Body = Buffer | { file: string; bytes: number; sha256: string };
+
 export class Peer {
   readonly url: string;
   readonly #clock: Clock;
-  readonly #signer: Signer | undefined;
+  readonly #credentials: Credentials | undefined;
 
-  constructor(url: string, clock: Clock, signer: Signer | undefined) {
+  constructor(url: string, clock: Clock, credentials: Credentials | undefined) {
     this.url = url.replace(/\/+$/, "");
     this.#clock = clock;
-    this.#signer = signer;
+    this.#credentials = credentials;
   }
 
   /** host:port, as events name it. */
@@ -42,34 +47,66 @@ export class Peer {
   /** The answer when its status is 200; the body is the caller's to read. */
   async open(method: string, path: string, value: unknown, signal: AbortSignal): Promise<Answer> {
     const body = value === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(value));
-    const signed = this.#signer?.sign({ method, path, body }, this.#clock.now());
-    const headers = {
-      "content-type": "application/json",
-      "content-length": body.length,
-      ...(signed ? { [SIGNATURE_HEADER]: signed.header } : {}),
-    };
-    const response = await new Promise<IncomingMessage>((done, failed) => {
-      const request = httpRequest(`${this.url}${path}`, { method, headers, signal });
-      request.on("response", done);
-      request.on("error", failed);
-      request.setTimeout(REPLICATION_LIMITS.silence_ms, () => request.destroy(new Error(`${this.url} is silent`)));
-      request.end(body);
-    });
-    const term = Number(response.headers[TERM_HEADER] ?? 0);
-    if (response.statusCode !== 200) {
-      throw new PeerRefused(response.statusCode ?? 0, `${path}: ${(await readBody(response)).toString("utf8")}`);
-    }
-    const proof = response.headers[PROOF_HEADER];
-    if (signed && !this.#signer?.proves(typeof proof === "string" ? proof : undefined, signed.nonce, term)) {
-      response.destroy();
-      throw new PeerRefused(0, `${this.url} does not have our key`);
-    }
-    return { response, term };
+    return await this.#send(method, path, body, signal);
   }
 
   async json(method: string, path: string, value: unknown, signal: AbortSignal): Promise<unknown> {
     const { response } = await this.open(method, path, value, signal);
     return JSON.parse((await readBody(response)).toString("utf8")) as unknown;
+  }
+
+  /** Sends a file as the body, and reads a JSON answer. */
+  async sendFile(path: string, body: Exclude<Body, Buffer>, signal: AbortSignal): Promise<unknown> {
+    const { response } = await this.#send("POST", path, body, signal);
+    return JSON.parse((await readBody(response)).toString("utf8")) as unknown;
+  }
+
+  /** Writes the answer to a file, which must not exist. Returns the answer's headers. */
+  async fetchFile(path: string, file: string, signal: AbortSignal): Promise<IncomingMessage["headers"]> {
+    const { response } = await this.open("GET", path, undefined, signal);
+    await pipeline(response, createWriteStream(file, { flags: "wx" }));
+    return response.headers;
+  }
+
+  async #send(method: string, path: string, body: Body, signal: AbortSignal): Promise<Answer> {
+    const in_memory = body instanceof Uint8Array;
+    const body_sha256 = in_memory ? sha256(body) : body.sha256;
+    const signed = await this.#credentials?.sign({ method, path, body_sha256 }, this.#clock.now());
+    const headers: OutgoingHttpHeaders = {
+      "content-type": in_memory ? "application/json" : "application/vnd.sqlite3",
+      "content-length": in_memory ? body.length : body.bytes,
+      [BODY_HEADER]: body_sha256,
+      ...signed?.headers,
+    };
+    const response = await new Promise<IncomingMessage>((done, failed) => {
+      const request = httpRequest(`${this.url}${path}`, { method, headers, signal });
+      request.on("response", done);
+      request.on("error", failed);
+      request.setTimeout(REPLICATION_LIMITS.silence_ms, () => this.#endIfSilent(request));
+      if (in_memory) request.end(body);
+      else pipeline(createReadStream(body.file), request).catch(failed);
+    });
+    const term = Number(response.headers[TERM_HEADER] ?? 0);
+    if (response.statusCode !== 200) {
+      throw new PeerRefused(response.statusCode ?? 0, `${path}: ${(await readBody(response)).toString("utf8")}`);
+    }
+    if (this.#credentials && signed) await this.#checkProof(this.#credentials, response, signed.nonce, term);
+    return { response, term };
+  }
+
+  /** After this process itself was busy for long, what was sent meanwhile still waits to be read. */
+  #endIfSilent(request: ClientRequest): void {
+    const before = request.socket?.bytesRead;
+    setTimeout(() => {
+      if (request.socket?.bytesRead === before) request.destroy(new Error(`${this.url} is silent`));
+    }, REPLICATION_LIMITS.reconnect_ms).unref();
+  }
+
+  async #checkProof(credentials: Credentials, response: IncomingMessage, nonce: string, term: number): Promise<void> {
+    const proof = headerOf(response.headers, PROOF_HEADER);
+    if (await credentials.proves(proof, nonce, term, this.#clock.now())) return;
+    response.destroy();
+    throw new PeerRefused(0, `${this.url} does not prove that it is a node of this cluster`);
   }
 }
 

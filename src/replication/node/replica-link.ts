@@ -22,7 +22,7 @@ export interface LinkEvents {
   connected(term: number): void;
   transaction(name: string, info: TransactionInfo): void;
   /** Something of the primary arrived, sent at this time by its clock. */
-  heard(primary_ms: number | undefined): void;
+  heard(primary_ms: number): void;
   /** Everything the primary had at the start is here. */
   ready(): void;
   healed(name: string, divergence: Divergence, kept_at: string): void;

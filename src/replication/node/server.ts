@@ -9,11 +9,13 @@
  *   POST /promote           make this node primary, without losing anything
  *   POST /positions, /stream, /handoff   between nodes
  *
- * With a shared key, everything but the first three must be signed.
+ * Everything but the first three must prove that it comes from a node of the cluster, or from somebody with its key.
+ * A node without credentials listens on loopback only (see commands.ts), and answers no web page.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { messageOf } from "#core/assert.ts";
 import { ApiError, errorBody, fail } from "#core/errors.ts";
+import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";
 import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, parsePosition } from "../position.ts";
@@ -21,14 +23,13 @@ import { knownPositions } from "./divergence.ts";
 import { importDatabase } from "./import.ts";
 import type { ReplicationNode } from "./node.ts";
 import { PeerRefused, readBody, TERM_HEADER } from "./peer.ts";
-import { PROOF_HEADER, SIGNATURE_HEADER, type Signer } from "./signature.ts";
 import type { Hello } from "./streams.ts";
 
 export interface ServerParts {
   node: ReplicationNode;
-  signer?: Signer;
+  credentials?: Credentials;
   /** Makes this node primary. Fails with `conflict` when it cannot be. */
-  promote(): Promise<void>;
+  promote(how: { force: boolean }): Promise<void>;
   /** Gives this node's right to be primary to another one that has everything. */
   handOff(node: string): Promise<void>;
   log(message: string): void;
@@ -43,6 +44,7 @@ interface Call extends ServerParts {
 }
 
 interface Route {
+  /** Anybody may ask. */
   open: boolean;
   /** The handler reads the body itself. */
   streams_body?: true;
@@ -77,18 +79,36 @@ async function serve(parts: ServerParts, request: IncomingMessage, response: Ser
   const route = methods[method] ?? (method === "HEAD" ? methods["GET"] : undefined);
   const allow = Object.keys(methods).join(", ");
   if (!route) fail("method_not_allowed", `${url.pathname} takes ${allow}`, { headers: { allow } });
-  const { node, signer } = parts;
   const body = route.streams_body ? Buffer.alloc(0) : await readBody(request);
+  const call: Call = { ...parts, request, response, url, body };
+  if (!route.open) await admit(call, route);
+  await route.handle(call);
+}
+
+/** Lets in who proves to belong to the cluster, and proves the same in return. */
+async function admit({ node, credentials, request, response, url, body }: Call, route: Route): Promise<void> {
   const term = node.role.kind === "primary" ? node.role.term : 0;
   response.setHeader(TERM_HEADER, term);
-  if (signer && !route.open) {
-    const header = request.headers[SIGNATURE_HEADER];
-    const path = `${url.pathname}${url.search}`;
-    const nonce = signer.verify({ method, path, body }, typeof header === "string" ? header : "", node.clock.now());
-    if (nonce === undefined) fail("unauthorized", `${url.pathname} must be signed with the key the nodes share`);
-    response.setHeader(PROOF_HEADER, signer.prove(nonce, term));
+  if (!credentials) {
+    refuseWebPages(request, node.hostname);
+    return;
   }
-  await route.handle({ ...parts, request, response, url, body });
+  // A body that is streamed is compared with its digest when it has arrived; what is signed is the digest.
+  const body_sha256 = route.streams_body ? (headerOf(request.headers, BODY_HEADER) ?? "") : sha256(body);
+  const asked = { method: request.method ?? "GET", path: `${url.pathname}${url.search}`, body_sha256 };
+  const nonce = await credentials.verify(asked, request.headers, node.clock.now());
+  if (nonce === undefined) {
+    fail("unauthorized", `${url.pathname} must be signed with the key of the cluster, or by a machine of it`);
+  }
+  response.setHeader(PROOF_HEADER, await credentials.prove(nonce, term));
+}
+
+/** A page in somebody's browser can send requests to loopback; it says where it comes from, or uses another name. */
+function refuseWebPages({ headers }: IncomingMessage, hostname: string): void {
+  const host = headers.host ?? "";
+  const local = host === hostname || /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/.test(host);
+  if (local && headers.origin === undefined) return;
+  fail("forbidden", "without a key this is answered to programs on this machine only; see --key-file");
 }
 
 function refuse({ log }: ServerParts, response: ServerResponse, thrown: unknown): void {
@@ -173,12 +193,12 @@ function untilRoom(response: ServerResponse, done: () => void): void {
 
 async function importFile(call: Call): Promise<void> {
   const { node, request, response } = call;
-  const position = await importDatabase(node, nameOf(call), request);
+  const position = await importDatabase(node, nameOf(call), request, headerOf(request.headers, BODY_HEADER));
   answer(response, { position: formatPosition(position) });
 }
 
-async function promote({ response, promote: become, node }: Call): Promise<void> {
-  await become();
+async function promote({ response, promote: become, node, url }: Call): Promise<void> {
+  await become({ force: url.searchParams.get("force") === "true" });
   answer(response, info(node));
 }
 

@@ -133,13 +133,15 @@ export class Streams {
   }
 
   #pump(replica: Replica, only?: string): void {
-    if (replica.ended || replica.sending_whole) return;
+    if (replica.ended) return;
     const { directory } = this.#options;
     const one = only === undefined ? undefined : directory.get(only);
     for (const database of one ? [one] : directory) {
       if (!replica.next.has(database.name) && !replica.whole.has(database.name)) this.#place(replica, database);
       if (!this.#sendNext(replica, database)) return;
     }
+    // While one database is sent whole, transactions of the others go between its parts.
+    if (replica.sending_whole) return;
     const [name] = replica.whole;
     if (name !== undefined) {
       this.#sendWhole(replica, name).catch((error: unknown) => {

@@ -1,4 +1,4 @@
-import type { AddressStore } from "#network/store.ts";
+import type { AddressStore, ExposedApp } from "#network/store.ts";
 import type { IpAssignment } from "#network/types.ts";
 import type { Database } from "../database.ts";
 
@@ -8,6 +8,10 @@ type Row = Omit<IpAssignment, "shared"> & { shared: number };
 
 export function sqlAddressStore(database: Database): AddressStore {
   return {
+    exposed: () =>
+      database.read<ExposedApp>(
+        "SELECT id, name, org_id, created_at FROM apps WHERE id IN (SELECT app_id FROM ip_assignments) ORDER BY id",
+      ),
     async assignments(app_id) {
       const where = app_id === undefined ? "" : "WHERE app_id = ?";
       const sql = `SELECT ${COLUMNS} FROM ip_assignments ${where} ORDER BY created_at, ip`;

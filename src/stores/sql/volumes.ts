@@ -55,7 +55,9 @@ export function sqlVolumeStore(database: Database): VolumeStore {
       return (await database.write([updateVolume(change.volume, guard), ...contentSteps(change)])).ok;
     },
     async forget(id) {
-      await database.write([{ sql: "DELETE FROM volumes WHERE id = ?", args: [id] }]);
+      const sql = `DELETE FROM volumes WHERE id = ? AND state = 'destroyed'
+        AND NOT EXISTS (SELECT 1 FROM volume_operations o WHERE o.volume_id = volumes.id OR o.reads = volumes.id)`;
+      return (await database.write([{ sql, args: [id], rows: 1 }])).ok;
     },
 
     async unfinished(host_ids) {
@@ -163,8 +165,10 @@ function sourceSteps(source: { snapshot_id?: string; volume_id?: string } | unde
 
 function contentSteps(change: Change): Step[] {
   const { add_operations = [], put_operations = [], remove_operations = [] } = change;
-  const { add_snapshots = [], put_snapshots = [] } = change;
+  const { add_snapshots = [], put_snapshots = [], unfill = false, volume } = change;
+  const fillers = "DELETE FROM volume_operations WHERE volume_id = ? AND kind IN ('restore', 'fork')";
   return [
+    ...(unfill ? [{ sql: fillers, args: [volume.id] }] : []),
     ...remove_operations.map(
       (id): Step => ({ sql: "DELETE FROM volume_operations WHERE id = ?", args: [id], rows: 1 }),
     ),

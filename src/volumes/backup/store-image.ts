@@ -43,15 +43,20 @@ export async function storeImage(job: StoreJob): Promise<Stored> {
   const total = image.extents.reduce((sum, { length }) => sum + length, 0);
   let size = 0;
   let done = 0;
-  for await (const { index, bytes } of blocksOf(image)) {
+  for await (const batch of batchesOf(image)) {
     signal.throwIfAborted();
-    done += bytes.length;
-    if (bytes.equals(bytes.length === block_bytes ? ZEROS : ZEROS.subarray(0, bytes.length))) continue;
-    size += bytes.length;
-    const name = hash("sha256", bytes);
-    const place = known.get(name) ?? (await packer.add(bytes));
-    known.set(name, place);
-    entries.push({ index, hash: name, ...place, pack: packer.numberOf(place.pack) });
+    const blocks = batch
+      .filter(({ bytes }) => !isZero(bytes))
+      .map((one) => ({ ...one, hash: hash("sha256", one.bytes) }));
+    // What is new is made smaller side by side, on other threads; then it gets its place in order.
+    const fresh = await packer.prepare(blocks.filter((block) => !known.has(block.hash)));
+    for (const { index, bytes, hash: name } of blocks) {
+      const place = known.get(name) ?? (await packer.add(fresh.get(name) ?? { kept: bytes, compressed: false }));
+      known.set(name, place);
+      size += bytes.length;
+      entries.push({ index, hash: name, ...place, pack: packer.numberOf(place.pack) });
+    }
+    done += batch.reduce((sum, { bytes }) => sum + bytes.length, 0);
     onProgress(Math.min(done, total), total);
   }
   await packer.end();
@@ -71,6 +76,13 @@ interface Pack {
   name: string;
   bytes: number;
 }
+
+interface Kept {
+  kept: Buffer;
+  compressed: boolean;
+}
+
+const isZero = (bytes: Buffer): boolean => bytes.equals(ZEROS.subarray(0, bytes.length));
 
 /**
  * Blocks that need not be stored again, by hash. Packs of which little is needed any more are left out: what is
@@ -105,10 +117,18 @@ class Packer {
     this.#pack = this.#next();
   }
 
-  async add(bytes: Buffer): Promise<Place> {
-    const small = this.#job.compress ? await squeeze(bytes, FAST) : bytes;
-    const compressed = small.length < bytes.length;
-    const kept = compressed ? small : bytes;
+  /** Blocks as they will be stored, by hash. */
+  async prepare(blocks: readonly { hash: string; bytes: Buffer }[]): Promise<Map<string, Kept>> {
+    const { compress } = this.#job;
+    const work = blocks.map(async ({ hash: name, bytes }): Promise<[string, Kept]> => {
+      const small = compress ? await squeeze(bytes, FAST) : bytes;
+      const compressed = small.length < bytes.length;
+      return [name, { kept: compressed ? small : bytes, compressed }];
+    });
+    return new Map(await Promise.all(work));
+  }
+
+  async add({ kept, compressed }: Kept): Promise<Place> {
     if (this.#pack.bytes + kept.length > pack_bytes) await this.#flush();
     const place = { pack: this.#pack, offset: this.#pack.bytes, length: kept.length, compressed };
     this.#parts.push(kept);
@@ -157,15 +177,16 @@ class Packer {
   }
 }
 
-/** Every block that may hold something, in order and once. */
-async function* blocksOf(image: ImageReader): AsyncGenerator<{ index: number; bytes: Buffer }> {
+/** Every block that may hold something, in order and once, as many at a time as are read together. */
+async function* batchesOf(image: ImageReader): AsyncGenerator<{ index: number; bytes: Buffer }[]> {
   for (const { first, count } of runsOf(image.extents)) {
     for (let at = first; at < first + count; at += READ_BLOCKS) {
       const blocks = Math.min(READ_BLOCKS, first + count - at);
       const bytes = await image.read(at * block_bytes, blocks * block_bytes);
-      for (let i = 0; i < blocks && i * block_bytes < bytes.length; i++) {
-        yield { index: at + i, bytes: bytes.subarray(i * block_bytes, (i + 1) * block_bytes) };
-      }
+      yield Array.from({ length: Math.ceil(bytes.length / block_bytes) }, (_, i) => ({
+        index: at + i,
+        bytes: bytes.subarray(i * block_bytes, (i + 1) * block_bytes),
+      }));
     }
   }
 }

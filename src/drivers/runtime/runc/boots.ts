@@ -1,23 +1,24 @@
 /** The lives of machines on this host: begun, ended, found again. */
-import { readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopHow } from "#machines/driver.ts";
 import type { HeldImage, ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { Handle } from "#machines/types.ts";
+import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { oomKills, removeCgroup } from "./cgroup.ts";
-import { clearBoot, endPrograms } from "./clearing.ts";
+import { clearBoot, endPrograms, programsEnded } from "./clearing.ts";
 import { Exits } from "./exits.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
-import { isAlive, kernelBoot, kill, startOf } from "./process-table.ts";
+import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
 import { knownIds, type MachineRecord, readRecord, removeRecord, writeRecord } from "./record.ts";
 import { begun, release, runShim } from "./shim.ts";
 import type { Stage } from "./stage.ts";
 import { Stopwatch, type Timings } from "./timings.ts";
-import { UidBlocks } from "./uid-blocks.ts";
+import { indexOf, UidBlocks } from "./uid-blocks.ts";
 
 export interface BootParts {
   layout: Layout;
@@ -53,8 +54,11 @@ export class Boots {
   }
 
   /** After a restart of ours: who has which ids, and what was half done is finished or undone. */
-  async open(): Promise<void> {
+  async open(recoverHalf: (record: MachineRecord) => Promise<void>): Promise<void> {
     const { layout, log, network } = this.parts;
+    await network.firewall.open();
+    if (network.firewall.problem)
+      log.warn({ problem: network.firewall.problem }, "private networks are not kept apart by rules");
     const found = knownIds(layout).map((id) => ({ id, record: readRecord(layout, id) }));
     for (const { id, record } of found) {
       if (!record) continue;
@@ -64,7 +68,7 @@ export class Boots {
     await Promise.all(
       found.map(async ({ id, record }) => {
         // One machine that cannot be put right must not keep the platform from starting.
-        await this.#repair(id, record).catch((error: unknown) => {
+        await this.#repair(id, record, recoverHalf).catch((error: unknown) => {
           log.error(
             { error, machine: id },
             "what is left of a machine could not be cleared away; its next start tries again",
@@ -84,7 +88,7 @@ export class Boots {
         await endPrograms(this.#clearParts(), id);
         await this.#clear(id, record);
         // A frozen machine is in no kernel: it stays as it is.
-        if (record && record.state !== "frozen") this.#write({ ...record, state: "exited" });
+        if (record && record.state !== "frozen") this.write({ ...record, state: "exited" });
       }),
     );
     await network.removeAll();
@@ -93,15 +97,24 @@ export class Boots {
     return ids;
   }
 
-  async #repair(id: string, record: MachineRecord | undefined): Promise<void> {
+  async #repair(
+    id: string,
+    record: MachineRecord | undefined,
+    recoverHalf: (record: MachineRecord) => Promise<void>,
+  ): Promise<void> {
     const { layout, log } = this.parts;
     if (record?.state === "running" || record?.state === "frozen") return;
     if (record?.state === "exited") return await this.#clear(id, record);
-    log.info({ machine: id, state: record?.state ?? "unknown" }, "what was half done is taken back");
+    log.info({ machine: id, state: record?.state ?? "unknown" }, "what was half done is finished or taken back");
+    if (record?.state === "suspending" || record?.state === "resuming") {
+      // CRIU is in the middle of a machine's processes: it is let finish.
+      await programsEnded(this.#clearParts(), id);
+      return await recoverHalf(record);
+    }
     await endPrograms(this.#clearParts(), id);
     await this.#clear(id, record);
     if (!record) return removeRecord(layout, id);
-    this.#write({ ...record, state: "exited" });
+    this.write({ ...record, state: "exited" });
   }
 
   read(id: string): MachineRecord | undefined {
@@ -112,7 +125,7 @@ export class Boots {
     return pathsOf(this.parts.layout, id);
   }
 
-  #write(record: MachineRecord, durable = false): MachineRecord {
+  write(record: MachineRecord, durable = false): MachineRecord {
     return writeRecord(this.parts.layout, record, durable);
   }
 
@@ -131,14 +144,13 @@ export class Boots {
     const image = await this.parts.images.hold(launch, launch.image_ref, signal);
     watch.lap("image");
     signal.throwIfAborted();
-    const intent = this.#write({
+    const intent = this.write({
       id,
       boot,
       state: "starting",
       uid_base: this.#uids.take(id, before?.uid_base),
       private_ip: launch.private_ip,
       layers: image.layers,
-      persist: persists(launch),
     });
     try {
       const record = await this.#boot(launch, intent, image, signal, watch);
@@ -147,7 +159,7 @@ export class Boots {
       return { handle: handleOf(record), image_ref: image.ref };
     } catch (thrown) {
       await this.#clear(id, this.read(id));
-      this.#write({ ...intent, state: "exited" });
+      this.write({ ...intent, state: "exited" });
       throw thrown;
     }
   }
@@ -162,12 +174,16 @@ export class Boots {
     const { stage, layout, network, runc, clock } = this.parts;
     const { id } = launch;
     const paths = this.paths(id);
-    const staged = this.#write(await stage.build(launch, intent, image, watch));
+    const staged = this.write(await stage.build(launch, intent, image, watch));
     signal.throwIfAborted();
-    const pid = await runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false });
+    // Side by side: the rules name a device that is not there yet.
+    const [pid] = await Promise.all([
+      runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false }),
+      network.firewall.joinSender(this.sender(staged)),
+    ]);
     watch.lap("conmon and runc");
     signal.throwIfAborted();
-    await network.attach(paths.veth, launch.private_ip);
+    await network.attach(this.sender(staged));
     watch.lap("network");
     const pid_start = startOf(pid);
     const alive = (): boolean => startOf(pid) !== undefined;
@@ -179,9 +195,14 @@ export class Boots {
     return record;
   }
 
+  /** Under which addresses a machine may send. */
+  sender({ id, private_ip, uid_base }: MachineRecord) {
+    return { veth: this.paths(id).veth, private_ip, ipv4: ipv4Of(indexOf(uid_base)) };
+  }
+
   /** Written down as running. One that has ended meanwhile is told by its exit file. */
   running(record: MachineRecord, pid: number, pid_start: string | undefined): MachineRecord {
-    return this.#write({
+    return this.write({
       ...record,
       state: "running",
       pid,
@@ -219,10 +240,27 @@ export class Boots {
     return await this.settle(record);
   }
 
+  /** The end of a machine that was written down: nobody is told, and nothing of it is left in the kernel. */
+  async quietEnd(record: MachineRecord): Promise<void> {
+    const { id } = record;
+    await this.#exits.wait(id, RUNC_LIMITS.kill_ms, () => !this.#conmonLives(id));
+    await this.#clear(id, record);
+    this.#exits.forget(id);
+  }
+
+  /** A snapshot is of no use: its machine is stopped, with its root disk as it is. */
+  async dropSnapshot(id: string): Promise<void> {
+    const record = this.read(id);
+    await endPrograms(this.#clearParts(), id);
+    await this.#clear(id, record);
+    this.#exits.forget(id);
+    if (record) this.#drop(record);
+  }
+
   /** A frozen machine that is stopped loses its memory. */
   #drop(record: MachineRecord): undefined {
     const { snapshot: _, ...rest } = record;
-    this.#write({ ...rest, state: "exited" });
+    this.write({ ...rest, state: "exited" });
     rmSync(this.paths(record.id).snapshot, { recursive: true, force: true });
   }
 
@@ -246,7 +284,7 @@ export class Boots {
       () => !this.#conmonLives(id) && !isAlive(record.pid, record.pid_start),
     );
     const exit = this.#exitOf(record);
-    this.#write({ ...record, state: "exited", exit });
+    this.write({ ...record, state: "exited", exit });
     this.#exits.forget(id);
     const cleared = this.#clear(id, record);
     // Whoever wants the volume next must find it free.
@@ -263,7 +301,7 @@ export class Boots {
   }
 
   #conmonLives(id: string): boolean {
-    const pid = readPid(this.paths(id).conmon_pid);
+    const pid = numberIn(this.paths(id).conmon_pid);
     return pid !== undefined && startOf(pid) !== undefined;
   }
 
@@ -308,7 +346,10 @@ export class Boots {
     if (this.runs(record)) kill(record.pid, "SIGKILL");
     if (record?.state === "running") await this.settle(record);
     await this.#clear(id, record);
-    if (record) await this.parts.network.leave(this.paths(id).veth, record.private_ip);
+    if (record) {
+      await this.parts.network.firewall.leaveSender(this.sender(record));
+      await this.parts.network.leave(this.paths(id).veth, record.private_ip);
+    }
     await this.parts.local_api?.remove(id);
     await this.parts.images.release(id);
     this.#exits.forget(id);
@@ -343,9 +384,10 @@ export class Boots {
   async close(): Promise<void> {
     this.#exits.close();
     await Promise.allSettled([...this.#settling.values(), ...this.#clearing.values()]);
-    const { layout } = this.parts;
+    const { layout, network } = this.parts;
     if (knownIds(layout).length > 0) return;
     // The last one turns off the light.
+    await network.removeAll();
     removeCgroup(layout.cgroup);
     rmSync(layout.run, { recursive: true, force: true });
   }
@@ -353,16 +395,3 @@ export class Boots {
 
 /** What finds a boot again is all in the record; the handle shows which process it was. */
 export const handleOf = ({ boot, pid, pid_start }: MachineRecord): Handle => ({ boot, pid, pid_start });
-
-function persists({ config }: Launch): boolean {
-  const persist = config.guest?.persist_rootfs;
-  return persist !== undefined && persist !== "never" && persist !== 0;
-}
-
-function readPid(file: string): number | undefined {
-  try {
-    return Number(readFileSync(file, "utf8")) || undefined;
-  } catch {
-    return undefined;
-  }
-}

@@ -29,12 +29,29 @@ export async function clearBoot(parts: ClearParts, id: string, volume: MachineRe
   if (mountsUnder(paths.run).size === 0) rmSync(paths.run, { recursive: true, force: true });
 }
 
+/** Resolves when no runc is at work on the machine any more. conmon stays as long as the machine runs. */
+export async function programsEnded({ layout, clock }: ClearParts, id: string): Promise<void> {
+  const { run } = pathsOf(layout, id);
+  const end = clock.monotonic() + RUNC_LIMITS.program_ms;
+  while (programsOf(run).some((pid) => !nameOf(pid).startsWith("conmon")) && clock.monotonic() < end)
+    await clock.sleep(50);
+}
+
+const programsOf = (run: string): number[] =>
+  readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) && mentions(name, `${run}/`) ? [Number(name)] : []));
+
+function nameOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, "utf8");
+  } catch {
+    return "conmon";
+  }
+}
+
 /** After a crash of ours, a conmon, a runc or a CRIU that we started may still be at work: it goes first. */
 export async function endPrograms(parts: ClearParts, id: string): Promise<void> {
   const { run } = pathsOf(parts.layout, id);
-  const ours = (): number[] =>
-    readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) && mentions(name, `${run}/`) ? [Number(name)] : []));
-  await endProcesses(ours, parts.clock);
+  await endProcesses(() => programsOf(run), parts.clock);
 }
 
 function mentions(pid: string, text: string): boolean {

@@ -1,24 +1,25 @@
 import type { CheckConfig } from "#machines/config-schema.ts";
-import {
-  type Capabilities,
-  type Exec,
-  type ExecResult,
-  type Exit,
-  type ExitNotice,
-  type Launch,
-  type LogPage,
-  type LogsFrom,
-  type Observed,
-  type Process,
-  type Ref,
-  type RuntimeDriver,
-  type Started,
-  type StopHow,
-  SuspendRefused,
+import type {
+  Capabilities,
+  Exec,
+  ExecResult,
+  Exit,
+  ExitNotice,
+  Launch,
+  LogPage,
+  LogsFrom,
+  Observed,
+  Process,
+  Ref,
+  RuntimeDriver,
+  Started,
+  StopHow,
 } from "#machines/driver.ts";
 import type { Handle, ImageRef } from "#machines/types.ts";
+import { type Probed, probe } from "../../net/probe.ts";
 import type { Boots } from "./boots.ts";
 import { execIn } from "./exec.ts";
+import { Freezer } from "./freezer.ts";
 import type { UserNamespaces } from "./idmap.ts";
 import { LogKeeper } from "./log-keeper.ts";
 import { readLog, watchLog } from "./logs.ts";
@@ -26,16 +27,19 @@ import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
 import { processList } from "./ps.ts";
 import type { MachineRecord } from "./record.ts";
+import { recoverHalf, resume, suspend } from "./suspend.ts";
+import { tryToSuspend } from "./trial.ts";
 
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
   const { layout, boots, namespaces, disks } = openParts(options);
-  await boots.open();
+  await boots.open((record) => recoverHalf(boots, record));
+  const freezer = new Freezer(boots, (parts) => tryToSuspend(options, parts));
   // Formatting the pattern of all disks is not waited for here; the first start does, if it comes that soon.
   void disks.prepare().catch(() => {});
   const keeper = new LogKeeper(layout, options.clock, options.log);
   void keeper.run();
-  return new RuncDriver(boots, namespaces, keeper);
+  return new RuncDriver(boots, namespaces, keeper, freezer);
 }
 
 class RuncDriver implements RuntimeDriver {
@@ -43,15 +47,17 @@ class RuncDriver implements RuntimeDriver {
   readonly #boots: Boots;
   readonly #namespaces: UserNamespaces;
   readonly #keeper: LogKeeper;
+  readonly #freezer: Freezer;
 
-  constructor(boots: Boots, namespaces: UserNamespaces, keeper: LogKeeper) {
+  constructor(boots: Boots, namespaces: UserNamespaces, keeper: LogKeeper, freezer: Freezer) {
+    this.#freezer = freezer;
     this.#boots = boots;
     this.#namespaces = namespaces;
     this.#keeper = keeper;
   }
 
   capabilities(): Capabilities {
-    return { suspend: false, suspend_reason: "not yet" };
+    return this.#freezer.capabilities();
   }
 
   resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {
@@ -66,12 +72,12 @@ class RuncDriver implements RuntimeDriver {
     return this.#boots.stop(ref, how, signal);
   }
 
-  async suspend(_ref: Ref, _signal: AbortSignal): Promise<Handle> {
-    throw new SuspendRefused("not yet");
+  async suspend(ref: Ref, signal: AbortSignal): Promise<Handle> {
+    return await suspend(await this.#freezer.open(), ref, signal);
   }
 
-  async resume(): Promise<Started | undefined> {
-    return undefined;
+  async resume(launch: Launch, _handle: Handle, signal: AbortSignal): Promise<Started | undefined> {
+    return await resume(await this.#freezer.open(), launch, signal);
   }
 
   async destroy(id: string, signal: AbortSignal): Promise<void> {
@@ -101,8 +107,10 @@ class RuncDriver implements RuntimeDriver {
     return watchLog(this.#boots.paths(id), wake);
   }
 
-  async probe(_ref: Ref, _check: CheckConfig, _signal: AbortSignal): Promise<{ passing: boolean; output: string }> {
-    return { passing: true, output: "" };
+  async probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
+    const record = this.#boots.read(ref.id);
+    if (record?.boot !== ref.boot || !this.#boots.runs(record)) return { passing: false, output: "nothing runs" };
+    return await probe(record.private_ip, check, signal);
   }
 
   onExit(listener: (notice: ExitNotice) => void): () => void {

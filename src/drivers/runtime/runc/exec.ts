@@ -7,7 +7,7 @@ import type { Exec, ExecResult } from "#machines/driver.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { Boots } from "./boots.ts";
 import { guestProcess } from "./oci-config.ts";
-import { kill } from "./process-table.ts";
+import { kill, numberIn } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
 
 interface ExecParts {
@@ -62,7 +62,7 @@ async function run(
   let late = false;
   const end = (): void => {
     late = true;
-    const pid = readPid(pid_file);
+    const pid = numberIn(pid_file);
     // The command first: runc alone would leave it behind.
     if (pid) kill(pid, "SIGKILL");
     child.kill("SIGKILL");
@@ -97,12 +97,4 @@ function capped() {
     },
     text: () => `${Buffer.concat(pieces).toString("utf8")}${left < 0 ? "\n… cut (limit exec_output_bytes)\n" : ""}`,
   };
-}
-
-function readPid(file: string): number | undefined {
-  try {
-    return Number(readFileSync(file, "utf8")) || undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -8,7 +8,7 @@
  */
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { deviceName } from "../../net/private-network.ts";
+import { deviceName } from "../../net/names.ts";
 
 export interface Layout {
   data: string;

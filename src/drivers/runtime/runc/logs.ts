@@ -17,11 +17,20 @@ interface Parsed {
   lines: LogLine[];
   /** Bytes up to the last place where nothing is unfinished. */
   used: number;
+  /** What has been written of lines that are not at their end: a prompt, or the last words of a program. */
+  rest: LogLine[];
+}
+
+interface Pieces {
+  stdout: string;
+  stderr: string;
+  /** When the newest of them came. */
+  timestamp: number;
 }
 
 /** Lines from a part of a file that begins at the beginning of one. */
 export function parseLog(bytes: Buffer): Parsed {
-  const pieces = { stdout: "", stderr: "" };
+  const pieces: Pieces = { stdout: "", stderr: "", timestamp: 0 };
   const lines: LogLine[] = [];
   let used = 0;
   for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {
@@ -30,16 +39,21 @@ export function parseLog(bytes: Buffer): Parsed {
     at = end + 1;
     if (pieces.stdout + pieces.stderr === "") used = at;
   }
-  return { lines, used };
+  const { timestamp } = pieces;
+  const rest = (["stdout", "stderr"] as const).flatMap((stream) =>
+    pieces[stream] ? [{ timestamp, stream, message: pieces[stream] }] : [],
+  );
+  return { lines, used, rest };
 }
 
-function takeLine(text: string, pieces: { stdout: string; stderr: string }): LogLine | undefined {
+function takeLine(text: string, pieces: Pieces): LogLine | undefined {
   const [, time = "", stream, kind, piece = ""] = LINE.exec(text) ?? [];
   if (stream !== "stdout" && stream !== "stderr") return undefined;
   const message = pieces[stream] + piece;
   const whole = kind === "F" || message.length >= RUNC_LIMITS.log_line_chars;
   pieces[stream] = whole ? "" : message;
-  return whole ? { timestamp: Date.parse(time), stream, message } : undefined;
+  pieces.timestamp = Date.parse(time);
+  return whole ? { timestamp: pieces.timestamp, stream, message } : undefined;
 }
 
 export async function readLog(files: LogFiles, from: LogsFrom): Promise<LogPage> {
@@ -69,7 +83,9 @@ async function newestIn(handle: FileHandle, size: number, count: number): Promis
     const bytes = await readAt(handle, from, size - from);
     // Nobody knows what the first line is the end of.
     const skip = from === 0 ? 0 : bytes.indexOf(10) + 1;
-    const { lines, used } = parseLog(bytes.subarray(skip));
+    const { lines: whole, used, rest } = parseLog(bytes.subarray(skip));
+    // Shown, and shown again with the rest of its line if that comes: better than not at all.
+    const lines = [...whole, ...rest];
     if (from === 0 || lines.length >= count)
       return { lines: lines.slice(-Math.max(count, 0)), end: from + skip + used };
   }

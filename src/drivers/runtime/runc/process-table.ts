@@ -28,3 +28,12 @@ export function kill(pid: number, signal: NodeJS.Signals): boolean {
 
 /** Names this run of the kernel. */
 export const kernelBoot = (): string => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+
+/** The number in a file of one; undefined when there is none. */
+export function numberIn(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, "utf8")) || undefined;
+  } catch {
+    return undefined;
+  }
+}

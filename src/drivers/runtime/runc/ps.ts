@@ -53,7 +53,7 @@ function sockets(pid: number): string[] {
 const LISTEN = "0A";
 
 /** Who listens in the machine's network, by socket. */
-function listeners(pid: number): Map<string, { proto: string; address: string }> {
+export function listeners(pid: number): Map<string, { proto: string; address: string }> {
   const found = new Map<string, { proto: string; address: string }>();
   for (const proto of ["tcp", "tcp6", "udp", "udp6"]) {
     for (const line of lines(`/proc/${pid}/net/${proto}`)) {

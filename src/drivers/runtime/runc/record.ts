@@ -33,8 +33,6 @@ export interface MachineRecord {
   private_ip: string;
   layers: readonly string[];
   volume?: { id: string; device?: string };
-  /** The root file system outlives the boot. */
-  persist: boolean;
   /** A frozen machine: what made its memory images. */
   snapshot?: Snapshot;
 }

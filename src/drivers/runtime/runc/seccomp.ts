@@ -15,6 +15,7 @@ const UNKNOWN = "io_uring_setup io_uring_enter io_uring_register clone3";
 
 const EPERM = 1;
 const ENOSYS = 38;
+const AF_VSOCK = 40;
 const CLONE_NEWUSER = 0x1000_0000;
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
@@ -36,6 +37,13 @@ export const SECCOMP = {
       action: "SCMP_ACT_ERRNO",
       errnoRet: EPERM,
       args: [{ index: 0, value: CLONE_NEWUSER, valueTwo: CLONE_NEWUSER, op: "SCMP_CMP_MASKED_EQ" }],
+    },
+    // No network namespace holds these: on a host that is a virtual machine itself they reach what runs it.
+    {
+      names: ["socket"],
+      action: "SCMP_ACT_ERRNO",
+      errnoRet: EPERM,
+      args: [{ index: 0, value: AF_VSOCK, op: "SCMP_CMP_EQ" }],
     },
   ],
 };

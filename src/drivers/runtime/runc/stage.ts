@@ -20,6 +20,7 @@ import { bind, CallError, detach, MS, mount, mountWith } from "../../linux/calls
 import { GuestTree } from "../../linux/guest-tree.ts";
 import { mountLoop } from "../../linux/loop.ts";
 import { program } from "../../linux/program.ts";
+import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { furnish } from "./furnish.ts";
 import type { UserNamespaces } from "./idmap.ts";
@@ -30,7 +31,7 @@ import { bootFile, processesOf } from "./processes.ts";
 import type { MachineRecord } from "./record.ts";
 import type { RootDisks } from "./root-disk.ts";
 import type { Stopwatch } from "./timings.ts";
-import { BLOCK } from "./uid-blocks.ts";
+import { BLOCK, indexOf } from "./uid-blocks.ts";
 
 export interface StageParts {
   layout: Layout;
@@ -72,15 +73,26 @@ export class Stage {
   }
 
   /** For a resume: the mounts as they were, nothing written into them. */
-  async rebuild(launch: Launch, record: MachineRecord, watch: Stopwatch): Promise<void> {
+  async rebuild(launch: Launch, record: MachineRecord, watch: Stopwatch): Promise<MachineRecord["volume"]> {
     const { layout, network } = this.#parts;
     const paths = pathsOf(layout, launch.id);
     this.#folders(paths);
-    await this.#root(launch, record, paths, watch);
+    const volume = await this.#root(launch, record, paths, watch);
     await this.#svc(launch.id, record, paths, undefined);
     this.#bundle(launch, record, paths);
     await network.open(paths.veth, launch.private_ip);
     watch.lap("network");
+    return volume;
+  }
+
+  /** The memory images are shown to CRIU only while it reads them. */
+  async unbindImages(id: string): Promise<void> {
+    const { images } = pathsOf(this.#parts.layout, id);
+    if (mountsUnder(join(images, "..")).has(images)) await program("umount", ["--lazy", images]);
+  }
+
+  get userns(): boolean {
+    return this.#parts.userns;
   }
 
   #folders(paths: MachinePaths): void {
@@ -191,7 +203,7 @@ export class Stage {
       const owner = userns ? uid_base : 0;
       chownSync(file, owner, owner);
     }
-    if (!mountsUnder(paths.run).has(paths.svc)) bind(dir, paths.svc, { readonly: true });
+    if (!mountsUnder(paths.run).has(paths.svc)) bind(dir, paths.svc, {});
   }
 
   async #svcDir(id: string, paths: MachinePaths): Promise<string> {
@@ -224,7 +236,13 @@ export class Stage {
       cpus,
       shared_cpu: cpu_kind === "shared",
       ...(wanted?.volume === undefined ? {} : { volume: { path: wanted.path } }),
-      hook: network.hook({ veth: paths.veth, private_ip, uid_base: userns ? uid_base : 0, uid_count: BLOCK }),
+      hook: network.hook({
+        veth: paths.veth,
+        private_ip,
+        ipv4: ipv4Of(indexOf(uid_base)),
+        uid_base: userns ? uid_base : 0,
+        uid_count: BLOCK,
+      }),
     });
     writeFileSync(join(paths.bundle, "config.json"), JSON.stringify(oci), { mode: 0o600 });
   }

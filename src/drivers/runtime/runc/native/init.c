@@ -86,6 +86,8 @@ static void read_boot(void) {
     if (n <= 0) broken("/.svc/boot cannot be read");
     to += n;
   }
+  /* It is removed as soon as we run, and what is removed and open cannot be brought back by a resume. */
+  call(SYS_close, fd, 0, 0, 0);
   while (at < end) {
     if (count == PROCESSES_MAX) broken("there are more than 64 processes");
     struct process *p = &processes[count++];

@@ -1,0 +1,21 @@
+import type { MachineConfig } from "#client/api.ts";
+import { isTable } from "./shape.ts";
+import { time } from "./units.ts";
+
+export type Check = NonNullable<MachineConfig["checks"]>[string];
+
+/** A check as a machine has it: headers as a list, times with their unit. */
+export function checkOf(table: Record<string, unknown>, type?: "tcp" | "http"): Check {
+  const { processes: _, headers, ...check } = table;
+  const pairs = isTable(headers)
+    ? Object.entries(headers).map(([name, value]) => ({ name, values: [value].flat().map(String) }))
+    : (headers as Check["headers"]);
+  const times = ["interval", "timeout", "grace_period"].filter((name) => check[name] !== undefined);
+  return {
+    ...(type ? { type } : {}),
+    ...check,
+    // A bare number has always been milliseconds here.
+    ...Object.fromEntries(times.map((name) => [name, time(check[name] as string, "ms")])),
+    ...(pairs ? { headers: pairs } : {}),
+  } as Check;
+}

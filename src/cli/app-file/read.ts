@@ -1,0 +1,59 @@
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { parse } from "smol-toml";
+import { messageOf } from "#core/assert.ts";
+import { UsageError } from "../verb.ts";
+import { FILE, type Findings, inspect, isTable, NAMED_CHECK } from "./shape.ts";
+
+/** An app's configuration file, looked over: every value is of the kind its key has, so it can be read as such. */
+export interface AppFile {
+  path: string;
+  /** Where the paths in it begin. */
+  dir: string;
+  values: Record<string, unknown>;
+  warnings: string[];
+}
+
+const NAMES = ["hangar.toml", "fly.toml"];
+
+/** The file that was named, or the one in this folder. */
+export function readAppFile(named: string | undefined, cwd: string): AppFile {
+  const path = named === undefined ? NAMES.map((name) => join(cwd, name)).find(existsSync) : resolve(cwd, named);
+  if (path === undefined) {
+    throw new UsageError(`there is no ${NAMES.join(" or ")} in ${cwd}; name the file with --file, or write one`);
+  }
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (thrown) {
+    throw new UsageError(`${path} cannot be read: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  return parseAppFile(text, path);
+}
+
+export function parseAppFile(text: string, path: string): AppFile {
+  let values: Record<string, unknown>;
+  try {
+    values = parse(text);
+  } catch (thrown) {
+    // The parser's own words point at the line.
+    throw new UsageError(`${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  const found: Findings = { problems: [], warnings: [] };
+  inspect(values, FILE, "", found);
+  const { checks } = values;
+  if (checks !== undefined && !isTable(checks)) found.problems.push("checks must be a table of checks by name");
+  for (const [name, check] of Object.entries(isTable(checks) ? checks : {})) {
+    inspect(check, NAMED_CHECK, `checks.${name}`, found);
+  }
+  if (found.problems.length > 0) {
+    throw new UsageError(`${path} cannot be used:\n${found.problems.map((problem) => `  ${problem}`).join("\n")}`);
+  }
+  return { path, dir: dirname(path), values, warnings: found.warnings };
+}
+
+/** A list of tables that may have been written as one table. */
+export function tables(value: unknown): Record<string, unknown>[] {
+  if (value === undefined) return [];
+  return (Array.isArray(value) ? value : [value]) as Record<string, unknown>[];
+}

@@ -1,0 +1,95 @@
+/** What a deploy will do, worked out before anything is done: pure, so that `--dry-run` shows exactly it. */
+import type { Machine, MachineConfig } from "#client/api.ts";
+import { GROUP_KEY, type Group } from "../app-file/groups.ts";
+import { UsageError } from "../verb.ts";
+
+export const STRATEGIES = ["rolling", "immediate", "canary", "bluegreen"] as const;
+export type Strategy = (typeof STRATEGIES)[number];
+
+/** A machine that is there. */
+export type Running = Pick<Machine, "id" | "name" | "region" | "state" | "instance_id"> & { config: MachineConfig };
+
+export interface Plan {
+  strategy: Strategy;
+  groups: GroupPlan[];
+  /** Machines of process groups that are no longer in the file. */
+  gone: Running[];
+}
+
+export interface GroupPlan {
+  group: Group;
+  update: Running[];
+  /** How many are made: one where there is none, or what is missing to the number asked for. */
+  create: number;
+  remove: Running[];
+  /** So many at once, for a rolling deploy. */
+  at_once: number;
+}
+
+export interface PlanWish {
+  strategy: Strategy;
+  /** How many machines a group shall have; as many as it has, or one, where nothing is said. */
+  counts: Readonly<Record<string, number>>;
+  /** Machines of a group that may be away at once: a share below 1, or a number. */
+  max_unavailable: number;
+}
+
+export const groupName = ({ config }: Running): string | undefined =>
+  config.metadata?.[GROUP_KEY] ?? config.metadata?.["process_group"];
+
+export function planOf(groups: readonly Group[], machines: readonly Running[], wish: PlanWish): Plan {
+  const managed = machines.filter((machine) => groupName(machine) !== undefined);
+  const known = new Set(groups.map(({ name }) => name));
+  return {
+    strategy: wish.strategy,
+    groups: groups.map((group) => {
+      const there = managed.filter((machine) => groupName(machine) === group.name);
+      return groupPlan(group, there, wish);
+    }),
+    gone: managed.filter((machine) => !known.has(groupName(machine) ?? "")),
+  };
+}
+
+function groupPlan(group: Group, there: readonly Running[], wish: PlanWish): GroupPlan {
+  const wanted = wish.counts[group.name] ?? Math.max(1, there.length);
+  if (wish.strategy === "bluegreen" && group.mount) {
+    throw new UsageError(
+      `process group ${group.name} has a volume, which two machines cannot share: bluegreen cannot be used`,
+    );
+  }
+  // The newest go first: whoever has been there longest is the best known.
+  const update = there.slice(0, wanted);
+  const { max_unavailable: away } = wish;
+  const at_once = Math.max(1, Math.floor(away < 1 ? update.length * away : away));
+  return { group, update, create: Math.max(0, wanted - there.length), remove: there.slice(wanted), at_once };
+}
+
+/** The plan in words, one line for each machine. */
+export function planLines(plan: Plan): string[] {
+  const name = ({ name: own, id }: Running): string => `${own} (${id})`;
+  const lines = plan.groups.flatMap(({ group, update, create, remove }) => {
+    const verb = plan.strategy === "bluegreen" ? "replace" : "update ";
+    return [
+      ...update.map((machine) => `${verb} ${name(machine)}, group ${group.name}`),
+      ...Array.from({ length: create }, () => `create  a machine, group ${group.name}${volumeWords(group)}`),
+      ...remove.map((machine) => `destroy ${name(machine)}, more than group ${group.name} shall have`),
+    ];
+  });
+  return [...lines, ...plan.gone.map((machine) => `destroy ${name(machine)}, group ${groupName(machine)} is gone`)];
+}
+
+const volumeWords = ({ mount }: Group): string =>
+  mount ? `, on a free volume ${mount.volume_name} or a new one of ${mount.size_gb} GB` : "";
+
+/** What differs between two configs, one line for each place: `env.A: "1" → "2"`. */
+export function differences(before: unknown, after: unknown, path = ""): string[] {
+  if (JSON.stringify(before) === JSON.stringify(after)) return [];
+  const both = [before, after];
+  if (both.every((value) => typeof value === "object" && value !== null && !Array.isArray(value))) {
+    const [one, two] = both as [Record<string, unknown>, Record<string, unknown>];
+    const keys = [...new Set([...Object.keys(one), ...Object.keys(two)])].sort();
+    return keys.flatMap((key) => differences(one[key], two[key], path === "" ? key : `${path}.${key}`));
+  }
+  const show = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value));
+  return [`${path}: ${show(before)} → ${show(after)}`];
+}

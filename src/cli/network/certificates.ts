@@ -1,0 +1,103 @@
+import { readFileSync } from "node:fs";
+import { messageOf } from "#core/assert.ts";
+import { facts, table } from "../output.ts";
+import { firstArgument, type Input, textOption, UsageError, type Verb } from "../verb.ts";
+
+const APP: readonly [string, string] = ["<app>", "the app"];
+const NAME: readonly [string, string] = ["<hostname>", "the host name"];
+
+const paramsOf = (input: Input): { app_name: string; hostname: string } => ({
+  app_name: firstArgument(input),
+  hostname: input.args[1] ?? "",
+});
+
+export const certsList: Verb = {
+  words: "certs list",
+  summary: "List an app's host names and their certificates",
+  arguments: [APP],
+  completes: "apps",
+  examples: ["hangar certs list web"],
+  async run({ client }, input) {
+    const params = { app_name: firstArgument(input) };
+    const { certificates } = await client.call("GET /v1/apps/:app_name/certificates", {
+      params,
+      query: { limit: 500 },
+    });
+    const rows = certificates.map((one) => [
+      one.hostname,
+      one.kind,
+      one.status,
+      one.expires_at ?? "",
+      one.problem ?? "",
+    ]);
+    const text =
+      rows.length === 0 ? "no certificates" : table(["host name", "kind", "status", "expires", "problem"], rows);
+    return { data: certificates, text };
+  },
+};
+
+export const certsAdd: Verb = {
+  words: "certs add",
+  summary: "Let a host name lead to an app: with a certificate of your own, or one from the authority (ACME)",
+  arguments: [APP, NAME],
+  options: [
+    ["--chain <file>", "your certificate and those above it, PEM; without it one is got from the authority"],
+    ["--key <file>", "its private key, PEM"],
+  ],
+  completes: "apps",
+  examples: ["hangar certs add web www.example.com"],
+  async run({ client }, input) {
+    const { app_name, hostname } = paramsOf(input);
+    const [chain, key] = [textOption(input, "chain"), textOption(input, "key")];
+    if ((chain === undefined) !== (key === undefined)) throw new UsageError("--chain and --key go together");
+    const made =
+      chain === undefined || key === undefined
+        ? await client.call("POST /v1/apps/:app_name/certificates/acme", { params: { app_name }, body: { hostname } })
+        : await client.call("POST /v1/apps/:app_name/certificates/custom", {
+            params: { app_name },
+            body: { hostname, fullchain: read(chain), private_key: read(key) },
+          });
+    return { data: made, text: `${made.hostname} leads to ${app_name}; its certificate is ${made.status}` };
+  },
+};
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (thrown) {
+    throw new UsageError(messageOf(thrown));
+  }
+}
+
+export const certsShow: Verb = {
+  words: "certs show",
+  summary: "Show a host name and its certificate, and try again to get one that is missing",
+  arguments: [APP, NAME],
+  completes: "apps",
+  examples: ["hangar certs show web www.example.com"],
+  async run({ client }, input) {
+    const params = paramsOf(input);
+    const one = await client.call("POST /v1/apps/:app_name/certificates/:hostname/check", { params });
+    const text = facts([
+      ["host name", one.hostname],
+      ["kind", one.kind],
+      ["status", one.status],
+      ["expires", one.expires_at ?? "-"],
+      ["problem", one.problem ?? "none"],
+    ]);
+    return { data: one, text };
+  },
+};
+
+export const certsRemove: Verb = {
+  words: "certs remove",
+  summary: "Remove a host name and its certificate from an app",
+  arguments: [APP, NAME],
+  completes: "apps",
+  examples: ["hangar certs remove web www.example.com"],
+  async run({ client }, input) {
+    const params = paramsOf(input);
+    await client.call("DELETE /v1/apps/:app_name/certificates/:hostname", { params });
+    return { data: { ok: true }, text: `${params.hostname} no longer leads to ${params.app_name}` };
+  },
+};

@@ -1,0 +1,82 @@
+/** What this box can do for real machines, tried where trying harms nothing. */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import type { Finding } from "./doctor.ts";
+
+const LINUX = process.platform === "linux";
+const ENV = { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` };
+
+const run = (name: string, args: string[], input?: string) =>
+  spawnSync(name, args, { encoding: "utf8", env: ENV, ...(input === undefined ? {} : { input }) });
+
+export function machineFindings(data_dir: string): Finding[] {
+  if (!LINUX) return [];
+  return [users(), disks(), apart(), outside(), suspend(data_dir)];
+}
+
+/** User namespaces: root of a machine is nobody on this host. */
+function users(): Finding {
+  const what = "users";
+  if (process.getuid?.() !== 0)
+    return { what, verdict: "warn", found: "real machines need root", mend: "sudo npm start" };
+  const { status, stderr } = run("unshare", ["--user", "--mount", "--net", "true"]);
+  if (status === 0) return { what, verdict: "ok", found: "each machine has user ids of its own" };
+  const found = `user namespaces cannot be made: ${stderr?.trim() || "unshare is not here"}`;
+  return { what, verdict: "warn", found, mend: "sysctl -w user.max_user_namespaces=100000" };
+}
+
+function disks(): Finding {
+  const what = "root disks";
+  if (existsSync("/dev/loop-control")) return { what, verdict: "ok", found: "each machine has a disk of its own" };
+  return { what, verdict: "warn", found: "there are no loop devices", mend: "modprobe loop" };
+}
+
+/** A table that is only checked, never loaded. */
+const RULES = `
+table inet hangar_doctor {
+  chain c {
+    type filter hook forward priority filter;
+    fib saddr . iif oif missing drop
+  }
+}
+table bridge hangar_doctor {
+  chain c {
+    type filter hook prerouting priority -300;
+  }
+}
+`;
+
+function apart(): Finding {
+  const what = "networks";
+  const { status, error, stderr } = run("nft", ["--check", "-f", "-"], RULES);
+  if (status === 0) return { what, verdict: "ok", found: "organizations are kept apart by nftables" };
+  const found = `organizations' networks are not kept apart: ${error ? "nft is not here" : stderr.trim().split("\n")[0]}`;
+  return { what, verdict: "warn", found, mend: "apt-get install nftables, as root" };
+}
+
+function outside(): Finding {
+  const what = "outbound";
+  const route = readFileSync("/proc/net/route", "utf8")
+    .split("\n")
+    .some((line) => line.split("\t")[1] === "00000000");
+  const found = route
+    ? "machines reach out over IPv4, by this host's address"
+    : "this host has no IPv4 route out, nor have machines";
+  return { what, verdict: "ok", found };
+}
+
+/** The platform finds out by suspending a small machine, once for each kernel, CRIU and runc. */
+function suspend(data_dir: string): Finding {
+  const what = "suspend";
+  try {
+    const { of, problem } = JSON.parse(readFileSync(`${data_dir}/suspend.json`, "utf8")) as {
+      of: string;
+      problem: string;
+    };
+    if (problem === "") return { what, verdict: "ok", found: `works, with memory and connections (${of})` };
+    const mend = "install CRIU 4.2 or later; until then machines are stopped instead";
+    return { what, verdict: "warn", found: `does not work here: ${problem} (${of})`, mend };
+  } catch {
+    return { what, verdict: "ok", found: "not tried yet; the first suspend finds out" };
+  }
+}

@@ -1,0 +1,65 @@
+import type { Volume } from "#client/api.ts";
+import { ClientError } from "#client/client.ts";
+import { watch } from "../progress.ts";
+import { type Context, firstArgument, type Input, textOption, UsageError } from "../verb.ts";
+
+export const APP: readonly [string, string] = ["-a, --app <app>", "the app (default: the one that has this volume)"];
+export const VOLUME: readonly [string, string] = ["<volume>", "id, or a name that only one volume of the app has"];
+
+export interface Found {
+  app_name: string;
+  volume_id: string;
+}
+
+export interface ListedVolume extends Volume {
+  app_name: string;
+}
+
+/** The volumes of an app, or of every app of the organization. */
+export async function listVolumes({ client }: Context, input: Input, deleted: boolean): Promise<ListedVolume[]> {
+  const app = textOption(input, "app");
+  const org_slug = textOption(input, "org");
+  const names = app ? [app] : (await client.call("GET /v1/apps", { query: { org_slug } })).apps.map(({ name }) => name);
+  const lists = names.map(async (app_name) => {
+    const query = { include_deleted: deleted };
+    const volumes = await client.call("GET /v1/apps/:app_name/volumes", { params: { app_name }, query });
+    return volumes.map((volume) => ({ ...volume, app_name }));
+  });
+  return (await Promise.all(lists)).flat();
+}
+
+/** The volume a command is about; `deleted`: one that is to be taken back, or whose snapshots are. */
+export async function findVolume(context: Context, input: Input, deleted = false): Promise<Found> {
+  const wanted = firstArgument(input);
+  const app_name = textOption(input, "app");
+  if (app_name && /^vol_\w+$/.test(wanted)) return { app_name, volume_id: wanted };
+  const all = await listVolumes(context, input, deleted);
+  const found = all.filter(({ id, name }) => id === wanted || name === wanted);
+  const [first, second] = found;
+  if (!first) {
+    const error = `there is no volume ${wanted} in ${app_name ?? "this organization"}`;
+    throw new ClientError(404, { error, status: "not_found", hint: "hangar volumes list" });
+  }
+  if (second) throw new UsageError(`several volumes are named ${wanted}: ${found.map(({ id }) => id).join(", ")}`);
+  return { app_name: first.app_name, volume_id: first.id };
+}
+
+/** The volume when it is made, with a bar meanwhile. */
+export async function untilMade({ client }: Context, params: Found, label: string): Promise<Volume> {
+  const volume = await watch(label, async () => {
+    const value = await client.call("GET /v1/apps/:app_name/volumes/:volume_id", { params });
+    const done = !["creating", "restoring", "hydrating"].includes(value.state);
+    return { value, done, progress: value.progress };
+  });
+  if (volume.state === "created") return volume;
+  const error = `volume ${volume.id} is ${volume.state}${volume.error ? `: ${volume.error}` : ""}`;
+  throw new ClientError(500, { error, status: "storage_failed" });
+}
+
+/** A whole number that an option gives, or undefined. */
+export function numberOption(input: Input, name: string): number | undefined {
+  const text = textOption(input, name);
+  if (text === undefined) return undefined;
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`--${name} is a whole number, not ${text}`);
+  return Number(text);
+}

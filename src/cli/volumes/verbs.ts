@@ -1,0 +1,205 @@
+import type { Volume } from "#client/api.ts";
+import { systemClock } from "#core/clock.ts";
+import { ago, bytesText, facts, table } from "../output.ts";
+import { type Context, firstArgument, type Input, textOption, UsageError, type Verb } from "../verb.ts";
+import { APP, findVolume, listVolumes, numberOption, untilMade, VOLUME } from "./find.ts";
+
+const PATH = "/v1/apps/:app_name/volumes/:volume_id";
+
+export const volumesList: Verb = {
+  words: "volumes list",
+  summary: "List the volumes of an app, or of all apps",
+  options: [
+    ["-a, --app <app>", "only this app's"],
+    ["--org <slug>", "the organization (default: the token's own, or personal)"],
+    ["--deleted", "deleted ones that can be taken back too"],
+  ],
+  examples: ["hangar volumes list"],
+  async run(context, input) {
+    const volumes = await listVolumes(context, input, input.options["deleted"] === true);
+    const rows = volumes.map((volume) => [
+      volume.id,
+      volume.name,
+      volume.app_name,
+      volume.state,
+      `${volume.size_gb} GB`,
+      volume.blocks === 0 ? "" : `${usedPercent(volume)} %`,
+      `${volume.region} (${volume.zone})`,
+      volume.attached_machine_id ?? "",
+      ago(volume.created_at, systemClock.now()),
+    ]);
+    const heads = ["id", "name", "app", "state", "size", "used", "region", "machine", "created"];
+    const none = "no volumes yet; `hangar volumes create <name> --app <app>` makes one";
+    return { data: volumes, text: volumes.length === 0 ? none : table(heads, rows) };
+  },
+};
+
+const usedPercent = ({ blocks, blocks_avail }: Volume): string => (100 * (1 - blocks_avail / blocks)).toFixed(1);
+
+export const volumesCreate: Verb = {
+  words: "volumes create",
+  summary: "Create a volume",
+  arguments: [["<name>", "letters, digits, underscores and dashes"]],
+  options: [
+    ["-a, --app <app>", "the app it belongs to (required)"],
+    ["--size <gb>", "its size (default: 3)"],
+    ["--region <region>", "where"],
+    ["--retention <days>", "how long its snapshots are kept (default: 5)"],
+    ["--no-encryption", "keep what is written as it is"],
+    ["--no-backup", "no daily snapshots"],
+    ["--no-require-unique-zone", "also where a volume of this name is already"],
+    ["--cpus <n>", "place it where a machine with so many fits"],
+    ["--memory <mb>", "place it where a machine with so much fits"],
+  ],
+  examples: ["hangar volumes create data --app machinery --size 1 --retention 7"],
+  async run(context, input) {
+    const app_name = textOption(input, "app");
+    if (!app_name) throw new UsageError("say which app: --app <name>");
+    const { options } = input;
+    const [cpus, memory_mb] = [numberOption(input, "cpus"), numberOption(input, "memory")];
+    const body = {
+      name: firstArgument(input),
+      region: textOption(input, "region"),
+      size_gb: numberOption(input, "size"),
+      snapshot_retention: numberOption(input, "retention"),
+      encrypted: options["encryption"] !== false,
+      auto_backup_enabled: options["backup"] !== false,
+      require_unique_zone: options["requireUniqueZone"] !== false,
+      ...(cpus || memory_mb ? { compute: { cpus, memory_mb } } : {}),
+    };
+    const volume = await context.client.call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body });
+    return { data: volume, text: `created ${volume.id} (${volume.name}, ${volume.size_gb} GB) in ${volume.region}` };
+  },
+};
+
+export const volumesShow: Verb = {
+  words: "volumes show",
+  summary: "Show a volume",
+  arguments: [VOLUME],
+  options: [APP],
+  completes: "volumes",
+  examples: ["hangar volumes show $VOLUME"],
+  async run(context, input) {
+    const params = await findVolume(context, input, true);
+    const volume = await context.client.call(`GET ${PATH}`, { params });
+    return { data: volume, text: describe(volume, params.app_name) };
+  },
+};
+
+function describe(volume: Volume, app_name: string): string {
+  const { snapshot_retention: days, auto_backup_enabled } = volume;
+  const pairs: [string, string][] = [
+    ["id", volume.id],
+    ["name", volume.name],
+    ["app", app_name],
+    ["state", volume.state + (volume.error ? `: ${volume.error}` : "")],
+    ["size", `${volume.size_gb} GB, ${bytesText(volume.bytes_used)} used`],
+    ["region", `${volume.region} (zone ${volume.zone})`],
+    ["encrypted", volume.encrypted ? `yes, with ${volume.encryption}` : "no"],
+    ["machine", volume.attached_machine_id ?? "none"],
+    [
+      "snapshots",
+      `${auto_backup_enabled ? "daily" : "on demand only"}, kept for ${days} ${days === 1 ? "day" : "days"}`,
+    ],
+    ["created", volume.created_at],
+  ];
+  if (volume.recoverable_until) pairs.push(["recoverable", `until ${volume.recoverable_until}`]);
+  return facts(pairs);
+}
+
+export const volumesExtend: Verb = {
+  words: "volumes extend",
+  summary: "Make a volume larger",
+  arguments: [VOLUME],
+  options: [["--size <gb>", "its new size (required)"], APP],
+  completes: "volumes",
+  examples: ["hangar volumes extend $VOLUME --size 5"],
+  async run(context, input) {
+    const size_gb = numberOption(input, "size");
+    if (size_gb === undefined) throw new UsageError("say how large: --size <gb>");
+    const params = await findVolume(context, input);
+    const answer = await context.client.call(`PUT ${PATH}/extend`, { params, body: { size_gb } });
+    const { volume, needs_restart } = answer;
+    const restart = needs_restart
+      ? `; machine ${volume.attached_machine_id} sees it after a restart: hangar machines restart ${volume.attached_machine_id}`
+      : "";
+    return { data: answer, text: `${volume.id} has ${volume.size_gb} GB${restart}` };
+  },
+};
+
+export const volumesUpdate: Verb = {
+  words: "volumes update",
+  summary: "Change whether and how long a volume is kept in snapshots",
+  arguments: [VOLUME],
+  options: [["--retention <days>", "1 to 60"], ["--backup <on|off>", "daily snapshots"], APP],
+  completes: "volumes",
+  examples: ["hangar volumes update $VOLUME --retention 10 --backup on"],
+  async run(context, input) {
+    const backup = textOption(input, "backup");
+    if (backup !== undefined && backup !== "on" && backup !== "off") throw new UsageError("--backup is on or off");
+    const body = {
+      snapshot_retention: numberOption(input, "retention"),
+      auto_backup_enabled: backup === undefined ? undefined : backup === "on",
+    };
+    const params = await findVolume(context, input);
+    const volume = await context.client.call(`PUT ${PATH}`, { params, body });
+    const daily = volume.auto_backup_enabled ? "daily" : "on demand only";
+    return { data: volume, text: `${volume.id}: snapshots ${daily}, kept for ${volume.snapshot_retention} days` };
+  },
+};
+
+export const volumesFork: Verb = {
+  words: "volumes fork",
+  summary: "Make a copy of a volume as it is at this moment",
+  arguments: [VOLUME],
+  options: [
+    ["--name <name>", "the copy's name (default: the same)"],
+    ["--size <gb>", "its size (default: the same)"],
+    ["--region <region>", "where (default: the same)"],
+    APP,
+  ],
+  completes: "volumes",
+  examples: ["hangar volumes fork $VOLUME --name copy"],
+  async run(context, input) {
+    const { app_name, volume_id } = await findVolume(context, input);
+    const source = await context.client.call(`GET ${PATH}`, { params: { app_name, volume_id } });
+    const body = {
+      name: textOption(input, "name") ?? source.name,
+      size_gb: numberOption(input, "size"),
+      region: textOption(input, "region"),
+      source_volume_id: volume_id,
+      require_unique_zone: false,
+    };
+    const made = await context.client.call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body });
+    const volume = await untilMade(context, { app_name, volume_id: made.id }, "copying");
+    return { data: volume, text: `created ${volume.id} (${volume.name}), a copy of ${volume_id}` };
+  },
+};
+
+export const volumesDelete: Verb = {
+  words: "volumes delete",
+  summary: "Delete a volume; for a while it can be taken back",
+  arguments: [VOLUME],
+  options: [APP],
+  completes: "volumes",
+  examples: ["hangar volumes delete $VOLUME"],
+  async run(context, input) {
+    const volume = await context.client.call(`DELETE ${PATH}`, { params: await findVolume(context, input) });
+    const back = `can be taken back until ${volume.recoverable_until}: hangar volumes undelete ${volume.id}`;
+    return { data: volume, text: `deleted ${volume.id} (${volume.name}); it ${back}` };
+  },
+};
+
+export const volumesUndelete: Verb = {
+  words: "volumes undelete",
+  summary: "Take a deleted volume back",
+  arguments: [VOLUME],
+  options: [APP],
+  examples: ["hangar volumes undelete $VOLUME"],
+  async run(context: Context, input: Input) {
+    const volume = await context.client.call(`POST ${PATH}/undelete`, {
+      params: await findVolume(context, input, true),
+    });
+    return { data: volume, text: `${volume.id} (${volume.name}) is back` };
+  },
+};

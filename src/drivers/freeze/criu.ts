@@ -1,0 +1,104 @@
+/**
+ * CRIU, which writes a tree of processes with its memory and its connections to files, and makes it go on from them.
+ * runc calls it by its name, so a folder with a wrapper of that name goes first in the PATH:
+ *
+ * - Kernels since 6.16 refuse a question that CRIU before 4.2 asks every socket; a small library answers it.
+ * - CRIU 3.17 forgets that a process had given up gaining privileges; what it restores inherits it from CRIU itself.
+ * - While a machine is written down its network is locked with nftables; the other way leaves rules behind.
+ */
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { open, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import { program } from "../linux/program.ts";
+
+const CRIU = ["/usr/sbin/criu", "/usr/local/sbin/criu", "/usr/bin/criu"];
+/** Connections that are open are kept; locks on files too; the network is made anew, and a hook wires it. */
+export const CRIU_OPTIONS = ["--tcp-established", "--file-locks", "--empty-ns", "network"];
+const CONFIG = "network-lock nftables\n";
+
+export interface Criu {
+  /** First in the PATH of whoever calls CRIU. */
+  bin: string;
+  version: string;
+}
+
+/** Makes the wrapper in `dir`. Undefined when there is no CRIU on this host. */
+export async function openCriu(dir: string, shim: string): Promise<Criu | undefined> {
+  const real = CRIU.find((file) => existsSync(file));
+  if (!real) return undefined;
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const config = join(dir, "criu.conf");
+  writeFileSync(config, CONFIG);
+  const wrapper = join(dir, "criu");
+  const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+  const lines = [
+    "#!/bin/sh",
+    `export CRIU_CONFIG_FILE=${quoted(config)} LD_PRELOAD=${quoted(shim)}`,
+    `exec setpriv --no-new-privs -- ${real} "$@"`,
+  ];
+  writeFileSync(wrapper, `${lines.join("\n")}\n`, { mode: 0o700 });
+  const version = /Version: (\S+)/.exec(await program(real, ["--version"]))?.[1] ?? "unknown";
+  return { bin: dir, version };
+}
+
+/** What CRIU complains of on every host whose root may not raise limits, and goes on. */
+const NOISE = /RLIMIT_NOFILE/;
+
+/** Why CRIU gave up, from its own log: the first thing that went wrong says more than the last. */
+export function complaint(log: string): string | undefined {
+  try {
+    const errors = readFileSync(log, "utf8").matchAll(/Error \([^)]*\): (.*)/g);
+    const lines = [...errors].map(([, line = ""]) => line.replaceAll(/`- |\s+/g, " ").trim());
+    return lines.find((line) => !NOISE.test(line));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Checksums of everything in a folder: CRIU trusts what it reads, so that nothing of it may have changed. */
+export async function sumsOf(dir: string): Promise<Record<string, string>> {
+  const names = (await readdir(dir)).sort();
+  const sums = await Promise.all(names.map(async (name) => [name, await sumOf(join(dir, name))] as const));
+  return Object.fromEntries(sums);
+}
+
+const PIECE = 4 * 1024 * 1024;
+
+async function sumOf(file: string): Promise<string> {
+  await using handle = await open(file, "r");
+  const { size } = await handle.stat();
+  if (size <= PIECE) return `${size}:${crc32(await readFile(handle))}`;
+  const piece = Buffer.allocUnsafe(PIECE);
+  let sum = 0;
+  for (let at = 0; at < size; ) {
+    const { bytesRead } = await handle.read(piece, 0, PIECE, at);
+    if (bytesRead === 0) break;
+    sum = crc32(piece.subarray(0, bytesRead), sum);
+    at += bytesRead;
+  }
+  return `${size}:${sum}`;
+}
+
+/** What is in a folder survives a power cut from here on. */
+export async function settleOnDisk(files: readonly string[]): Promise<void> {
+  await Promise.all(
+    files.map(async (file) => {
+      await using handle = await open(file, "r");
+      await handle.sync();
+    }),
+  );
+}
+
+/**
+ * CRIU reads its files first as root without its rights over them, then as the machine's root: each must pass by the
+ * plain bits. Nobody else may read a machine's memory.
+ */
+export function openToMachine(dir: string, gid: number): void {
+  chownSync(dir, 0, gid);
+  chmodSync(dir, 0o750);
+  for (const name of readdirSync(dir)) {
+    chownSync(join(dir, name), 0, gid);
+    chmodSync(join(dir, name), 0o640);
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * What keeps private networks apart, as nftables rules of this installation's own tables:
+ *
+ * - between two networks nothing passes, and from outside only answers;
+ * - the host takes from machines what asks for names, pings and neighbours, and nothing else;
+ * - a machine sends only under its own addresses, and is no router;
+ * - what leaves the host leaves under the host's address.
+ *
+ * Tables are replaced as a whole, so that loading them again after a crash is the same as loading them once.
+ */
+import { existsSync } from "node:fs";
+import { program } from "../linux/program.ts";
+import { devicePrefix } from "./names.ts";
+
+export interface Sender {
+  veth: string;
+  private_ip: string;
+  ipv4: string;
+}
+
+export class Firewall {
+  readonly #table: string;
+  readonly #prefix: string;
+  #loading: Promise<void> | undefined;
+  /** Why networks are not kept apart by rules. */
+  problem: string | undefined;
+
+  constructor(node_id: string) {
+    this.#table = `hangar_${node_id}`;
+    this.#prefix = devicePrefix(node_id);
+  }
+
+  /** Loads the rules once; what is in the sets already stays. */
+  async open(): Promise<void> {
+    this.#loading ??= this.#load();
+    await this.#loading;
+  }
+
+  async #load(): Promise<void> {
+    if (!existsSync("/usr/sbin/nft") && !existsSync("/sbin/nft")) {
+      this.problem = "nft is not installed (apt-get install nftables): organizations' networks are not kept apart";
+      return;
+    }
+    try {
+      await nft(rules(this.#table, this.#prefix));
+    } catch (thrown) {
+      this.problem = `nftables does not work on this host: ${(thrown as Error).message}`;
+    }
+  }
+
+  async joinBridge(bridge: string): Promise<void> {
+    await this.#element("inet", "same", `"${bridge}" . "${bridge}"`, "add");
+  }
+
+  async leaveBridge(bridge: string): Promise<void> {
+    await this.#element("inet", "same", `"${bridge}" . "${bridge}"`, "delete");
+  }
+
+  async joinSender({ veth, private_ip, ipv4 }: Sender): Promise<void> {
+    await this.#element("bridge", "own6", `"${veth}" . ${private_ip}`, "add");
+    await this.#element("bridge", "own4", `"${veth}" . ${ipv4}`, "add");
+  }
+
+  async leaveSender({ veth, private_ip, ipv4 }: Sender): Promise<void> {
+    await this.#element("bridge", "own6", `"${veth}" . ${private_ip}`, "delete");
+    await this.#element("bridge", "own4", `"${veth}" . ${ipv4}`, "delete");
+  }
+
+  async remove(): Promise<void> {
+    this.#loading = undefined;
+    for (const family of ["inet", "bridge"]) await nft(`delete table ${family} ${this.#table}`).catch(() => {});
+  }
+
+  async #element(family: string, set: string, element: string, verb: "add" | "delete"): Promise<void> {
+    await this.open();
+    if (this.problem) return;
+    const done = nft(`${verb} element ${family} ${this.#table} ${set} { ${element} }`);
+    // What is not in a set need not be taken out of it.
+    await (verb === "add" ? done : done.catch(() => {}));
+  }
+}
+
+const nft = (text: string): Promise<string> => program("nft", ["-f", "-"], { input: `${text}\n` });
+
+/** The sets are made first and apart, so that what they hold outlives a new load of the rules. */
+const rules = (table: string, prefix: string): string => `
+add table inet ${table}
+add set inet ${table} same { type ifname . ifname; }
+add table bridge ${table}
+add set bridge ${table} own6 { type ifname . ipv6_addr; }
+add set bridge ${table} own4 { type ifname . ipv4_addr; }
+flush table inet ${table}
+flush table bridge ${table}
+table inet ${table} {
+  chain between {
+    type filter hook forward priority filter; policy accept;
+    iifname "${prefix}b*" oifname "${prefix}b*" iifname . oifname != @same drop
+    oifname "${prefix}b*" iifname != "${prefix}b*" ct state != { established, related } drop
+  }
+  chain host {
+    type filter hook input priority filter; policy accept;
+    iifname "${prefix}b*" jump machine
+  }
+  chain machine {
+    icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+    fib saddr . iif oif missing drop
+    ct state { established, related } accept
+    icmpv6 type echo-request accept
+    icmp type echo-request accept
+    udp dport 53 accept
+    tcp dport 53 accept
+    drop
+  }
+  chain out {
+    type nat hook postrouting priority srcnat; policy accept;
+    iifname "${prefix}b*" oifname != "${prefix}b*" masquerade
+  }
+}
+table bridge ${table} {
+  chain sent {
+    type filter hook prerouting priority -300; policy accept;
+    iifname "${prefix}v*" icmpv6 type nd-router-advert drop
+    iifname "${prefix}v*" meta protocol ip6 ip6 saddr != { ::, fe80::/10 } iifname . ip6 saddr != @own6 drop
+    iifname "${prefix}v*" meta protocol ip iifname . ip saddr != @own4 drop
+  }
+}`;

@@ -1,0 +1,116 @@
+/** What a cgroup says about memory and processors, in either version, in one set of words. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fieldsOf, MEMORY_FIELDS, type MemoryReadings } from "#metrics/builtin/fields.ts";
+
+type Dirs = Readonly<Record<string, string>>;
+type Numbers = Readonly<Record<string, number>>;
+
+/** `name number` lines. */
+function table(dir: string | undefined, file: string): Numbers {
+  const pairs = text(dir, file)
+    .split("\n")
+    .map((line) => line.split(/:?\s+/))
+    .filter(([name, value]) => name && value);
+  return Object.fromEntries(pairs.map(([name, value]): [string, number] => [name ?? "", Number(value)]));
+}
+
+function text(dir: string | undefined, file: string): string {
+  if (dir === undefined) return "";
+  try {
+    return readFileSync(join(dir, file), "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** A limit that is none, "max" or larger than any machine, is not a number. */
+function number(dir: string | undefined, file: string): number {
+  const value = Number(text(dir, file).trim() || Number.NaN);
+  return value < 2 ** 60 ? value : Number.NaN;
+}
+
+const CENTISECOND_NS = 1e7;
+const CENTISECOND_US = 1e4;
+
+/** Processor time since the cgroup was made, in centiseconds. */
+export function cpuUse({ cpuacct, cpu, unified }: Dirs): { user_cs: number; system_cs: number; throttled_cs: number } {
+  if (cpuacct !== undefined) {
+    return {
+      user_cs: Math.floor(number(cpuacct, "cpuacct.usage_user") / CENTISECOND_NS) || 0,
+      system_cs: Math.floor(number(cpuacct, "cpuacct.usage_sys") / CENTISECOND_NS) || 0,
+      throttled_cs: Math.floor((table(cpu, "cpu.stat")["throttled_time"] ?? 0) / CENTISECOND_NS),
+    };
+  }
+  const stat = table(unified, "cpu.stat");
+  const centiseconds = (name: string): number => Math.floor((stat[name] ?? 0) / CENTISECOND_US);
+  return {
+    user_cs: centiseconds("user_usec"),
+    system_cs: centiseconds("system_usec"),
+    throttled_cs: centiseconds("throttled_usec"),
+  };
+}
+
+/** The same facts under the names of the two versions; version 1 counts children in `total_` ones. */
+interface MemoryFacts {
+  limit: number;
+  usage: number;
+  swap_limit: number;
+  swap_used: number;
+  stat(first: string, second: string): number;
+  slab: number;
+}
+
+function factsOf({ memory, unified }: Dirs, total: number): MemoryFacts {
+  const or = (value: number, otherwise: number): number => (Number.isNaN(value) ? otherwise : value);
+  if (memory !== undefined) {
+    const stat = table(memory, "memory.stat");
+    const limit = or(number(memory, "memory.limit_in_bytes"), total);
+    const both = or(number(memory, "memory.memsw.limit_in_bytes"), limit);
+    return {
+      limit,
+      usage: or(number(memory, "memory.usage_in_bytes"), 0),
+      swap_limit: Math.max(0, both - limit),
+      swap_used: stat["total_swap"] ?? 0,
+      stat: (first) => stat[`total_${first}`] ?? 0,
+      slab: or(number(memory, "memory.kmem.usage_in_bytes"), 0),
+    };
+  }
+  const stat = table(unified, "memory.stat");
+  return {
+    limit: or(number(unified, "memory.max"), total),
+    usage: or(number(unified, "memory.current"), 0),
+    swap_limit: or(number(unified, "memory.swap.max"), 0),
+    swap_used: or(number(unified, "memory.swap.current"), 0),
+    stat: (_, second) => stat[second] ?? 0,
+    slab: stat["slab"] ?? 0,
+  };
+}
+
+const HOST_KIB = 1024;
+
+/** The machine's own /proc/meminfo, as its cgroup tells it; `total` where there is no limit. */
+export function memoryOf(dirs: Dirs, total: number): MemoryReadings {
+  const { limit, usage, swap_limit, swap_used, stat, slab } = factsOf(dirs, total);
+  const cached = stat("cache", "file");
+  const inactive_file = stat("inactive_file", "inactive_file");
+  const free = Math.max(0, limit - usage);
+  const parts: Partial<MemoryReadings> = {
+    mem_total: limit,
+    mem_free: free,
+    // What the kernel would give back without anyone noticing.
+    mem_available: Math.min(limit, free + inactive_file),
+    cached,
+    active: stat("active_anon", "active_anon") + stat("active_file", "active_file"),
+    inactive: stat("inactive_anon", "inactive_anon") + inactive_file,
+    swap_total: swap_limit,
+    swap_free: Math.max(0, swap_limit - swap_used),
+    dirty: stat("dirty", "file_dirty"),
+    writeback: stat("writeback", "file_writeback"),
+    slab,
+    shmem: stat("shmem", "shmem"),
+    // Address space of the kernel itself, which all machines of a host share.
+    vmalloc_total: (table("/proc", "meminfo")["VmallocTotal"] ?? 0) * HOST_KIB,
+  };
+  return fieldsOf(MEMORY_FIELDS, (field) => parts[field] ?? 0);
+}

@@ -1,0 +1,89 @@
+/**
+ * Whether this host can suspend machines, found out by suspending one: a small machine of an installation of its own,
+ * with a listener, a connection and a process that is not root. What was found is kept with the
+ * versions it was found with, so that it is done once and not at every start.
+ */
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { release } from "node:os";
+import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
+import { type Capabilities, SuspendRefused } from "#machines/driver.ts";
+import { type Criu, openCriu } from "../../freeze/criu.ts";
+import { program } from "../../linux/program.ts";
+import type { Boots } from "./boots.ts";
+import type { SuspendParts } from "./suspend.ts";
+
+const SHIM = join(import.meta.dirname, "native", process.arch, "criu-shim.so");
+
+interface Verdict {
+  /** The versions it holds for. */
+  of: string;
+  /** Why not; empty when it works. */
+  problem: string;
+}
+
+export type Trial = (parts: Omit<SuspendParts, "boots">) => Promise<void>;
+
+export class Freezer {
+  readonly #boots: Boots;
+  readonly #try: Trial;
+  readonly #file: string;
+  #opening: Promise<SuspendParts> | undefined;
+  #problem: string | undefined;
+
+  constructor(boots: Boots, trial: Trial) {
+    this.#boots = boots;
+    this.#try = trial;
+    this.#file = join(boots.parts.layout.data, "suspend.json");
+  }
+
+  /** Until it is known otherwise, it can: a suspend that cannot be done says so itself. */
+  capabilities(): Capabilities {
+    return this.#problem === undefined ? { suspend: true } : { suspend: false, suspend_reason: this.#problem };
+  }
+
+  /** What suspending needs. Fails with the reason when this host cannot. */
+  async open(): Promise<SuspendParts> {
+    this.#opening ??= this.#open();
+    return await this.#opening;
+  }
+
+  async #open(): Promise<SuspendParts> {
+    const { layout, runc, log } = this.#boots.parts;
+    const criu = await openCriu(join(layout.data, "bin"), SHIM);
+    if (!criu) return this.#refuse("CRIU is not installed (apt-get install criu)");
+    const runc_version = /version (\S+)/.exec(await program(runc, ["--version"]))?.[1] ?? "unknown";
+    const problem = await this.#verdict(criu, runc_version);
+    if (problem === "") return { boots: this.#boots, criu, runc_version };
+    log.warn({ problem }, "machines cannot be suspended on this host; they are stopped instead");
+    return this.#refuse(problem);
+  }
+
+  #refuse(problem: string): never {
+    this.#problem = problem;
+    throw new SuspendRefused(problem);
+  }
+
+  async #verdict(criu: Criu, runc_version: string): Promise<string> {
+    const shim = createHash("sha256").update(readFileSync(SHIM)).digest("hex").slice(0, 12);
+    const of = `kernel ${release()}, criu ${criu.version}, runc ${runc_version}, shim ${shim}`;
+    const known = this.#remembered();
+    if (known?.of === of) return known.problem;
+    const problem = await this.#try({ criu, runc_version }).then(
+      () => "",
+      (thrown: unknown) => messageOf(thrown),
+    );
+    mkdirSync(join(this.#file, ".."), { recursive: true });
+    writeFileSync(this.#file, JSON.stringify({ of, problem } satisfies Verdict));
+    return problem;
+  }
+
+  #remembered(): Verdict | undefined {
+    try {
+      return JSON.parse(readFileSync(this.#file, "utf8")) as Verdict;
+    } catch {
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { Launch } from "#machines/driver.ts";
+import { aMachine } from "#machines/fixtures.ts";
+import type { ImageConfig } from "#machines/image-source.ts";
+import { parseLog } from "./logs.ts";
+import { preflight } from "./preflight.ts";
+import { bootFile, processesOf } from "./processes.ts";
+import { UidBlocks } from "./uid-blocks.ts";
+import { userOf } from "./users.ts";
+
+const FILES: Record<string, string> = {
+  "/etc/passwd": "root:x:0:0:root:/root:/bin/sh\napp:x:1000:1001::/home/app:\nhuge:x:70000:70000::/:\n",
+  "/etc/group": "root:x:0:\nstaff:x:50:app,other\nlogs:x:60:app\n",
+};
+const tree = { read: (path: string) => (FILES[path] === undefined ? undefined : Buffer.from(FILES[path])) };
+const image: ImageConfig = {
+  entrypoint: ["/entry"],
+  cmd: ["serve"],
+  env: { A: "image", B: "image" },
+  user: "",
+  working_dir: "",
+};
+
+function launch(config: Partial<Launch["config"]>, secrets: Record<string, string> = {}): Launch {
+  const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref } = aMachine();
+  const base = { id, name, app_name, org_id, region, instance_id, private_ip, image_ref };
+  return { ...base, boot: "b", config: { image: "x", ...config }, secrets, keep_rootfs: false };
+}
+const held = (config: Partial<ImageConfig> = {}) => ({
+  ref: aMachine().image_ref,
+  layers: [],
+  config: { ...image, ...config },
+});
+
+suite("a machine's processes", () => {
+  test("users are looked up in the image; ids that a machine does not have are refused", () => {
+    assert.deepEqual(userOf(tree, ""), { uid: 0, gid: 0, groups: [], home: "/root" });
+    assert.deepEqual(userOf(tree, "app"), { uid: 1000, gid: 1001, groups: [50, 60], home: "/home/app" });
+    assert.deepEqual(userOf(tree, "1000:staff"), { uid: 1000, gid: 50, groups: [], home: "/home/app" });
+    assert.deepEqual(userOf(tree, "7:8"), { uid: 7, gid: 8, groups: [], home: "/" });
+    assert.throws(() => userOf(tree, "nobody"), /no user "nobody"/);
+    assert.throws(() => userOf(tree, "app:none"), /no group "none"/);
+    for (const user of ["huge", "65536", "4294967295", "99999999999"]) assert.throws(() => userOf(tree, user));
+  });
+
+  test("exec replaces everything; entrypoint and cmd each their own part", () => {
+    const words = (config: Partial<Launch["config"]>) =>
+      processesOf(launch(config), held(), tree).map((one) => one.words);
+    assert.deepEqual(words({}), [["/entry", "serve"]]);
+    assert.deepEqual(words({ init: { cmd: ["other"] } }), [["/entry", "other"]]);
+    assert.deepEqual(words({ init: { entrypoint: ["sh"] } }), [["sh", "serve"]]);
+    assert.deepEqual(words({ init: { exec: ["true"], cmd: ["other"] } }), [["true"]]);
+    assert.deepEqual(words({ processes: [{ exec: ["a"] }, { cmd: ["b"] }] }), [["a"], ["/entry", "b"]]);
+    assert.throws(() => processesOf(launch({}), held({ entrypoint: [], cmd: [] }), tree), /what to run/);
+  });
+
+  test("the environment: image, config, secrets, the process's own, and facts that nobody overrides", () => {
+    const variables = (config: Partial<Launch["config"]>): Record<string, string> => {
+      const [first] = processesOf(launch(config, { B: "secret", S: "s" }), held(), tree);
+      return Object.fromEntries((first?.variables ?? []).map((text) => text.split("=", 2) as [string, string]));
+    };
+    const plain = variables({ env: { A: "config", SVC_MACHINE_ID: "mine" } });
+    assert.deepEqual(
+      [plain["A"], plain["B"], plain["SVC_MACHINE_ID"], plain["FLY_APP_NAME"]],
+      ["config", "secret", "1781949c61e789", "web"],
+    );
+    const chosen = variables({
+      processes: [
+        {
+          ignore_app_secrets: true,
+          secrets: [{ env_var: "X", name: "S" }],
+          env_from: [{ env_var: "ME", field_ref: "id" }],
+        },
+      ],
+    });
+    assert.deepEqual(
+      [chosen["X"], chosen["S"], chosen["B"], chosen["ME"]],
+      ["s", undefined, "image", "1781949c61e789"],
+    );
+    assert.throws(() => variables({ processes: [{ secrets: [{ env_var: "NONE" }] }] }), /secret NONE/);
+  });
+
+  test("process 1 is told what to start, in strings that a zero ends", () => {
+    const user = { uid: 1, gid: 2, groups: [3], home: "/" };
+    const file = bootFile([{ words: ["a", "b c"], variables: ["X=1"], folder: "/w", user }]);
+    assert.deepEqual(file.toString().split("\0"), ["1", "2", "1", "3", "/w", "2", "a", "b c", "1", "X=1", ""]);
+  });
+});
+
+suite("hostile images", () => {
+  const look = (kinds: Record<string, "file" | "folder" | "link" | "other">, where: Record<string, string> = {}) => ({
+    kind: (path: string) => kinds[path],
+    where: (path: string) => where[path],
+  });
+
+  test("what runc would follow out of the root is refused", () => {
+    assert.doesNotThrow(() => preflight(look({ "/dev": "folder", "/dev/null": "other" }), ["/srv"]));
+    for (const path of ["/dev", "/proc", "/sys", "/dev/shm", "/.svc"]) {
+      assert.throws(() => preflight(look({ [path]: "link" }), []), { name: "ImageRefused" });
+    }
+    assert.throws(() => preflight(look({ "/dev/null": "link" }), []), /\/dev\/null is a link/);
+    for (const folder of ["/proc/self/fd/7", "/x/../proc/self", "relative", "/sys", "/dev/fd/8"]) {
+      assert.throws(() => preflight(look({}), [folder]), { name: "ImageRefused" }, folder);
+    }
+    assert.throws(() => preflight(look({}, { "/srv": "/proc/self/fd" }), ["/srv"]), /the kernel's/);
+    assert.throws(() => preflight(look({}), [], "/"), /mounted at \//);
+    assert.throws(() => preflight(look({}, { "/data": "/dev" }), [], "/data"), /the kernel's/);
+  });
+});
+
+suite("odds and ends of the driver", () => {
+  test("ids of machines never overlap, and are the same after a restart", () => {
+    const blocks = new UidBlocks();
+    const bases = Array.from({ length: 2000 }, (_, index) => blocks.take(String(index)));
+    assert.equal(new Set(bases).size, 2000);
+    for (const base of bases) assert.equal(base % 65_536, 0);
+    const again = new UidBlocks();
+    const kept = bases.map((base, index) => again.take(String(index), base));
+    assert.deepEqual(kept, bases);
+    blocks.release(bases[0] ?? 0);
+    assert.equal(blocks.take("0"), bases[0]);
+  });
+
+  test("lines of a log are put together from their pieces; an unfinished one is not lost", () => {
+    const at = "2026-01-01T00:00:00.123456789+00:00";
+    const text = [
+      `${at} stdout F one`,
+      `${at} stdout P tw`,
+      `${at} stderr F bad`,
+      `${at} stdout F o`,
+      "torn",
+      `${at} stdout P ?`,
+      "",
+    ];
+    const bytes = Buffer.from(text.join("\n"));
+    const { lines, used, rest } = parseLog(bytes);
+    assert.deepEqual(
+      lines.map(({ stream, message }) => `${stream} ${message}`),
+      ["stdout one", "stderr bad", "stdout two"],
+    );
+    assert.deepEqual(
+      rest.map(({ message }) => message),
+      ["?"],
+    );
+    assert.equal(bytes.subarray(used).toString(), `${at} stdout P ?\n`);
+    assert.equal(lines[0]?.timestamp, Date.parse("2026-01-01T00:00:00.123Z"));
+  });
+});

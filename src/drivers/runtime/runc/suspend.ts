@@ -1,0 +1,190 @@
+/** A machine written down with its memory, and made to go on from there. */
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
+import { type Launch, type Ref, type Started, SuspendRefused } from "#machines/driver.ts";
+import type { Handle } from "#machines/types.ts";
+import { CRIU_OPTIONS, type Criu, complaint, openToMachine, settleOnDisk, sumsOf } from "../../freeze/criu.ts";
+import { bind } from "../../linux/calls.ts";
+import { program } from "../../linux/program.ts";
+import { type Boots, handleOf } from "./boots.ts";
+import { answers, confinementOf, portsOf, weaker } from "./confinement.ts";
+import { RUNC_LIMITS } from "./limits.ts";
+import { isAlive, numberIn, startOf } from "./process-table.ts";
+import type { MachineRecord, Snapshot } from "./record.ts";
+import { runShim } from "./shim.ts";
+import { Stopwatch } from "./timings.ts";
+
+export interface SuspendParts {
+  boots: Boots;
+  criu: Criu;
+  /** runc's own version: what one wrote down another may not read. */
+  runc_version: string;
+}
+
+/** A machine that answered before must do so again within this, or it is booted cold. */
+const ANSWER_MS = 5000;
+
+export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: AbortSignal): Promise<Handle> {
+  const { boots } = parts;
+  signal.throwIfAborted();
+  const record = boots.read(id);
+  if (record?.boot === boot && record.state === "frozen") return handleOf(record);
+  if (record?.boot !== boot || !boots.runs(record)) throw new SuspendRefused("nothing runs");
+  const watch = new Stopwatch(boots.parts.clock);
+  const paths = boots.paths(id);
+  await boots.parts.local_api?.quiet(id);
+  const snapshot: Snapshot = {
+    criu: parts.criu.version,
+    runc: parts.runc_version,
+    confined: confinementOf(paths.cgroup),
+    ports: portsOf(record.pid),
+    images: {},
+  };
+  const suspending = boots.write({ ...record, state: "suspending", snapshot });
+  await boots.parts.network.detach(paths.veth);
+  try {
+    await dump(parts, id);
+  } catch (thrown) {
+    await runOn(boots, record);
+    throw new SuspendRefused(complaint(join(paths.run, "criu/dump.log")) ?? messageOf(thrown), { cause: thrown });
+  }
+  watch.lap("dump");
+  const frozen = await freeze(boots, suspending, watch);
+  boots.parts.log.debug({ machine: id, ...watch.end() }, "a machine has been suspended");
+  return handleOf(frozen);
+}
+
+async function dump({ boots, criu }: SuspendParts, id: string): Promise<void> {
+  const paths = boots.paths(id);
+  const { layout, runc } = boots.parts;
+  const work = join(paths.run, "criu");
+  rmSync(paths.snapshot, { recursive: true, force: true });
+  mkdirSync(paths.snapshot, { mode: 0o700 });
+  mkdirSync(work, { recursive: true, mode: 0o700 });
+  const where = ["--image-path", paths.snapshot, "--work-path", work];
+  await program(runc, ["--root", layout.runc, "checkpoint", ...where, ...CRIU_OPTIONS, id], {
+    timeout_ms: RUNC_LIMITS.program_ms,
+    env: { PATH: `${criu.bin}:/usr/sbin:/usr/bin:/sbin:/bin` },
+  });
+}
+
+/** CRIU lets a machine go on that it could not write down. */
+async function runOn(boots: Boots, record: MachineRecord): Promise<void> {
+  const paths = boots.paths(record.id);
+  rmSync(paths.snapshot, { recursive: true, force: true });
+  boots.write(record);
+  await boots.parts.network.attach(boots.sender(record)).catch(() => {});
+}
+
+/** Its processes are gone: what is left in the kernel goes too, and the snapshot counts from here on. */
+async function freeze(boots: Boots, record: MachineRecord, watch?: Stopwatch): Promise<MachineRecord> {
+  const paths = boots.paths(record.id);
+  await boots.quietEnd(record);
+  watch?.lap("clear");
+  const images = await sumsOf(paths.snapshot);
+  await settleOnDisk([paths.disk, ...Object.keys(images).map((name) => join(paths.snapshot, name))]);
+  watch?.lap("disk");
+  const { pid: _, pid_start: __, snapshot, ...rest } = record;
+  return boots.write({ ...rest, state: "frozen", ...(snapshot ? { snapshot: { ...snapshot, images } } : {}) }, true);
+}
+
+/**
+ * We were killed while a machine was being written down or brought back. Whatever was at work has ended by now: a
+ * machine whose first process lives runs, and otherwise its snapshot is whole or was never touched. When neither is
+ * sure it boots cold.
+ */
+export async function recoverHalf(boots: Boots, record: MachineRecord): Promise<void> {
+  const { id } = record;
+  const paths = boots.paths(id);
+  const pid = record.state === "resuming" ? numberIn(paths.pid) : record.pid;
+  const start = record.state === "resuming" && pid !== undefined ? startOf(pid) : record.pid_start;
+  if (pid !== undefined && isAlive(pid, start)) {
+    const { snapshot: _, ...rest } = record;
+    boots.running(rest, pid, start);
+    await boots.parts.network.attach(boots.sender(record));
+    await boots.parts.stage.unbindImages(id);
+    rmSync(paths.snapshot, { recursive: true, force: true });
+  } else if (record.state === "suspending" && existsSync(join(paths.snapshot, "inventory.img"))) {
+    await freeze(boots, record);
+  } else if (record.state === "resuming" && pid === undefined) {
+    await boots.quietEnd(record);
+    boots.write({ ...record, state: "frozen" });
+  } else {
+    await boots.dropSnapshot(id);
+  }
+}
+
+/** Undefined when the snapshot cannot be used; then nothing of it is left, and the root disk is as it was. */
+export async function resume(parts: SuspendParts, launch: Launch, signal: AbortSignal): Promise<Started | undefined> {
+  const { boots } = parts;
+  signal.throwIfAborted();
+  const { id, boot } = launch;
+  const record = boots.read(id);
+  if (record?.boot !== boot) return undefined;
+  if (boots.runs(record)) return { handle: handleOf(record) };
+  if (record.state !== "frozen" || !record.snapshot) return undefined;
+  const watch = new Stopwatch(boots.parts.clock);
+  const unusable = await problemOf(parts, record, record.snapshot);
+  watch.lap("check");
+  try {
+    if (unusable) throw new Error(unusable);
+    const handle = await goOn(parts, launch, record, record.snapshot, watch, signal);
+    boots.parts.onTimings?.(id, watch.end());
+    boots.parts.log.debug({ machine: id, ...watch.end() }, "a machine has been resumed");
+    return { handle };
+  } catch (thrown) {
+    const why = complaint(join(boots.paths(id).run, "criu/restore.log")) ?? messageOf(thrown);
+    boots.parts.log.warn({ machine: id, reason: why }, "a snapshot could not be used; the machine boots cold");
+    await boots.dropSnapshot(id);
+    signal.throwIfAborted();
+    return undefined;
+  }
+}
+
+/** Why a snapshot is not even tried. */
+async function problemOf({ boots, criu, runc_version }: SuspendParts, record: MachineRecord, snapshot: Snapshot) {
+  if (snapshot.criu !== criu.version) return `it was made by CRIU ${snapshot.criu}, and this is ${criu.version}`;
+  if (snapshot.runc !== runc_version) return `it was made by runc ${snapshot.runc}, and this is ${runc_version}`;
+  const missing = record.layers.find((layer) => !existsSync(layer));
+  if (missing) return "a layer of its image is gone";
+  const sums = await sumsOf(boots.paths(record.id).snapshot).catch(() => ({}));
+  return JSON.stringify(sums) === JSON.stringify(snapshot.images)
+    ? undefined
+    : "its files are not as they were written";
+}
+
+async function goOn(
+  { boots, criu }: SuspendParts,
+  launch: Launch,
+  record: MachineRecord,
+  snapshot: Snapshot,
+  watch: Stopwatch,
+  signal: AbortSignal,
+): Promise<Handle> {
+  const { id, private_ip } = launch;
+  const { stage, layout, network, runc } = boots.parts;
+  const paths = boots.paths(id);
+  boots.write({ ...record, state: "resuming" });
+  const volume = await stage.rebuild(launch, record, watch);
+  openToMachine(paths.snapshot, stage.userns ? record.uid_base : 0);
+  bind(paths.snapshot, paths.images, {});
+  const work = join(paths.run, "criu");
+  mkdirSync(work, { recursive: true, mode: 0o700 });
+  signal.throwIfAborted();
+  const restore = { images: paths.images, options: [...CRIU_OPTIONS, "--work-path", work] };
+  const pid = await runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false, bin: criu.bin, restore });
+  watch.lap("restore");
+  const lost = weaker(snapshot.confined, confinementOf(paths.cgroup));
+  if (lost) throw new Error(`it came back less confined: ${lost}`);
+  await network.attach(boots.sender(record));
+  for (const port of snapshot.ports) {
+    if (!(await answers(private_ip, port, ANSWER_MS))) throw new Error(`it does not answer on port ${port} any more`);
+  }
+  watch.lap("verify");
+  const { snapshot: _, ...rest } = record;
+  const running = boots.running({ ...rest, ...(volume ? { volume } : {}) }, pid, startOf(pid));
+  await stage.unbindImages(id);
+  rmSync(paths.snapshot, { recursive: true, force: true });
+  return handleOf(running);
+}

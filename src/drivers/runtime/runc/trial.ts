@@ -1,0 +1,89 @@
+/** The machine with which it is found out whether this host can suspend: it has of everything that may go wrong. */
+
+import { createHash } from "node:crypto";
+import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import type { Launch } from "#machines/driver.ts";
+import type { ImageSource } from "#machines/image-source.ts";
+import { answers } from "./confinement.ts";
+import { takeDown } from "./down.ts";
+import { openParts, type RuncOptions } from "./parts.ts";
+import { resume, type SuspendParts, suspend } from "./suspend.ts";
+
+const BUSYBOX = "/usr/bin/busybox";
+const ID = "0000000000000f";
+const PORT = 7;
+const never = new AbortController().signal;
+
+/** Rejects with what went wrong. Everything of it is in an installation of its own, and gone afterwards. */
+export async function tryToSuspend(options: RuncOptions, found: Omit<SuspendParts, "boots">): Promise<void> {
+  if (!existsSync(BUSYBOX)) throw new Error("there is no busybox to try it with (apt-get install busybox-static)");
+  const { clock, log } = options;
+  const data_dir = join(options.data_dir, "trial");
+  const node_id = createHash("sha256").update(`trial of ${options.node_id}`).digest("hex").slice(0, 16);
+  rmSync(data_dir, { recursive: true, force: true });
+  mkdirSync(data_dir, { recursive: true, mode: 0o700 });
+  const { boots } = openParts({ data_dir, node_id, clock, log, images: image(data_dir), root_disk_bytes: 64 << 20 });
+  try {
+    const launch = launchOf(node_id);
+    const { handle } = await boots.start(launch, never);
+    const ref = { id: ID, boot: launch.boot, handle };
+    for (let tries = 0; !(await answers(launch.private_ip, PORT, 100)); tries++) {
+      if (tries > 100) throw new Error("the machine it was tried with did not come up");
+      await clock.sleep(20);
+    }
+    // A connection that is open while the machine is suspended.
+    const socket = connect({ host: launch.private_ip, port: PORT, family: 6 }).on("error", () => {});
+    try {
+      await new Promise((resolve) => socket.once("connect", resolve));
+      await suspend({ boots, ...found }, ref, never);
+      const resumed = await resume({ boots, ...found }, launch, never);
+      if (!resumed) throw new Error("a machine that was suspended did not come back (the platform's log says why)");
+    } finally {
+      socket.destroy();
+    }
+  } finally {
+    await boots.close();
+    await takeDown({ data_dir, node_id, clock, log });
+    rmSync(data_dir, { recursive: true, force: true });
+  }
+}
+
+function image(dir: string): ImageSource {
+  const layer = join(dir, "layer");
+  for (const folder of ["bin", "etc", "tmp"]) mkdirSync(join(layer, folder), { recursive: true });
+  copyFileSync(BUSYBOX, join(layer, "bin/busybox"));
+  const ref = { registry: "", repository: "trial", digest: "" };
+  const config = { entrypoint: [], cmd: [], env: {}, user: "", working_dir: "" };
+  return {
+    resolve: async () => ref,
+    hold: async () => ({ ref, layers: [layer], config }),
+    release: async () => {},
+  };
+}
+
+function launchOf(node_id: string): Launch {
+  const group = (at: number): string => Number.parseInt(node_id.slice(at, at + 4), 16).toString(16);
+  const busybox = (...words: string[]): { exec: string[] } => ({ exec: ["/bin/busybox", ...words] });
+  return {
+    id: ID,
+    boot: "trial",
+    name: "trial",
+    app_name: "trial",
+    org_id: "trial",
+    region: "local",
+    instance_id: "trial",
+    private_ip: `fdaa:${group(0)}:${group(4)}::2`,
+    image_ref: { registry: "", repository: "trial", digest: "" },
+    config: {
+      image: "trial",
+      processes: [
+        busybox("httpd", "-f", "-p", String(PORT), "-h", "/tmp"),
+        { ...busybox("sleep", "1000"), user: "1000" },
+      ],
+    },
+    secrets: {},
+    keep_rootfs: false,
+  };
+}

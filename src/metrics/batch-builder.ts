@@ -1,0 +1,41 @@
+import { STALE_NAN } from "./source.ts";
+import type { SeriesBatch } from "./tsdb/series-batch.ts";
+
+/** Gathers samples of our own senders, whose series are spelled already (see `encodeLabels`), into one batch. */
+export class BatchBuilder {
+  readonly #spelled: Uint8Array[] = [];
+  readonly #timestamps: number[] = [];
+  readonly #values: number[] = [];
+
+  push(spelled: Uint8Array, timestamp_ms: number, value: number): void {
+    this.#spelled.push(spelled);
+    this.#timestamps.push(timestamp_ms);
+    this.#values.push(value);
+  }
+
+  /** The series ends here. Our own senders have no other NaN. */
+  end(spelled: Uint8Array, timestamp_ms: number): void {
+    this.push(spelled, timestamp_ms, STALE_NAN);
+  }
+
+  build(): SeriesBatch {
+    const ends = new Uint32Array(this.#spelled.length);
+    let end = 0;
+    for (const [i, bytes] of this.#spelled.entries()) {
+      end += bytes.length;
+      ends[i] = end;
+    }
+    const values = Float64Array.from(this.#values);
+    // The marker is written by its bits: a NaN that travels as a number may lose its payload.
+    const bits = new BigUint64Array(values.buffer);
+    for (const [i, value] of this.#values.entries()) if (Number.isNaN(value)) bits[i] = STALE_BITS;
+    return {
+      labels: Buffer.concat(this.#spelled),
+      ends,
+      timestamps: Float64Array.from(this.#timestamps),
+      values,
+    };
+  }
+}
+
+const STALE_BITS = 0x7ff0000000000002n;

@@ -1,0 +1,67 @@
+import { BatchBuilder } from "../batch-builder.ts";
+import { encodeLabels } from "../tsdb/labels.ts";
+import type { SeriesBatch } from "../tsdb/series-batch.ts";
+import type { BuiltinSample } from "./sources.ts";
+
+/** Spelled series by their key. */
+type Spelled = Map<string, Uint8Array>;
+
+/**
+ * Rounds of samples on their way to the engine, one batch per organization. A series that was in the round before and
+ * is in this one no more gets a staleness marker: it ends now, and not when a query's lookback runs out.
+ */
+export class Batches {
+  /** The last round, by organization. */
+  #last = new Map<string, Spelled>();
+
+  /** The batches of one round. */
+  round(samples: Iterable<BuiltinSample>, timestamp_ms: number): Map<string, SeriesBatch> {
+    const next = new Map<string, Spelled>();
+    const builders = new Map<string, BatchBuilder>();
+    for (const sample of samples) {
+      const series = entryOf(next, sample.org_id, () => new Map());
+      const key = keyOf(sample);
+      // Twice the same series in one round would be two values of one moment; the first one stands.
+      if (series.has(key)) continue;
+      const spelled = this.#last.get(sample.org_id)?.get(key) ?? spell(sample);
+      series.set(key, spelled);
+      entryOf(builders, sample.org_id, () => new BatchBuilder()).push(spelled, timestamp_ms, sample.value);
+    }
+    for (const [org_id, before] of this.#last) {
+      const now = next.get(org_id);
+      for (const [key, spelled] of before) {
+        if (!now?.has(key)) entryOf(builders, org_id, () => new BatchBuilder()).end(spelled, timestamp_ms);
+      }
+    }
+    this.#last = next;
+    return new Map([...builders].map(([org_id, builder]) => [org_id, builder.build()]));
+  }
+}
+
+/** Samples of a single moment that stand for themselves. */
+export function batchOnce(samples: readonly BuiltinSample[], timestamp_ms: number): SeriesBatch {
+  const builder = new BatchBuilder();
+  for (const sample of samples) builder.push(spell(sample), timestamp_ms, sample.value);
+  return builder.build();
+}
+
+/** Labels of one series always come in the same order, so joining them is enough to tell series apart. */
+function keyOf({ name, labels }: BuiltinSample): string {
+  let key = name;
+  for (const label of Object.keys(labels)) key += `\0${label}\0${labels[label]}`;
+  return key;
+}
+
+function spell({ name, labels }: BuiltinSample): Uint8Array {
+  const pairs = Object.entries({ ...labels, __name__: name }).filter(([, value]) => value !== "");
+  return encodeLabels(pairs.sort(([a], [b]) => (a < b ? -1 : 1)).flat());
+}
+
+function entryOf<V>(map: Map<string, V>, key: string, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}

@@ -1,0 +1,117 @@
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { MetricsEngine } from "../engine/engine.ts";
+import { onGrid } from "../ticks.ts";
+import { Batches, batchOnce } from "./batches.ts";
+import type { Readings } from "./fields.ts";
+import { exitSamples, instanceSamples, volumeSamples } from "./instance.ts";
+import { BUILTIN_LIMITS } from "./limits.ts";
+import type {
+  BuiltinSample,
+  MachineExit,
+  MachineStats,
+  Machines,
+  MeasuredMachine,
+  SampleProvider,
+  VolumeFacts,
+} from "./sources.ts";
+
+export interface SamplerParts {
+  clock: Clock;
+  log: Log;
+  /** Asked for only when there is something to keep. */
+  engine(): Pick<MetricsEngine, "append">;
+  machines: Machines;
+  stats: MachineStats;
+  volumes(): Promise<readonly VolumeFacts[]>;
+  /** Whoever else has numbers: the proxy, hosted databases. */
+  providers: readonly SampleProvider[];
+}
+
+/**
+ * Reads everything the platform knows about itself every 15 seconds, at whole multiples, and hands it to the engine
+ * under exactly that time: queries then find all series on one grid. What cannot be read in a round is missing from
+ * it, and nothing else is.
+ */
+export class Sampler {
+  readonly #parts: SamplerParts;
+  readonly #batches = new Batches();
+  readonly #closing = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(parts: SamplerParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    const { clock } = this.#parts;
+    this.#running ??= onGrid(clock, BUILTIN_LIMITS.interval_ms, this.#closing.signal, (at_ms) => this.sample(at_ms));
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+
+  /** One round. */
+  async sample(at_ms: number): Promise<void> {
+    const [machines, volumes, ...provided] = await Promise.all([
+      this.#or("machines", async () => await this.#machines()),
+      this.#or("volumes", async () => (await this.#parts.volumes()).flatMap(volumeSamples)),
+      ...this.#parts.providers.map((provider) => this.#or("a provider of samples", async () => await provider())),
+    ]);
+    const samples = [machines, volumes, ...provided].flat().filter(({ value }) => !Number.isNaN(value));
+    const batches = this.#batches.round(samples, at_ms);
+    await Promise.all(Array.from(batches, ([org_id, batch]) => this.#append(org_id, batch)));
+  }
+
+  /** A machine's main process has ended: kept under the time it did. */
+  async exited(exit: MachineExit): Promise<void> {
+    await this.#append(exit.machine.org_id, batchOnce(exitSamples(exit), exit.at_ms));
+  }
+
+  async #append(org_id: string, batch: Parameters<MetricsEngine["append"]>[1]): Promise<void> {
+    try {
+      await this.#parts.engine().append(org_id, batch);
+    } catch (error) {
+      this.#parts.log.warn({ error, org_id }, "built-in metrics could not be kept");
+    }
+  }
+
+  async #machines(): Promise<BuiltinSample[]> {
+    const waiting = [...(await this.#parts.machines())];
+    const samples: BuiltinSample[] = [];
+    const readOn = async (): Promise<void> => {
+      for (let machine = waiting.pop(); machine; machine = waiting.pop()) {
+        samples.push(...instanceSamples(machine, await this.#read(machine)));
+      }
+    };
+    await Promise.all(Array.from({ length: BUILTIN_LIMITS.machines_at_once }, readOn));
+    return samples;
+  }
+
+  async #read(machine: MeasuredMachine): Promise<Readings | undefined> {
+    const { clock, stats, log } = this.#parts;
+    const late = new AbortController();
+    try {
+      return await Promise.race([
+        stats.read(machine),
+        clock.sleep(BUILTIN_LIMITS.machine_read_ms, late.signal).then(() => undefined),
+      ]);
+    } catch (error) {
+      log.debug({ error, machine: machine.id }, "a machine could not be read");
+      return undefined;
+    } finally {
+      late.abort();
+    }
+  }
+
+  async #or(what: string, gather: () => Promise<readonly BuiltinSample[]>): Promise<readonly BuiltinSample[]> {
+    try {
+      return await gather();
+    } catch (error) {
+      this.#parts.log.warn({ error }, `${what} could not be read for metrics`);
+      return [];
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import { ApiError, fail } from "#core/errors.ts";
+import { QueryFailure } from "../engine/worker-link.ts";
+import type { RemoteAddress } from "./address.ts";
+import { ORG_LABEL, withoutOrg } from "./enforce.ts";
+import { REMOTE_LIMITS } from "./limits.ts";
+
+/** Whom a question is for. */
+export interface Asker {
+  org_id: string;
+  tenant: number;
+}
+
+type Fields = readonly (readonly [name: string, value: string])[];
+
+/**
+ * Asks the engine. Only the paths and the fields named in this folder ever reach it; the organization is enforced
+ * three times: by the URL, which nothing in a body can undo, by the matcher in every selector, and by tenants where
+ * there are any.
+ */
+export class RemoteClient {
+  readonly #address: RemoteAddress;
+  #trusted: Promise<void> | undefined;
+
+  constructor(address: RemoteAddress) {
+    this.#address = address;
+  }
+
+  /** The text of an answer, without the label of the organization. */
+  async ask(asker: Asker, path: string, fields: Fields, signal?: AbortSignal): Promise<string> {
+    await this.#trust();
+    return withoutOrg(await this.#send(asker, path, fields, signal), asker.org_id);
+  }
+
+  /** The `data` of a JSON answer. */
+  async data<T>(asker: Asker, path: string, fields: Fields, signal?: AbortSignal): Promise<T> {
+    return (JSON.parse(await this.ask(asker, path, fields, signal)) as { data: T }).data;
+  }
+
+  /** Everything of the organization goes. */
+  async remove({ org_id, tenant }: Asker): Promise<void> {
+    const match = this.#address.tenants ? '{__name__!=""}' : `{${ORG_LABEL}="${org_id}"}`;
+    const url = `${this.#address.remove(tenant)}/api/v1/admin/tsdb/delete_series?match[]=${encodeURIComponent(match)}`;
+    const answer = await reach(() => fetch(url, { method: "POST", signal: timeout(undefined) }));
+    if (!answer.ok) fail("storage_failed", `the metrics engine did not delete the series: ${answer.status}`);
+  }
+
+  async #send({ org_id, tenant }: Asker, path: string, fields: Fields, signal?: AbortSignal): Promise<string> {
+    const url = new URL(`${this.#address.read(tenant)}${path}`);
+    if (!this.#address.tenants) url.searchParams.set("extra_label", `${ORG_LABEL}=${org_id}`);
+    // Label values and federation take no form.
+    const form = !/\/(values|federate|tsdb)$/.test(path);
+    const body = new URLSearchParams(fields.map(([name, value]): [string, string] => [name, value]));
+    if (!form) for (const [name, value] of fields) url.searchParams.append(name, value);
+    const answer = await reach(() =>
+      fetch(url, { ...(form ? { method: "POST", body } : {}), signal: timeout(signal), redirect: "error" }),
+    );
+    if (Number(answer.headers.get("content-length")) > REMOTE_LIMITS.answer_bytes) {
+      fail("query_failed", `the answer is larger than ${REMOTE_LIMITS.answer_bytes} bytes (answer_bytes)`);
+    }
+    const text = await reach(() => answer.text());
+    if (!answer.ok) throw refusal(answer.status, text, org_id);
+    return text;
+  }
+
+  /** An engine that ignores what enforces the organization is not asked at all. */
+  async #trust(): Promise<void> {
+    if (this.#address.tenants) return;
+    this.#trusted ??= this.#probe().catch((thrown: unknown) => {
+      this.#trusted = undefined;
+      throw thrown;
+    });
+    await this.#trusted;
+  }
+
+  async #probe(): Promise<void> {
+    const nobody = { org_id: "-nobody-", tenant: 0 };
+    for (const path of ["/api/v1/labels", "/api/v1/label/__name__/values"]) {
+      const { data } = JSON.parse(await this.#send(nobody, path, [])) as { data: unknown[] };
+      // Some versions name the name's label even when there is nothing.
+      if (data.some((found) => found !== "__name__")) {
+        fail(
+          "storage_failed",
+          "the metrics engine ignores extra_label, so organizations would see each other; start it without " +
+            "-search.ignoreExtraFiltersAtLabelsAPI",
+        );
+      }
+    }
+  }
+}
+
+const timeout = (signal: AbortSignal | undefined): AbortSignal =>
+  AbortSignal.any([AbortSignal.timeout(REMOTE_LIMITS.read_ms), ...(signal ? [signal] : [])]);
+
+async function reach<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (thrown instanceof Error && thrown.name === "AbortError") throw thrown;
+    if (thrown instanceof Error && thrown.name === "TimeoutError") {
+      throw new ApiError("query_timeout", `the metrics engine took longer than ${REMOTE_LIMITS.read_ms / 1000} s`);
+    }
+    throw new ApiError("storage_failed", "the metrics engine does not answer", { cause: thrown });
+  }
+}
+
+/** What the engine says is wrong with the question. Its address and its own words about itself stay here. */
+function refusal(status: number, text: string, org_id: string): Error {
+  let message = text.slice(0, 500);
+  try {
+    message = (JSON.parse(text) as { error?: string }).error ?? message;
+  } catch {
+    // Not JSON: then the text is what it says.
+  }
+  const kind = status === 400 ? "bad_data" : status === 503 ? "timeout" : "execution";
+  return new QueryFailure({ name: "QueryError", message: withoutOrg(message, org_id), details: { kind } });
+}

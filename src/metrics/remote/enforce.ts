@@ -1,0 +1,48 @@
+import type { Expr } from "../promql/ast.ts";
+import { selectorsOf } from "../promql/engine.ts";
+import { parse } from "../promql/parse.ts";
+import { print } from "../promql/printer.ts";
+import type { Matcher } from "../source.ts";
+
+/** The label that tells organizations apart in an engine without tenants. It never leaves the platform. */
+export const ORG_LABEL = "hangar_org";
+
+/** The query with every selector narrowed to the organization; what we cannot read is refused and goes nowhere. */
+export function narrowedQuery(text: string, org_id: string | undefined): string {
+  const expr: Expr = parse(text, "metricsql");
+  if (org_id !== undefined) for (const selector of selectorsOf(expr)) narrow(selector.filters, org_id);
+  return print(expr);
+}
+
+/** The same for a `match[]`; without one, everything of the organization. */
+export function narrowedSelectors(
+  selector: readonly (readonly Matcher[])[] | undefined,
+  org_id: string | undefined,
+): string[] {
+  const groups = (selector ?? [[]]).map((group) => [...group]);
+  if (org_id !== undefined) narrow(groups, org_id);
+  return groups.map((group) => print({ kind: "selector", at: 0, filters: [group.length > 0 ? group : ANY] }));
+}
+
+/** Every selector matches something by name, so this narrows nothing. */
+const ANY: Matcher[] = [{ name: "__name__", op: "!=", value: "" }];
+
+function narrow(groups: Matcher[][], org_id: string): void {
+  for (const group of groups) group.push({ name: ORG_LABEL, op: "=", value: org_id });
+}
+
+/**
+ * The answer without the label. In JSON and in exposition text a quote inside a text is always escaped, so these bytes
+ * can be nothing but the label itself.
+ */
+export function withoutOrg(text: string, org_id: string): string {
+  const json = `"${ORG_LABEL}":"${org_id}"`;
+  const exposed = `${ORG_LABEL}="${org_id}"`;
+  return text
+    .replaceAll(`,${json}`, "")
+    .replaceAll(`${json},`, "")
+    .replaceAll(json, "")
+    .replaceAll(`,${exposed}`, "")
+    .replaceAll(`{${exposed},`, "{")
+    .replaceAll(`{${exposed}}`, "");
+}

@@ -1,0 +1,242 @@
+import { join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import { ApiError, fail } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { MetricsEngine } from "../engine/engine.ts";
+import type { QueryRequest } from "../engine/evaluator.ts";
+import type { FederateRequest, TextOptions } from "../engine/protocol.ts";
+import { importExposition } from "../tsdb/exposition.ts";
+import { StorageError } from "../tsdb/files.ts";
+import { Importer, type ImportResult } from "../tsdb/importer.ts";
+import { TSDB_LIMITS } from "../tsdb/limits.ts";
+import { MetadataBook, type MetricMetadata } from "../tsdb/metadata-book.ts";
+import type { Scope } from "../tsdb/metadata-queries.ts";
+import { importRemoteWrite } from "../tsdb/remote-write.ts";
+import { importSeriesBatch, type SeriesBatch } from "../tsdb/series-batch.ts";
+import { EMPTY_STATUS, type StatusRequest, type TsdbStatus } from "../tsdb/status.ts";
+import { BadWire } from "../tsdb/wire.ts";
+import type { RemoteAddress } from "./address.ts";
+import { type Asker, RemoteClient } from "./client.ts";
+import { narrowedQuery, narrowedSelectors, ORG_LABEL } from "./enforce.ts";
+import { RemoteIntake } from "./intake.ts";
+import { Sender } from "./sender.ts";
+
+export interface RemoteEngineOptions {
+  /** Where samples wait for the engine. */
+  dir: string;
+  address: RemoteAddress;
+  clock: Clock;
+  log: Log;
+  /** The number of an organization, its tenant in a cluster. */
+  tenant(org_id: string): Promise<number>;
+}
+
+export interface RemoteEngine extends MetricsEngine {
+  /** Resolves when the engine has been sent everything appended before. */
+  drained(): Promise<void>;
+}
+
+interface Org {
+  importer: Importer;
+  intake: RemoteIntake;
+  metadata: MetadataBook;
+}
+
+export function openRemoteEngine(options: RemoteEngineOptions): RemoteEngine {
+  return new VictoriaEngine(options);
+}
+
+type Field = [name: string, value: string];
+
+/** The same engine, elsewhere: everything is sent to VictoriaMetrics and asked from it. See RemoteClient for whom. */
+class VictoriaEngine implements RemoteEngine {
+  readonly #options: RemoteEngineOptions;
+  readonly #sender: Sender;
+  readonly #client: RemoteClient;
+  readonly #orgs = new Map<string, Org>();
+
+  constructor(options: RemoteEngineOptions) {
+    const { dir, address, clock, log } = options;
+    this.#options = options;
+    this.#sender = new Sender({ dir: join(dir, "remote-queue"), address, clock, log });
+    this.#client = new RemoteClient(address);
+  }
+
+  async append(org_id: string, batch: SeriesBatch): Promise<ImportResult> {
+    return await this.#take(org_id, ({ importer }) => importSeriesBatch(importer, batch));
+  }
+
+  async importText(org_id: string, bytes: Uint8Array, options: TextOptions): Promise<ImportResult> {
+    const most = TSDB_LIMITS.import_bytes;
+    return await this.#take(org_id, ({ importer, metadata }) => {
+      if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
+      return importExposition(importer, bytes, { ...options, onMetadata: metadata.note });
+    });
+  }
+
+  async importRemoteWrite(org_id: string, body: Uint8Array): Promise<ImportResult> {
+    return await this.#take(org_id, ({ importer }) => importRemoteWrite(importer, body, TSDB_LIMITS.import_bytes));
+  }
+
+  async endTarget(org_id: string, target: string, timestamp_ms: number): Promise<ImportResult> {
+    return await this.#take(org_id, ({ importer }) => {
+      importer.begin();
+      importer.markMissing(target, timestamp_ms);
+      return importer.end();
+    });
+  }
+
+  async query(org_id: string, request: QueryRequest, signal?: AbortSignal): Promise<Uint8Array> {
+    const { path, fields } = queryOf(request, this.#labelled(org_id));
+    return Buffer.from(await this.#client.ask(await this.#asker(org_id), path, fields, signal));
+  }
+
+  async series(org_id: string, scope: Scope, signal?: AbortSignal): Promise<Uint8Array> {
+    return Buffer.from(JSON.stringify(await this.#list(org_id, "/api/v1/series", scope, signal)));
+  }
+
+  async labelNames(org_id: string, scope: Scope, signal?: AbortSignal): Promise<string[]> {
+    const names = await this.#list<string>(org_id, "/api/v1/labels", scope, signal);
+    return names.filter((name) => name !== ORG_LABEL);
+  }
+
+  async labelValues(org_id: string, name: string, scope: Scope, signal?: AbortSignal): Promise<string[]> {
+    if (name === ORG_LABEL) return [];
+    return await this.#list<string>(org_id, `/api/v1/label/${encodeURIComponent(name)}/values`, scope, signal);
+  }
+
+  async metadata(org_id: string): Promise<[string, MetricMetadata][]> {
+    return this.#orgs.get(org_id)?.metadata.list ?? [];
+  }
+
+  async status(org_id: string, request: StatusRequest = {}): Promise<TsdbStatus> {
+    const fields: Field[] = [
+      ["topN", String(request.top ?? 10)],
+      ...(request.focus_label ? [["focusLabel", request.focus_label] as Field] : []),
+      ...this.#matches(org_id, request.selector),
+    ];
+    const told = await this.#client.data<Partial<TsdbStatus>>(await this.#asker(org_id), "/api/v1/status/tsdb", fields);
+    return statusOf(told, this.#orgs.get(org_id)?.intake, this.#sender);
+  }
+
+  async federate(org_id: string, { selector }: FederateRequest, signal?: AbortSignal): Promise<string> {
+    return await this.#client.ask(await this.#asker(org_id), "/federate", this.#matches(org_id, selector), signal);
+  }
+
+  async flush(): Promise<void> {
+    this.#sender.sync();
+  }
+
+  /** The engine does that by itself. */
+  async compact(): Promise<void> {}
+
+  async dropOrg(org_id: string): Promise<void> {
+    this.#orgs.delete(org_id);
+    await this.#client.remove(await this.#asker(org_id));
+  }
+
+  async drained(): Promise<void> {
+    await this.#sender.drained();
+  }
+
+  async close(): Promise<void> {
+    await this.#sender.close();
+  }
+
+  async #asker(org_id: string): Promise<Asker> {
+    const { address, tenant } = this.#options;
+    return { org_id, tenant: address.tenants ? await tenant(org_id) : 0 };
+  }
+
+  /** The label's owner, where there is a label. */
+  #labelled(org_id: string): string | undefined {
+    return this.#options.address.tenants ? undefined : org_id;
+  }
+
+  async #orgOf(org_id: string): Promise<Org> {
+    const { tenant } = await this.#asker(org_id);
+    let org = this.#orgs.get(org_id);
+    if (!org) {
+      const added = this.#labelled(org_id) === undefined ? [] : [ORG_LABEL, org_id];
+      const intake = new RemoteIntake(TSDB_LIMITS, added, (series) => this.#sender.put(tenant, series));
+      org = { intake, importer: new Importer(intake), metadata: new MetadataBook() };
+      this.#orgs.set(org_id, org);
+    }
+    return org;
+  }
+
+  /** Errors of an import come as callers of the embedded engine get them. */
+  async #take(org_id: string, work: (org: Org) => ImportResult): Promise<ImportResult> {
+    const org = await this.#orgOf(org_id);
+    try {
+      return work(org);
+    } catch (thrown) {
+      if (thrown instanceof BadWire) throw new ApiError("invalid_request", thrown.message);
+      if (thrown instanceof StorageError) {
+        throw new ApiError(thrown.full ? "storage_full" : "storage_failed", thrown.message, { cause: thrown });
+      }
+      throw thrown;
+    }
+  }
+
+  #matches(org_id: string, selector: Scope["selector"]): Field[] {
+    return narrowedSelectors(selector, this.#labelled(org_id)).map((match): Field => ["match[]", match]);
+  }
+
+  async #list<T>(org_id: string, path: string, scope: Scope, signal: AbortSignal | undefined): Promise<T[]> {
+    const fields: Field[] = [
+      ...this.#matches(org_id, scope.selector),
+      ["start", seconds(scope.start_ms)],
+      ["end", seconds(scope.end_ms)],
+    ];
+    const list = await this.#client.data<T[]>(await this.#asker(org_id), path, fields, signal);
+    // The engine may know no limit, or take it for a hint.
+    return scope.limit ? list.slice(0, scope.limit) : list;
+  }
+}
+
+const seconds = (ms: number): string => String(ms / 1000);
+
+function queryOf(request: QueryRequest, org_id: string | undefined): { path: string; fields: Field[] } {
+  const { query, start_ms, end_ms, step_ms, dialect, limits } = request;
+  if (dialect === "promql") {
+    fail("invalid_request", "dialect=promql is the embedded engine's; with metrics_url queries are MetricsQL");
+  }
+  const fields: Field[] = [
+    ["query", narrowedQuery(query, org_id)],
+    // The grid stays as it was asked for, and the newest samples are shown: we know when ours are complete.
+    ["nocache", "1"],
+    ["latency_offset", "1ms"],
+    ...(limits?.time_ms ? [["timeout", `${limits.time_ms}ms`] as Field] : []),
+  ];
+  if (step_ms === undefined) return { path: "/api/v1/query", fields: [...fields, ["time", seconds(end_ms)]] };
+  const grid: Field[] = [
+    ["start", seconds(start_ms)],
+    ["end", seconds(end_ms)],
+    ["step", seconds(step_ms)],
+  ];
+  return { path: "/api/v1/query_range", fields: [...fields, ...grid] };
+}
+
+/** What the engine tells about an org, with what waits here on the way to it. */
+function statusOf(told: Partial<TsdbStatus>, intake: RemoteIntake | undefined, sender: Sender): TsdbStatus {
+  const without = (counts: TsdbStatus["seriesCountByLabelName"] | undefined) =>
+    (counts ?? []).filter(({ name }) => name !== ORG_LABEL && !name.startsWith(`${ORG_LABEL}=`));
+  const dropped = Object.fromEntries(intake?.dropped_samples ?? []);
+  return {
+    ...EMPTY_STATUS,
+    totalSeries: told.totalSeries ?? 0,
+    totalLabelValuePairs: told.totalLabelValuePairs ?? 0,
+    seriesCountByMetricName: without(told.seriesCountByMetricName),
+    seriesCountByLabelName: without(told.seriesCountByLabelName),
+    seriesCountByFocusLabelValue: without(told.seriesCountByFocusLabelValue),
+    seriesCountByLabelValuePair: without(told.seriesCountByLabelValuePair),
+    labelValueCountByLabelName: without(told.labelValueCountByLabelName),
+    storage: {
+      ...EMPTY_STATUS.storage,
+      wal_bytes: sender.queued_bytes,
+      dropped_samples: dropped,
+      ...(sender.failure ? { failure: `samples wait for the metrics engine: ${sender.failure}` } : {}),
+    },
+  };
+}

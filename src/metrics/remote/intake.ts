@@ -1,0 +1,111 @@
+import type { Labels } from "../source.ts";
+import type { DropReason } from "../tsdb/admission.ts";
+import { ByteWriter } from "../tsdb/bytes.ts";
+import type { Batch } from "../tsdb/head.ts";
+import type { Intake } from "../tsdb/importer.ts";
+import { encodeLabels } from "../tsdb/labels.ts";
+import type { TsdbLimits } from "../tsdb/limits.ts";
+import { REMOTE_LIMITS } from "./limits.ts";
+
+const FIELD_SERIES = 0x0a;
+const FIELD_SAMPLE = 0x12;
+const FIELD_VALUE = 0x09;
+const FIELD_TIME = 0x10;
+
+/** One org's samples on their way to the engine: each becomes a series of a write request. */
+export class RemoteIntake implements Intake {
+  readonly limits: TsdbLimits;
+  generation = 1;
+  readonly dropped_samples = new Map<DropReason, number>();
+  readonly #added: Labels;
+  readonly #put: (series: Uint8Array) => void;
+  /** By number: the labels as they are sent. */
+  #spelled: Uint8Array[] = [];
+  #refs = new Map<string, number>();
+  #byApp = new Map<string, number>();
+  readonly #out = new ByteWriter(1 << 16);
+
+  /** `added` are the labels that tell the org apart at the engine; nobody else may say them. */
+  constructor(limits: TsdbLimits, added: Labels, put: (series: Uint8Array) => void) {
+    this.limits = limits;
+    this.#added = added;
+    this.#put = put;
+  }
+
+  series(labels: Labels): number | undefined {
+    const key = labels.join("\0");
+    const known = this.#refs.get(key);
+    if (known !== undefined) return known;
+    const app = labels[labels.indexOf("app") + 1] ?? "";
+    const ofApp = this.#byApp.get(app) ?? 0;
+    if (ofApp >= this.limits.series_per_app) {
+      this.dropped("series_per_app");
+      return undefined;
+    }
+    this.#byApp.set(app, ofApp + 1);
+    const ref = this.#spelled.push(encodeLabels(this.#withAdded(labels))) - 1;
+    this.#refs.set(key, ref);
+    return ref;
+  }
+
+  dropped(reason: DropReason): void {
+    this.dropped_samples.set(reason, (this.dropped_samples.get(reason) ?? 0) + 1);
+  }
+
+  append(batch: Batch): number {
+    const { refs, timestamps, bits, length } = batch;
+    const out = this.#out;
+    out.reset();
+    let taken = 0;
+    for (let i = 0; i < length; i++) {
+      const spelled = this.#spelled[refs[i] as number] as Uint8Array;
+      const time = timestamps[i] as number;
+      if (!Number.isSafeInteger(time) || time < 0) {
+        this.dropped("bad_timestamp");
+        continue;
+      }
+      taken++;
+      // A value is its tag and 8 bytes, a time its tag and a number.
+      const sample_bytes = 9 + 1 + varintBytes(time);
+      out.byte(FIELD_SERIES);
+      out.varint(spelled.length + 2 + sample_bytes);
+      out.raw(spelled);
+      out.byte(FIELD_SAMPLE);
+      out.varint(sample_bytes);
+      out.byte(FIELD_VALUE);
+      putWord(out, bits[2 * i] as number);
+      putWord(out, bits[2 * i + 1] as number);
+      out.byte(FIELD_TIME);
+      out.varint(time);
+    }
+    if (taken > 0) this.#put(out.view());
+    this.#forgetMany();
+    return taken;
+  }
+
+  #withAdded(labels: Labels): Labels {
+    const own = new Map<string, string>();
+    for (const list of [labels, this.#added]) {
+      for (let i = 0; i < list.length; i += 2) own.set(list[i] ?? "", list[i + 1] ?? "");
+    }
+    return [...own].flat();
+  }
+
+  #forgetMany(): void {
+    if (this.#spelled.length < REMOTE_LIMITS.series_known) return;
+    this.#spelled = [];
+    this.#refs = new Map();
+    this.#byApp = new Map();
+    this.generation++;
+  }
+}
+
+function putWord(out: ByteWriter, word: number): void {
+  for (let shift = 0; shift < 32; shift += 8) out.byte((word >>> shift) & 255);
+}
+
+function varintBytes(value: number): number {
+  let bytes = 1;
+  for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) bytes++;
+  return bytes;
+}

@@ -1,0 +1,222 @@
+import { createHash } from "node:crypto";
+import { messageOf } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { MeasuredMachine } from "../builtin/sources.ts";
+import type { MetricsEngine } from "../engine/engine.ts";
+import type { Labels } from "../source.ts";
+import { onGrid } from "../ticks.ts";
+import type { ImportResult } from "../tsdb/importer.ts";
+import { Budget } from "./budget.ts";
+import { type Address, Fetcher, ScrapeFailure } from "./fetch.ts";
+import { HealthReports, healthSeries } from "./health.ts";
+import { SCRAPE_LIMITS } from "./limits.ts";
+
+export interface ScraperParts {
+  clock: Clock;
+  log: Log;
+  engine(): Pick<MetricsEngine, "append" | "importText" | "endTarget">;
+  /** How a machine's port is reached from here; undefined when this driver's machines cannot be. */
+  reach(machine: MeasuredMachine, port: number): Address | undefined;
+}
+
+/** How a target is, for its owner. */
+export interface TargetState {
+  machine: MeasuredMachine;
+  url: string;
+  health: "up" | "down" | "unknown";
+  /** It is being asked at the moment. */
+  asking: boolean;
+  last_error: string;
+  last_scrape_ms: number | undefined;
+  last_duration_ms: number;
+  samples: number;
+}
+
+interface Target extends TargetState {
+  address: Address | undefined;
+  path: string;
+  https: boolean;
+  labels: Labels;
+  series: readonly Uint8Array[];
+  too_large: number;
+  stop: AbortController;
+  running: Promise<void>;
+}
+
+/**
+ * Asks every machine that shows metrics of its own for them, each every 15 seconds at a moment of its own: samples are
+ * exactly one interval apart, and a thousand machines are not asked at once. A target can harm only itself: see the
+ * limits, and Fetcher.
+ */
+export class Scraper {
+  readonly #parts: ScraperParts;
+  readonly #targets = new Map<string, Target>();
+  readonly #fetcher = new Fetcher();
+  readonly #budget = new Budget();
+  readonly #health: HealthReports;
+
+  constructor(parts: ScraperParts) {
+    this.#parts = parts;
+    const onError = (error: unknown): void => this.#complain(error);
+    this.#health = new HealthReports({ clock: parts.clock, engine: parts.engine, onError });
+  }
+
+  /** A machine runs now. Nothing happens when it shows no metrics. */
+  started(machine: MeasuredMachine): void {
+    this.ended(machine.id);
+    if (!machine.metrics) return;
+    const { port, path, https = false } = machine.metrics;
+    const { app, region, host, instance } = machine;
+    const labels = { app, region, host, instance };
+    const target: Target = {
+      machine,
+      address: this.#parts.reach(machine, port),
+      path,
+      https,
+      url: `${https ? "https" : "http"}://${bracketed(machine.private_ip)}:${port}${path}`,
+      labels: Object.entries(labels).flat(),
+      series: healthSeries(labels),
+      health: "unknown",
+      asking: false,
+      last_error: "",
+      last_scrape_ms: undefined,
+      last_duration_ms: 0,
+      samples: 0,
+      too_large: 0,
+      stop: new AbortController(),
+      running: Promise.resolve(),
+    };
+    this.#targets.set(machine.id, target);
+    if (!target.address) {
+      target.last_error = "this driver's machines cannot be reached";
+      return;
+    }
+    const { clock } = this.#parts;
+    const { signal } = target.stop;
+    const work = (at_ms: number): Promise<void> => this.#scrape(target, at_ms);
+    target.running = onGrid(clock, SCRAPE_LIMITS.interval_ms, signal, work, momentOf(machine.id));
+  }
+
+  /** The machine runs no more: its series end. */
+  ended(machine_id: string): void {
+    const target = this.#targets.get(machine_id);
+    if (!target) return;
+    this.#targets.delete(machine_id);
+    target.stop.abort();
+    if (target.health === "unknown") return;
+    const { org_id } = target.machine;
+    const at_ms = this.#parts.clock.now();
+    this.#health.end(org_id, target.series, at_ms);
+    this.#parts
+      .engine()
+      .endTarget(org_id, machine_id, at_ms)
+      .catch((error: unknown) => this.#complain(error));
+  }
+
+  /** Of one organization, by URL. */
+  targets(org_id: string): TargetState[] {
+    return [...this.#targets.values()]
+      .filter(({ machine }) => machine.org_id === org_id)
+      .map((target) => ({ ...target }))
+      .toSorted((a, b) => (a.url < b.url ? -1 : 1));
+  }
+
+  async close(): Promise<void> {
+    const targets = [...this.#targets.values()];
+    for (const { stop } of targets) stop.abort();
+    await Promise.all(targets.map(({ running }) => running));
+    await this.#health.close();
+    this.#fetcher.close();
+  }
+
+  async #scrape(target: Target, at_ms: number): Promise<void> {
+    target.asking = true;
+    try {
+      await this.#ask(target, at_ms);
+    } finally {
+      target.asking = false;
+    }
+  }
+
+  async #ask(target: Target, at_ms: number): Promise<void> {
+    const { clock } = this.#parts;
+    const began = clock.monotonic();
+    let error = "";
+    let samples = 0;
+    try {
+      const result = await this.#import(target, at_ms);
+      samples = result.samples;
+      error = complaint(result);
+      target.health = "up";
+    } catch (thrown) {
+      if (target.stop.signal.aborted) return;
+      error = messageOf(thrown);
+      if (thrown instanceof ScrapeFailure && thrown.too_large) target.too_large++;
+      await this.#down(target, at_ms);
+    }
+    target.last_error = error.slice(0, SCRAPE_LIMITS.error_chars);
+    target.last_scrape_ms = at_ms;
+    target.last_duration_ms = clock.monotonic() - began;
+    target.samples = samples;
+    this.#health.add(target.machine.org_id, target.series, at_ms, {
+      up: target.health === "up" ? 1 : 0,
+      scrape_duration_seconds: target.last_duration_ms / 1000,
+      scrape_samples_scraped: samples,
+      scrape_body_too_large_total: target.too_large,
+    });
+  }
+
+  async #import(target: Target, at_ms: number): Promise<ImportResult> {
+    const { machine, address, path, https, labels, stop } = target;
+    if (!address) throw new ScrapeFailure("it cannot be reached");
+    const allowance = this.#budget.open(machine.org_id);
+    const late = new AbortController();
+    const done = new AbortController();
+    const expired = this.#parts.clock.sleep(SCRAPE_LIMITS.timeout_ms, done.signal).then(
+      () => late.abort(new ScrapeFailure(`no whole answer within ${SCRAPE_LIMITS.timeout_ms / 1000} s`)),
+      () => undefined,
+    );
+    try {
+      const signal = AbortSignal.any([stop.signal, late.signal]);
+      const { bytes, format } = await this.#fetcher.fetch(address, path, https, allowance, signal);
+      const options = { format, timestamp_ms: at_ms, labels, target: machine.id };
+      return await this.#parts.engine().importText(machine.org_id, bytes, options);
+    } catch (thrown) {
+      throw late.signal.aborted ? late.signal.reason : thrown;
+    } finally {
+      done.abort();
+      await expired;
+      allowance.release();
+    }
+  }
+
+  /** What it had the last time ends now, and not five minutes later. */
+  async #down(target: Target, at_ms: number): Promise<void> {
+    target.health = "down";
+    const { org_id, id } = target.machine;
+    await this.#parts
+      .engine()
+      .endTarget(org_id, id, at_ms)
+      .catch((error: unknown) => this.#complain(error));
+  }
+
+  #complain(error: unknown): void {
+    this.#parts.log.warn({ error }, "metrics of machines could not be kept");
+  }
+}
+
+const bracketed = (ip: string): string => (ip.includes(":") ? `[${ip}]` : ip);
+
+/** Lines that were not understood cost only themselves; their owner should know. */
+function complaint({ problem_count, problems, dropped }: ImportResult): string {
+  const [first] = problems;
+  if (first) return `${problem_count} lines were not taken; line ${first.line}: ${first.problem}`;
+  return dropped > 0 ? `${dropped} samples were not taken; api/v1/status/tsdb says why` : "";
+}
+
+/** Always the same moment of the interval for one machine, whatever other machines there are. */
+function momentOf(machine_id: string): number {
+  const hash = createHash("sha256").update(machine_id).digest().readUInt32LE(0);
+  return hash % SCRAPE_LIMITS.interval_ms;
+}

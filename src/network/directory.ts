@@ -1,0 +1,116 @@
+import type { Bus } from "#core/bus.ts";
+import { type News, topics } from "#machines/ledger.ts";
+import type { MachineStore } from "#machines/store.ts";
+import type { Machine } from "#machines/types.ts";
+
+/** What the network needs to know of a machine. */
+export type Entry = Pick<
+  Machine,
+  | "id"
+  | "org_id"
+  | "app_id"
+  | "app_name"
+  | "name"
+  | "region"
+  | "host_id"
+  | "instance_id"
+  | "private_ip"
+  | "state"
+  | "cordoned"
+  | "checks"
+  | "created_at"
+  | "started_at"
+  | "image_ref"
+  | "config"
+> & { leased: boolean };
+
+interface DirectoryParts {
+  store: MachineStore;
+  bus: Bus<News>;
+  host_ids: readonly string[];
+}
+
+/**
+ * The machines as the network sees them, in memory: all that run, and all of the apps that were asked about.
+ * It is read from the store and kept true by the news; when a listener is told, the change is in it.
+ */
+export class Directory {
+  readonly #parts: DirectoryParts;
+  readonly #apps = new Map<string, Map<string, Entry>>();
+  /** Apps whose machines are all here, those at rest included. */
+  readonly #whole = new Map<string, Promise<void>>();
+  readonly #listeners = new Set<(app_id: string) => void>();
+  readonly #ends: (() => void)[] = [];
+
+  constructor(parts: DirectoryParts) {
+    this.#parts = parts;
+  }
+
+  async start(): Promise<void> {
+    const { store, bus, host_ids } = this.#parts;
+    for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), ({ machine }) => this.#hear(machine)));
+    for (const machine of await store.alive(host_ids)) if (!this.#find(machine)) this.#put(machine);
+  }
+
+  close(): void {
+    for (const end of this.#ends) end();
+    this.#listeners.clear();
+  }
+
+  /** Told the app whose machines changed. */
+  onChange(listener: (app_id: string) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Brings in all machines of an app, also those that do not run. */
+  async load(app: { id: string; name: string; org_id: string }): Promise<void> {
+    const known = this.#whole.get(app.id);
+    if (known) return await known;
+    const loading = this.#load(app);
+    this.#whole.set(app.id, loading);
+    await loading;
+  }
+
+  machines(app_id: string): Entry[] {
+    return [...(this.#apps.get(app_id)?.values() ?? [])];
+  }
+
+  *all(): Generator<Entry> {
+    for (const machines of this.#apps.values()) yield* machines.values();
+  }
+
+  async #load({ id, name, org_id }: { id: string; name: string; org_id: string }): Promise<void> {
+    for (const shown of await this.#parts.store.list(id, {})) {
+      // News that came meanwhile are newer.
+      if (this.#apps.get(id)?.has(shown.id)) continue;
+      this.#put({ ...shown, app_id: id, app_name: name, org_id, started_at: null });
+    }
+  }
+
+  #find({ app_id, id }: Pick<Machine, "app_id" | "id">): Entry | undefined {
+    return this.#apps.get(app_id)?.get(id);
+  }
+
+  #hear(machine: Machine): void {
+    this.#put(machine);
+    for (const listener of this.#listeners) listener(machine.app_id);
+  }
+
+  #put(machine: Omit<Entry, "leased"> & Pick<Machine, "lease">): void {
+    const { app_id, id, state } = machine;
+    const machines = this.#apps.get(app_id) ?? new Map<string, Entry>();
+    // Of what is at rest only the apps that were asked about are kept.
+    const kept = state !== "destroyed" && (this.#whole.has(app_id) || (state !== "stopped" && state !== "created"));
+    if (kept) machines.set(id, entryOf(machine));
+    else machines.delete(id);
+    if (machines.size > 0) this.#apps.set(app_id, machines);
+    else this.#apps.delete(app_id);
+  }
+}
+
+function entryOf(machine: Omit<Entry, "leased"> & Pick<Machine, "lease">): Entry {
+  const { id, org_id, app_id, app_name, name, region, host_id, instance_id, private_ip, state } = machine;
+  const { cordoned, checks, created_at, started_at, image_ref, config, lease } = machine;
+  const place = { id, org_id, app_id, app_name, name, region, host_id, instance_id, private_ip };
+  return { ...place, state, cordoned, checks, created_at, started_at, image_ref, config, leased: lease !== null };
+}

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { Resolver } from "node:dns/promises";
+import { suite, type TestContext, test } from "node:test";
+import { LocalBus } from "#core/bus.ts";
+import { silentLog } from "#core/log.ts";
+import { aMachine } from "#machines/fixtures.ts";
+import { type News, topics } from "#machines/ledger.ts";
+import type { MachineStore } from "#machines/store.ts";
+import type { Machine } from "#machines/types.ts";
+import { random, runs, seed } from "../../../test/support.ts";
+import { Directory } from "../directory.ts";
+import { readQuestion } from "./message.ts";
+import { DnsServer } from "./server.ts";
+
+const machine = (id: string, change: Partial<Machine> = {}): Machine =>
+  aMachine({ id, state: "started", private_ip: `fdaa:1:2:1:0:0:0:${id}`, ...change });
+
+async function aServer(
+  t: TestContext,
+  machines: readonly Machine[],
+): Promise<{ resolver: Resolver; bus: LocalBus<News> }> {
+  const bus = new LocalBus<News>({ onError() {}, onFull: () => assert.fail() });
+  const store = { alive: async () => machines } as unknown as MachineStore;
+  const directory = new Directory({ store, bus, host_ids: ["0001"] });
+  await directory.start();
+  const server = new DnsServer({ directory, loadApp: async () => {}, log: silentLog, upstreams: [] });
+  const port = await server.listen("127.0.0.1", "fdaa:1:2::3", 0);
+  t.after(() => {
+    server.close();
+    directory.close();
+  });
+  const resolver = new Resolver({ timeout: 2000, tries: 1 });
+  resolver.setServers([`127.0.0.1:${port}`]);
+  return { resolver, bus };
+}
+
+suite("names of the private network", () => {
+  test("machines are found by app, region, id, process group and metadata", async (t) => {
+    const { resolver } = await aServer(t, [
+      machine("1"),
+      machine("2", { region: "ams", config: { image: "x", metadata: { fly_process_group: "worker", role: "db" } } }),
+      machine("3", { config: { image: "x", dns: { skip_registration: true } } }),
+      machine("4", { app_name: "other" }),
+      machine("5", { state: "suspended" }),
+    ]);
+    const six = async (name: string): Promise<string[]> => (await resolver.resolve6(name)).sort();
+    assert.deepEqual(await six("web.internal"), ["fdaa:1:2:1::1", "fdaa:1:2:1::2"]);
+    assert.deepEqual(await six("WEB.internal"), ["fdaa:1:2:1::1", "fdaa:1:2:1::2"]);
+    assert.deepEqual(await six("ams.web.internal"), ["fdaa:1:2:1::2"]);
+    assert.deepEqual(await six("1.vm.web.internal"), ["fdaa:1:2:1::1"]);
+    assert.deepEqual(await six("worker.process.web.internal"), ["fdaa:1:2:1::2"]);
+    assert.deepEqual(await six("db.role.kv._metadata.web.internal"), ["fdaa:1:2:1::2"]);
+    assert.equal((await six("top1.nearest.of.web.internal")).length, 1);
+    await assert.rejects(six("3.vm.web.internal"), { code: "ENOTFOUND" });
+    await assert.rejects(six("nobody.internal"), { code: "ENOTFOUND" });
+    await assert.rejects(resolver.resolve4("web.internal"), { code: "ENODATA" });
+  });
+
+  test("lists are told as text", async (t) => {
+    const { resolver } = await aServer(t, [
+      machine("1"),
+      machine("2", { region: "ams" }),
+      machine("4", { app_name: "db" }),
+    ]);
+    const text = async (name: string): Promise<string> => (await resolver.resolveTxt(name)).flat().join("");
+    assert.equal(await text("vms.web.internal"), "1 local,2 ams");
+    assert.equal(await text("regions.web.internal"), "ams,local");
+    assert.equal(await text("_apps.internal"), "db,web");
+    assert.match(await text("_instances.internal"), /instance=1,app=web,ip=fdaa:1:2:1:0:0:0:1,region=local/);
+  });
+
+  test("a machine that starts or stops is seen at once, and one of another network never", async (t) => {
+    const { resolver, bus } = await aServer(t, [machine("9", { private_ip: "fdaa:9:9:1::9" })]);
+    await assert.rejects(resolver.resolve6("web.internal"), { code: "ENOTFOUND" });
+    bus.publish(topics.host("0001"), { machine: machine("1"), events: [] });
+    assert.deepEqual(await resolver.resolve6("web.internal"), ["fdaa:1:2:1::1"]);
+    bus.publish(topics.host("0001"), { machine: machine("1", { state: "stopped" }), events: [] });
+    await assert.rejects(resolver.resolve6("web.internal"), { code: "ENOTFOUND" });
+  });
+
+  test("an answer that is too long for a datagram comes over TCP", async (t) => {
+    const many = Array.from({ length: 200 }, (_, i) => machine((i + 1).toString(16)));
+    const { resolver } = await aServer(t, many);
+    assert.equal((await resolver.resolve6("web.internal")).length, 200);
+  });
+
+  test("whatever bytes come, they are read or left", (t) => {
+    const choose = random(seed(t));
+    for (let i = 0; i < runs(5000); i++) {
+      const bytes = Buffer.from(Array.from({ length: Math.floor(choose() * 60) }, () => Math.floor(choose() * 256)));
+      if (bytes.length > 5) bytes.set([0, 0, 0, 1], 2);
+      readQuestion(bytes);
+    }
+  });
+});

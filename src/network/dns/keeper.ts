@@ -1,0 +1,71 @@
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import { gatewayAddress } from "#machines/names.ts";
+import type { Directory, Entry } from "../directory.ts";
+import { DnsServer } from "./server.ts";
+
+interface KeeperParts {
+  directory: Directory;
+  /** Brings in all machines of an app, those at rest included. */
+  loadApp(app_name: string): Promise<void>;
+  clock: Clock;
+  log: Log;
+}
+
+const RETRY_MS = 500;
+
+/**
+ * Has the name server listen wherever machines are: on the gateway address of each private network, which is
+ * there from the boot of the network's first machine on.
+ */
+export class NameKeeper {
+  readonly #parts: KeeperParts;
+  readonly #server: DnsServer;
+  /** Gateways that are being tried. */
+  readonly #wanted = new Set<string>();
+  readonly #closing = new AbortController();
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts;
+    this.#server = new DnsServer(parts);
+    parts.directory.onChange((app_id) => this.#look(parts.directory.machines(app_id)));
+  }
+
+  start(): void {
+    this.#look(this.#parts.directory.all());
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#server.close();
+  }
+
+  #look(machines: Iterable<Entry>): void {
+    for (const { state, private_ip } of machines) {
+      if (state !== "starting" && state !== "started") continue;
+      const address = gatewayAddress(private_ip);
+      if (this.#wanted.has(address) || this.#server.addresses.includes(address)) continue;
+      this.#wanted.add(address);
+      void this.#open(address, private_ip);
+    }
+  }
+
+  /** The address appears when the network is made; until then it cannot be listened on. */
+  async #open(address: string, private_ip: string): Promise<void> {
+    const { clock, log, directory } = this.#parts;
+    const { signal } = this.#closing;
+    const needed = (): boolean =>
+      [...directory.all()].some((one) => gatewayAddress(one.private_ip) === address && one.state !== "stopped");
+    while (!signal.aborted && needed()) {
+      try {
+        await this.#server.listen(address, private_ip);
+        break;
+      } catch (thrown) {
+        const { code } = thrown as NodeJS.ErrnoException;
+        if (code !== "EADDRNOTAVAIL") log.warn({ address, code }, "the name server cannot listen");
+        await clock.sleep(RETRY_MS, signal).catch(() => {});
+      }
+    }
+    this.#wanted.delete(address);
+  }
+}

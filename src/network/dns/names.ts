@@ -1,0 +1,77 @@
+/** The names of the private network: what they stand for, by the machines there are. */
+import type { Entry } from "../directory.ts";
+
+export const ZONE = "internal";
+
+export type Found = { addresses: string[] } | { text: string } | undefined;
+
+interface World {
+  /** Machines of the asker's network that run. */
+  running: readonly Entry[];
+  /** All machines of an app in that network, those at rest included. */
+  all(app_name: string): Promise<readonly Entry[]>;
+}
+
+/** Undefined: there is no such name. `name` ends in `.internal`. */
+export async function findName(name: string, world: World): Promise<Found> {
+  const labels = name.split(".").slice(0, -1);
+  const app = labels.at(-1);
+  if (app === undefined) return undefined;
+  if (labels.length === 1 && app.startsWith("_")) return listOf(app, world.running);
+  const machines = registered(world.running.filter((one) => one.app_name === app));
+  const asked = labels.slice(0, -1);
+  const text = await textOf(asked.join("."), machines, () => world.all(app));
+  if (text !== undefined) return { text };
+  if (machines.length === 0) return undefined;
+  const chosen = choose(asked, machines);
+  return chosen && chosen.length > 0 ? { addresses: chosen.map(({ private_ip }) => private_ip) } : undefined;
+}
+
+const registered = (machines: readonly Entry[]): Entry[] =>
+  machines.filter(({ config }) => config.dns?.skip_registration !== true);
+
+/** The process group of a machine, by the names clients keep it under. */
+export const groupOf = ({ config }: Pick<Entry, "config">): string =>
+  config.metadata?.["svc_process_group"] ??
+  config.metadata?.["fly_process_group"] ??
+  config.metadata?.["process_group"] ??
+  "app";
+
+/** Machines that a name in front of the app's stands for; undefined when it is no such name. */
+function choose(asked: readonly string[], machines: readonly Entry[]): readonly Entry[] | undefined {
+  const [first = "", second, third] = asked;
+  if (asked.length === 0 || (asked.length === 1 && first === "global")) return machines;
+  if (asked.length === 1) return machines.filter(({ region }) => region === first);
+  if (asked.length === 2 && second === "vm") return machines.filter(({ id }) => id === first);
+  if (asked.length === 2 && second === "process") return machines.filter((one) => groupOf(one) === first);
+  const top = /^top(\d{1,4})$/.exec(first)?.[1];
+  if (top && asked.length === 3 && second === "nearest" && third === "of") return machines.slice(0, Number(top));
+  // <value>.<key>.kv._metadata
+  if (asked.length === 4 && third === "kv" && asked[3] === "_metadata") {
+    return machines.filter(({ config }) => config.metadata?.[second ?? ""]?.toLowerCase() === first);
+  }
+  return undefined;
+}
+
+/** What `vms`, `regions` and their `all` forms say about an app. */
+async function textOf(
+  asked: string,
+  running: readonly Entry[],
+  all: () => Promise<readonly Entry[]>,
+): Promise<string | undefined> {
+  const of = asked.startsWith("all.") ? asked.slice(4) : asked;
+  if (of !== "vms" && of !== "regions") return undefined;
+  const machines = asked.startsWith("all.") ? registered(await all()) : running;
+  if (of === "vms") return machines.map(({ id, region }) => `${id} ${region}`).join(",");
+  return [...new Set(machines.map(({ region }) => region))].sort().join(",");
+}
+
+/** Names that belong to no app. */
+function listOf(name: string, running: readonly Entry[]): Found {
+  if (name === "_apps") return { text: [...new Set(running.map(({ app_name }) => app_name))].sort().join(",") };
+  if (name !== "_instances") return undefined;
+  const rows = registered(running).map(
+    (one) => `instance=${one.id},app=${one.app_name},ip=${one.private_ip},region=${one.region}`,
+  );
+  return { text: rows.join(";") };
+}

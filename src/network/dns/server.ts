@@ -1,0 +1,168 @@
+import { createSocket, type Socket as UdpSocket } from "node:dgram";
+import { readFileSync } from "node:fs";
+import { createServer, isIP, isIPv6, type Server } from "node:net";
+import type { Log } from "#core/log.ts";
+import { addressBytes, networkOf } from "../bytes.ts";
+import type { Directory, Entry } from "../directory.ts";
+import { type Question, RCODES, readQuestion, TYPES, writeAnswer } from "./message.ts";
+import { findName, ZONE } from "./names.ts";
+
+interface DnsParts {
+  directory: Directory;
+  /** All machines of an app that the network of `address` may see. */
+  loadApp(app_name: string): Promise<void>;
+  log: Log;
+  /** Where names of the outside world are asked for; the box's own servers by default. */
+  upstreams?: readonly string[];
+}
+
+const FORWARD_MS = 3000;
+/** Questions to the outside that wait for an answer. One more: the asker is told that it failed. */
+const FORWARDED = 256;
+const TCP_BYTES = 65_535;
+
+/**
+ * Names for machines. It listens on an address of each private network and answers with what that network may
+ * see; names of the outside world are asked for elsewhere.
+ */
+export class DnsServer {
+  readonly #parts: DnsParts;
+  readonly #listeners = new Map<string, { udp: UdpSocket; tcp: Server }>();
+  readonly #upstreams: readonly string[];
+  #forwarded = 0;
+
+  constructor(parts: DnsParts) {
+    this.#parts = parts;
+    this.#upstreams = parts.upstreams ?? hostServers();
+  }
+
+  /** Where it listens now. */
+  get addresses(): string[] {
+    return [...this.#listeners.keys()];
+  }
+
+  /** Answers on an address of a network; `network` is an address of a machine in it. Answers the port. */
+  async listen(address: string, network: string, port = 53): Promise<number> {
+    const udp = createSocket(isIPv6(address) ? "udp6" : "udp4");
+    const tcp = createServer((socket) => {
+      let bytes: Buffer = Buffer.alloc(0);
+      socket.setTimeout(FORWARD_MS, () => socket.destroy());
+      socket.on("error", () => socket.destroy());
+      socket.on("data", (chunk: Buffer) => {
+        bytes = Buffer.concat([bytes, chunk]);
+        if (bytes.length > TCP_BYTES + 2) return void socket.destroy();
+        if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return;
+        const message = bytes.subarray(2, 2 + bytes.readUInt16BE(0));
+        void this.#answer(message, network, TCP_BYTES).then((answer) => {
+          if (!answer) return void socket.destroy();
+          const length = Buffer.alloc(2);
+          length.writeUInt16BE(answer.length);
+          socket.end(Buffer.concat([length, answer]));
+        });
+      });
+    });
+    udp.on("message", (message, from) => {
+      void this.#answer(message, network).then((answer) => answer && udp.send(answer, from.port, from.address));
+    });
+    await new Promise<void>((resolve, reject) => {
+      udp.once("error", reject);
+      udp.bind(port, address, resolve);
+    });
+    const bound = udp.address().port;
+    await new Promise<void>((resolve, reject) => {
+      tcp.once("error", reject);
+      tcp.listen(bound, address, resolve);
+    }).catch((thrown: unknown) => {
+      udp.close();
+      throw thrown;
+    });
+    udp.on("error", (error) => this.#parts.log.warn({ error, address }, "the name server had a problem"));
+    this.#listeners.set(address, { udp, tcp });
+    return bound;
+  }
+
+  close(): void {
+    for (const { udp, tcp } of this.#listeners.values()) {
+      udp.close();
+      tcp.close();
+    }
+    this.#listeners.clear();
+  }
+
+  async #answer(message: Buffer, network: string, size?: number): Promise<Buffer | undefined> {
+    const question = readQuestion(message);
+    if (!question) return undefined;
+    try {
+      if (question.name !== ZONE && !question.name.endsWith(`.${ZONE}`)) return await this.#forward(message, question);
+      return await this.#own(question, network, size);
+    } catch (error) {
+      this.#parts.log.warn({ error, name: question.name }, "a name could not be looked up");
+      return writeAnswer(question, RCODES.failure, []);
+    }
+  }
+
+  async #own(question: Question, network: string, size = question.size): Promise<Buffer> {
+    const { directory, loadApp } = this.#parts;
+    const near = (machine: Entry): boolean => networkOf(machine.private_ip) === networkOf(network);
+    const found = await findName(question.name, {
+      running: [...directory.all()].filter((machine) => machine.state === "started" && near(machine)),
+      all: async (app_name) => {
+        await loadApp(app_name);
+        return [...directory.all()].filter((machine) => machine.app_name === app_name && near(machine));
+      },
+    });
+    if (!found) return writeAnswer(question, RCODES.no_name, [], size);
+    const wants = (type: number): boolean => question.type === type || question.type === TYPES.ANY;
+    if ("text" in found) {
+      const records = wants(TYPES.TXT) ? [{ type: "TXT" as const, text: found.text }] : [];
+      return writeAnswer(question, RCODES.ok, records, size);
+    }
+    const addresses = wants(TYPES.AAAA) ? found.addresses : [];
+    const records = addresses.map((ip) => ({ type: "AAAA" as const, address: addressBytes(ip) }));
+    return writeAnswer(question, RCODES.ok, records, size);
+  }
+
+  /** Asks the box's own servers, one after the other, and passes on what they say. */
+  async #forward(message: Buffer, question: Question): Promise<Buffer> {
+    if (this.#forwarded >= FORWARDED) return writeAnswer(question, RCODES.failure, []);
+    this.#forwarded++;
+    try {
+      for (const server of this.#upstreams) {
+        const answer = await ask(server, message);
+        if (answer) return answer;
+      }
+      return writeAnswer(question, RCODES.failure, []);
+    } finally {
+      this.#forwarded--;
+    }
+  }
+}
+
+async function ask(server: string, message: Buffer): Promise<Buffer | undefined> {
+  const socket = createSocket(isIPv6(server) ? "udp6" : "udp4");
+  const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
+  const timer = setTimeout(() => resolve(undefined), FORWARD_MS);
+  socket.on("error", () => resolve(undefined));
+  // Only an answer to this very question counts.
+  socket.on("message", (answer) => {
+    if (answer.length >= 2 && answer.readUInt16BE(0) === message.readUInt16BE(0)) resolve(answer);
+  });
+  socket.connect(53, server, () => socket.send(message));
+  const answer = await promise;
+  clearTimeout(timer);
+  socket.close();
+  return answer;
+}
+
+/** The name servers of this box. */
+function hostServers(): string[] {
+  try {
+    const lines = readFileSync("/etc/resolv.conf", "utf8").split("\n");
+    return lines.flatMap((line) => {
+      const server = /^\s*nameserver\s+(\S+)/.exec(line)?.[1];
+      return server && isIP(server) ? [server] : [];
+    });
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,185 @@
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Addresses } from "#network/addresses.ts";
+import type { Directory, Entry } from "#network/directory.ts";
+import type { ExposedApp } from "#network/store.ts";
+import type { IpAssignment } from "#network/types.ts";
+import { appTable, type Reach } from "./exposure.ts";
+import type { Busyness } from "./idle.ts";
+import { PROXY_LIMITS } from "./limits.ts";
+import type { Slots } from "./slots.ts";
+import type { AppTable } from "./table.ts";
+import type { Workers } from "./workers.ts";
+
+interface ControlParts {
+  directory: Directory;
+  addresses: Addresses;
+  /** Names that an app has certificates for. */
+  hostnames(app_id: string): string[];
+  workers: Workers;
+  slots: Slots;
+  domain: string;
+  reach: Reach;
+  layers(machine: Entry): string[] | undefined;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * Keeps the workers' tables true: every change of a machine, an address or a certificate of an app makes its
+ * table anew. What is in force can be asked for.
+ */
+export class Control {
+  readonly #parts: ControlParts;
+  #apps = new Map<string, ExposedApp>();
+  #assignments = new Map<string, IpAssignment[]>();
+  readonly #tables = new Map<string, AppTable>();
+  /** Machines that are being put to rest. */
+  readonly #resting = new Set<string>();
+  readonly #slots = new Map<string, number>();
+  readonly #freeSlots: number[] = [];
+  #dirty = new Set<string>();
+  #planned = false;
+  #refreshing: Promise<void> | undefined;
+
+  constructor(parts: ControlParts) {
+    this.#parts = parts;
+    parts.directory.onChange((app_id) => this.touch(app_id));
+    for (let slot = PROXY_LIMITS.slots - 1; slot >= 0; slot--) this.#freeSlots.push(slot);
+  }
+
+  /** Reads which apps are open. Called after changes of addresses, and now and then for those of others. */
+  async refresh(): Promise<void> {
+    // One that comes while another is reading may have changed what it has read already.
+    const before = this.#refreshing;
+    const next = (async () => {
+      await before?.catch(() => {});
+      await this.#read();
+    })();
+    this.#refreshing = next;
+    await next;
+  }
+
+  table(app_id: string): AppTable | undefined {
+    return this.#tables.get(app_id);
+  }
+
+  /** Machines of every app that is open. */
+  *machines(): Generator<Entry[]> {
+    for (const app_id of this.#tables.keys()) yield this.#parts.directory.machines(app_id);
+  }
+
+  /** How busy all services of a machine are together. */
+  busyness({ id, config }: Entry): Busyness {
+    const { slots } = this.#parts;
+    const busy: Busyness = { load: 0, active_at_s: 0 };
+    for (const { internal_port } of config.services ?? []) {
+      const slot = this.#slots.get(`${id} ${internal_port}`);
+      if (slot === undefined) continue;
+      busy.load += slots.load(slot);
+      busy.active_at_s = Math.max(busy.active_at_s, slots.activeAt(slot));
+    }
+    return busy;
+  }
+
+  /** How many a service of a machine has in progress. */
+  load(machine_id: string, internal_port: number): number {
+    const slot = this.#slots.get(`${machine_id} ${internal_port}`);
+    return slot === undefined ? 0 : Math.max(0, this.#parts.slots.load(slot));
+  }
+
+  /** Takes a machine out of the routing; answers what puts it back. */
+  async withdraw({ id, app_id }: Entry): Promise<() => void> {
+    this.#resting.add(id);
+    this.#make(app_id);
+    await this.#parts.workers.settled();
+    return () => {
+      this.#resting.delete(id);
+      this.touch(app_id);
+    };
+  }
+
+  /** The app's table is made anew, together with those of others that change at the same moment. */
+  touch(app_id: string): void {
+    if (!this.#apps.has(app_id)) return;
+    this.#dirty.add(app_id);
+    if (this.#planned) return;
+    this.#planned = true;
+    setImmediate(() => {
+      this.#planned = false;
+      const dirty = this.#dirty;
+      this.#dirty = new Set();
+      for (const id of dirty) this.#make(id);
+    });
+  }
+
+  async #read(): Promise<void> {
+    const { addresses, directory, workers } = this.#parts;
+    const [apps, assignments] = await Promise.all([addresses.exposed(), addresses.list()]);
+    this.#apps = new Map(apps.map((app) => [app.id, app]));
+    this.#assignments = Map.groupBy(assignments, ({ app_id }) => app_id);
+    for (const app_id of this.#tables.keys()) {
+      if (this.#apps.has(app_id)) continue;
+      this.#tables.delete(app_id);
+      workers.dropApp(app_id);
+    }
+    await Promise.all(apps.map((app) => directory.load(app)));
+    for (const app of apps) this.#make(app.id);
+    this.#sweepSlots();
+  }
+
+  #make(app_id: string): void {
+    const { directory, workers, domain, reach, layers, hostnames } = this.#parts;
+    const app = this.#apps.get(app_id);
+    const before = this.#tables.get(app_id);
+    const table = app
+      ? appTable({
+          app,
+          machines: directory.machines(app_id),
+          assignments: this.#assignments.get(app_id) ?? [],
+          hostnames: hostnames(app_id),
+          domain,
+          reach,
+          slot: (machine_id, port) => this.#slot(machine_id, port),
+          layers,
+          resting: this.#resting,
+        })
+      : undefined;
+    if (!table) {
+      this.#tables.delete(app_id);
+      if (before) workers.dropApp(app_id);
+      return;
+    }
+    this.#tables.set(app_id, table);
+    // Most news of a machine change nothing here.
+    if (!before || JSON.stringify(before) !== JSON.stringify(table)) workers.setApp(table);
+  }
+
+  #slot(machine_id: string, port: number): number | undefined {
+    const key = `${machine_id} ${port}`;
+    const known = this.#slots.get(key);
+    if (known !== undefined) return known;
+    const slot = this.#freeSlots.pop();
+    if (slot === undefined) {
+      this.#parts.log.warn(
+        { machine_id, port },
+        "too many services for the proxy (limit slots); this one gets nothing",
+      );
+      return undefined;
+    }
+    this.#parts.slots.reset(slot, Math.floor(this.#parts.clock.monotonic() / 1000));
+    this.#slots.set(key, slot);
+    return slot;
+  }
+
+  /** Slots of machines that are gone serve others, once nothing of them is in progress. */
+  #sweepSlots(): void {
+    const { slots, directory } = this.#parts;
+    const known = new Set([...directory.all()].map(({ id }) => id));
+    for (const [key, slot] of this.#slots) {
+      if (known.has(key.split(" ")[0] ?? "") || slots.load(slot) > 0) continue;
+      this.#slots.delete(key);
+      this.#freeSlots.unshift(slot);
+    }
+  }
+}

@@ -1,0 +1,209 @@
+/** What of an app is open to the world: its machines' services, as the table that workers serve by. */
+import type { ServiceConfig } from "#machines/config-schema.ts";
+import type { Entry } from "#network/directory.ts";
+import { type IpAssignment, isEgress } from "#network/types.ts";
+import type { AppTable, PortOptions, PortTable, StaticTable, Target } from "./table.ts";
+
+type PortConfig = NonNullable<ServiceConfig["ports"]>[number];
+
+/** Where a machine's port can be reached from here; undefined when it cannot. */
+export type Reach = (
+  machine: Pick<Entry, "id" | "private_ip">,
+  port: number,
+) => { host: string; port: number } | undefined;
+
+export interface ExposureParts {
+  app: { id: string; name: string; org_id: string; created_at: number };
+  machines: readonly Entry[];
+  assignments: readonly IpAssignment[];
+  /** Names it has certificates for. */
+  hostnames: readonly string[];
+  domain: string;
+  reach: Reach;
+  /** The slot of a service of a machine; undefined when there are no more. */
+  slot(machine_id: string, internal_port: number): number | undefined;
+  layers(machine: Entry): string[] | undefined;
+  /** Machines about to be put to rest: they get no more, and who asks waits to see what becomes of them. */
+  resting: ReadonlySet<string>;
+}
+
+/** Undefined when the app is closed: it has no address, or nothing to open. */
+export function appTable(parts: ExposureParts): AppTable | undefined {
+  const { app, assignments, hostnames, domain } = parts;
+  const open = assignments.filter((one) => !isEgress(one));
+  const ports = open.length === 0 ? [] : portTables(parts);
+  if (ports.length === 0) return undefined;
+  return {
+    app_id: app.id,
+    app_name: app.name,
+    org_id: app.org_id,
+    hostnames: [`${app.name}.${domain}`, ...hostnames],
+    addresses: open.filter(({ shared }) => !shared).map(({ ip }) => ip),
+    since: app.created_at,
+    ports,
+    statics: staticTables(parts),
+  };
+}
+
+/** A service of a machine at one of its exposed ports. */
+interface Offer {
+  machine: Entry;
+  service: ServiceConfig;
+  port: PortConfig;
+}
+
+/** Open ports need handlers; datagrams have none. */
+const isOpen = (service: ServiceConfig, port: PortConfig): boolean =>
+  service.protocol === "udp" || (port.handlers ?? []).length > 0;
+
+function offers({ machines }: ExposureParts): Offer[] {
+  return machines
+    .filter(({ state }) => state !== "destroyed" && state !== "destroying")
+    .flatMap((machine) =>
+      (machine.config.services ?? []).flatMap((service) =>
+        (service.ports ?? []).filter((port) => isOpen(service, port)).map((port) => ({ machine, service, port })),
+      ),
+    );
+}
+
+const rangeOf = (port: PortConfig): { start: number; end: number } => {
+  const start = port.port ?? port.start_port ?? 0;
+  return { start, end: port.port ?? port.end_port ?? port["end-port"] ?? start };
+};
+
+function portTables(parts: ExposureParts): PortTable[] {
+  const groups = Map.groupBy(offers(parts), ({ service, port }) => {
+    const { start, end } = rangeOf(port);
+    return `${service.protocol} ${start} ${end}`;
+  });
+  const all = [...groups.values()];
+  const secure = all.flat().find(({ port }) => port.handlers?.includes("tls") && port.handlers.includes("http"));
+  return all.map((group) => portTable(parts, group, secure ? rangeOf(secure.port).start : 443));
+}
+
+function portTable(parts: ExposureParts, group: readonly Offer[], https_port: number): PortTable {
+  // The newest version says how the port behaves, so a deploy changes it with its first machine.
+  const newest = group.reduce((a, b) => (b.machine.instance_id > a.machine.instance_id ? b : a));
+  const rests = ({ machine }: Offer): boolean => parts.resting.has(machine.id);
+  const startable = group.filter((offer) => canStart(offer) || rests(offer)).length;
+  return {
+    protocol: newest.service.protocol,
+    ...rangeOf(newest.port),
+    options: portOptions(newest.port, https_port),
+    targets: group.filter((offer) => isServing(offer) && !rests(offer)).flatMap((offer) => target(parts, offer)),
+    startable,
+    empty: emptyWords(group),
+  };
+}
+
+/** Gets requests: runs, is not cordoned, and no check says it is unwell. */
+export function isServing({ machine }: Pick<Offer, "machine">): boolean {
+  const { state, cordoned, checks } = machine;
+  return state === "started" && !cordoned && Object.values(checks).every(({ status }) => status !== "critical");
+}
+
+const RESTING: readonly string[] = ["stopped", "suspended", "created"];
+
+/** May be started by a request, or is just being started. */
+export function canStart({ machine, service }: Pick<Offer, "machine" | "service">): boolean {
+  const { state, cordoned, config } = machine;
+  if (cordoned || config.disable_machine_autostart === true) return false;
+  if (state === "starting" || state === "restarting" || state === "replacing") return true;
+  // What is just being put to rest can be woken again afterwards.
+  const rests = RESTING.includes(state) || state === "stopping" || state === "suspending";
+  return service.autostart === true && rests;
+}
+
+/** The service of a machine that is exposed at a port. */
+export function serviceAt(machine: Entry, protocol: string, port: number): ServiceConfig | undefined {
+  return machine.config.services?.find(
+    (service) =>
+      service.protocol === protocol &&
+      service.ports?.some((one) => rangeOf(one).start <= port && port <= rangeOf(one).end),
+  );
+}
+
+function emptyWords(group: readonly Offer[]): string {
+  const machines = group.map(({ machine }) => machine);
+  if (machines.every(({ cordoned }) => cordoned)) return "its machines are cordoned";
+  const unwell = machines.filter((machine) => machine.state === "started" && !isServing({ machine }));
+  if (unwell.length > 0) return `its running machines fail their checks (${unwell.length} of ${machines.length})`;
+  return `none of its ${machines.length} machines runs, and autostart is off`;
+}
+
+function target(parts: ExposureParts, { machine, service, port }: Offer): Target[] {
+  const at = parts.reach(machine, service.internal_port);
+  const slot = parts.slot(machine.id, service.internal_port);
+  if (!at || slot === undefined) return [];
+  const { type, soft_limit, hard_limit } = service.concurrency ?? {};
+  const h2 = port.http_options?.h2_backend === true && port.handlers?.includes("http") === true;
+  return [
+    {
+      machine_id: machine.id,
+      instance_id: machine.instance_id,
+      region: machine.region,
+      host_id: machine.host_id,
+      ...at,
+      slot,
+      // One HTTP/2 connection carries many requests, so requests are what can be counted.
+      mode: h2 ? "requests" : (type ?? "connections"),
+      soft: soft_limit || DEFAULT_SOFT,
+      hard: hard_limit || UNLIMITED,
+      h2,
+    },
+  ];
+}
+
+export const DEFAULT_SOFT = 20;
+const UNLIMITED = 2 ** 31 - 1;
+
+function portOptions(port: PortConfig, https_port: number): PortOptions {
+  const has = (name: string): boolean => port.handlers?.some((handler) => handler === name) === true;
+  const { http_options: http = {}, tls_options: tls = {}, proxy_proto_options } = port;
+  const versions = tls.versions ?? [];
+  const only = (version: string): boolean => versions.length > 0 && versions.every((one) => one === version);
+  const wants_proxy = has("proxy_proto") || proxy_proto_options !== undefined;
+  return {
+    http: has("http"),
+    tls: has("tls") || has("pg_tls"),
+    pg_tls: has("pg_tls"),
+    proxy_protocol: !wants_proxy ? 0 : /2/.test(proxy_proto_options?.version ?? "") ? 2 : 1,
+    force_https: port.force_https === true,
+    compress: http.compress === true,
+    h2_backend: http.h2_backend === true,
+    pristine: http.response?.pristine === true,
+    headers: Object.entries(http.response?.headers ?? {}).flatMap(([name, value]) => answerHeader(name, value)),
+    idle_ms: (http.idle_timeout ?? 0) * 1000,
+    alpn: tls.alpn ?? [],
+    self_signed: tls.default_self_signed === true,
+    min_version: only("TLSv1.3") ? "TLSv1.3" : "TLSv1.2",
+    max_version: only("TLSv1.2") ? "TLSv1.2" : "TLSv1.3",
+    https_port,
+  };
+}
+
+const FRAMING = new Set(["content-length", "transfer-encoding", "connection", "upgrade", "trailer", "keep-alive"]);
+
+/** Text sets, false or null removes; what frames the message is not theirs to change. */
+function answerHeader(name: string, value: unknown): [string, string[]][] {
+  const lower = name.toLowerCase();
+  if (!/^[!#$%&'*+\-.^_`|~0-9a-z]+$/.test(lower) || FRAMING.has(lower) || value === true) return [];
+  const values = Array.isArray(value) ? value : typeof value === "string" ? [value] : [];
+  const clean = values.filter((one): one is string => typeof one === "string" && /^[\t\x20-\x7e\x80-\xff]*$/.test(one));
+  return [[lower, clean]];
+}
+
+/** Files that need no machine. The newest machine's config counts. */
+function staticTables({ machines, layers }: ExposureParts): StaticTable[] {
+  const newest = machines.reduce<Entry | undefined>((a, b) => (a && a.instance_id > b.instance_id ? a : b), undefined);
+  const wanted = newest?.config.statics ?? [];
+  return (Array.isArray(wanted) ? wanted : [wanted]).flatMap((one): StaticTable[] => {
+    const prefix = one.url_prefix.startsWith("/") ? one.url_prefix : `/${one.url_prefix}`;
+    if (one.tigris_bucket) {
+      const source = { kind: "bucket" as const, bucket: one.tigris_bucket, path: one.guest_path };
+      return [{ prefix, source, index: one.index_document }];
+    }
+    const dirs = newest ? layers(newest) : undefined;
+    return dirs ? [{ prefix, source: { kind: "layers", dirs, path: one.guest_path }, index: undefined }] : [];
+  });
+}

@@ -1,0 +1,51 @@
+import type { Socket } from "node:net";
+import { PROXY_LIMITS } from "../limits.ts";
+
+/** Writes one answer after the other to an HTTP/1 client, in as few writes as possible. */
+export class AnswerWriter {
+  readonly #socket: Socket;
+  /** A head that waits to be written together with the first bytes of its body. */
+  #held = "";
+  #chunked = false;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  head(text: string, chunked: boolean): void {
+    this.#held = text;
+    this.#chunked = chunked;
+  }
+
+  /** Like the others: false when the client should get time to read. */
+  data(chunk: Buffer): boolean {
+    const head = this.#taken();
+    const size = this.#chunked ? `${chunk.length.toString(16)}\r\n` : "";
+    const gap = this.#chunked ? "\r\n" : "";
+    if (chunk.length <= PROXY_LIMITS.one_write_bytes) {
+      return this.#socket.write(`${head}${size}${chunk.toString("latin1")}${gap}`, "latin1");
+    }
+    this.#socket.cork();
+    if (head !== "" || size !== "") this.#socket.write(head + size, "latin1");
+    const room = this.#socket.write(chunk);
+    if (gap !== "") this.#socket.write(gap, "latin1");
+    this.#socket.uncork();
+    return room;
+  }
+
+  flush(): boolean {
+    return this.#held === "" || this.#socket.write(this.#taken(), "latin1");
+  }
+
+  end(trailers: string): boolean {
+    const text = this.#taken() + (this.#chunked ? `0\r\n${trailers}\r\n` : "");
+    this.#chunked = false;
+    return text === "" || this.#socket.write(text, "latin1");
+  }
+
+  #taken(): string {
+    const text = this.#held;
+    this.#held = "";
+    return text;
+  }
+}

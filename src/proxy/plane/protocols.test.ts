@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { connect as connectHttp2, createServer as createHttp2 } from "node:http2";
+import { request } from "node:https";
+import { type AddressInfo, connect, createServer as createTcp } from "node:net";
+import { text as read } from "node:stream/consumers";
+import { suite, type TestContext, test } from "node:test";
+import { connect as connectTls } from "node:tls";
+import { gunzipSync } from "node:zlib";
+import { aBackend, aPlane, aTarget } from "../fixtures.ts";
+
+/** A TCP server that answers with everything it got, once the client says it is done. */
+async function echoTcp(t: TestContext): Promise<number> {
+  const server = createTcp({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => {});
+    void read(socket).then((all) => socket.end(`[${all}]`));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+const get = (
+  port: number,
+  options: object = {},
+): Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }> =>
+  new Promise((resolve, reject) => {
+    const asked = request(
+      {
+        port,
+        host: "127.0.0.1",
+        servername: "web.localhost",
+        rejectUnauthorized: false,
+        agent: false,
+        headers: { host: "web.localhost" },
+        ...options,
+      },
+      (response) => {
+        const parts: Buffer[] = [];
+        response.on("data", (part: Buffer) => parts.push(part));
+        response.on("end", () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(parts) }),
+        );
+      },
+    );
+    asked.on("error", reject);
+    asked.end();
+  });
+
+suite("the front door, other protocols", () => {
+  test("TLS ends here, and only in the versions the port allows", async (t) => {
+    const backend = await aBackend(t, (request, response) =>
+      response.end(String(request.headers["x-forwarded-proto"])),
+    );
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)], options: { tls: true, min_version: "TLSv1.3" } });
+    assert.equal((await get(door.port)).body.toString(), "https");
+    await assert.rejects(get(door.port, { maxVersion: "TLSv1.2" }));
+    await assert.rejects(get(door.port, { servername: "other.example" }));
+    await assert.rejects(
+      door
+        .raw("GET / HTTP/1.1\r\nhost: web.localhost\r\n\r\n")
+        .then((text) => text || Promise.reject(new Error("closed"))),
+    );
+  });
+
+  test("HTTP/2 to clients, streams side by side, bodies and trailers", async (t) => {
+    const backend = await aBackend(t, (request, response) => {
+      void read(request).then((body) => {
+        response.writeHead(200, { trailer: "x-sum" });
+        response.addTrailers({ "x-sum": String(body.length) });
+        response.end(`${request.method} ${request.url} ${body.length} ${String(request.headers["via"])}`);
+      });
+    });
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)], options: { tls: true } });
+    const session = connectHttp2(`https://127.0.0.1:${door.port}`, {
+      servername: "web.localhost",
+      rejectUnauthorized: false,
+    });
+    const ask = async (path: string, body: string): Promise<string> => {
+      const stream = session.request({
+        ":path": path,
+        ":method": body ? "POST" : "GET",
+        ":authority": "web.localhost",
+      });
+      let trailers = "";
+      stream.on("trailers", (headers: Record<string, string>) => {
+        trailers = `${headers["x-sum"]}`;
+      });
+      if (body !== "") stream.end(body);
+      return `${await read(stream)} ${trailers}`;
+    };
+    const answers = await Promise.all([ask("/a", ""), ask("/b", "x".repeat(100_000))]);
+    assert.deepEqual(answers, ["GET /a 0 2 svc 0", "POST /b 100000 2 svc 100000"]);
+    session.close();
+  });
+
+  test("a machine that speaks HTTP/2 is spoken to in it", async (t) => {
+    const server = createHttp2();
+    server.on("stream", (stream, headers) => {
+      stream.respond({ ":status": 200, "x-path": String(headers[":path"]) }, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+      void read(stream).then((body) => stream.end(`got ${body}`));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    t.after(() => server.close());
+    const door = await aPlane(t);
+    const { port } = server.address() as AddressInfo;
+    await door.serve({ targets: [aTarget(port, { h2: true })], options: { h2_backend: true } });
+    const got = await door.raw(
+      "POST /x HTTP/1.1\r\nhost: web.localhost\r\ncontent-length: 4\r\nconnection: close\r\n\r\nping",
+    );
+    assert.match(got, /x-path: \/x/);
+    assert.match(got, /got ping\r\n0\r\ngrpc-status: 0\r\n\r\n$/);
+  });
+
+  test("answers are compressed, marked and left alone as the port says", async (t) => {
+    const backend = await aBackend(t, (_request, response) => {
+      response.writeHead(200, { "content-type": "text/plain", server: "app", "x-old": "1", etag: '"t"' });
+      response.end("z".repeat(5000));
+    });
+    const door = await aPlane(t);
+    await door.serve({
+      targets: [aTarget(backend.port)],
+      options: {
+        tls: true,
+        compress: true,
+        headers: [
+          ["x-new", ["2"]],
+          ["x-old", []],
+        ],
+      },
+    });
+    const packed = await get(door.port, { headers: { host: "web.localhost", "accept-encoding": "gzip" } });
+    assert.equal(gunzipSync(packed.body).length, 5000);
+    assert.deepEqual(
+      [
+        packed.headers["content-encoding"],
+        packed.headers["etag"],
+        packed.headers["x-new"],
+        packed.headers["x-old"],
+        packed.headers["server"],
+      ],
+      ["gzip", 'W/"t"', "2", undefined, "svc"],
+    );
+    assert.equal((await get(door.port)).body.length, 5000);
+    await door.serve({ targets: [aTarget(backend.port)], options: { tls: true, pristine: true } });
+    const plain = await get(door.port);
+    assert.deepEqual(
+      [plain.headers["server"], plain.headers["via"], plain.headers["svc-request-id"]],
+      ["app", undefined, undefined],
+    );
+  });
+
+  test("who must come over https is sent there", async (t) => {
+    const door = await aPlane(t);
+    await door.serve({ options: { force_https: true, https_port: 8443 } });
+    const got = await door.raw("GET /a?b HTTP/1.1\r\nhost: web.localhost:80\r\nconnection: close\r\n\r\n");
+    assert.match(got, /^HTTP\/1\.1 301 [\s\S]*location: https:\/\/web\.localhost:8443\/a\?b\r\n/);
+  });
+
+  test("raw connections pass as they are, with the PROXY protocol when asked for", async (t) => {
+    const target = aTarget(await echoTcp(t), { mode: "connections" });
+    const door = await aPlane(t);
+    const send = (): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const socket = connect({ port: door.port, host: "127.0.0.1", allowHalfOpen: true });
+        socket.on("error", reject);
+        socket.end("hello");
+        void read(socket).then(resolve, reject);
+      });
+    await door.serve({ targets: [target], options: { http: false } });
+    assert.equal(await send(), "[hello]");
+    await door.serve({ targets: [target], options: { http: false, proxy_protocol: 1 } });
+    assert.match(
+      await send(),
+      new RegExp(`^\\[PROXY TCP4 127\\.0\\.0\\.1 127\\.0\\.0\\.1 \\d+ ${door.port}\\r\\nhello\\]$`),
+    );
+    await door.serve({ targets: [target], options: { http: false, proxy_protocol: 2 } });
+    assert.match(await send(), /^\[\r\n\r\n\0\r\nQUIT\n!/);
+    while (door.slots.load(target.slot) > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  test("TLS in front of a raw service", async (t) => {
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(await echoTcp(t))], options: { http: false, tls: true } });
+    const socket = connectTls({
+      port: door.port,
+      host: "127.0.0.1",
+      servername: "web.localhost",
+      rejectUnauthorized: false,
+      allowHalfOpen: true,
+    } as object);
+    socket.end("secret");
+    assert.equal(await read(socket), "[secret]");
+  });
+
+  test("datagrams find their way there and back", async (t) => {
+    const server = createSocket("udp4", (data, from) =>
+      server.send(`echo ${data.toString()}`, from.port, from.address),
+    );
+    await new Promise<void>((resolve) => server.bind(0, "127.0.0.1", resolve));
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(server.address().port)], port: { protocol: "udp" } });
+    const client = createSocket("udp4");
+    t.after(() => {
+      client.close();
+      server.close();
+    });
+    const answer = new Promise((resolve) => client.on("message", (data) => resolve(data.toString())));
+    client.send("hi", door.port, "127.0.0.1");
+    assert.equal(await answer, "echo hi");
+  });
+});

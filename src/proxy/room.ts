@@ -1,0 +1,208 @@
+/** The front door put together: what it is made of, and what starts and stops in which order. */
+import type { AppStore } from "#apps/store.ts";
+import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Row } from "#http/route.ts";
+import type { MachineRoom } from "#machines/room.ts";
+import type { MachineStore } from "#machines/store.ts";
+import { Addresses } from "#network/addresses.ts";
+import { Directory, type Entry } from "#network/directory.ts";
+import { NameKeeper } from "#network/dns/keeper.ts";
+import { addressRoutes } from "#network/routes.ts";
+import type { AddressStore } from "#network/store.ts";
+import { certificateRoutes } from "./certificate-routes.ts";
+import { Certificates } from "./certificates.ts";
+import { Control } from "./control.ts";
+import type { Reach } from "./exposure.ts";
+import { IdleWatch } from "./idle.ts";
+import { PROXY_LIMITS } from "./limits.ts";
+import { type ProxySample, Totals } from "./samples.ts";
+import { serviceRoutes } from "./service-routes.ts";
+import { Slots } from "./slots.ts";
+import { Starter } from "./starter.ts";
+import type { ProxyStore } from "./store.ts";
+import type { Report } from "./table.ts";
+import { type Colour, Workers } from "./workers.ts";
+import { selfSigned } from "./x509.ts";
+
+export interface ProxySettings {
+  listen_host: string;
+  /** Addresses of this box that apps may have for themselves. */
+  addresses: readonly string[];
+  domain: string;
+  autostop_idle_s: number;
+  /** 0 is one for each core. */
+  workers: number;
+  acme_directory: string;
+  /** PEM of the authority that vouches for the directory, when the system does not know it. */
+  acme_ca: string | undefined;
+}
+
+export interface ProxyParts {
+  settings: ProxySettings;
+  machines: Pick<MachineRoom, "machines" | "bus">;
+  store: MachineStore;
+  apps: Pick<AppStore, "findApp">;
+  /** Whether there are private networks to answer for names in. */
+  names: boolean;
+  host_ids: readonly string[];
+  region: string;
+  addressStore: AddressStore;
+  proxyStore: ProxyStore;
+  box: Box;
+  clock: Clock;
+  log: Log;
+  /** Where a machine's port is; its private address by default. */
+  reach?: Reach;
+  /** The unpacked layers of a machine's image, topmost first, for files served without it. */
+  layers?: (machine: Entry) => string[] | undefined;
+}
+
+const ownAddress: Reach = ({ private_ip }, port) => ({ host: private_ip, port });
+
+export class ProxyRoom {
+  readonly rows: Row[];
+  readonly directory: Directory;
+  readonly workers: Workers;
+  readonly control: Control;
+  readonly certificates: Certificates;
+  readonly #parts: ProxyParts;
+  readonly #addresses: Addresses;
+  readonly #starter: Starter;
+  readonly #idle: IdleWatch;
+  readonly #totals = new Totals();
+  readonly #names: NameKeeper | undefined;
+  readonly #closing = new AbortController();
+
+  constructor(parts: ProxyParts) {
+    this.#parts = parts;
+    const { settings, clock, log, machines, store, host_ids, region } = parts;
+    const slots = new Slots();
+    this.directory = new Directory({ store, bus: machines.bus, host_ids });
+    this.#addresses = new Addresses({
+      store: parts.addressStore,
+      clock,
+      listen_host: settings.listen_host,
+      pool: settings.addresses,
+      region,
+      onChange: () => this.#refresh(),
+    });
+    const { listen_host, domain } = settings;
+    const fallback = selfSigned([domain, `*.${domain}`], clock.now());
+    this.workers = new Workers({
+      settings: { listen_host, domain, fallback, region, host_id: host_ids[0] ?? "" },
+      count: settings.workers,
+      slots,
+      clock,
+      log,
+      keepColour: (colour) => parts.proxyStore.putWord("colour", colour),
+      onReport: (report, colour) => this.#hear(report, colour),
+    });
+    this.certificates = new Certificates({
+      store: parts.proxyStore,
+      box: parts.box,
+      clock,
+      log,
+      domain,
+      directory_url: settings.acme_directory,
+      directory_ca: settings.acme_ca,
+      publish: (certificates) => this.workers.setCertificates(certificates),
+      answer: async (challenges) => {
+        this.workers.setChallenges(challenges);
+        await this.workers.settled();
+      },
+      onChange: (app_id) => this.control.touch(app_id),
+    });
+    this.control = new Control({
+      directory: this.directory,
+      addresses: this.#addresses,
+      hostnames: (app_id) => this.certificates.hostnames(app_id),
+      workers: this.workers,
+      slots,
+      domain,
+      reach: parts.reach ?? ownAddress,
+      layers: parts.layers ?? (() => undefined),
+      clock,
+      log,
+    });
+    this.#starter = new Starter({ directory: this.directory, machines: machines.machines, clock, log });
+    this.#idle = new IdleWatch({
+      apps: () => this.control.machines(),
+      busyness: (machine) => this.control.busyness(machine),
+      withdraw: (machine) => this.control.withdraw(machine),
+      machines: machines.machines,
+      idle_s: settings.autostop_idle_s,
+      clock,
+      log,
+    });
+    const loadApp = async (name: string): Promise<void> => {
+      const app = await parts.apps.findApp(name);
+      if (app) await this.directory.load(app);
+    };
+    this.#names = parts.names ? new NameKeeper({ directory: this.directory, loadApp, clock, log }) : undefined;
+    this.rows = [
+      ...addressRoutes(this.#addresses),
+      ...certificateRoutes(this.certificates),
+      ...serviceRoutes({ control: this.control, workers: this.workers, directory: this.directory, settings }),
+    ];
+  }
+
+  async start(): Promise<void> {
+    // A new start is a new proxy: not the colour of the one before.
+    await this.workers.turn((await this.#parts.proxyStore.word("colour")) === "blue" ? "green" : "blue");
+    await this.directory.start();
+    this.#names?.start();
+    await this.certificates.start();
+    await this.control.refresh();
+    void this.#every(PROXY_LIMITS.reopen_ms, () => this.control.refresh());
+    const look_ms = Math.min(PROXY_LIMITS.idle_look_ms, (this.#parts.settings.autostop_idle_s * 1000) / 4);
+    void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), () => this.#idle.look());
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.certificates.close();
+    this.#names?.close();
+    this.directory.close();
+    await this.workers.close();
+  }
+
+  /**
+   * Every `svc_edge_` and `svc_app_` series as it is now, for whoever scrapes: counters and histograms as totals,
+   * `svc_app_concurrency` as what is in progress. `now` is the time of the scrape, in milliseconds.
+   */
+  *proxySamples(now: number): Generator<ProxySample> {
+    yield* this.#totals.samples(now);
+    for (const machines of this.control.machines()) {
+      for (const { id, org_id, app_name, region, host_id, state, config } of machines) {
+        if (state !== "started") continue;
+        const value = (config.services ?? []).reduce((sum, one) => sum + this.control.load(id, one.internal_port), 0);
+        const labels = { app: app_name, region, host: host_id, instance: id, proxy_id: this.workers.colour };
+        yield { org_id, name: "svc_app_concurrency", labels, value };
+      }
+    }
+  }
+
+  #hear(report: Report, colour: Colour): void {
+    const { clock, log } = this.#parts;
+    if (report.type === "counts") this.#totals.add(report.counts, colour, clock.now());
+    else if (report.type === "start") {
+      this.#starter.start(report).catch((error: unknown) => log.error({ error }, "autostart failed"));
+    }
+  }
+
+  #refresh(): void {
+    this.control.refresh().catch((error: unknown) => this.#parts.log.warn({ error }, "addresses could not be read"));
+  }
+
+  async #every(ms: number, work: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await clock.sleep(ms, signal).catch(() => {});
+      if (signal.aborted) return;
+      await work().catch((error: unknown) => log.warn({ error }, "the proxy's upkeep failed"));
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import Type, { type Static } from "typebox";
+import { appOf } from "#http/access.ts";
+import { type Row, route } from "#http/route.ts";
+import type { Directory } from "#network/directory.ts";
+import type { Control } from "./control.ts";
+import { DEFAULT_SOFT, isServing, serviceAt } from "./exposure.ts";
+import type { ProxySettings } from "./room.ts";
+import type { PortTable } from "./table.ts";
+import type { Workers } from "./workers.ts";
+
+const text = Type.String();
+const ServiceAnswer = Type.Object({
+  protocol: text,
+  port: Type.Integer(),
+  end_port: Type.Integer(),
+  handlers: Type.Array(text),
+  urls: Type.Array(text, { description: "Where it can be reached." }),
+  problems: Type.Array(text, { description: "Why it cannot, if so." }),
+  machines: Type.Array(
+    Type.Object({
+      id: text,
+      state: text,
+      internal_port: Type.Integer(),
+      serving: Type.Boolean({ description: "Whether it gets requests." }),
+      in_progress: Type.Integer({ description: "Requests or connections, as its concurrency counts." }),
+      soft_limit: Type.Integer(),
+      hard_limit: Type.Optional(Type.Integer()),
+      autostart: Type.Boolean(),
+      autostop: text,
+    }),
+  ),
+});
+
+interface Parts {
+  control: Control;
+  workers: Workers;
+  directory: Directory;
+  settings: Pick<ProxySettings, "listen_host">;
+}
+
+export function serviceRoutes(parts: Parts): Row[] {
+  const { control, workers } = parts;
+  return [
+    route("GET /v1/apps/:app_name/services", {
+      summary: "What of an app is open: ports, addresses, machines and how busy they are",
+      part: "apps",
+      access: "read app",
+      answer: { status: 200, schema: Type.Object({ open: Type.Boolean(), services: Type.Array(ServiceAnswer) }) },
+      async handle(call) {
+        const table = control.table(appOf(call).id);
+        return {
+          open: table !== undefined,
+          services: (table?.ports ?? []).map((port) => serviceAnswer(parts, appOf(call).id, port)),
+        };
+      },
+    }),
+    route("POST /v1/proxy/reload", {
+      summary: "Replace the proxy's workers without a dropped request; proxy_id changes its colour",
+      part: "platform",
+      access: "write account",
+      answer: { status: 200, schema: Type.Object({ proxy_id: text, workers: Type.Integer() }) },
+      async handle() {
+        await workers.reload();
+        return { proxy_id: workers.colour, workers: workers.running };
+      },
+    }),
+  ];
+}
+
+type Answer = Static<typeof ServiceAnswer>;
+
+function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Answer {
+  const { control, workers, settings } = parts;
+  const table = control.table(app_id);
+  const places = [settings.listen_host, ...(table?.addresses ?? [])];
+  const shut = workers.problems.filter(
+    (one) => one.protocol === port.protocol && one.port >= port.start && one.port <= port.end,
+  );
+  return {
+    protocol: port.protocol,
+    port: port.start,
+    end_port: port.end,
+    handlers: handlerNames(port),
+    urls: urls(port, port.options.http ? (table?.hostnames ?? []) : places),
+    problems: shut.filter(({ address }) => places.includes(address)).map(({ problem }) => problem),
+    machines: machineAnswers(parts, app_id, port),
+  };
+}
+
+function handlerNames({ protocol, options }: PortTable): string[] {
+  const names = [
+    ...(options.pg_tls ? ["pg_tls"] : options.tls ? ["tls"] : []),
+    ...(options.http ? ["http"] : []),
+    ...(options.proxy_protocol > 0 ? ["proxy_proto"] : []),
+  ];
+  return names.length > 0 || protocol === "udp" ? names : ["tcp"];
+}
+
+function urls({ protocol, start, options }: PortTable, names: readonly string[]): string[] {
+  const scheme = options.http ? (options.tls ? "https" : "http") : protocol;
+  const usual = (scheme === "http" && start === 80) || (scheme === "https" && start === 443);
+  return names.map((name) => `${scheme}://${name.includes(":") ? `[${name}]` : name}${usual ? "" : `:${start}`}`);
+}
+
+function machineAnswers({ control, directory }: Parts, app_id: string, port: PortTable): Answer["machines"] {
+  return directory.machines(app_id).flatMap((machine) => {
+    const service = serviceAt(machine, port.protocol, port.start);
+    if (!service) return [];
+    const { soft_limit, hard_limit } = service.concurrency ?? {};
+    return [
+      {
+        id: machine.id,
+        state: machine.state,
+        internal_port: service.internal_port,
+        serving: isServing({ machine }),
+        in_progress: control.load(machine.id, service.internal_port),
+        soft_limit: soft_limit || DEFAULT_SOFT,
+        ...(hard_limit ? { hard_limit } : {}),
+        autostart: service.autostart === true,
+        autostop: String(service.autostop ?? "off"),
+      },
+    ];
+  });
+}

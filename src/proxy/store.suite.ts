@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { ProxyStore, StoredCertificate } from "./store.ts";
+
+const one: StoredCertificate = {
+  hostname: "www.example.com",
+  app_id: "a1",
+  kind: "custom",
+  state: "ready",
+  chain: "chain",
+  key: Uint8Array.of(1, 2),
+  problem: null,
+  created_at: 5,
+  updated_at: 5,
+  expires_at: 99,
+};
+
+const plain = (list: readonly StoredCertificate[]): object[] => list.map((c) => ({ ...c, key: c.key && [...c.key] }));
+
+/** What every ProxyStore must do. `open` gives an empty one with the apps a1 and a2. */
+export function proxyStoreSuite(
+  name: string,
+  open: () => Promise<{ store: ProxyStore; close(): Promise<void> }>,
+  skip?: string,
+): void {
+  suite(`proxy store: ${name}`, { skip }, () => {
+    test("a name has one certificate and one app", async () => {
+      const { store, close } = await open();
+      assert.equal(await store.insertCertificate(one, 2), "inserted");
+      assert.equal(await store.insertCertificate(one, 2), "taken");
+      assert.equal(await store.insertCertificate({ ...one, app_id: "a2" }, 2), "taken");
+      assert.equal(await store.insertCertificate({ ...one, app_id: "nobody", hostname: "x" }, 2), "no_app");
+      const pending: StoredCertificate = {
+        ...one,
+        hostname: "b.example.com",
+        kind: "acme",
+        state: "pending",
+        chain: null,
+      };
+      assert.equal(await store.insertCertificate({ ...pending, key: null, expires_at: null }, 2), "inserted");
+      assert.equal(await store.insertCertificate({ ...one, hostname: "c.example.com" }, 2), "limit");
+      assert.equal(await store.putCertificate({ ...pending, state: "failed", problem: "no answer", key: null }), true);
+      assert.deepEqual(
+        plain(await store.certificates("a1")),
+        plain([{ ...pending, state: "failed", problem: "no answer", key: null }, one]),
+      );
+      assert.equal((await store.certificates()).length, 2);
+      assert.equal(await store.deleteCertificate("a2", one.hostname), false);
+      assert.equal(await store.deleteCertificate("a1", one.hostname), true);
+      assert.equal(await store.putCertificate(one), false);
+      await close();
+    });
+
+    test("accounts and words are kept and replaced", async () => {
+      const { store, close } = await open();
+      assert.equal(await store.account("https://ca/"), undefined);
+      await store.putAccount({ directory: "https://ca/", key: Uint8Array.of(1), url: "u1" });
+      await store.putAccount({ directory: "https://ca/", key: Uint8Array.of(2), url: "u2" });
+      assert.equal((await store.account("https://ca/"))?.url, "u2");
+      assert.equal(await store.word("colour"), undefined);
+      await store.putWord("colour", "blue");
+      await store.putWord("colour", "green");
+      assert.equal(await store.word("colour"), "green");
+      await close();
+    });
+  });
+}

@@ -1,0 +1,203 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { Worker } from "node:worker_threads";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import { PROXY_LIMITS } from "./limits.ts";
+import type { Slots } from "./slots.ts";
+import type { AppTable, Certificate, Order, Report, WorkerSettings } from "./table.ts";
+
+interface WorkersParts {
+  settings: Pick<WorkerSettings, "listen_host" | "domain" | "fallback" | "region" | "host_id">;
+  count: number;
+  slots: Slots;
+  clock: Clock;
+  log: Log;
+  /** Written down before anything is counted under it. */
+  keepColour(colour: Colour): Promise<void>;
+  /** What workers tell, with the colour of their generation. */
+  onReport(report: Report, colour: Colour): void;
+}
+
+export type Colour = "blue" | "green";
+
+interface Member {
+  thread: Worker;
+  id: number;
+  colour: Colour;
+  problems: Extract<Report, { type: "doors" }>["failed"];
+}
+
+/**
+ * The worker threads, one per core, each with all ports open (the kernel spreads connections over them). They
+ * start when there is something to serve. A reload starts new ones, waits until they listen, and only then
+ * tells the old ones to finish: at every moment somebody listens.
+ */
+export class Workers {
+  readonly #parts: WorkersParts;
+  readonly #ticket_keys = randomBytes(48);
+  readonly #apps = new Map<string, AppTable>();
+  #certificates: Certificate[] = [];
+  #challenges: Record<string, string> = {};
+  #members: Member[] = [];
+  readonly #draining = new Set<Member>();
+  #colour: Colour = "blue";
+  #questions = 0;
+  readonly #answers = new Map<string, () => void>();
+  #closed = false;
+
+  constructor(parts: WorkersParts) {
+    this.#parts = parts;
+  }
+
+  get colour(): Colour {
+    return this.#colour;
+  }
+
+  get running(): number {
+    return this.#members.length;
+  }
+
+  /** Ports that could not be opened, and why. */
+  get problems(): Member["problems"] {
+    const all = this.#members.flatMap(({ problems }) => problems);
+    return [...new Map(all.map((one) => [`${one.protocol} ${one.address} ${one.port}`, one])).values()];
+  }
+
+  setApp(app: AppTable): void {
+    this.#apps.set(app.app_id, app);
+    if (this.#members.length === 0 && !this.#closed) this.#members = this.#startAll();
+    else this.#tell({ type: "app", app });
+  }
+
+  dropApp(app_id: string): void {
+    if (this.#apps.delete(app_id)) this.#tell({ type: "no app", app_id });
+  }
+
+  setCertificates(certificates: Certificate[]): void {
+    this.#certificates = certificates;
+    this.#tell({ type: "certificates", certificates });
+  }
+
+  setChallenges(answers: Record<string, string>): void {
+    this.#challenges = answers;
+    this.#tell({ type: "challenges", answers });
+  }
+
+  /** Resolves when everything told so far is in force in every worker. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#members.map((member) => this.#ask(member)));
+  }
+
+  /** Counts under this colour from now on. */
+  async turn(colour: Colour): Promise<void> {
+    await this.#parts.keepColour(colour);
+    this.#colour = colour;
+  }
+
+  /** New workers for old ones, without a moment in which nobody listens. */
+  async reload(): Promise<void> {
+    await this.turn(other(this.#colour));
+    const old = this.#members;
+    if (old.length === 0) return;
+    keepHandshakes();
+    const fresh = this.#startAll();
+    await Promise.all(fresh.map((member) => this.#ask(member)));
+    this.#members = fresh;
+    for (const member of old) this.#drain(member, true);
+  }
+
+  /** Lets requests in flight finish. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const all = this.#members;
+    this.#members = [];
+    for (const member of [...all, ...this.#draining]) this.#drain(member, false);
+    await Promise.all([...this.#draining].map(({ thread }) => new Promise((resolve) => thread.once("exit", resolve))));
+  }
+
+  #startAll(): Member[] {
+    const count = Math.min(this.#parts.count || availableParallelism(), Math.floor(PROXY_LIMITS.workers / 2));
+    const taken = new Set([...this.#members, ...this.#draining].map(({ id }) => id));
+    const free = Array.from({ length: PROXY_LIMITS.workers }, (_, id) => id).filter((id) => !taken.has(id));
+    return free.slice(0, count).map((id) => this.#start(id));
+  }
+
+  #start(id: number): Member {
+    const { settings, slots, clock } = this.#parts;
+    const workerData: WorkerSettings = {
+      ...settings,
+      worker: id,
+      slots: slots.buffer,
+      monotonic_ms: clock.monotonic(),
+      ticket_keys: this.#ticket_keys,
+    };
+    const thread = new Worker(new URL("./plane/worker.ts", import.meta.url), { workerData });
+    const member: Member = { thread, id, colour: this.#colour, problems: [] };
+    const tell = (order: Order): void => thread.postMessage(order);
+    thread.on("message", (report: Report) => this.#hear(member, report));
+    thread.on("error", (error: unknown) =>
+      this.#parts.log.error({ error, worker: id }, "a worker of the proxy failed"),
+    );
+    thread.on("exit", () => this.#exited(member));
+    tell({ type: "certificates", certificates: this.#certificates });
+    tell({ type: "challenges", answers: this.#challenges });
+    for (const app of this.#apps.values()) tell({ type: "app", app });
+    return member;
+  }
+
+  #hear(member: Member, report: Report): void {
+    if (report.type === "ready") this.#answers.get(`${member.id} ${report.id}`)?.();
+    else if (report.type === "doors") member.problems = report.failed;
+    this.#parts.onReport(report, member.colour);
+  }
+
+  /** A worker that ended by itself is replaced; what it held is free again. */
+  #exited(member: Member): void {
+    this.#parts.slots.forget(member.id);
+    this.#draining.delete(member);
+    for (const [key, done] of this.#answers) if (key.startsWith(`${member.id} `)) done();
+    const at = this.#members.indexOf(member);
+    if (at < 0 || this.#closed) return;
+    this.#members.splice(at, 1);
+    void this.#parts.clock.sleep(PROXY_LIMITS.retry_ms).then(() => {
+      if (!this.#closed) this.#members.push(this.#start(member.id));
+    });
+  }
+
+  #drain(member: Member, patient: boolean): void {
+    this.#draining.add(member);
+    member.thread.postMessage({ type: "drain", patient } satisfies Order);
+  }
+
+  #tell(order: Order): void {
+    for (const { thread } of this.#members) thread.postMessage(order);
+  }
+
+  async #ask(member: Member): Promise<void> {
+    const id = ++this.#questions;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const key = `${member.id} ${id}`;
+    this.#answers.set(key, resolve);
+    member.thread.postMessage({ type: "ready?", id } satisfies Order);
+    await promise;
+    this.#answers.delete(key);
+  }
+}
+
+const other = (colour: Colour): Colour => (colour === "blue" ? "green" : "blue");
+
+const MIGRATE = "/proc/sys/net/ipv4/tcp_migrate_req";
+
+/**
+ * Lets the kernel move connections that a closing listener has not taken yet to another one on the same port.
+ * Where that cannot be set, those few clients are refused and come again.
+ */
+function keepHandshakes(): void {
+  try {
+    if (existsSync(MIGRATE)) writeFileSync(MIGRATE, "1");
+  } catch {
+    // Not allowed, or a read-only /proc.
+  }
+}

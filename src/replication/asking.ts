@@ -1,0 +1,50 @@
+/** What a person asks a running node, and what `hangar db` does with the answers. */
+import { createHash } from "node:crypto";
+import { createReadStream, statSync } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import type { Clock } from "#core/clock.ts";
+import type { Credentials } from "./credentials/credentials.ts";
+import { REPLICATION_LIMITS } from "./limits.ts";
+import { Peer } from "./node/peer.ts";
+
+export class NodeClient {
+  readonly #peer: Peer;
+  /** For what is answered to anybody, and so proves nothing. */
+  readonly #open: Peer;
+
+  constructor(url: string, clock: Clock, credentials?: Credentials) {
+    this.#peer = new Peer(url, clock, credentials);
+    this.#open = new Peer(url, clock, undefined);
+  }
+
+  /** What it says about itself. */
+  async info(): Promise<unknown> {
+    return await this.#open.json("GET", "/info", undefined, AbortSignal.timeout(REPLICATION_LIMITS.silence_ms));
+  }
+
+  /**
+   * Makes it primary. `force`: also when it may lack transactions of the last primary, which are then lost, and only
+   * when there is no primary.
+   */
+  async promote({ force = false } = {}): Promise<unknown> {
+    const path = force ? "/promote?force=true" : "/promote";
+    return await this.#peer.json("POST", path, {}, AbortSignal.timeout(4 * REPLICATION_LIMITS.handoff_ms));
+  }
+
+  /** Writes a database to a file that does not exist yet, as of one moment. Returns its position. */
+  async exportTo(name: string, file: string): Promise<string> {
+    const headers = await this.#peer.fetchFile(`/export?name=${encodeURIComponent(name)}`, file, NEVER);
+    return String(headers["hangar-position"]);
+  }
+
+  /** Makes a file a database of the cluster, in one transaction. */
+  async importFrom(name: string, file: string): Promise<unknown> {
+    const hash = createHash("sha256");
+    await pipeline(createReadStream(file), hash);
+    const body = { file, bytes: statSync(file).size, sha256: hash.digest("hex") };
+    return await this.#peer.sendFile(`/import?name=${encodeURIComponent(name)}`, body, NEVER);
+  }
+}
+
+/** A large database takes its time; silence alone ends it. */
+const NEVER = new AbortController().signal;

@@ -1,0 +1,65 @@
+/** What the programs of this room take from the command line and the environment, and have in common. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { ParseArgsOptionsConfig } from "node:util";
+import type { Clock } from "#core/clock.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import { openObjects } from "#stores/objects/open.ts";
+import type { Credentials } from "./credentials/credentials.ts";
+import { MachineIdentity, mintAt } from "./credentials/machine-identity.ts";
+import { SharedKey } from "./credentials/shared-key.ts";
+
+export const CREDENTIAL_OPTIONS = {
+  "key-file": { type: "string" },
+  "identity-issuer": { type: "string" },
+  "identity-subject": { type: "string" },
+  "identity-jwks": { type: "string" },
+  "identity-socket": { type: "string", default: "/.svc/api" },
+} as const satisfies ParseArgsOptionsConfig;
+
+export interface CredentialFlags {
+  "key-file"?: string | undefined;
+  "identity-issuer"?: string | undefined;
+  "identity-subject"?: string | undefined;
+  "identity-jwks"?: string | undefined;
+  "identity-socket": string;
+}
+
+/** How this node, or this person, proves to belong to the cluster; undefined when nothing was given. */
+export function credentialsFrom(flags: CredentialFlags): Credentials | undefined {
+  const { "identity-issuer": issuer, "identity-subject": subject } = flags;
+  if (issuer === undefined) {
+    const key =
+      flags["key-file"] === undefined ? process.env["HANGAR_DB_KEY"] : readFileSync(flags["key-file"], "utf8");
+    return key === undefined ? undefined : new SharedKey(checkedKey(key.trim()));
+  }
+  if (subject === undefined) throw new Error("--identity-issuer needs --identity-subject, for example org:app:*");
+  const mint = mintAt(flags["identity-socket"]);
+  return new MachineIdentity({ issuer, subject, mint, jwks_url: flags["identity-jwks"] });
+}
+
+/** A key that can be guessed is none. */
+const KEY_CHARS = 16;
+
+function checkedKey(key: string): string {
+  if (key.length < KEY_CHARS)
+    throw new Error(`the key must have at least ${KEY_CHARS} characters: openssl rand -hex 32`);
+  return key;
+}
+
+/** A folder, or `https://host/bucket[/path]` of an S3-compatible store, whose credentials are in the environment. */
+export async function backupAt(where: string, clock: Clock): Promise<ObjectStore> {
+  const url = /^https?:\/\//.test(where) ? new URL(where) : pathToFileURL(resolve(where));
+  const { env } = process;
+  const setting = {
+    url,
+    region: env["HANGAR_OBJECTS_REGION"] ?? "us-east-1",
+    access_key: env["HANGAR_OBJECTS_ACCESS_KEY"] ?? "",
+    secret_key: env["HANGAR_OBJECTS_SECRET_KEY"] ?? "",
+  };
+  if (url.protocol !== "file:" && (setting.access_key === "" || setting.secret_key === "")) {
+    throw new Error(`${where} needs HANGAR_OBJECTS_ACCESS_KEY and HANGAR_OBJECTS_SECRET_KEY`);
+  }
+  return await openObjects(setting, "", clock);
+}

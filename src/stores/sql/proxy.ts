@@ -1,0 +1,62 @@
+import type { AcmeAccount, ProxyStore, StoredCertificate } from "#proxy/store.ts";
+import { type Database, readOne } from "../database.ts";
+
+const COLUMNS = "hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at";
+
+export function sqlProxyStore(database: Database): ProxyStore {
+  return {
+    certificates: (app_id) =>
+      app_id === undefined
+        ? database.read<StoredCertificate>(`SELECT ${COLUMNS} FROM certificates ORDER BY hostname`)
+        : database.read<StoredCertificate>(`SELECT ${COLUMNS} FROM certificates WHERE app_id = ? ORDER BY hostname`, [
+            app_id,
+          ]),
+    async insertCertificate(certificate, limit) {
+      const { hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at } = certificate;
+      const outcome = await database.write([
+        // Locks the app, so that two inserts do not both find room.
+        { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
+        { sql: "SELECT 1 AS found FROM certificates WHERE hostname = ?", args: [hostname], rows: 0 },
+        {
+          sql: `INSERT INTO certificates (${COLUMNS}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+                WHERE (SELECT count(*) FROM certificates WHERE app_id = ?) < ?`,
+          args: [hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at, app_id, limit],
+          rows: 1,
+        },
+      ]);
+      return outcome.ok ? "inserted" : ((["no_app", "taken", "limit"] as const)[outcome.failed] ?? "limit");
+    },
+    async putCertificate({ hostname, app_id, kind, state, chain, key, problem, updated_at, expires_at }) {
+      const sql = `UPDATE certificates SET kind = ?, state = ?, chain = ?, key = ?, problem = ?, updated_at = ?, expires_at = ?
+                   WHERE hostname = ? AND app_id = ?`;
+      const args = [kind, state, chain, key, problem, updated_at, expires_at, hostname, app_id];
+      return (await database.write([{ sql, args, rows: 1 }])).ok;
+    },
+    async deleteCertificate(app_id, hostname) {
+      const sql = "DELETE FROM certificates WHERE app_id = ? AND hostname = ?";
+      return (await database.write([{ sql, args: [app_id, hostname], rows: 1 }])).ok;
+    },
+    account: (directory) =>
+      readOne<AcmeAccount>(database, "SELECT directory, key, url FROM acme_accounts WHERE directory = ?", [directory]),
+    async putAccount({ directory, key, url }) {
+      await database.write([
+        {
+          sql: `INSERT INTO acme_accounts (directory, key, url) VALUES (?, ?, ?)
+                ON CONFLICT (directory) DO UPDATE SET key = excluded.key, url = excluded.url`,
+          args: [directory, key, url],
+        },
+      ]);
+    },
+    async word(key) {
+      return (await readOne<{ value: string }>(database, "SELECT value FROM proxy_words WHERE key = ?", [key]))?.value;
+    },
+    async putWord(key, value) {
+      await database.write([
+        {
+          sql: "INSERT INTO proxy_words (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+          args: [key, value],
+        },
+      ]);
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/** The front door put together: part of platform.ts, on a page of its own. */
+import type { AppStore } from "#apps/store.ts";
+import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Settings } from "#core/settings.ts";
+import type { DriverChoice } from "#drivers/choice.ts";
+import type { HostService } from "#hosts/service.ts";
+import type { MachineRoom } from "#machines/room.ts";
+import type { Reach } from "#proxy/exposure.ts";
+import { ProxyRoom } from "#proxy/room.ts";
+import type { Database } from "#stores/database.ts";
+import { sqlAddressStore } from "#stores/sql/addresses.ts";
+import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlProxyStore } from "#stores/sql/proxy.ts";
+
+interface ProxyNeeds {
+  clock: Clock;
+  log: Log;
+  box: Box;
+  appStore: AppStore;
+  room: MachineRoom;
+  hosts: HostService;
+  choice: DriverChoice;
+  /** Where a machine's port is, when it is not at the machine's private address. */
+  reach: Reach | undefined;
+}
+
+/** Requests from outside to machines, and the names machines know each other by. */
+export function openProxy(database: Database, settings: Settings, needs: ProxyNeeds): ProxyRoom {
+  const { clock, log, box, appStore, room, hosts, choice, reach } = needs;
+  return new ProxyRoom({
+    clock,
+    log,
+    box,
+    apps: appStore,
+    names: choice.name === "runc",
+    settings: settings.proxy,
+    machines: room,
+    store: sqlMachineStore(database),
+    host_ids: hosts.own,
+    region: hosts.default_region,
+    addressStore: sqlAddressStore(database),
+    proxyStore: sqlProxyStore(database),
+    ...(reach ? { reach } : {}),
+  });
+}

@@ -1,0 +1,150 @@
+/** The query API as Prometheus' clients and Grafana use it: the same for the embedded engine and for one elsewhere. */
+import assert from "node:assert/strict";
+import { suite, type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { labelsOf } from "#metrics/tsdb/fixtures.ts";
+import { seriesBatch } from "#metrics/tsdb/series-batch.ts";
+import type { TestPlatform } from "./platform.ts";
+
+export interface ApiRig {
+  platform(t: TestContext): Promise<TestPlatform>;
+  /** Resolves when what was appended can be asked for. */
+  visible(platform: TestPlatform): Promise<void>;
+  /** The engine's limits are ours, with our words. */
+  own_limits: boolean;
+}
+
+const STEP = 15_000;
+
+/** An hour of requests of two apps, in the organization `personal`. */
+async function withRequests(platform: TestPlatform, rig: ApiRig): Promise<number> {
+  const end = Math.floor(systemClock.now() / STEP) * STEP;
+  const org = (await platform.ask("GET /v1/orgs/personal")).body.id;
+  const samples = ["web", "api"].flatMap((app, i) =>
+    Array.from({ length: 240 }, (_, n) => ({
+      labels: labelsOf({ __name__: "svc_edge_http_responses_count", app, region: "local", status: "200" }),
+      timestamp: end - (239 - n) * STEP,
+      value: n * 30 * (i + 1),
+    })),
+  );
+  await platform.metrics().append(org, seriesBatch(samples));
+  await rig.visible(platform);
+  return end / 1000;
+}
+
+const BASE = "/prometheus/personal/api/v1";
+const form = (fields: Record<string, string>): { body: string; headers: Record<string, string> } => ({
+  body: new URLSearchParams(fields).toString(),
+  headers: { "content-type": "application/x-www-form-urlencoded" },
+});
+
+export function metricsApiSuite(name: string, rig: ApiRig): void {
+  suite(`metrics query API, ${name}`, () => {
+    test("query and query_range answer GET and POST forms in the standard format", async (t) => {
+      const platform = await rig.platform(t);
+      const time = await withRequests(platform, rig);
+      const query = "sum by (app) (rate(svc_edge_http_responses_count[5m]))";
+      const expected = [
+        { metric: { app: "api" }, value: [time, "4"] },
+        { metric: { app: "web" }, value: [time, "2"] },
+      ];
+      const got = await platform.ask(`GET ${BASE}/query?${form({ query, time: String(time) }).body}`);
+      assert.deepEqual(got.body, { status: "success", data: { resultType: "vector", result: expected } });
+      const posted = await platform.ask(`POST ${BASE}/query`, form({ query, time: String(time) }));
+      assert.deepEqual(posted.body, got.body);
+      const range = await platform.ask(
+        `POST ${BASE}/query_range`,
+        form({ query, start: String(time - 300), end: String(time), step: "1m" }),
+      );
+      assert.equal(range.body.data.resultType, "matrix");
+      assert.equal(range.body.data.result[0].values.length, 6);
+      // Grafana's own test of a data source.
+      const one = await platform.ask(`GET ${BASE}/query?query=1%2B1&time=4`);
+      assert.equal(one.body.data.result[0].value[1], "2");
+    });
+
+    test("extensions of the language: rate without brackets, label_set, topk_avg with the rest under other", async (t) => {
+      const platform = await rig.platform(t);
+      const time = await withRequests(platform, rig);
+      const ask = async (query: string) =>
+        (
+          await platform.ask(
+            `GET ${BASE}/query_range?${form({ query, start: String(time - 600), end: String(time), step: "60" }).body}`,
+          )
+        ).body.data.result;
+      assert.equal((await ask("rate(svc_edge_http_responses_count)")).length, 2);
+      assert.equal((await ask('label_set(svc_edge_http_responses_count, "team", "x")'))[0].metric.team, "x");
+      const top = await ask('topk_avg(1, svc_edge_http_responses_count, "other")');
+      assert.deepEqual(
+        top.map((row: { metric: Record<string, string> }) => row.metric["other"] ?? row.metric["app"]).sort(),
+        ["api", "other"],
+      );
+      assert.equal((await ask("drop_common_labels(svc_edge_http_responses_count)"))[0].metric.region, undefined);
+    });
+
+    test("series, labels, label values, status, federate, metadata and what else Grafana asks", async (t) => {
+      const platform = await rig.platform(t);
+      const time = await withRequests(platform, rig);
+      const get = async (path: string) => (await platform.ask(`GET ${BASE}${path}`)).body.data;
+      assert.equal((await get("/series?match[]=svc_edge_http_responses_count")).length, 2);
+      assert.equal((await get('/series?match[]=%7Bapp%3D"web"%7D&match[]=nothing')).length, 1);
+      assert.deepEqual(await get("/labels"), ["__name__", "app", "region", "status"]);
+      assert.deepEqual(await get("/label/app/values"), ["api", "web"]);
+      assert.deepEqual(await get(`/label/app/values?start=${time - 100}&end=${time}&limit=1`), ["api"]);
+      assert.equal((await get("/status/tsdb?topN=5")).totalSeries, 2);
+      assert.equal((await get("/status/buildinfo")).version, "2.45.0");
+      assert.deepEqual(
+        [await get("/rules"), await get("/alerts"), await get("/query_exemplars"), await get("/metadata")],
+        [{ groups: [] }, { alerts: [] }, [], {}],
+      );
+      assert.equal(await get("/format_query?query=sum(a)by(b)"), "sum(a) by(b)");
+      const federated = await platform.ask('GET /prometheus/personal/federate?match[]={app="web"}');
+      assert.match(federated.text, /svc_edge_http_responses_count\{app="web",region="local",status="200"\} 7170 \d+/);
+    });
+
+    test("mistakes are answered in Prometheus' shape, and say where", async (t) => {
+      const platform = await rig.platform(t);
+      const cases: [string, number, string, RegExp][] = [
+        [`${BASE}/query?query=sum(`, 400, "bad_data", /1:5: parse error/],
+        [`${BASE}/query`, 400, "bad_data", /query.query is required/],
+        [`${BASE}/query?query=1&time=yesterday`, 400, "bad_data", /"yesterday" is not seconds/],
+        [`${BASE}/query_range?query=1&start=0&end=100&step=0`, 400, "bad_data", /"step"/],
+        [`${BASE}/series`, 400, "bad_data", /match\[\] is required/],
+        [`${BASE}/series?match[]=1%2B1`, 400, "bad_data", /takes selectors/],
+        ["/prometheus/nowhere/api/v1/query?query=1", 404, "not_found", /no organization/],
+      ];
+      const points: (typeof cases)[number] = [
+        `${BASE}/query_range?query=1&start=0&end=99999999&step=1`,
+        400,
+        "bad_data",
+        /points_per_series/,
+      ];
+      for (const [path, status, errorType, text] of [...cases, ...(rig.own_limits ? [points] : [])]) {
+        const answer = await platform.ask(`GET ${path}`);
+        assert.deepEqual(
+          [answer.status, answer.body.status, answer.body.errorType],
+          [status, "error", errorType],
+          path,
+        );
+        assert.match(answer.body.error, text, path);
+      }
+      assert.equal((await platform.ask(`GET ${BASE}/query?query=1`, { token: null })).body.errorType, "unauthorized");
+      assert.equal((await platform.ask(`POST ${BASE}/read`)).status, 400);
+    });
+
+    test("an organization's token sees its own series and no others", async (t) => {
+      const platform = await rig.platform(t);
+      const time = await withRequests(platform, rig);
+      await platform.ask("POST /v1/orgs", { body: { name: "other" } });
+      const token: string = (await platform.ask("POST /v1/orgs/other/tokens", { body: { kind: "readonly" } })).body
+        .token;
+      const headers = { authorization: `SvcV1 ${token}` };
+      const own = await platform.ask(
+        `GET /prometheus/other/api/v1/query?query=svc_edge_http_responses_count&time=${time}`,
+        { token: null, headers },
+      );
+      assert.deepEqual(own.body.data.result, []);
+      assert.equal((await platform.ask(`GET ${BASE}/query?query=up`, { token: null, headers })).status, 404);
+    });
+  });
+}

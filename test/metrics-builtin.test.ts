@@ -1,0 +1,122 @@
+/** Built-in series of a platform with the sim driver: all of them are there, with their labels, on the grid. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
+import { EXIT_SERIES, INSTANCE_SERIES, PROXY_SERIES } from "./builtin-series.ts";
+import { bench, IMAGE } from "./machine-bench.ts";
+import type { TestPlatform } from "./platform.ts";
+
+const STEP = 15_000;
+const BASE = "/prometheus/personal/api/v1";
+
+/** The engine's own clock is the real one, so the platform's begins there too; it moves when the test says so. */
+const clockHere = (): VirtualClock => virtualClock(systemClock.now());
+
+/** One round after the other: each is in the engine before the clock moves on. */
+async function rounds(platform: TestPlatform, clock: VirtualClock, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    const before = await appended(platform);
+    await clock.advance(STEP);
+    await until(async () => (await appended(platform)) > before);
+  }
+}
+
+const appended = async (platform: TestPlatform): Promise<number> => {
+  const { id } = (await platform.ask("GET /v1/orgs/personal")).body;
+  return (await platform.metrics().status(id)).storage.samples_appended;
+};
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = systemClock.now() + 20_000;
+  while (!(await holds())) {
+    assert.ok(systemClock.now() < deadline, "it did not happen in time");
+    await systemClock.sleep(5);
+  }
+}
+
+interface Shown {
+  metric: Record<string, string>;
+  value: [number, string];
+}
+
+async function query(platform: TestPlatform, clock: VirtualClock, text: string): Promise<Shown[]> {
+  const answer = await platform.ask(`GET ${BASE}/query?query=${encodeURIComponent(text)}&time=${clock.now() / 1000}`);
+  return answer.body.data.result;
+}
+
+suite("built-in metrics", () => {
+  test("every series of the specification is there, by name, with the standard labels", async (t) => {
+    const clock = clockHere();
+    const platform = await bench(t, {}, { clock });
+    const { create, on } = platform;
+    const config = {
+      image: IMAGE,
+      services: [{ protocol: "tcp", internal_port: 8080 }],
+      mounts: [{ volume: "vol_123", path: "/data" }],
+      guest: { cpus: 2, memory_mb: 512 },
+    };
+    const { id } = (await create({ region: "local", config })).body;
+    await until(async () => (await on(`GET ${id}`)).body.state === "started");
+    await rounds(platform, clock, 4);
+    const { instance_id } = (await on(`GET ${id}`)).body;
+    const names = (await platform.ask(`GET ${BASE}/label/__name__/values`)).body.data as string[];
+    assert.deepEqual(
+      [...INSTANCE_SERIES, ...PROXY_SERIES].filter((name) => !names.includes(name)),
+      [],
+    );
+
+    const ask = (text: string): Promise<Shown[]> => query(platform, clock, text);
+    const standard = { app: "web", host: "0001", region: "local" };
+    const [up] = await ask("svc_instance_up");
+    assert.deepEqual(up?.metric, { __name__: "svc_instance_up", ...standard, instance: instance_id });
+    assert.equal(up?.value[1], "1");
+    const edge = await ask("svc_edge_data_out");
+    assert.deepEqual(edge[0]?.metric, { __name__: "svc_edge_data_out", ...standard, proxy_id: "blue" });
+    assert.equal((await ask("svc_instance_cpu")).length, 2 * 10);
+    assert.deepEqual((await ask("svc_instance_memory_mem_total"))[0]?.value[1], String(512 * 2 ** 20));
+    const labelOf = async (text: string, label: string): Promise<string[]> =>
+      (await ask(text)).map(({ metric }) => metric[label] ?? "").sort();
+    assert.deepEqual(await labelOf("svc_instance_disk_time_io", "device"), ["vdb", "vdc"]);
+    assert.deepEqual(await labelOf("svc_instance_net_recv_bytes", "device"), ["dummy0", "eth0"]);
+    assert.deepEqual(await labelOf("svc_instance_filesystem_blocks", "mount"), ["/", "/data"]);
+    assert.deepEqual(await labelOf("svc_instance_load_average", "minutes"), ["1", "15", "5"]);
+    assert.equal(Number((await ask("timestamp(svc_instance_up)"))[0]?.value[1]) % 15, 0);
+    // Counters rise, and processors have a hundred centiseconds a second between all their modes.
+    const [spent] = await ask("sum(increase(svc_instance_cpu[45s]))");
+    assert.ok(Math.abs(Number(spent?.value[1]) - 2 * 4500) < 300, spent?.value[1]);
+  });
+
+  test("a machine that stops ends its series and tells how it ended", async (t) => {
+    const clock = clockHere();
+    const platform = await bench(t, {}, { clock });
+    const { create, on } = platform;
+    const { id } = (await create({})).body;
+    await until(async () => (await on(`GET ${id}`)).body.state === "started");
+    await rounds(platform, clock, 2);
+    assert.equal((await query(platform, clock, "svc_instance_up")).length, 1);
+    await on(`POST ${id}/stop`);
+    await until(async () => (await on(`GET ${id}`)).body.state === "stopped");
+    await rounds(platform, clock, 1);
+    assert.deepEqual(await query(platform, clock, "svc_instance_up"), []);
+    const names = (await platform.ask(`GET ${BASE}/label/__name__/values`)).body.data as string[];
+    assert.deepEqual(
+      EXIT_SERIES.filter((name) => !names.includes(name)),
+      [],
+    );
+    assert.equal((await query(platform, clock, "svc_instance_exit_code"))[0]?.value[1], "0");
+  });
+
+  test("an organization that is deleted takes its metrics with it", async (t) => {
+    const clock = clockHere();
+    const platform = await bench(t, {}, { clock });
+    await platform.ask("POST /v1/orgs", { body: { name: "gone" } });
+    const { id } = (await platform.ask("GET /v1/orgs/gone")).body;
+    const text = { format: "prometheus", timestamp_ms: clock.now() } as const;
+    await platform.metrics().importText(id, Buffer.from("jobs 3\n"), text);
+    const scope = { start_ms: 0, end_ms: clock.now() };
+    assert.deepEqual(await platform.metrics().labelNames(id, scope), ["__name__"]);
+    assert.equal((await platform.ask("DELETE /v1/orgs/gone")).status, 204);
+    assert.deepEqual(await platform.metrics().labelNames(id, scope), []);
+  });
+});

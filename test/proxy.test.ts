@@ -1,0 +1,148 @@
+/** The front door of a whole platform: machines of the sim driver, with real servers in their place on loopback. */
+import assert from "node:assert/strict";
+import type { RequestListener } from "node:http";
+import { suite, type TestContext, test } from "node:test";
+import { aBackend, freePort } from "#proxy/fixtures.ts";
+import { type TestPlatform, testPlatform } from "./platform.ts";
+
+interface Rig {
+  platform: TestPlatform;
+  port: number;
+  /** Creates a machine whose port 8080 is a server of the test's. */
+  machine(service: object, name?: string): Promise<string>;
+  get(path?: string, host?: string): Promise<Response>;
+  until(what: () => Promise<boolean>): Promise<void>;
+}
+
+/** Whatever is asked of machine port 8080 is answered by `listener`, while the machine runs. */
+async function rig(t: TestContext, listener: RequestListener, env: Record<string, string> = {}): Promise<Rig> {
+  const backend = await aBackend(t, listener);
+  const port = await freePort();
+  const platform = await testPlatform(
+    t,
+    { HANGAR_PROXY_WORKERS: "2", ...env },
+    { reach: () => ({ host: "127.0.0.1", port: backend.port }) },
+  );
+  await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
+  const until: Rig["until"] = async (what) => {
+    while (!(await what())) await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+  return {
+    platform,
+    port,
+    until,
+    async machine(service, name) {
+      const config = {
+        image: "web:1",
+        services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port, handlers: ["http"] }], ...service }],
+      };
+      const { body } = await platform.ask("POST /v1/apps/web/machines", {
+        body: { config, ...(name ? { name } : {}) },
+      });
+      await platform.ask(`GET /v1/apps/web/machines/${body.id}/wait?state=started`);
+      return body.id as string;
+    },
+    get: (path = "/", host = "web.localhost") => fetch(`http://127.0.0.1:${port}${path}`, { headers: { host } }),
+  };
+}
+
+suite("the front door of a platform", () => {
+  test("an app is closed until it has an address, and closed again without", async (t) => {
+    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("hello"));
+    await machine({});
+    await assert.rejects(get());
+    assert.deepEqual((await platform.ask("GET /v1/apps/web/services")).body, { open: false, services: [] });
+    const { status, body } = await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    assert.deepEqual([status, body.ip, body.shared], [200, "127.0.0.1", true]);
+    await until(() =>
+      get().then(
+        (response) => response.ok,
+        () => false,
+      ),
+    );
+    assert.equal(await (await get()).text(), "hello");
+    const { body: view } = await platform.ask("GET /v1/apps/web/services");
+    assert.equal(view.services[0].machines[0].serving, true);
+    assert.equal((await platform.ask("DELETE /v1/apps/web/ip_assignments/127.0.0.1")).status, 204);
+    await until(() =>
+      get().then(
+        () => false,
+        () => true,
+      ),
+    );
+  });
+
+  test("a stopped machine is started by a request, once, and says why", async (t) => {
+    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("awake"));
+    const id = await machine({ autostart: true });
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    await until(() =>
+      get().then(
+        (response) => response.ok,
+        () => false,
+      ),
+    );
+    await platform.ask(`POST /v1/apps/web/machines/${id}/stop`);
+    const { body: before } = await platform.ask(`GET /v1/apps/web/machines/${id}`);
+    await platform.ask(`GET /v1/apps/web/machines/${id}/wait?state=stopped&instance_id=${before.instance_id}`);
+    const answers = await Promise.all(Array.from({ length: 100 }, async () => await (await get()).text()));
+    assert.deepEqual([...new Set(answers)], ["awake"]);
+    const { body } = await platform.ask(`GET /v1/apps/web/machines/${id}`);
+    const starts = body.events.filter(
+      (event: { status: string; source: string }) => event.status === "starting" && event.source === "proxy",
+    );
+    assert.equal(starts.length, 1);
+    assert.match(starts[0].request.reason, /no machine was running/);
+  });
+
+  test("an idle machine is put to rest, and one that must run is not", async (t) => {
+    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("ok"), {
+      HANGAR_AUTOSTOP_IDLE: "1",
+    });
+    const stops = { autostart: true, autostop: "suspend", min_machines_running: 1 };
+    await Promise.all([machine(stops), machine(stops)]);
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    const states = async (): Promise<string[]> =>
+      ((await platform.ask("GET /v1/apps/web/machines")).body as { state: string }[]).map(({ state }) => state).sort();
+    await until(async () => (await states()).includes("suspended"));
+    assert.deepEqual(await states(), ["started", "suspended"]);
+    assert.equal(await (await get()).text(), "ok");
+    const { body } = await platform.ask("GET /v1/apps/web/machines");
+    const asleep = body.find(({ state }: { state: string }) => state === "suspended");
+    assert.match(JSON.stringify(asleep.events), /no request or connection for \d+ s \(autostop suspend\)/);
+  });
+
+  test("new workers take over without a dropped request, and count under the other colour", async (t) => {
+    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("ok"));
+    await machine({});
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    await until(() =>
+      get().then(
+        (response) => response.ok,
+        () => false,
+      ),
+    );
+    let asked = 0;
+    let stop = false;
+    const clients = Array.from({ length: 8 }, async () => {
+      while (!stop) {
+        const response = await get();
+        assert.equal(await response.text(), "ok");
+        asked++;
+      }
+    });
+    const colours = new Set<string>();
+    for (let i = 0; i < 2; i++) colours.add((await platform.ask("POST /v1/proxy/reload")).body.proxy_id as string);
+    stop = true;
+    await Promise.all(clients);
+    assert.ok(asked > 20, `${asked} requests`);
+    assert.deepEqual([...colours].sort(), ["blue", "green"]);
+    await until(async () => {
+      const samples = [...platform.proxySamples(0)].filter(({ name }) => name === "svc_edge_http_responses_count");
+      return samples.reduce((sum, { value }) => sum + value, 0) >= asked;
+    });
+    const names = new Set([...platform.proxySamples(0)].map(({ name }) => name));
+    for (const name of ["svc_app_concurrency", "svc_app_connect_time_seconds_bucket", "svc_edge_data_out"])
+      assert.ok(names.has(name), name);
+  });
+});

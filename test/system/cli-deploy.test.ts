@@ -1,0 +1,168 @@
+/** `hangar deploy` and what goes with it, in a real process against a platform whose machines are simulated. */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { testPlatform } from "../platform.ts";
+import { shell, tempDir } from "../support.ts";
+
+const root = join(import.meta.dirname, "../..");
+
+interface Shown {
+  id: string;
+  name: string;
+  state: string;
+  config: {
+    image: string;
+    env?: Record<string, string>;
+    metadata: Record<string, string>;
+    mounts?: { volume: string }[];
+  };
+}
+
+async function start(t: TestContext) {
+  const platform = await testPlatform(t);
+  const cwd = tempDir(t);
+  const hangar = (line: string) =>
+    shell(`"${process.execPath}" "${join(root, "bin/hangar.mjs")}" ${line}`, {
+      cwd,
+      HOME: cwd,
+      HANGAR_DATA_DIR: platform.data_dir,
+    });
+  return {
+    write: (text: string) => writeFileSync(join(cwd, "hangar.toml"), text),
+    hangar,
+    async ok(line: string) {
+      const { status, stdout, stderr } = await hangar(line);
+      assert.equal(status, 0, `${line}: ${stdout}${stderr}`);
+      return stdout + stderr;
+    },
+    machines: async (): Promise<Shown[]> => (await platform.ask("GET /v1/apps/web/machines")).body,
+    ask: platform.ask,
+  };
+}
+
+const file = (more = "", env = "") => `
+app = "web"
+[build]
+image = "web:1"
+[env]
+MODE = "fast"
+${env}
+[checks.alive]
+type = "tcp"
+port = 8080
+interval = "1s"
+timeout = "1s"
+grace_period = "0s"
+[deploy]
+wait_timeout = "3s"
+${more}
+`;
+
+suite("hangar deploy", () => {
+  test("makes the app, updates what runs, scales, and goes back", async (t) => {
+    const { write, ok, machines, hangar } = await start(t);
+    write(file());
+    assert.match(await ok("deploy --dry-run"), /create {2}a machine, group app/);
+    assert.equal((await hangar("apps show web")).status, 4, "nothing was done");
+    assert.match(await ok("deploy"), /web runs release 1/);
+    const [first, ...none] = await machines();
+    assert.deepEqual([first?.config.image, first?.config.env, none.length], ["web:1", { MODE: "fast" }, 0]);
+    assert.equal(first?.config.metadata["fly_release_version"], "1");
+    assert.match(await ok("diff"), /nothing differs/);
+
+    write(file().replace("web:1", "web:2"));
+    const differs = await hangar("diff");
+    assert.equal(differs.status, 1);
+    assert.match(differs.stdout, /image: "web:1" → "web:2"/);
+    assert.match(await ok("deploy --strategy canary"), /the canary is destroyed/);
+    assert.deepEqual(
+      (await machines()).map(({ id, config }) => [id, config.image]),
+      [[first?.id, "web:2"]],
+    );
+    assert.match(await ok("scale 3"), /app: 3/);
+    assert.match(await ok("deploy --strategy bluegreen --image web:3"), /gets no more traffic/);
+    const green = await machines();
+    assert.deepEqual(new Set(green.map(({ config }) => config.image)), new Set(["web:3"]));
+    assert.equal(green.length, 3);
+    assert.ok(!green.some(({ id }) => id === first?.id));
+
+    assert.match(await ok("rollback 2"), /runs release 5, the same as 2/);
+    assert.deepEqual(new Set((await machines()).map(({ config }) => config.image)), new Set(["web:2"]));
+    const list = JSON.parse((await hangar("releases --json")).stdout) as { version: number; status: string }[];
+    assert.deepEqual(
+      list.map(({ version, status }) => [version, status]),
+      [5, 4, 3, 2, 1].map((version) => [version, "complete"]),
+    );
+    assert.match(await ok("scale 1"), /app: 1/);
+  });
+
+  test("one that fails is undone, and says what failed", async (t) => {
+    const { write, ok, machines, hangar } = await start(t);
+    write(file());
+    await ok("deploy");
+    await ok("scale 2");
+    const before = await machines();
+    write(file("", 'SIM_CHECK = "the database is not there"').replace("web:1", "web:2"));
+    for (const strategy of ["rolling", "canary", "bluegreen"]) {
+      const { status, stderr } = await hangar(`deploy --strategy ${strategy}`);
+      assert.notEqual(status, 0);
+      assert.match(stderr, /check alive says: the database is not there/, strategy);
+      const after = await machines();
+      assert.deepEqual(
+        after.map(({ id, config }) => [id, config.image]).sort(),
+        before.map(({ id }) => [id, "web:1"]).sort(),
+        strategy,
+      );
+    }
+    const list = JSON.parse((await hangar("releases --json")).stdout) as { status: string }[];
+    assert.deepEqual(
+      list.map(({ status }) => status),
+      ["failed", "failed", "failed", "complete", "complete"],
+    );
+  });
+
+  test("a release command that fails stops it before anything changes", async (t) => {
+    const { write, machines, hangar, ok } = await start(t);
+    write(file());
+    await ok("deploy");
+    write(file('release_command = "migrate"', 'SIM_RUN_MS = "1"\nSIM_EXIT_CODE = "3"').replace("web:1", "web:2"));
+    const { status, stderr } = await hangar("deploy");
+    assert.notEqual(status, 0);
+    assert.match(stderr, /the release command did not succeed: it ended with exit code 3/);
+    assert.deepEqual(
+      (await machines()).map(({ config }) => config.image),
+      ["web:1"],
+    );
+  });
+
+  test("each machine of a group with a volume gets its own and keeps it; a group that is gone goes", async (t) => {
+    const { write, ok, machines, hangar } = await start(t);
+    const groups = `
+[processes]
+web = "serve"
+worker = "work"
+[[mounts]]
+source = "data"
+destination = "/data"
+processes = ["worker"]
+`;
+    write(file(groups));
+    await ok("deploy");
+    await ok("scale worker=2");
+    const volumes = async () =>
+      (await machines()).flatMap(({ config }) => config.mounts?.map(({ volume }) => volume) ?? []).sort();
+    const own = await volumes();
+    assert.equal(new Set(own).size, 2);
+    await ok("deploy --image web:2");
+    assert.deepEqual(await volumes(), own);
+    assert.match((await hangar("deploy --strategy bluegreen")).stderr, /bluegreen cannot be used/);
+    write(file());
+    assert.match(await ok("deploy"), /destroyed/);
+    assert.deepEqual(
+      (await machines()).map(({ config }) => config.metadata["fly_process_group"]),
+      ["app"],
+    );
+  });
+});

@@ -1,0 +1,117 @@
+/** From inside a real machine: its token, its connectors, its AWS variables, across restarts, suspends and users. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import * as jose from "jose";
+import { busyboxLayer, programLayer, realMachinesMissing } from "../rootfs.ts";
+import { type Caller, realPlatform } from "./runc-support.ts";
+
+const CURL = "/usr/bin/curl";
+const missing = realMachinesMissing() ?? (spawnSync(CURL, ["-V"]).error ? "there is no curl" : undefined);
+const SPIN = ["sh", "-c", "trap 'exit 0' INT TERM; while :; do sleep 1 & wait; done"];
+
+async function exec(
+  caller: Caller,
+  id: string,
+  script: string,
+): Promise<{ exit_code: number; stdout: string; stderr: string }> {
+  const answer = await caller.ask("POST", `/v1/apps/web/machines/${id}/exec`, {
+    command: ["sh", "-c", script],
+    timeout: 60,
+  });
+  assert.equal(answer?.status, 200, JSON.stringify(answer?.body));
+  return answer?.body as { exit_code: number; stdout: string; stderr: string };
+}
+
+async function started(caller: Caller, name: string, env: Record<string, string> = {}): Promise<string> {
+  const config = { image: "web", init: { exec: SPIN }, env, metadata: { sprite_labels: "prod" } };
+  const made = await caller.ask("POST", "/v1/apps/web/machines", { name, config });
+  const id = String(made?.body["id"]);
+  const waited = await caller.ask("GET", `/v1/apps/web/machines/${id}/wait?timeout=60`);
+  assert.equal(waited?.status, 200, JSON.stringify(waited?.body));
+  return id;
+}
+
+const TOKEN = `curl -sS --unix-socket /.svc/api -X POST http://localhost/v1/tokens/oidc --data '{"aud":"test"}'`;
+
+suite("inside a real machine", { skip: missing }, () => {
+  test("token, gateway and AWS file work for every user, after a kill of the platform, and after a suspend", async (t) => {
+    const real = realPlatform(t);
+    programLayer(busyboxLayer(join(real.images, "web")), CURL, "curl");
+    process.env["HANGAR_GATEWAY_ALLOW_PRIVATE"] = "1";
+    let caller = await real.start();
+    await caller.ask("POST", "/v1/apps", { app_name: "web" });
+    const env = { AWS_ROLE_ARN: "arn:aws:iam::123456789012:role/web" };
+    const [one, two] = [await started(caller, "web-1", env), await started(caller, "web-2")];
+
+    const believed = async (text: string, audience: string) => {
+      const keys = (await caller.ask("GET", "/oidc/personal/.well-known/jwks.json"))?.body;
+      const { payload } = await jose.jwtVerify(
+        text.trim(),
+        jose.createLocalJWKSet(keys as unknown as jose.JSONWebKeySet),
+        { audience },
+      );
+      return payload;
+    };
+    for (const [id, name] of [
+      [one, "web-1"],
+      [two, "web-2"],
+    ] as const) {
+      const { stdout, stderr } = await exec(caller, id, TOKEN);
+      assert.notEqual(stdout, "", stderr);
+      assert.equal((await believed(stdout, "test")).sub, `personal:web:${name}`);
+    }
+    // Not only root: whoever the program in the machine runs as.
+    const asApp = await exec(caller, one, `su app -c "${TOKEN.replaceAll('"', '\\"')}"`);
+    assert.equal((await believed(asApp.stdout, "test"))["machine_id"], one);
+    const file = await exec(
+      caller,
+      one,
+      "cat /proc/*/environ | tr '\\0' '\\n' | grep ^AWS | sort -u; cat /.svc/oidc_token",
+    );
+    assert.match(file.stdout, /AWS_WEB_IDENTITY_TOKEN_FILE=\/\.svc\/oidc_token/);
+    assert.equal((await believed(file.stdout.split("\n").at(-1) ?? "", "sts.amazonaws.com"))["machine_id"], one);
+    assert.notEqual((await exec(caller, one, "rm /.svc/api || touch /.svc/x")).exit_code, 0, "the folder is read-only");
+
+    const seen: string[] = [];
+    const provider = createServer((incoming, response) => {
+      seen.push(incoming.headers.authorization ?? "");
+      response.end(`you asked for ${incoming.url}`);
+    });
+    await once(provider.listen(0, "127.0.0.1"), "listening");
+    t.after(() => provider.close());
+    const made = await caller.ask("POST", "/v1/oauth/connections/custom_api", {
+      name: "test",
+      base_api_url: `http://127.0.0.1:${(provider.address() as AddressInfo).port}`,
+      access_token: "canary-token",
+      auth_method: "header",
+      test_url: "/hello",
+      access_policy: { name_prefix: "web-1", sprite_labels: ["prod"] },
+    });
+    const { usage_snippet } = (made?.body["connection"] ?? {}) as { usage_snippet: string };
+    assert.equal((await exec(caller, one, usage_snippet)).stdout, "you asked for /hello");
+    assert.deepEqual(seen, ["Bearer canary-token"]);
+    assert.match((await exec(caller, two, usage_snippet)).stdout, /connector_denied.*name_prefix|does not start with/);
+
+    await real.kill();
+    caller = await real.start();
+    assert.equal((await believed((await exec(caller, one, TOKEN)).stdout, "test"))["machine_id"], one);
+
+    // A machine that puts itself to sleep, over the same socket.
+    const suspend = `curl -sS --unix-socket /.svc/api -X POST http://localhost/v1/apps/web/machines/${one}/suspend`;
+    await exec(caller, one, suspend);
+    const slept = await caller.ask("GET", `/v1/apps/web/machines/${one}/wait?state=settled&timeout=60`);
+    assert.ok(["suspended", "stopped"].includes(String(slept?.body["state"])), JSON.stringify(slept?.body));
+    const { events } = ((await caller.ask("GET", `/v1/apps/web/machines/${one}`))?.body ?? {}) as {
+      events: { request?: { reason?: string } }[];
+    };
+    t.diagnostic(`it is ${String(slept?.body["state"])} ${events[0]?.request?.reason ?? ""}`);
+    await caller.ask("POST", `/v1/apps/web/machines/${one}/start`);
+    await caller.ask("GET", `/v1/apps/web/machines/${one}/wait?timeout=60`);
+    assert.equal((await believed((await exec(caller, one, TOKEN)).stdout, "test"))["machine_id"], one);
+  });
+});

@@ -1,0 +1,146 @@
+/** Inside a real machine, as its root: everything that has been a way out of containers is refused (C1), and images that are one are not started (C2). */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { silentLog } from "#core/log.ts";
+import { TAR_END, tarPadding } from "#core/tar.ts";
+import { dir, entry, file, header, NEVER, openStore, pieces, symlink, tar } from "#drivers/images/fixtures.ts";
+import { helloLayer } from "#drivers/images/hello.ts";
+import type { Images } from "#drivers/images/images.ts";
+import { takeDown } from "#drivers/runtime/runc/down.ts";
+import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
+import type { Launch, RuntimeDriver } from "#machines/driver.ts";
+import { aMachine } from "#machines/fixtures.ts";
+import { PLATFORM } from "#machines/image-source.ts";
+import { realMachinesMissing } from "../rootfs.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const KOFFI = join(ROOT, `node_modules/@koromix/koffi-linux-${process.arch}`);
+
+interface Outcome {
+  name: string;
+  refused: boolean;
+  detail: string;
+}
+
+/** The built-in image, with the probes and what they need to make system calls. */
+async function* probingImage(): AsyncGenerator<Buffer> {
+  for await (const chunk of helloLayer()) if (!chunk.equals(TAR_END)) yield chunk;
+  yield dir("probe");
+  yield packed("probe/probe.mjs", readFileSync(join(import.meta.dirname, "isolation-guest.mjs")));
+  yield packed("probe/koffi/index.js", readFileSync(join(KOFFI, "index.js")));
+  const native = `linux_${process.arch}/koffi.node`;
+  yield packed(`probe/koffi/${native}`, readFileSync(join(KOFFI, native)));
+  yield TAR_END;
+}
+
+const packed = (path: string, body: Buffer): Buffer =>
+  Buffer.concat([header(path, body), body, tarPadding(body.length)]);
+
+interface Box {
+  images: Images;
+  driver: RuntimeDriver;
+  launch(name: string, change?: Partial<Launch["config"]>): Promise<Launch>;
+}
+
+/** A driver with a store of images and nothing else; whatever it made goes away with the test. */
+async function openBox(t: TestContext): Promise<Box> {
+  const folder = mkdtempSync(join(tmpdir(), "hangar-probes-"));
+  const where = { data_dir: folder, node_id: randomBytes(8).toString("hex"), clock: systemClock, log: silentLog };
+  const images = await openStore(t, { dir: folder });
+  const driver = await openRuncDriver({ ...where, images });
+  t.after(async () => {
+    await driver.close();
+    await takeDown(where);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return {
+    images,
+    driver,
+    async launch(name, change = {}) {
+      const { id, name: own, app_name, region, instance_id, private_ip } = aMachine();
+      const image_ref = await images.resolve(name, "org", NEVER);
+      const config = { image: name, ...change };
+      const base = { id, name: own, app_name, org_id: "org", region, instance_id, private_ip, image_ref };
+      return { ...base, boot: "b1", config, secrets: {}, keep_rootfs: false };
+    },
+  };
+}
+
+async function probe(
+  driver: RuntimeDriver,
+  { id, boot }: Launch,
+  handle: Awaited<ReturnType<RuntimeDriver["start"]>>["handle"],
+) {
+  const command = ["/usr/bin/node", "/probe/probe.mjs"];
+  const { exit_code, stdout, stderr } = await driver.exec({ id, boot, handle }, { command, timeout_ms: 60_000 }, NEVER);
+  assert.equal(exit_code, 0, stderr);
+  return JSON.parse(stdout.trim().split("\n").at(-1) ?? "[]") as Outcome[];
+}
+
+const open = (outcomes: readonly Outcome[]): string[] =>
+  outcomes.filter(({ refused }) => !refused).map(({ name, detail }) => `${name}: ${detail}`);
+
+suite("isolation", { skip: realMachinesMissing() }, () => {
+  test("every probe is refused, before and after a resume", async (t) => {
+    const { images, driver, launch } = await openBox(t);
+    await images.import("probes:1", probingImage(), PLATFORM, NEVER);
+    const machine = await launch("probes:1", { init: { exec: ["/usr/bin/node", "/hello/server.mjs"] } });
+    const { handle } = await driver.start(machine, NEVER);
+    const before = await probe(driver, machine, handle);
+    assert.ok(before.length >= 40, `${before.length} probes`);
+    assert.deepEqual(open(before), []);
+    t.diagnostic(`${before.length} probes refused`);
+    const { suspend, suspend_reason } = driver.capabilities();
+    if (!suspend) {
+      t.diagnostic(`not looked at after a resume: ${suspend_reason}`);
+      return;
+    }
+    const frozen = await driver.suspend({ id: machine.id, boot: machine.boot, handle }, NEVER);
+    const resumed = await driver.resume(machine, frozen, NEVER);
+    assert.ok(resumed, "it resumes");
+    const after = await probe(driver, machine, resumed.handle);
+    assert.deepEqual(open(after), []);
+    assert.equal(after.length, before.length);
+    t.diagnostic(`${after.length} probes refused after a resume`);
+  });
+
+  const shell = [dir("bin"), entry({ path: "bin/sh", body: "", mode: 0o755 })];
+  const HOSTILE: [what: string, image: Buffer, change: Partial<Launch["config"]>][] = [
+    ["/dev is a link", tar(...shell, symlink("dev", "/tmp")), {}],
+    ["/proc is a link", tar(...shell, symlink("proc", "/tmp")), {}],
+    ["/sys is a link", tar(...shell, symlink("sys", "usr")), {}],
+    ["/proc is a file", tar(...shell, file("proc")), {}],
+    ["/dev/null is a link", tar(...shell, dir("dev"), symlink("dev/null", "/proc/sys/kernel/core_pattern")), {}],
+    ["/dev/console is a link", tar(...shell, dir("dev"), symlink("dev/console", "/tmp/x")), {}],
+    ["/dev/pts is a link", tar(...shell, dir("dev"), symlink("dev/pts", "/proc")), {}],
+    ["/dev/shm is a link", tar(...shell, dir("dev"), symlink("dev/shm", "/etc")), {}],
+    ["/.svc is a link", tar(...shell, symlink(".svc", "/etc")), {}],
+    ["a user whose number overflows", tar(...shell), { processes: [{ exec: ["/bin/sh"], user: "4294967296" }] }],
+    ["a user that is not there", tar(...shell), { processes: [{ exec: ["/bin/sh"], user: "nobody-at-all" }] }],
+    [
+      "a file written through a link out",
+      tar(...shell, symlink("etc", "/proc/1")),
+      { files: [{ guest_path: "/etc/../../x/../proc/self/mem", raw_value: "eA==" }] },
+    ],
+  ];
+  test("an image or a config that is a way out is not started, and says why", async (t) => {
+    const { images, driver, launch } = await openBox(t);
+    for (const [i, [what, image, change]] of HOSTILE.entries()) {
+      await images.import(`hostile:${i}`, pieces(image), PLATFORM, NEVER);
+      const machine = await launch(`hostile:${i}`, { init: { exec: ["/bin/sh"] }, ...change });
+      const thrown = await driver.start(machine, NEVER).then(
+        () => assert.fail(`${what}: it was started`),
+        (error: unknown) => error as Error,
+      );
+      assert.ok(thrown.message.length > 10, what);
+      t.diagnostic(`${what}: ${thrown.message.slice(0, 140)}`);
+      assert.deepEqual(await driver.recover([]), [], what);
+      await driver.destroy(machine.id, NEVER);
+    }
+  });
+});

@@ -1,0 +1,86 @@
+/** Two hundred lives of machines (a few at every push) leave no descriptor, no memory and nothing else behind. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { silentLog } from "#core/log.ts";
+import { takeDown } from "#drivers/runtime/runc/down.ts";
+import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
+import type { Timings } from "#drivers/runtime/runc/timings.ts";
+import type { Launch } from "#machines/driver.ts";
+import { aMachine } from "#machines/fixtures.ts";
+import { privateAddress } from "#machines/names.ts";
+import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { census, descriptorsOf, zombiesOf } from "./leaks.ts";
+
+const PROVE = process.env["HANGAR_PROVE"] === "1";
+const LIVES = PROVE ? 200 : 12;
+const never = new AbortController().signal;
+const skip = realMachinesMissing();
+
+test("lives of machines leave nothing behind, in the kernel and in ourselves", { skip }, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "hangar-lives-"));
+  const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
+  mkdirSync(installation.data_dir);
+  const timings: Timings[] = [];
+  const driver = await openRuncDriver({
+    ...installation,
+    clock: systemClock,
+    log: silentLog,
+    images: fixtureImages({ web: { layers: [busyboxLayer(join(dir, "busybox"))] } }),
+    onTimings: (_, found) => timings.push(found),
+  });
+  t.after(async () => {
+    await driver.close();
+    await takeDown({ ...installation, clock: systemClock, log: silentLog });
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  const live = async (life: number): Promise<void> => {
+    const id = randomBytes(7).toString("hex");
+    const { name, app_name, org_id, region, instance_id, image_ref } = aMachine();
+    const private_ip = privateAddress({ id, org_id, network: installation.node_id, host_id: "0001" });
+    const config = {
+      image: "web",
+      init: { exec: ["sh", "-c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"] },
+    };
+    const about = { id, name, app_name, org_id, region, instance_id, image_ref, private_ip, config };
+    const launch: Launch = { ...about, boot: "b1", secrets: {}, keep_rootfs: false };
+    let { handle } = await driver.start(launch, never);
+    const ref = { id, boot: "b1", handle };
+    assert.equal((await driver.exec(ref, { command: ["true"], timeout_ms: 20_000 }, never)).exit_code, 0);
+    if (life % 4 === 0 && driver.capabilities().suspend) {
+      handle = await driver.suspend(ref, never);
+      assert.ok(await driver.resume(launch, handle, never));
+    }
+    assert.equal((await driver.stop(ref, { signal: "SIGTERM", timeout_ms: 20_000 }, never))?.exit_code, 0);
+    await driver.destroy(id, never);
+  };
+
+  // The first ones load what is loaded once.
+  for (let life = 0; life < 4; life++) await live(life);
+  globalThis.gc?.();
+  const before = { descriptors: descriptorsOf(process.pid), rss: process.memoryUsage().rss };
+  for (let life = 0; life < LIVES; life++) await live(life);
+  globalThis.gc?.();
+  assert.ok(descriptorsOf(process.pid) <= before.descriptors, "open files are as many as before");
+  const grown = (process.memoryUsage().rss - before.rss) / 1024 / 1024;
+  assert.ok(grown < (PROVE ? 30 : 60), `memory grew by ${grown.toFixed(1)} MB`);
+  assert.deepEqual(zombiesOf(process.pid), []);
+  const { rules: _, ...left } = census(installation);
+  assert.deepEqual(left, {});
+  t.diagnostic(`${LIVES} lives, memory ${grown.toFixed(1)} MB more; a start, by the median: ${divided(timings)}`);
+});
+
+/** Where the time of a start goes. */
+function divided(timings: readonly Timings[]): string {
+  const names = [...new Set(timings.flatMap((one) => Object.keys(one)))];
+  const median = (name: string): number => {
+    const values = timings.flatMap((one) => one[name] ?? []).sort((a, b) => a - b);
+    return values[Math.floor(values.length / 2)] ?? 0;
+  };
+  return names.map((name) => `${name} ${median(name)} ms`).join(", ");
+}

@@ -1,0 +1,182 @@
+/** Suspend and resume of real servers: their memory, their connections and their files go on. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { silentLog } from "#core/log.ts";
+import { mountLoop } from "#drivers/linux/loop.ts";
+import { program } from "#drivers/linux/program.ts";
+import { takeDown } from "#drivers/runtime/runc/down.ts";
+import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
+import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
+import { aMachine } from "#machines/fixtures.ts";
+import { privateAddress } from "#machines/names.ts";
+import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
+
+const never = new AbortController().signal;
+const CYCLES = process.env["HANGAR_PROVE"] === "1" ? 20 : 2;
+const PYTHON = "/usr/bin/python3.11";
+
+/** Both count what they are asked, in memory, and write each number into the volume. */
+const NODE_SERVER = `
+let n = 0; const fs = require("fs"); const fd = fs.openSync("/data/node", "a");
+require("net").createServer((s) => s.on("error", () => {}).on("data", () => { fs.writeSync(fd, ++n + "\\n"); s.write(n + "\\n"); })).listen(8080, "::");`;
+const PYTHON_SERVER = `
+import socketserver, socket
+n = 0
+out = open("/data/python", "a")
+class H(socketserver.StreamRequestHandler):
+    def handle(self):
+        global n
+        while self.rfile.readline():
+            n += 1
+            out.write(str(n) + "\\n"); out.flush()
+            self.wfile.write((str(n) + "\\n").encode())
+class S(socketserver.ThreadingTCPServer):
+    address_family = socket.AF_INET6
+    allow_reuse_address = True
+S(("::", 80), H).serve_forever()`;
+
+class Talk {
+  readonly #socket: Socket;
+  constructor(host: string, port: number) {
+    this.#socket = connect({ host, port, family: 6 }).on("error", () => {});
+  }
+  async ask(): Promise<number> {
+    this.#socket.write("?\n");
+    const [data] = (await once(this.#socket, "data", { signal: AbortSignal.timeout(20_000) })) as [Buffer];
+    return Number(data.toString());
+  }
+  end(): void {
+    this.#socket.destroy();
+  }
+}
+
+suite("suspend", { skip: realMachinesMissing() }, () => {
+  const dir = mkdtempSync(join(tmpdir(), "hangar-suspend-"));
+  const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
+  const volume = join(dir, "volume");
+  let driver: RuntimeDriver;
+
+  before(async () => {
+    for (const folder of [installation.data_dir, volume]) mkdirSync(folder);
+    const node = programLayer(join(dir, "node"), process.execPath, "node");
+    const layers = [busyboxLayer(join(dir, "busybox")), node];
+    if (existsSync(PYTHON)) layers.push(pythonLayer(join(dir, "python")));
+    const images = fixtureImages({ servers: { layers } });
+    writeFileSync(join(dir, "volume.ext4"), "");
+    await program("mkfs.ext4", ["-q", "-F", join(dir, "volume.ext4"), "32M"]);
+    const volumes = {
+      mount: async () => {
+        const mounted = readFileSync("/proc/self/mountinfo", "utf8").includes(` ${volume} `);
+        if (!mounted) mountLoop(join(dir, "volume.ext4"), volume, "");
+        return { dir: volume };
+      },
+      unmount: async () => void (await program("umount", [volume]).catch(() => "")),
+    };
+    driver = await openRuncDriver({ ...installation, clock: systemClock, log: silentLog, images, volumes });
+  });
+
+  after(async () => {
+    await driver.close();
+    await takeDown({ ...installation, clock: systemClock, log: silentLog });
+    await program("umount", [volume]).catch(() => "");
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  const wanted = (): Launch => {
+    const id = randomBytes(7).toString("hex");
+    const { name, app_name, region, instance_id, org_id } = aMachine();
+    const private_ip = privateAddress({ id, org_id, network: installation.node_id, host_id: "0001" });
+    const image_ref = { registry: "fixture", repository: "servers", digest: "" };
+    const python = existsSync(PYTHON) ? [{ exec: ["python3", "-c", PYTHON_SERVER] }] : [];
+    const config: Launch["config"] = {
+      image: "servers",
+      guest: { memory_mb: 512 },
+      mounts: [{ volume: "vol", path: "/data" }],
+      processes: [
+        { exec: ["sh", "-c", "chmod 777 /data; exec sleep 100000"] },
+        ...python,
+        { exec: ["node", "-e", NODE_SERVER], user: "app" },
+      ],
+    };
+    const base = { id, name, app_name, region, instance_id, private_ip, image_ref, org_id, secrets: {} };
+    return { ...base, boot: "b1", config, keep_rootfs: false };
+  };
+  const start = async (launch: Launch): Promise<Ref> => {
+    const { handle } = await driver.start(launch, never);
+    const ref = { id: launch.id, boot: launch.boot, handle };
+    for (const port of existsSync(PYTHON) ? [80, 8080] : [8080]) {
+      for (let tries = 0; ; tries++) {
+        const { passing, output } = await driver.probe(ref, { type: "tcp", port }, AbortSignal.timeout(10_000));
+        if (passing) break;
+        assert.ok(tries < 400, output);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+    return ref;
+  };
+
+  test("Node and Python servers go on: what they counted, who was connected, what they wrote", async (t) => {
+    const launch = wanted();
+    let ref = await start(launch);
+    const talks = (existsSync(PYTHON) ? [8080, 80] : [8080]).map((port) => ({
+      port,
+      talk: new Talk(launch.private_ip, port),
+    }));
+    t.after(() => {
+      for (const { talk } of talks) talk.end();
+    });
+    for (const { talk } of talks) assert.equal(await talk.ask(), 1);
+    for (let cycle = 1; cycle <= CYCLES; cycle++) {
+      const handle = await driver.suspend(ref, never);
+      assert.deepEqual(
+        (await driver.recover([{ ...ref, handle }])).map(({ state }) => state),
+        ["frozen"],
+      );
+      const resumed = await driver.resume(launch, handle, never);
+      assert.ok(resumed, "it was resumed");
+      ref = { ...ref, handle: resumed.handle };
+      for (const { talk, port } of talks) {
+        assert.equal(await talk.ask(), 2 * cycle, `the old connection to ${port}`);
+        const fresh = new Talk(launch.private_ip, port);
+        assert.equal(await fresh.ask(), 2 * cycle + 1, `a new connection to ${port}`);
+        fresh.end();
+      }
+    }
+    const { stdout } = await driver.exec(ref, { command: ["cat", "/data/node"], timeout_ms: 10_000 }, never);
+    const numbers = Array.from({ length: 2 * CYCLES + 1 }, (_, index) => `${index + 1}\n`);
+    assert.equal(stdout, numbers.join(""));
+    await driver.destroy(launch.id, never);
+  });
+
+  test("a snapshot with a byte changed is not used; the machine boots cold with its disk as it was", async () => {
+    const launch = wanted();
+    const ref = await start(launch);
+    await driver.exec(ref, { command: ["touch", "/mark"], timeout_ms: 10_000 }, never);
+    const handle = await driver.suspend(ref, never);
+    const folder = join(installation.data_dir, "machines", launch.id, "snapshot");
+    const [name = ""] = readdirSync(folder).filter((file) => file.startsWith("pages-"));
+    const bytes = readFileSync(join(folder, name));
+    bytes.writeUInt8(bytes.readUInt8(100) ^ 1, 100);
+    writeFileSync(join(folder, name), bytes);
+    assert.equal(await driver.resume(launch, handle, never), undefined);
+    const cold = await start({ ...launch, boot: "b2", keep_rootfs: true });
+    const kept = await driver.exec(cold, { command: ["ls", "/mark"], timeout_ms: 10_000 }, never);
+    assert.equal(kept.exit_code, 0);
+    await driver.destroy(launch.id, never);
+  });
+});
+
+function pythonLayer(dir: string): string {
+  programLayer(dir, PYTHON, "python3");
+  const library = "/usr/lib/python3.11";
+  const skip = /\/(test|idlelib|ensurepip|lib2to3|distutils|__pycache__)(\/|$)/;
+  cpSync(library, join(dir, library), { recursive: true, filter: (file) => !skip.test(file) });
+  return dir;
+}

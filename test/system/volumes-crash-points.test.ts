@@ -1,0 +1,206 @@
+/**
+ * The process ends at every single call to the store, the disk or the object store, before it or after it, in
+ * every operation on a volume. A new process over what is there makes it right.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { suite, type TestContext, test } from "node:test";
+import { anApp } from "#apps/fixtures.ts";
+import { anOrg } from "#auth/fixtures.ts";
+import { Box } from "#core/box.ts";
+import { systemClock } from "#core/clock.ts";
+import { type Ids, randomIds } from "#core/ids.ts";
+import { silentLog } from "#core/log.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import { SimDisk } from "#drivers/disk/sim.ts";
+import { HostService } from "#hosts/service.ts";
+import type { Database } from "#stores/database.ts";
+import { migrate } from "#stores/migrations.ts";
+import { LocalObjects } from "#stores/objects/local.ts";
+import { sqlAppStore } from "#stores/sql/apps.ts";
+import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { sqlHostStore } from "#stores/sql/hosts.ts";
+import { sqlVolumeStore } from "#stores/sql/volumes.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { VolumeKeys } from "#volumes/keys.ts";
+import { VolumeRoom } from "#volumes/room.ts";
+import type { VolumeStore } from "#volumes/store.ts";
+import { random, seed, tempDir } from "../support.ts";
+import { OWNER } from "../volumes.ts";
+
+const CONTENT = Buffer.alloc(8192, "what was written stays");
+const SECTOR = 100;
+const box = new Box(Buffer.alloc(32, 3));
+
+/** Ends the process at the n-th call: nothing it asks for after that is answered. */
+class Fuse {
+  calls = 0;
+  /** Resolves when the process is over. */
+  readonly ended: Promise<void>;
+  readonly #end: () => void;
+  readonly at: number;
+  readonly after: boolean;
+
+  constructor(at: number, after: boolean) {
+    this.at = at;
+    this.after = after;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.ended = promise;
+    this.#end = resolve;
+  }
+
+  get burnt(): boolean {
+    return this.calls > this.at;
+  }
+
+  protect<T extends object>(target: T): T {
+    return new Proxy(target, {
+      get: (object, name) => {
+        const value: unknown = Reflect.get(object, name);
+        if (typeof value !== "function") return value;
+        return (...args: unknown[]): unknown => this.#call(() => Reflect.apply(value, object, args) as unknown);
+      },
+    });
+  }
+
+  #call(work: () => unknown): unknown {
+    const mine = this.calls++;
+    if (mine < this.at) return work();
+    this.#end();
+    // The last thing that happens, if it happens, is this call; its answer reaches nobody.
+    if (mine === this.at && this.after) void Promise.resolve(work()).catch(() => {});
+    return new Promise(() => {});
+  }
+}
+
+interface World {
+  database: Database;
+  dir: string;
+  ids: Ids;
+}
+
+async function newWorld(t: TestContext): Promise<World> {
+  const database = inlineSqlite(new DatabaseSync(":memory:", { enableForeignKeyConstraints: true }));
+  await migrate(database);
+  await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
+  await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
+  return { database, dir: tempDir(t), ids: randomIds(systemClock) };
+}
+
+/** A process over the world; with a fuse, one that will end. */
+async function boot({ database, dir }: World, fuse?: Fuse): Promise<{ room: VolumeRoom; disk: SimDisk }> {
+  const hosts = new HostService({ store: sqlHostStore(database), declared: [] });
+  await hosts.start();
+  const disk = new SimDisk(join(dir, "volumes"));
+  await disk.start();
+  const real = { store: sqlVolumeStore(database), disk, objects: new LocalObjects(join(dir, "objects")) };
+  const wrapped: { store: VolumeStore; disk: SimDisk; objects: ObjectStore } = fuse
+    ? { store: fuse.protect(real.store), disk: fuse.protect(real.disk), objects: fuse.protect(real.objects) }
+    : real;
+  const parts = { ...wrapped, hosts, box, clock: systemClock, log: silentLog, undelete_ms: 0 };
+  const room = new VolumeRoom(parts);
+  // Without its upkeep, which would make the number of calls a matter of time.
+  const started = room.executor.start();
+  if (!fuse) await started;
+  return { room, disk };
+}
+
+/** Resolves when nothing is being done; never in a process that has ended. */
+async function idle({ executor }: VolumeRoom): Promise<boolean> {
+  while (!executor.idle) await new Promise((resolve) => setTimeout(resolve, 2).unref());
+  return true;
+}
+
+/** A volume with something in it, and a snapshot of that. */
+async function furnish(world: World): Promise<{ volume: string; snapshot: string }> {
+  const { room, disk } = await boot(world);
+  const { id } = await room.volumes.create(OWNER, { name: "data", size_gb: 1 }, world.ids);
+  const volume = await room.volumes.get("a1", id);
+  await disk.poke(new VolumeKeys(box).open(volume), SECTOR, CONTENT);
+  const snapshot = await room.snapshots.create(id, world.ids);
+  await idle(room);
+  return { volume: id, snapshot: snapshot.id };
+}
+
+type Furniture = Awaited<ReturnType<typeof furnish>>;
+const more = { require_unique_zone: false, region: "local" };
+
+const OPERATIONS: Record<string, (room: VolumeRoom, ids: Ids, it: Furniture) => Promise<unknown>> = {
+  create: (room, ids) => room.volumes.create(OWNER, { name: "made", size_gb: 1, ...more }, ids),
+  extend: (room, ids, { volume }) => room.volumes.extend(volume, 2, ids),
+  snapshot: (room, ids, { volume }) => room.snapshots.create(volume, ids),
+  fork: (room, ids, { volume }) => room.volumes.create(OWNER, { name: "fork", source_volume_id: volume, ...more }, ids),
+  restore: (room, ids, { snapshot }) =>
+    room.volumes.create(OWNER, { name: "copy", snapshot_id: snapshot, ...more }, ids),
+  "delete and purge": async (room, ids, { volume }) => {
+    const spare = await room.volumes.create(OWNER, { name: "fork", source_volume_id: volume, ...more }, ids);
+    await room.garbage.purge(await room.volumes.delete(spare.id));
+  },
+  "snapshot deleted": async (room, _ids, { volume, snapshot }) =>
+    await room.snapshots.delete(await room.snapshots.get("a1", volume, snapshot)),
+};
+
+/** Everything rests, has its content, and what is left over is found and goes. */
+async function inspect(world: World): Promise<void> {
+  const { room, disk } = await boot(world);
+  await idle(room);
+  for (const volume of await room.volumes.list("a1", { include_deleted: true })) {
+    assert.ok(["created", "destroyed"].includes(volume.state), `${volume.name} is ${volume.state}`);
+    if (volume.state === "destroyed" || volume.name === "made") continue;
+    const bytes = await disk.peek(new VolumeKeys(box).open(volume), SECTOR, 2);
+    assert.ok(bytes.equals(CONTENT), `${volume.name} has its content`);
+    const { blocks, block_size } = await disk.usage(new VolumeKeys(box).open(volume));
+    assert.equal(blocks * block_size, volume.size_gb * 1024 ** 3, "it is as large as it says");
+    for (const snapshot of await room.snapshots.list("a1", volume.id)) {
+      assert.equal(snapshot.status, "created");
+      const wish = { name: "check", snapshot_id: snapshot.id, ...more };
+      const copy = await room.volumes.create(OWNER, wish, world.ids);
+      await idle(room);
+      const restored = new VolumeKeys(box).open(await room.volumes.get("a1", copy.id));
+      assert.ok((await disk.peek(restored, SECTOR, 2)).equals(CONTENT), "a snapshot that is listed can be restored");
+      await room.garbage.purge(await room.volumes.delete(copy.id));
+    }
+  }
+  await room.garbage.collect({ deleted: true });
+  assert.deepEqual(await room.garbage.preview({ deleted: true }), []);
+  assert.deepEqual(await room.parts.store.unfinished(["0001"]), []);
+}
+
+/** One world, one operation, one crash; true when the operation was over before. */
+async function crash(t: TestContext, operate: (typeof OPERATIONS)[string], fuse: Fuse): Promise<boolean> {
+  const world = await newWorld(t);
+  const it = await furnish(world);
+  const { room } = await boot(world, fuse);
+  const over = operate(room, world.ids, it)
+    .then(() => idle(room))
+    .catch((error: unknown) => {
+      if (!fuse.burnt) throw error;
+      return false;
+    });
+  if (await Promise.race([over, fuse.ended.then(() => false)])) return true;
+  // What the last call set off is over before the next process looks.
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await inspect(world);
+  return false;
+}
+
+/** Every place when it is to be proved; otherwise some, others at every run. */
+const STRIDE = process.env["HANGAR_PROVE"] ? 1 : 6;
+
+suite("volumes: every place a crash can come", () => {
+  for (const [name, operate] of Object.entries(OPERATIONS)) {
+    test(name, async (t) => {
+      let points = 0;
+      const first = Math.floor(random(seed(t))() * STRIDE);
+      for (let at = first, over = false; !over; at += STRIDE) {
+        for (const after of [false, true]) {
+          over = over || (await crash(t, operate, new Fuse(at, after)));
+          if (!over) points++;
+        }
+      }
+      assert.ok(points > 0, "it made calls");
+      t.diagnostic(`${points} places`);
+    });
+  }
+});

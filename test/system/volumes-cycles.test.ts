@@ -1,0 +1,77 @@
+/** Volumes come and go and leave nothing behind (V1); what is written while one grows is all there (V3). */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { run } from "#drivers/disk/programs.ts";
+import { openRoom, type TestRoom, traces, until, volumesMissing } from "../volumes.ts";
+import { startProgram } from "./child.ts";
+import { ownMounts } from "./own-mounts.ts";
+
+const CYCLES = process.env["HANGAR_PROVE"] ? 200 : 10;
+
+/** Create, write, extend, snapshot, fork, restore, compare, delete all three. */
+async function cycle({ room, create, settled, snapshot, ids }: TestRoom, encrypted: boolean): Promise<void> {
+  const volume = await create({ name: "data", size_gb: 1, encrypted });
+  assert.equal(volume.state, "created");
+  const content = randomBytes(100_000);
+  const read = async (id: string): Promise<Buffer> => await readFile(join((await room.mount(id)).dir, "file"));
+  await writeFile(join((await room.mount(volume.id)).dir, "file"), content);
+  const { needs_restart } = await room.volumes.extend(volume.id, 2, ids);
+  const kept = await snapshot(volume.id);
+  const fork = await create({ name: "fork", source_volume_id: volume.id });
+  const restored = await create({ name: "copy", region: "local", snapshot_id: kept.id });
+  assert.equal((await settled(restored.id)).state, "created");
+  for (const { id } of [volume, fork, restored]) {
+    assert.ok((await read(id)).equals(content), id);
+    await room.unmount(id);
+    if (needs_restart) await room.mount(id);
+    await room.unmount(id);
+    await room.volumes.delete(id);
+  }
+  await room.snapshots.delete(kept);
+}
+
+if (await ownMounts(import.meta.filename)) {
+  suite("volumes, again and again", { skip: volumesMissing() }, () => {
+    test(`${CYCLES} cycles leave loops, mounts and files as they were (V1)`, async (t) => {
+      const rig = await openRoom(t);
+      const before = traces(rig.dir);
+      for (let i = 0; i < CYCLES; i++) await cycle(rig, i % 5 === 0);
+      await rig.room.upkeep.round();
+      await until(async () => (rig.room.executor.idle ? true : undefined), "everything is purged");
+      const after = traces(rig.dir);
+      assert.deepEqual(after.loops, before.loops);
+      assert.deepEqual(after.mounts, before.mounts);
+      const own = (files: string[]) => files.filter((file) => !file.endsWith("encryption.json")).toSorted();
+      assert.deepEqual(own(after.files), own(before.files));
+      const { reflink, encryption } = await rig.room.parts.disk.capabilities();
+      t.diagnostic(`${CYCLES} cycles, shared blocks: ${reflink}, encryption: ${encryption}`);
+      await rig.close();
+      assert.deepEqual(traces(rig.dir), { loops: [], mounts: [], files: [] });
+    });
+
+    test("no byte is lost while a volume grows under a writer (V3)", async (t) => {
+      const { room, create, ids } = await openRoom(t);
+      const { id } = await create({ name: "data", size_gb: 1, encrypted: false });
+      const { dir } = await room.mount(id);
+      const writer = startProgram(t, "test/system/volume-writer.ts", [dir]);
+      await writer.until(/^\d+$/);
+      for (const size_gb of [2, 3, 4]) await room.volumes.extend(id, size_gb, ids);
+      const seen = writer.lines.length;
+      await until(async () => (writer.lines.length > seen + 20 ? true : undefined), "it writes on");
+      await writer.kill();
+      const last = Number(writer.lines.at(-1));
+      await run("sync", ["--file-system", dir]);
+      await room.unmount(id);
+      const again = (await room.mount(id)).dir;
+      const { checkRecords } = await import("./volume-writer.ts");
+      assert.ok(checkRecords(again) >= last, "everything that was acknowledged is there");
+      const usage = await room.parts.disk.usage({ id, size_gb: 4, fstype: "ext4", encryption: null, key: null });
+      assert.ok((usage?.blocks ?? 0) * (usage?.block_size ?? 0) > 3.8 * 1024 ** 3);
+      await room.unmount(id);
+      t.diagnostic(`${last} records, none lost`);
+    });
+  });
+}

@@ -1,0 +1,66 @@
+/** Snapshots of a volume that is being written to, each one restored and examined (V2), from a folder and from S3. */
+import assert from "node:assert/strict";
+import { suite, type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { run } from "#drivers/disk/programs.ts";
+import { S3Objects } from "#stores/objects/s3.ts";
+import { s3Missing, startS3 } from "../s3.ts";
+import { tempDir } from "../support.ts";
+import { openRoom, type TestRoom, volumesMissing } from "../volumes.ts";
+import { startProgram } from "./child.ts";
+import { ownMounts } from "./own-mounts.ts";
+import { checkRecords } from "./volume-writer.ts";
+
+const SNAPSHOTS = process.env["HANGAR_PROVE"] ? 50 : 4;
+
+/** Takes so many while a program writes; answers how many records each restored one has. */
+async function examine(rig: TestRoom, t: TestContext, encrypted: boolean) {
+  const { room, create, settled, snapshot } = rig;
+  const { id } = await create({ name: "data", size_gb: 1, encrypted });
+  const writer = startProgram(t, "test/system/volume-writer.ts", [(await room.mount(id)).dir]);
+  await writer.until(/^\d+$/);
+  const found: { asked: number; records: number; stored: number }[] = [];
+  for (let i = 0; i < SNAPSHOTS; i++) {
+    const asked = Number(writer.lines.at(-1));
+    const kept = await snapshot(id);
+    const copy = await create({ name: `copy${i}`, region: "local", snapshot_id: kept.id });
+    assert.equal((await settled(copy.id)).state, "created");
+    const image = (await room.parts.disk.capabilities()).reflink
+      ? `${rig.dir}/volumes/pool/images`
+      : `${rig.dir}/volumes/images`;
+    // Before anything else touches it: not even the journal has anything to say.
+    await run("e2fsck", ["-f", "-n", `${image}/volumes/${copy.id}.img`]);
+    const records = checkRecords((await room.mount(copy.id)).dir);
+    found.push({ asked, records, stored: kept.stored });
+    await room.unmount(copy.id);
+    await room.volumes.delete(copy.id);
+  }
+  await writer.kill();
+  await room.unmount(id);
+  return found;
+}
+
+if (await ownMounts(import.meta.filename)) {
+  suite("snapshots under load", { skip: volumesMissing() }, () => {
+    for (const pool of ["auto", "plain"] as const) {
+      test(`${SNAPSHOTS} of ${SNAPSHOTS} restored are whole, ${pool === "auto" ? "shared blocks" : "copies"} (V2)`, async (t) => {
+        const rig = await openRoom(t, { pool });
+        const found = await examine(rig, t, pool === "plain");
+        for (const { asked, records } of found) assert.ok(records >= asked, `${records} of ${asked} acknowledged`);
+        t.diagnostic(`records: ${found.map(({ records }) => records).join(" ")}`);
+        t.diagnostic(`bytes stored: ${found.map(({ stored }) => stored).join(" ")}`);
+        await rig.close();
+      });
+    }
+
+    test("from a real S3 server, byte for byte", { skip: s3Missing() }, async (t) => {
+      const server = await startS3(tempDir(t));
+      t.after(() => server.stop());
+      const rig = await openRoom(t, { objects: new S3Objects(server, systemClock) });
+      const found = await examine(rig, t, false);
+      for (const { asked, records } of found) assert.ok(records >= asked);
+      t.diagnostic(`records: ${found.map(({ records }) => records).join(" ")}`);
+      await rig.close();
+    });
+  });
+}

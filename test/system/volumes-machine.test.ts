@@ -1,0 +1,86 @@
+/** A real machine with a real volume: what it writes is there after a stop, a suspend, and another machine's life. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { silentLog } from "#core/log.ts";
+import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
+import type { Launch, RuntimeDriver } from "#machines/driver.ts";
+import { aMachine } from "#machines/fixtures.ts";
+import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { openRoom, type TestRoom, traces, volumesMissing } from "../volumes.ts";
+
+const never = new AbortController().signal;
+const HOW = { signal: "SIGTERM", timeout_ms: 5000 };
+const WAIT = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done"];
+
+async function openDriver(t: TestContext, { room, dir }: TestRoom): Promise<RuntimeDriver> {
+  const node_id = randomBytes(8).toString("hex");
+  const images = fixtureImages({ web: { layers: [busyboxLayer(join(dir, "busybox"))] } });
+  const data_dir = join(dir, "machines");
+  mkdirSync(data_dir);
+  const driver = await openRuncDriver({ data_dir, node_id, clock: systemClock, log: silentLog, images, volumes: room });
+  t.after(async () => {
+    await driver.close();
+    rmSync(`/run/hangar/${node_id}`, { recursive: true, force: true });
+  });
+  return driver;
+}
+
+function launch(id: string, boot: string, volume: string): Launch {
+  const { name, app_name, org_id, region, instance_id, private_ip } = aMachine();
+  const image_ref = { registry: "fixture", repository: "web", digest: `sha256:${"0".repeat(64)}` };
+  const config = { image: "web", init: { exec: WAIT }, mounts: [{ volume, path: "/data" }] };
+  const own = { id, boot, name, app_name, org_id, region, instance_id, private_ip, image_ref, config };
+  return { ...own, secrets: {}, keep_rootfs: false };
+}
+
+suite("a machine with a volume", { skip: volumesMissing() ?? realMachinesMissing() }, () => {
+  for (const encrypted of [false, true]) {
+    test(`keeps its data through stop, start, suspend, destroy and re-create, encrypted: ${encrypted}`, async (t) => {
+      const rig = await openRoom(t, { pool: "plain" });
+      const able = await rig.room.parts.disk.capabilities();
+      if (encrypted && able.encryption === undefined) return t.skip(able.encryption_reason);
+      const driver = await openDriver(t, rig);
+      const { id: volume, encryption } = await rig.create({ name: "data", size_gb: 1, encrypted });
+      const [first, second] = [randomBytes(7).toString("hex"), randomBytes(7).toString("hex")];
+      const handles = new Map<string, Awaited<ReturnType<RuntimeDriver["start"]>>["handle"]>();
+      const sh = async (id: string, boot: string, script: string): Promise<string> => {
+        const ref = { id, boot, handle: handles.get(boot) ?? null };
+        const result = await driver.exec(ref, { command: ["sh", "-c", script], timeout_ms: 20_000 }, never);
+        assert.equal(result.exit_code, 0, result.stderr);
+        return result.stdout.trim();
+      };
+      t.after(async () => {
+        for (const id of [first, second]) await driver.destroy(id, never);
+      });
+      const start = async (id: string, boot: string): Promise<void> => {
+        handles.set(boot, (await driver.start(launch(id, boot, volume), never)).handle);
+      };
+
+      await start(first, "b1");
+      await sh(first, "b1", "echo kept > /data/file && chown 1000:1000 /data/file && sync");
+      await driver.stop({ id: first, boot: "b1", handle: handles.get("b1") ?? null }, HOW, never);
+      await start(first, "b2");
+      assert.equal(await sh(first, "b2", "cat /data/file; stat -c %u:%g /data/file"), "kept\n1000:1000");
+      if (driver.capabilities().suspend) {
+        const ref = { id: first, boot: "b2", handle: handles.get("b2") ?? null };
+        const handle = await driver.suspend(ref, never);
+        const resumed = await driver.resume(launch(first, "b2", volume), handle, never);
+        assert.ok(resumed, "it goes on");
+        handles.set("b2", resumed.handle);
+        assert.equal(await sh(first, "b2", "cat /data/file"), "kept");
+      }
+      await driver.destroy(first, never);
+      await start(second, "b3");
+      assert.equal(await sh(second, "b3", "cat /data/file"), "kept");
+      await driver.destroy(second, never);
+      assert.deepEqual(traces(join(rig.dir, "volumes")).loops, [], "nothing is mounted any more");
+      t.diagnostic(`encryption ${encryption}, suspend ${driver.capabilities().suspend}`);
+      await driver.close();
+      await rig.close();
+    });
+  }
+});
