@@ -84,11 +84,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const dir = claimDataDir(settings.data_dir);
   opened.defer(() => dir.release());
   const log_file = dir.file("hangar.log");
-  const log = openLog(log_file, settings.log_level);
-  opened.defer(() => {
-    log.info({}, "stopped");
-    log.close();
-  });
+  const log = keepLog(log_file, settings, opened);
 
   const box = new Box(settings.master_key ?? masterKey(dir));
   const database = await openDatabase(settings, options.onBroken);
@@ -147,6 +143,16 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     inject: server.inject,
     close: () => running.disposeAsync(),
   };
+}
+
+/** The log, whose last line says that the platform stopped. */
+function keepLog(file: string, { log_level }: Settings, opened: AsyncDisposableStack): Log {
+  const log = openLog(file, log_level);
+  opened.defer(() => {
+    log.info({}, "stopped");
+    log.close();
+  });
+  return log;
 }
 
 /** Brings the tables to this version, and refuses a database that is half restored or sealed with another key. */
