@@ -84,11 +84,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const dir = claimDataDir(settings.data_dir);
   opened.defer(() => dir.release());
   const log_file = dir.file("hangar.log");
-  const log = openLog(log_file, settings.log_level);
-  opened.defer(() => {
-    log.info({}, "stopped");
-    log.close();
-  });
+  const log = keepLog(log_file, settings, opened);
 
   const box = new Box(settings.master_key ?? masterKey(dir));
   const database = await openDatabase(settings, options.onBroken);
@@ -120,9 +116,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
   const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, dashboard, ...rate });
-  opened.defer(() => inside.close());
-  opened.defer(() => machines.close());
-  opened.defer(() => server.close());
+  for (const part of [inside, machines, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = await ensureToken(tokens, dir.file("token"), clock);
@@ -149,6 +143,16 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     inject: server.inject,
     close: () => running.disposeAsync(),
   };
+}
+
+/** The log, whose last line says that the platform stopped. */
+function keepLog(file: string, { log_level }: Settings, opened: AsyncDisposableStack): Log {
+  const log = openLog(file, log_level);
+  opened.defer(() => {
+    log.info({}, "stopped");
+    log.close();
+  });
+  return log;
 }
 
 /** Brings the tables to this version, and refuses a database that is half restored or sealed with another key. */

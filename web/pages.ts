@@ -20,6 +20,7 @@ export const PAGES: readonly Page[] = [
   { id: "overview", title: "Overview", icon: "overview", load: () => import("./pages/overview.ts") },
   { id: "machines", title: "Machines", icon: "machines", load: () => import("./pages/machines.ts") },
   { id: "apps", title: "Apps", icon: "apps", load: () => import("./pages/apps.ts") },
+  { id: "services", title: "Services", icon: "services", load: () => import("./pages/services.ts") },
   { id: "volumes", title: "Volumes", icon: "volumes", load: () => import("./pages/volumes.ts") },
   { id: "images", title: "Images", icon: "images", load: () => import("./pages/images.ts") },
   { id: "activity", title: "Activity", icon: "activity", load: () => import("./pages/activity.ts") },

@@ -101,7 +101,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   const measuring = openMeasuring(settings, {
     ...needs,
     machines: running,
-    ...(await openSources({ choice, dir, clock, machines: running.list })),
+    ...(await openSources({ choice, dir, clock, machines: running, proxy })),
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });

@@ -55,7 +55,7 @@ suite("the dashboard", { skip: noBrowser }, () => {
     machine_id = made.body.id;
     await platform.ask(`GET /v1/apps/web/machines/${machine_id}/wait?state=started`);
     const changed = { config: { ...config, env: { MODE: "fast" } } };
-    await platform.ask(`POST /v1/apps/web/machines/${machine_id}`, { body: changed });
+    const updated = await platform.ask(`POST /v1/apps/web/machines/${machine_id}`, { body: changed });
     await platform.ask("POST /v1/apps/web/secrets", { body: { values: { KEY: "value" } } });
     await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly", name: "eyes" } });
     const volume = await platform.ask("POST /v1/apps/web/volumes", { body: { name: "data", size_gb: 1 } });
@@ -66,7 +66,7 @@ suite("the dashboard", { skip: noBrowser }, () => {
     assert.equal(connector.status, 201, connector.text);
     connection_id = connector.body.connection.id;
     volume_id = volume.body.id;
-    await measured(platform, machine_id);
+    await measured(platform, updated.body.instance_id);
   });
 
   test("a token opens it, a wrong one is refused in the platform's words, and signing out forgets it", async (t) => {
@@ -230,10 +230,13 @@ suite("the dashboard", { skip: noBrowser }, () => {
 
   test("every page passes axe, in light and dark, and fits 400 pixels", async (t) => {
     const places = [
-      ..."overview machines machines/new apps activity hosts tokens settings images identity".split(" "),
-      ...["", "/logs", "/secrets", "/releases"].map((tab) => `apps/web${tab}`),
+      ..."overview machines machines/new apps activity hosts tokens settings images identity services".split(" "),
+      ...["", "/services", "/logs", "/secrets", "/releases"].map((tab) => `apps/web${tab}`),
       ...["", "/logs", "/metrics", "/checks", "/config", "/terminal"].map((tab) => `machines/web/${machine_id}${tab}`),
-      ...["volumes", `volumes/web/${volume_id}`, "connectors", `connectors/${connection_id}`],
+      "volumes",
+      `volumes/web/${volume_id}`,
+      "connectors",
+      `connectors/${connection_id}`,
       "metrics?query=svc_instance_memory_mem_total",
     ];
     const wrong: string[] = [];

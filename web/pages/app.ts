@@ -23,6 +23,7 @@ import { icon } from "../parts/icon.ts";
 import { Logs } from "../parts/logs.ts";
 import { go, to } from "../router.ts";
 import { call, isReadOnly, session } from "../session.ts";
+import { AppServices } from "./app-services.ts";
 
 const SHOWN = 100;
 
@@ -33,6 +34,7 @@ interface TabProps {
 
 const TABS: readonly { id: string; title: string; view: ComponentType<TabProps> }[] = [
   { id: "", title: "Machines", view: Machines },
+  { id: "services", title: "Services", view: AppServices },
   { id: "logs", title: "Logs", view: AppLogs },
   { id: "secrets", title: "Secrets", view: Secrets },
   { id: "releases", title: "Releases", view: Releases },

@@ -182,7 +182,7 @@ function Tester({ connection_id, policy }: { connection_id: string; policy: Acce
     });
   return form(
     { class: "stack tester", onSubmit: (event) => event.preventDefault() },
-    p({ class: "dim" }, "Try the policy as it stands on the left, saved or not."),
+    p({ class: "dim" }, "Try the policy as it stands here, saved or not."),
     text("Machine", sprite, setSprite, "agent-1"),
     text("Its labels", labels, setLabels, "prod, agent"),
     text("Path", path, setPath, "/repos/shop/web/issues"),

@@ -5,7 +5,6 @@ import type { PageProps } from "../pages.ts";
 import {
   Action,
   Ago,
-  badge,
   block,
   card,
   empty,
@@ -105,12 +104,7 @@ function ConnectorPage({ connection_id }: { connection_id: string }): VNode {
         ? []
         : [h(Action, { name: "Try it", work: probe }), h(Action, { name: "Delete", class: "danger", work: remove })]),
     ),
-    p(
-      { class: "lead" },
-      badge("ok"),
-      ` ${connection.provider}, ${connection.connection_type} `,
-      identifier(connection.id),
-    ),
+    p({ class: "lead" }, `${connection.provider}, ${connection.connection_type} `, identifier(connection.id)),
     ...(value.warnings ?? []).map((text) => p({ class: "note bad", key: text }, text)),
     h(Policy, { connection_id, policy: connection.access_policy, readOnly, onSaved: answer.again }),
     card("From inside a machine", block(connection.usage_snippet)),

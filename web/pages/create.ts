@@ -74,8 +74,16 @@ async function create(app_name: string, json: string): Promise<void> {
     body,
     idempotency_key: crypto.randomUUID(),
   });
+  if (machine.config["services"]) await openUp(app_name);
   say(`${machine.name} is made.`);
   go("machines", app_name, machine.id);
+}
+
+/** An app without an address is closed, and whoever asked for a port wants it open. */
+async function openUp(app_name: string): Promise<void> {
+  const params = { app_name };
+  const { ips } = await call("GET /v1/apps/:app_name/ip_assignments", { params });
+  if (ips.length === 0) await call("POST /v1/apps/:app_name/ip_assignments", { params, body: { type: "shared_v4" } });
 }
 
 interface Part {

@@ -6,6 +6,7 @@ import { Chart } from "../parts/chart.ts";
 import { bytes, figure } from "../parts/format.ts";
 import { lastSeconds, queryRange, type Series } from "../prometheus.ts";
 import { to } from "../router.ts";
+import { call } from "../session.ts";
 import type { TabProps } from "./machine.ts";
 
 interface Panel {
@@ -26,14 +27,14 @@ const label =
 const PANELS: readonly Panel[] = [
   {
     title: "CPU, % of one",
-    query: (i) => `sum by (mode) (rate(svc_instance_cpu{${i}, mode!="idle"}[1m]))`,
+    query: (i) => `sum by (mode) (rate(svc_instance_cpu{${i}, mode=~"user|system|iowait|steal"}[1m]))`,
     format: percent,
     nameOf: label("mode"),
   },
   {
     title: "Memory",
     query: (i) =>
-      `label_set(svc_instance_memory_mem_total{${i}} - svc_instance_memory_mem_available{${i}}, "line", "used") or label_set(svc_instance_memory_mem_total{${i}}, "line", "all")`,
+      `label_set(max(svc_instance_memory_mem_total{${i}} - svc_instance_memory_mem_available{${i}}), "line", "used") or label_set(max(svc_instance_memory_mem_total{${i}}), "line", "all")`,
     format: bytes,
     nameOf: label("line"),
   },
@@ -53,7 +54,7 @@ const PANELS: readonly Panel[] = [
   },
   {
     title: "Load",
-    query: (i) => `svc_instance_load_average{${i}}`,
+    query: (i) => `max by (minutes) (svc_instance_load_average{${i}})`,
     format: figure,
     nameOf: ({ labels }) => `${labels["minutes"] ?? ""} min`,
   },
@@ -67,7 +68,21 @@ const SPANS: readonly [string, number][] = [
 ];
 const EVERY_MS = 15_000;
 
-export function MetricsTab({ machine }: TabProps): VNode {
+const VERSIONS = 20;
+
+/** Each version of a machine is an instance of its own to the metrics; the lines go through all of the last ones. */
+async function instanceOf(app_name: string, machine_id: string, signal: AbortSignal): Promise<string> {
+  const versions = await call("GET /v1/apps/:app_name/machines/:machine_id/versions", {
+    params: { app_name, machine_id },
+    signal,
+  });
+  return `instance=~"${versions
+    .slice(0, VERSIONS)
+    .map(({ version }) => version)
+    .join("|")}"`;
+}
+
+export function MetricsTab({ machine, app_name }: TabProps): VNode {
   const [seconds, setSeconds] = useState(900);
   const [round, setRound] = useState(0);
   useEffect(() => {
@@ -77,11 +92,11 @@ export function MetricsTab({ machine }: TabProps): VNode {
   const answer = useAnswer(
     async (signal) => {
       const range = lastSeconds(seconds);
-      const instance = `instance="${machine.id}"`;
+      const instance = await instanceOf(app_name, machine.id, signal);
       const found = await Promise.all(PANELS.map((panel) => queryRange(panel.query(instance), range, signal)));
       return { range, found };
     },
-    [machine.id, seconds, round],
+    [machine.id, machine.instance_id, seconds, round],
   );
   return section(
     { "aria-label": "Metrics" },
@@ -99,17 +114,16 @@ export function MetricsTab({ machine }: TabProps): VNode {
           name,
         ),
       ),
-      a({ href: `${to("metrics")}?query=${encodeURIComponent(`{instance="${machine.id}"}`)}` }, "Ask something else"),
+      a(
+        { href: `${to("metrics")}?query=${encodeURIComponent(`{instance="${machine.instance_id}"}`)}` },
+        "Ask something else",
+      ),
     ),
     when(answer, ({ range, found }) =>
       found.every((series) => series.length === 0)
         ? empty(
             "Nothing was measured in this time.",
-            p(
-              "A machine that runs is measured every 15 seconds, as the series ",
-              code("svc_instance_…"),
-              ". One that the sim driver plays has nothing to measure.",
-            ),
+            p("A machine that runs is measured every 15 seconds, as the series ", code("svc_instance_…"), "."),
           )
         : div(
             { class: "charts" },

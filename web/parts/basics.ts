@@ -52,6 +52,8 @@ const TONES: Record<string, string> = {
   signing: "good",
   error: "bad",
   complete: "good",
+  ready: "good",
+  issued: "good",
   retired: "calm",
   published: "cold",
   failed: "bad",

@@ -54,8 +54,8 @@ function options(props: Props, shown: readonly Series[], width: number): uPlot.O
       y: { range: (_, low, high) => (low === high ? [Math.min(0, low), high || 1] : [Math.min(0, low), high * 1.05]) },
     },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((tick) => tickTime(tick, props.range)) },
-      { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => format(tick)) },
+      { ...axis, size: 30, values: (_, ticks) => ticks.map((tick) => tickTime(tick, props.range)) },
+      { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => format(tick)) },
     ],
     series: [
       {},

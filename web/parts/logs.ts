@@ -1,7 +1,6 @@
 /** Lines that machines write, as they write them: of one machine, or of all machines of an app. */
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { ClientError } from "#client/client.ts";
 import { button, code, div, h, input, label, section, span } from "../html.ts";
 import { session } from "../session.ts";
 import { loading, problem } from "./basics.ts";
@@ -41,7 +40,7 @@ function open({ app_name, machine_id }: Source, signal: AbortSignal): AsyncGener
 interface Followed {
   lines: readonly Line[];
   open: boolean;
-  error: ClientError | undefined;
+  error: unknown;
 }
 
 /** Follows the stream; lines that come together are drawn together. */
@@ -72,7 +71,7 @@ function useLines(source: Source): Followed {
     };
     const begin = (): void => {
       if (ending.signal.aborted) return;
-      follow().then(again, (error: ClientError) => {
+      follow().then(again, (error: unknown) => {
         if (ending.signal.aborted) return;
         setState((last) => ({ ...last, error }));
         again();
@@ -98,7 +97,7 @@ export function Logs({ source, nothing }: { source: Source; nothing: VNode }): V
     setHeld(lines);
     setFollow(!follow);
   };
-  if (error) return problem(error);
+  if (error !== undefined) return problem(error);
   if (!ready) return loading();
   return section(
     { "aria-label": "Logs" },

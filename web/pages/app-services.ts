@@ -1,0 +1,195 @@
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { a, code, div, form, h, input, li, p, span, ul } from "../html.ts";
+import { Action, badge, block, card, empty, Field, say, sheet, useAnswer, when } from "../parts/basics.ts";
+import { confirmed } from "../parts/dialog.ts";
+import { to } from "../router.ts";
+import { call } from "../session.ts";
+
+export interface Service {
+  protocol: string;
+  port: number;
+  end_port: number;
+  handlers: string[];
+  urls: string[];
+  problems: string[];
+  machines: {
+    id: string;
+    state: string;
+    internal_port: number;
+    serving: boolean;
+    in_progress: number;
+    soft_limit: number;
+    hard_limit?: number | undefined;
+    autostart: boolean;
+    autostop: string;
+  }[];
+}
+
+export const portWords = ({ port, end_port, protocol, handlers }: Service): string =>
+  `${end_port > port ? `${port}–${end_port}` : port}/${protocol}${handlers.length > 0 ? ` ${handlers.join(", ")}` : ""}`;
+
+export const addresses = ({ urls }: Service): VNode =>
+  span(
+    ...urls.flatMap((url) => [
+      /^https?:/.test(url)
+        ? a({ key: url, href: url, target: "_blank", rel: "noopener" }, url)
+        : code({ key: url }, url),
+      " ",
+    ]),
+  );
+
+/** How the world reaches the app: ports, the machines behind them, addresses and certificates. */
+export function AppServices({ app_name, readOnly }: { app_name: string; readOnly: boolean }): VNode {
+  const params = { app_name };
+  const answer = useAnswer((signal) => call("GET /v1/apps/:app_name/services", { params, signal }), [app_name]);
+  const open = async (): Promise<void> => {
+    const { ip } = await call("POST /v1/apps/:app_name/ip_assignments", { params, body: { type: "shared_v4" } });
+    say(`Open at ${ip}.`);
+    answer.again();
+  };
+  return div(
+    when(answer, (found) =>
+      div(
+        found.open
+          ? null
+          : div(
+              { class: "note" },
+              p("The app has no address, so its ports are closed to the world."),
+              readOnly ? null : p(h(Action, { name: "Give it a shared address", class: "primary", work: open })),
+            ),
+        found.services.length === 0
+          ? empty(
+              "Its machines have no services.",
+              p("A service is a port that requests come in at. With a new machine:"),
+              block(`npx hangar machines run hangar/hello --app ${app_name} --port 80:8080/http`),
+            )
+          : div(...found.services.map((service) => h(OneService, { service, app_name, key: portWords(service) }))),
+      ),
+    ),
+    h(Addresses, { app_name, readOnly, onChange: answer.again }),
+    h(Certificates, { app_name, readOnly }),
+  );
+}
+
+function OneService({ service, app_name }: { service: Service; app_name: string }): VNode {
+  return card(
+    span(portWords(service), " "),
+    p(addresses(service)),
+    service.problems.length > 0 ? ul(...service.problems.map((text) => li({ key: text }, text))) : null,
+    sheet(
+      `Machines behind ${portWords(service)}`,
+      ["machine", "state", "port", "serving", "in progress", "when nobody asks"],
+      service.machines.map((machine) => ({
+        key: machine.id,
+        cells: [
+          a({ href: to("machines", app_name, machine.id) }, code(machine.id)),
+          badge(machine.state),
+          String(machine.internal_port),
+          machine.serving ? "yes" : "no",
+          `${machine.in_progress} of ${machine.soft_limit}${machine.hard_limit ? `, at most ${machine.hard_limit}` : ""}`,
+          machine.autostop === "off"
+            ? "keeps running"
+            : `${machine.autostop}${machine.autostart ? ", wakes by a request" : ""}`,
+        ],
+      })),
+    ),
+  );
+}
+
+function Addresses({
+  app_name,
+  readOnly,
+  onChange,
+}: {
+  app_name: string;
+  readOnly: boolean;
+  onChange: () => void;
+}): VNode {
+  const answer = useAnswer(
+    (signal) => call("GET /v1/apps/:app_name/ip_assignments", { params: { app_name }, signal }),
+    [app_name],
+  );
+  const remove = (ip: string) => async (): Promise<void> => {
+    if (!(await confirmed(`Take ${ip} away?`, "Without any address the app's ports are closed.", "Take it away")))
+      return;
+    await call("DELETE /v1/apps/:app_name/ip_assignments/:ip", { params: { app_name, ip } });
+    answer.again();
+    onChange();
+  };
+  return card(
+    "Addresses",
+    when(answer, ({ ips }) =>
+      ips.length === 0
+        ? p({ class: "dim" }, "None.")
+        : sheet(
+            "Addresses",
+            ["address", "type", "region", ...(readOnly ? [] : ["remove"])],
+            ips.map(({ ip, type, region }) => ({
+              key: `${type} ${ip}`,
+              cells: [
+                code(ip),
+                type,
+                region || "everywhere",
+                ...(readOnly ? [] : [h(Action, { name: "Remove", work: remove(ip) })]),
+              ],
+            })),
+          ),
+    ),
+  );
+}
+
+function Certificates({ app_name, readOnly }: { app_name: string; readOnly: boolean }): VNode {
+  const [hostname, setHostname] = useState("");
+  const answer = useAnswer(
+    (signal) => call("GET /v1/apps/:app_name/certificates", { params: { app_name }, query: {}, signal }),
+    [app_name],
+  );
+  const get = async (): Promise<void> => {
+    await call("POST /v1/apps/:app_name/certificates/acme", {
+      params: { app_name },
+      body: { hostname: hostname.trim() },
+    });
+    setHostname("");
+    answer.again();
+  };
+  return card(
+    "Host names",
+    readOnly
+      ? null
+      : form(
+          { class: "row-form", onSubmit: (event) => event.preventDefault() },
+          h(Field, {
+            name: "Name",
+            children: (id) =>
+              input({
+                id,
+                type: "text",
+                autocomplete: "off",
+                placeholder: "shop.example.com",
+                value: hostname,
+                onInput: (event) => setHostname(event.currentTarget.value),
+              }),
+          }),
+          h(Action, { name: "Get a certificate", disabled: hostname.trim() === "", work: get }),
+        ),
+    when(answer, ({ certificates }) =>
+      certificates.length === 0
+        ? p({ class: "dim" }, "None yet.")
+        : sheet(
+            "Host names",
+            ["name", "status", "kind", "ends", "problem"],
+            certificates.map((one) => ({
+              key: one.hostname,
+              cells: [
+                code(one.hostname),
+                badge(one.status),
+                one.kind,
+                one.expires_at ? new Date(one.expires_at).toLocaleDateString() : "",
+                one.problem ?? "",
+              ],
+            })),
+          ),
+    ),
+  );
+}
