@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { attenuate, parse, serialize } from "#core/macaroon.ts";
 import type { Row } from "#http/route.ts";
+import { selfSigned } from "#proxy/x509.ts";
 import { type TestPlatform, testPlatform } from "./platform.ts";
 
 type Who = "none" | "garbage" | "wrong org" | "read-only" | "org" | "full" | "revoked" | "narrowed";
@@ -66,7 +67,12 @@ async function furnish(
   const volume = (await ask("POST /v1/apps/web/volumes", { body: { name: "kept" } })).body;
   const snapshot = (await ask(`POST /v1/apps/web/volumes/${volume.id}/snapshots`)).body.Msg.backup;
   await ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
-  await ask("POST /v1/apps/web/certificates/acme", { body: { hostname: "www.example.com" } });
+  for (const hostname of ["www.example.com", "acme.example.com"]) {
+    await ask("POST /v1/apps/web/certificates/acme", { body: { hostname } });
+  }
+  const { chain: fullchain, key: private_key } = selfSigned(["custom.example.com"], Date.now());
+  const own = { hostname: "custom.example.com", fullchain, private_key };
+  await ask("POST /v1/apps/web/certificates/custom", { body: own });
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
   const key = { provider: "github", api_key: "k", org_slug: "acme" };
   const { connection } = (await ask("POST /v1/oauth/connections/api_key", { body: key })).body;
@@ -110,6 +116,9 @@ async function furnish(
           ? "?org_slug=acme&image=none:1&name=none:1"
           : "";
       const query = row.style === "prometheus" ? "?query=1&start=1&end=2&step=1&match[]=up" : about;
+      // Each kind of removal has one of its own to remove.
+      const [kind] = /(?<=hostname\/)(acme|custom)$/.exec(row.path) ?? [];
+      names["hostname"] = `${kind ?? "www"}.example.com`;
       return row.path.replaceAll(/:(\w+)/g, (_, name: string) => names[name] ?? "x") + query;
     },
     body(row) {
@@ -120,8 +129,7 @@ async function furnish(
       const connector = { ...key, base_api_url: "https://api.example", access_token: "t", auth_method: "header" };
       const policy = { access_policy: {}, sprite: "x", path: "/", code: "c", state: "s" };
       if (row.part === "connectors") return { name: `n-${++made}`, ...connector, ...policy };
-      const certificate = { hostname: "b.example.com", fullchain: "x", private_key: "x" };
-      if (row.path.includes("certificates")) return certificate;
+      if (row.path.includes("certificates")) return { ...own, hostname: "b.example.com" };
       if (row.path.includes("ip_assignments")) return { type: "shared_v4" };
       if (row.path.includes("db_leases")) return { ...more, node: "n", term: 1, complete_term: 1, ttl_ms: 1000 };
       return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read", ...more };
