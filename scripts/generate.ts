@@ -14,7 +14,10 @@ import type { Row } from "#http/route.ts";
 import { IDENTITY_LIMITS } from "#identity/limits.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/states.ts";
+import { BUILTIN_LIMITS } from "#metrics/builtin/limits.ts";
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
+import { REMOTE_LIMITS } from "#metrics/remote/limits.ts";
+import { SCRAPE_LIMITS } from "#metrics/scrape/limits.ts";
 import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
 import { NETWORK_LIMITS } from "#network/limits.ts";
 import { PROXY_LIMITS } from "#proxy/limits.ts";
@@ -107,6 +110,9 @@ function limitsPage(): string {
     ["Identity tokens", "src/identity/limits.ts", IDENTITY_LIMITS],
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
     ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
+    ["Metrics: reading machines", "src/metrics/builtin/limits.ts", { ...BUILTIN_LIMITS }],
+    ["Metrics: asking machines for their own", "src/metrics/scrape/limits.ts", { ...SCRAPE_LIMITS }],
+    ["Metrics: an engine elsewhere", "src/metrics/remote/limits.ts", { ...REMOTE_LIMITS }],
   ];
   const text = sections.map(([title, file, limits]) => {
     const words = limitWords(file);

@@ -74,7 +74,10 @@ export function openMeasuring({ metrics_url }: Pick<Settings, "metrics_url">, pa
     rows: metricsRoutes({ engine, clock, targets: (org_id) => scraper.targets(org_id) }),
     async start() {
       await machines.start({
-        started: (machine) => scraper.started(machine),
+        started(machine) {
+          scraper.started(machine);
+          void sampler.started(machine);
+        },
         ended: (id) => scraper.ended(id),
         exited: (exit) => void sampler.exited(exit),
       });

@@ -68,7 +68,8 @@ test("a machine's series say what the kernel says", { skip, timeout: 180_000 }, 
   assert.ok(used >= HELD && used < 256 * MIB, `${used} bytes are used`);
   assert.ok((await value("svc_instance_memory_shmem")) >= HELD, "what lies in /dev/shm is shared memory");
   const sectors = await value('svc_instance_disk_sectors_written{device="vdb"}');
-  assert.ok(sectors * 512 >= WRITTEN && sectors * 512 < 4 * WRITTEN, `${sectors} sectors were written`);
+  // A new ext4 also writes its inode tables and its journal, sooner or later.
+  assert.ok(sectors * 512 >= WRITTEN && sectors * 512 < WRITTEN + 256 * MIB, `${sectors} sectors were written`);
   const taken = await value(
     'svc_instance_filesystem_block_size{mount="/"} * (svc_instance_filesystem_blocks - svc_instance_filesystem_blocks_free)',
   );

@@ -53,6 +53,11 @@ export class Sampler {
     await this.#running;
   }
 
+  /** A machine runs now. It is looked at once: what is told later is counted from here. */
+  async started(machine: MeasuredMachine): Promise<void> {
+    await this.#read(machine);
+  }
+
   /** One round. */
   async sample(at_ms: number): Promise<void> {
     const [machines, volumes, ...provided] = await Promise.all([
