@@ -709,6 +709,153 @@ export interface Api {
     body: undefined;
     answer: { proxy_id: string; workers: number };
   };
+  /** Evaluate a query at one time. */
+  "GET /prometheus/:org_slug/api/v1/query": {
+    params: { org_slug: string };
+    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Evaluate a query at one time. */
+  "POST /prometheus/:org_slug/api/v1/query": {
+    params: { org_slug: string };
+    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Evaluate a query over a range of time. */
+  "GET /prometheus/:org_slug/api/v1/query_range": {
+    params: { org_slug: string };
+    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Evaluate a query over a range of time. */
+  "POST /prometheus/:org_slug/api/v1/query_range": {
+    params: { org_slug: string };
+    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** The newest samples of the series that match, as Prometheus text. */
+  "GET /prometheus/:org_slug/federate": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Remote read: not supported. */
+  "POST /prometheus/:org_slug/api/v1/read": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Series that match. */
+  "GET /prometheus/:org_slug/api/v1/series": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Series that match. */
+  "POST /prometheus/:org_slug/api/v1/series": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Label names. */
+  "GET /prometheus/:org_slug/api/v1/labels": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Label names. */
+  "POST /prometheus/:org_slug/api/v1/labels": {
+    params: { org_slug: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Values of a label. */
+  "GET /prometheus/:org_slug/api/v1/label/:label_name/values": {
+    params: { org_slug: string; label_name: string };
+    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** What is stored: series by metric, by label, by value. */
+  "GET /prometheus/:org_slug/api/v1/status/tsdb": {
+    params: { org_slug: string };
+    query: { topN?: number | undefined; focusLabel?: string | undefined; "match[]"?: string[] | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** What Grafana asks to learn which features there are. */
+  "GET /prometheus/:org_slug/api/v1/status/buildinfo": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Recording and alerting rules: there are none. */
+  "GET /prometheus/:org_slug/api/v1/rules": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Alerts: there are none. */
+  "GET /prometheus/:org_slug/api/v1/alerts": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Exemplars: there are none. */
+  "GET /prometheus/:org_slug/api/v1/query_exemplars": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** Exemplars: there are none. */
+  "POST /prometheus/:org_slug/api/v1/query_exemplars": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** What senders said about their metrics. */
+  "GET /prometheus/:org_slug/api/v1/metadata": {
+    params: { org_slug: string };
+    query: { metric?: string | undefined; limit?: number | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** A query, written as we would. */
+  "GET /prometheus/:org_slug/api/v1/format_query": {
+    params: { org_slug: string };
+    query: { query: string; dialect?: "metricsql" | "promql" | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** A query, written as we would. */
+  "POST /prometheus/:org_slug/api/v1/format_query": {
+    params: { org_slug: string };
+    query: { query: string; dialect?: "metricsql" | "promql" | undefined };
+    body: undefined;
+    answer: string;
+  };
+  /** Machines that are asked for metrics of their own, and how that goes. */
+  "GET /prometheus/:org_slug/api/v1/targets": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {
     params: Record<string, never>;
@@ -897,146 +1044,6 @@ export interface Api {
     query: Record<string, never>;
     body: { revoke?: boolean | undefined };
     answer: { keys: ({ kid: string; alg: string; state: string; created_at: string; sign_from: string; publish_until?: string | undefined })[] };
-  };
-  /** Evaluate a query at one time. */
-  "GET /prometheus/:org_slug/api/v1/query": {
-    params: { org_slug: string };
-    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Evaluate a query at one time. */
-  "POST /prometheus/:org_slug/api/v1/query": {
-    params: { org_slug: string };
-    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Evaluate a query over a range of time. */
-  "GET /prometheus/:org_slug/api/v1/query_range": {
-    params: { org_slug: string };
-    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Evaluate a query over a range of time. */
-  "POST /prometheus/:org_slug/api/v1/query_range": {
-    params: { org_slug: string };
-    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** The newest samples of the series that match, as Prometheus text. */
-  "GET /prometheus/:org_slug/federate": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Remote read: not supported. */
-  "POST /prometheus/:org_slug/api/v1/read": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Series that match. */
-  "GET /prometheus/:org_slug/api/v1/series": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Series that match. */
-  "POST /prometheus/:org_slug/api/v1/series": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Label names. */
-  "GET /prometheus/:org_slug/api/v1/labels": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Label names. */
-  "POST /prometheus/:org_slug/api/v1/labels": {
-    params: { org_slug: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** Values of a label. */
-  "GET /prometheus/:org_slug/api/v1/label/:label_name/values": {
-    params: { org_slug: string; label_name: string };
-    query: { "match[]"?: string[] | undefined; start?: string | undefined; end?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** What is stored: series by metric, by label, by value. */
-  "GET /prometheus/:org_slug/api/v1/status/tsdb": {
-    params: { org_slug: string };
-    query: { topN?: number | undefined; focusLabel?: string | undefined; "match[]"?: string[] | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** What Grafana asks to learn which features there are. */
-  "GET /prometheus/:org_slug/api/v1/status/buildinfo": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Recording and alerting rules: there are none. */
-  "GET /prometheus/:org_slug/api/v1/rules": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Alerts: there are none. */
-  "GET /prometheus/:org_slug/api/v1/alerts": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Exemplars: there are none. */
-  "GET /prometheus/:org_slug/api/v1/query_exemplars": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** Exemplars: there are none. */
-  "POST /prometheus/:org_slug/api/v1/query_exemplars": {
-    params: { org_slug: string };
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
-  /** What senders said about their metrics. */
-  "GET /prometheus/:org_slug/api/v1/metadata": {
-    params: { org_slug: string };
-    query: { metric?: string | undefined; limit?: number | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** A query, written as we would. */
-  "GET /prometheus/:org_slug/api/v1/format_query": {
-    params: { org_slug: string };
-    query: { query: string; dialect?: "metricsql" | "promql" | undefined };
-    body: undefined;
-    answer: string;
-  };
-  /** A query, written as we would. */
-  "POST /prometheus/:org_slug/api/v1/format_query": {
-    params: { org_slug: string };
-    query: { query: string; dialect?: "metricsql" | "promql" | undefined };
-    body: undefined;
-    answer: string;
   };
   /** Which node of a replicated database is primary. */
   "GET /v1/apps/:app_name/db_leases/:lease_name": {

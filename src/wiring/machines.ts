@@ -6,7 +6,9 @@ import type { AppStore } from "#apps/store.ts";
 import type { AuthStore } from "#auth/store.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
+import { randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
+import { scoped } from "#core/objects.ts";
 import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { openDisk } from "#drivers/disk/open.ts";
@@ -22,9 +24,9 @@ import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
+import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
-import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -34,8 +36,8 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
-import { openProxy } from "./proxy.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
+import { openProxy } from "./proxy.ts";
 
 export interface MachineNeeds {
   clock: Clock;
@@ -62,11 +64,7 @@ export interface MachinesPart {
 }
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
-export async function openMachines(
-  database: Database,
-  settings: Settings,
-  needs: MachineNeeds,
-): Promise<MachinesPart> {
+export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, log, box, secrets, appStore, choice, dir, local_api, reach } = needs;
   const images = await openImages(dir.file("images"), settings, clock, log);
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
@@ -103,7 +101,7 @@ export async function openMachines(
   const measuring = openMeasuring(settings, {
     ...needs,
     machines: running,
-    ...(await openSources({ choice, dir, clock, machines: running.list })),
+    ...(await openSources({ choice, dir, clock, machines: running, proxy })),
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
@@ -144,11 +142,14 @@ async function openVolumes(
   { data_dir, objects, volume_undelete_hours, volume_disk: disk, volume_pool: pool }: Settings,
   { clock, log, box, hosts, driver }: { clock: Clock; log: Log; box: Box; hosts: HostService; driver: string },
 ): Promise<VolumeRoom> {
+  const store = sqlVolumeStore(database);
+  const kept = await openObjects(objects, join(data_dir, "objects"), clock);
+  const identity = await store.identity(randomIds(clock).hex(16));
   return new VolumeRoom({
-    store: sqlVolumeStore(database),
+    store,
     hosts,
     disk: openDisk({ disk, pool, dir: join(data_dir, "volumes") }, driver),
-    objects: await openObjects(objects, join(data_dir, "objects"), clock),
+    objects: scoped(kept, `volumes/${identity}/`),
     box,
     clock,
     log,
