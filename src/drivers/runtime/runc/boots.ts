@@ -8,9 +8,9 @@ import type { LocalApi } from "#machines/local-api.ts";
 import type { Handle } from "#machines/types.ts";
 import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
-import { oomKills, removeCgroup } from "./cgroup.ts";
+import { removeCgroup } from "./cgroup.ts";
 import { clearBoot, endPrograms, programsEnded } from "./clearing.ts";
-import { Exits } from "./exits.ts";
+import { Exits, exitOf } from "./exits.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
@@ -283,21 +283,13 @@ export class Boots {
       RUNC_LIMITS.kill_ms,
       () => !this.#conmonLives(id) && !isAlive(record.pid, record.pid_start),
     );
-    const exit = this.#exitOf(record);
+    const exit = exitOf(this.#exits.read(id), this.paths(id).cgroup, this.parts.clock.now());
     this.write({ ...record, state: "exited", exit });
     this.#exits.forget(id);
     const cleared = this.#clear(id, record);
     // Whoever wants the volume next must find it free.
     if (record.volume) await cleared;
     return exit;
-  }
-
-  #exitOf({ id }: MachineRecord): Exit {
-    const word = this.#exits.read(id);
-    const code = word?.code ?? -1;
-    const by_signal = code > 128 && code <= 128 + 64 ? code - 128 : -1;
-    const oom_killed = code === 137 && oomKills(this.paths(id).cgroup) > 0;
-    return { exit_code: code, signal: by_signal, oom_killed, exited_at: word?.at ?? this.parts.clock.now() };
   }
 
   #conmonLives(id: string): boolean {

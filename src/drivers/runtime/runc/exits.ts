@@ -1,10 +1,27 @@
 import { type FSWatcher, readFileSync, rmSync, statSync, watch } from "node:fs";
 import type { Clock } from "#core/clock.ts";
-import type { Layout } from "./layout.ts";
-import { pathsOf } from "./layout.ts";
+import type { Exit } from "#machines/driver.ts";
+import { oomKills } from "./cgroup.ts";
+import { type Layout, pathsOf } from "./layout.ts";
 
 /** Asked again this often while somebody waits, in case word of a change was lost. */
 const POLL_MS = 100;
+
+interface Word {
+  code: number;
+  at: number;
+}
+
+/** How a boot ended. Process 1 tells by which signal one of its processes was killed as a shell does: 128 and its number. */
+export function exitOf(word: Word | undefined, cgroup: string, now: number): Exit {
+  const code = word?.code ?? -1;
+  return {
+    exit_code: code,
+    signal: code > 128 && code <= 128 + 64 ? code - 128 : -1,
+    oom_killed: code === 137 && oomKills(cgroup) > 0,
+    exited_at: word?.at ?? now,
+  };
+}
 
 /** Word that conmon leaves when a machine ends: a file with the exit code, in one folder for all. */
 export class Exits {
@@ -26,7 +43,7 @@ export class Exits {
   }
 
   /** The exit code and when it came; undefined when there is no word. */
-  read(id: string): { code: number; at: number } | undefined {
+  read(id: string): Word | undefined {
     const { exit } = pathsOf(this.#layout, id);
     try {
       const text = readFileSync(exit, "utf8").trim();
