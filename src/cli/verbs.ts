@@ -19,9 +19,9 @@ import {
   connectorsShow,
   connectorsTest,
 } from "./connectors/verbs.ts";
+import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import { deploy, diff, releases, rollback, scale } from "./deploy/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
-import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
   machinesCordon,
@@ -34,10 +34,10 @@ import {
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
-import { oidcTrustPolicy } from "./oidc/trust-policy.ts";
-import { oidcKeys, oidcRotate, oidcVerify } from "./oidc/verbs.ts";
 import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./network/addresses.ts";
 import { certsAdd, certsList, certsRemove, certsShow } from "./network/certificates.ts";
+import { oidcTrustPolicy } from "./oidc/trust-policy.ts";
+import { oidcKeys, oidcRotate, oidcVerify } from "./oidc/verbs.ts";
 import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { dashboard } from "./platform/dashboard.ts";

@@ -22,9 +22,9 @@ import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
+import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
-import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -34,8 +34,8 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
-import { openProxy } from "./proxy.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
+import { openProxy } from "./proxy.ts";
 
 export interface MachineNeeds {
   clock: Clock;
@@ -62,11 +62,7 @@ export interface MachinesPart {
 }
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
-export async function openMachines(
-  database: Database,
-  settings: Settings,
-  needs: MachineNeeds,
-): Promise<MachinesPart> {
+export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, log, box, secrets, appStore, choice, dir, local_api, reach } = needs;
   const images = await openImages(dir.file("images"), settings, clock, log);
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });

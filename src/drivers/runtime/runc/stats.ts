@@ -15,8 +15,8 @@ import {
   fieldsOf,
   NET_FIELDS,
   type NetReadings,
-  ROOT_DEVICE,
   type Readings,
+  ROOT_DEVICE,
   VOLUME_DEVICE,
 } from "#metrics/builtin/fields.ts";
 import type { MachineStats, MeasuredMachine } from "#metrics/builtin/sources.ts";
