@@ -198,10 +198,7 @@ async function listed(engine: Engine): Promise<number> {
 
 function memory(report: Report, engine: Engine, before: number): void {
   if (engine.shims.length === 0) return;
-  const shims = processesOf(engine.shims, engine.name === "Hangar" ? "hangar" : "").reduce(
-    (sum, pid) => sum + pssKb(pid),
-    0,
-  );
+  const shims = processesOf(engine.shims, engine.mark).reduce((sum, pid) => sum + pssKb(pid), 0);
   const daemons = engine.daemons().reduce((sum, pid) => sum + pssKb(pid), 0);
   const each = { shim: shims / MACHINES / 1000, daemon: Math.max(0, daemons - before) / MACHINES / 1000 };
   report.add({ what: "memory of a shim (PSS)", value: each.shim, unit: "MB" });

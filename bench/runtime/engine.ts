@@ -26,6 +26,8 @@ export interface Engine {
   daemons(): number[];
   /** Names of the processes that each machine has beside its own, by what the kernel calls them. */
   shims: readonly string[];
+  /** What the command lines of its shims have in them and those of nobody else. */
+  mark: string;
   close(): Promise<void>;
 }
 

@@ -80,6 +80,7 @@ function engine(child: ChildProcess, dir: string, ask: Ask): Hangar {
     name: "Hangar",
     note: "user namespace, own disk, own network, log, durable state",
     shims: ["conmon"],
+    mark: readFileSync(join(dir, "node_id"), "utf8").trim(),
     daemons: () => [child.pid ?? 0],
     ask,
     create,

@@ -69,6 +69,7 @@ function bare(name: string, ground: Ground, before: readonly string[], note: str
     name: `bare ${name}`,
     note,
     shims: [],
+    mark: ground.dir,
     daemons: () => [],
     async start(id) {
       writeBundle(bundle(id), ground, id);
@@ -119,6 +120,7 @@ function dockerLike(name: string, ask: Ask, image: string, more: object, close: 
   return {
     name,
     shims: [],
+    mark: "",
     daemons: () => [],
     async start(id) {
       const body = { Image: image, Cmd: COMMAND.slice(1), Entrypoint: COMMAND.slice(0, 1), HostConfig: host };
@@ -156,6 +158,7 @@ const docker: Peer = {
       ...engine,
       note: "bridge network",
       shims: ["containerd-shim", "docker-proxy"],
+      mark: dir,
       daemons: () => childrenOf(child.pid ?? 0),
     };
   },
@@ -180,7 +183,13 @@ const podman: Peer = {
       throw thrown;
     }
     const engine = dockerLike("Podman", ask, "localhost/bench:1", { Ulimits }, () => endProcess(child));
-    return { ...engine, note: "with runc, bridge network", shims: ["conmon"], daemons: () => [child.pid ?? 0] };
+    return {
+      ...engine,
+      note: "with runc, bridge network",
+      shims: ["conmon"],
+      mark: dir,
+      daemons: () => [child.pid ?? 0],
+    };
   },
 };
 
@@ -211,6 +220,7 @@ const containerd: Peer = {
       name: "containerd",
       note: "through ctr, which has no network; the image as a folder",
       shims: ["containerd-shim"],
+      mark: dir,
       daemons: () => childrenOf(child.pid ?? 0),
       start: (id) =>
         runQuietly("ctr", "-a", socket, "run", "-d", ...limits, "--rootfs", "--read-only", rootfs, id, ...COMMAND),

@@ -1,6 +1,7 @@
 /** Files that are there whole or not at all, whenever the power goes. */
 import { randomUUID } from "node:crypto";
-import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { renameSync, writeFileSync } from "node:fs";
+import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 /** The folders of the store, under `images/` in the data dir. */
@@ -56,11 +57,14 @@ export async function writeWhole(layout: Layout, file: string, content: string |
   }
 }
 
-/** Whole at any moment, and on the disk when the system gets to it: for what may be lost with the power. */
-export async function writeSoon(layout: Layout, file: string, content: string): Promise<void> {
+/**
+ * Whole at any moment, and on the disk when the system gets to it: for what may be lost with the power. At once,
+ * because it is on the way of every first start, and four turns through the thread pool take longer than the work.
+ */
+export function writeSoon(layout: Layout, file: string, content: string): void {
   const fresh = temporary(layout, "file");
-  await writeFile(fresh, content, { mode: 0o600, flag: "wx" });
-  await rename(fresh, file);
+  writeFileSync(fresh, content, { mode: 0o600, flag: "wx" });
+  renameSync(fresh, file);
 }
 
 /** Moves what is already durable to its place, durably. */

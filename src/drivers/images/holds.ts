@@ -39,10 +39,10 @@ export class Holds {
     return this.list().flatMap((hold) => (hold.digest === digest ? [hold.machine_id] : []));
   }
 
-  async put(hold: Hold): Promise<void> {
+  put(hold: Hold): void {
     const before = this.#holds.get(hold.machine_id);
     if (before?.digest === hold.digest && before.org_id === hold.org_id) return;
-    await writeSoon(this.#layout, this.#file(hold.machine_id), `${JSON.stringify(hold)}\n`);
+    writeSoon(this.#layout, this.#file(hold.machine_id), `${JSON.stringify(hold)}\n`);
     this.#holds.set(hold.machine_id, hold);
   }
 

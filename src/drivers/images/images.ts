@@ -89,7 +89,7 @@ export class Images implements ImageSource, ImageCatalog {
     const { holds, layers } = this.#store;
     const reference = referenceOf(ref);
     // Before anything else, so that no clean-up takes away what is about to be used.
-    await holds.put({ machine_id: id, org_id, digest: ref.digest });
+    holds.put({ machine_id: id, org_id, digest: ref.digest });
     const image = await this.#collector.working(async () => {
       const known = await this.#known(ref.digest, org_id);
       if (known) return known;
