@@ -8,7 +8,7 @@ import { messageOf } from "#core/assert.ts";
 import { ReplicatedDatabase } from "../database/database.ts";
 import { writeAll } from "../database/kept.ts";
 import { createFromSnapshot, type ReceivedSnapshot, Snapshot, snapshotPages } from "../database/snapshot.ts";
-import type { DatabaseOptions, TransactionInfo } from "../database/state.ts";
+import { type DatabaseOptions, PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition } from "../position.ts";
 
@@ -178,6 +178,21 @@ export class Directory {
     this.#databases.get(name)?.abandon();
     this.#forget(name);
     return this.#adopt(name);
+  }
+
+  /** Old transactions go, unless somebody still needs those after `keepAfter`, within reason. */
+  tidy(keepAfter: (name: string) => number): void {
+    for (const database of [...this.#databases.values()]) {
+      const reasonable = database.log.bytes < REPLICATION_LIMITS.backup_backlog_bytes;
+      try {
+        database.tidy(reasonable ? keepAfter(database.name) : Number.POSITIVE_INFINITY);
+      } catch (error) {
+        // Opened again, it says truly where it stands.
+        if (!(error instanceof PositionMismatch)) throw error;
+        this.#options.log(error.message);
+        this.reopen(database.name);
+      }
+    }
   }
 
   /** Copies a database to where nobody overwrites it. Returns the path. */

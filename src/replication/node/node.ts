@@ -12,7 +12,7 @@ import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Credentials } from "../credentials/credentials.ts";
 import { CheckpointThread } from "../database/checkpointer.ts";
-import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
+import type { TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import { Directory } from "./directory.ts";
@@ -366,20 +366,8 @@ export class ReplicationNode {
 
   // ——— both ———
 
-  /** Old transactions go, unless the backup still needs them. */
   #tidy(): void {
-    for (const database of [...this.directory]) {
-      const backlog = database.log.bytes < REPLICATION_LIMITS.backup_backlog_bytes;
-      const needed = this.#role.kind === "primary" && backlog;
-      try {
-        database.tidy(needed ? this.keepAfter(database.name) : Number.POSITIVE_INFINITY);
-      } catch (error) {
-        // Opened again, it says truly where it stands.
-        if (!(error instanceof PositionMismatch)) throw error;
-        this.#options.log(error.message);
-        this.directory.reopen(database.name);
-      }
-    }
+    this.directory.tidy(this.#role.kind === "primary" ? this.keepAfter : forever);
   }
 
   #onTransactions(name: string, infos: readonly TransactionInfo[]): void {
