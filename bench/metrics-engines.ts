@@ -39,7 +39,7 @@ export function whyNot(name: EngineName): string | undefined {
 }
 
 /** As `npm start` starts the program: memory given back early, compiled code kept between starts. */
-const NODE_ENV = {
+export const NODE_ENV = {
   NODE_COMPILE_CACHE: join(CACHE, "compiled"),
   MALLOC_ARENA_MAX: "1",
   MALLOC_MMAP_THRESHOLD_: "32768",

@@ -16,6 +16,8 @@ import { MACHINE_LIMITS } from "#machines/limits.ts";
 import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/states.ts";
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
 import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
+import { NETWORK_LIMITS } from "#network/limits.ts";
+import { PROXY_LIMITS } from "#proxy/limits.ts";
 import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { next as nextVolume, STATES as VOLUME_STATES } from "#volumes/states.ts";
 import { startPlatform } from "../src/platform.ts";
@@ -100,6 +102,8 @@ function limitsPage(): string {
     ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
     ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],
     ["Connectors and the gateway", "src/connectors/limits.ts", CONNECTOR_LIMITS],
+    ["The front door", "src/proxy/limits.ts", PROXY_LIMITS],
+    ["Addresses", "src/network/limits.ts", NETWORK_LIMITS],
     ["Identity tokens", "src/identity/limits.ts", IDENTITY_LIMITS],
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
     ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],

@@ -116,9 +116,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
   const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, dashboard, ...rate });
-  opened.defer(() => inside.close());
-  opened.defer(() => machines.close());
-  opened.defer(() => server.close());
+  for (const part of [inside, machines, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = await ensureToken(tokens, dir.file("token"), clock);

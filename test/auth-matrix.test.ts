@@ -65,6 +65,8 @@ async function furnish(
   await ask(`GET /v1/apps/web/machines/${machine.id}/wait`);
   const volume = (await ask("POST /v1/apps/web/volumes", { body: { name: "kept" } })).body;
   const snapshot = (await ask(`POST /v1/apps/web/volumes/${volume.id}/snapshots`)).body.Msg.backup;
+  await ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+  await ask("POST /v1/apps/web/certificates/acme", { body: { hostname: "www.example.com" } });
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
   const key = { provider: "github", api_key: "k", org_slug: "acme" };
   const { connection } = (await ask("POST /v1/oauth/connections/api_key", { body: key })).body;
@@ -85,6 +87,8 @@ async function furnish(
     host_id: "0001",
     connection_id: connection.id,
     provider: "github",
+    ip: "127.0.0.1",
+    hostname: "www.example.com",
   };
   let made = 0;
   return {
@@ -116,6 +120,9 @@ async function furnish(
       const connector = { ...key, base_api_url: "https://api.example", access_token: "t", auth_method: "header" };
       const policy = { access_policy: {}, sprite: "x", path: "/", code: "c", state: "s" };
       if (row.part === "connectors") return { name: `n-${++made}`, ...connector, ...policy };
+      const certificate = { hostname: "b.example.com", fullchain: "x", private_key: "x" };
+      if (row.path.includes("certificates")) return certificate;
+      if (row.path.includes("ip_assignments")) return { type: "shared_v4" };
       if (row.path.includes("db_leases")) return { ...more, node: "n", term: 1, complete_term: 1, ttl_ms: 1000 };
       return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read", ...more };
     },

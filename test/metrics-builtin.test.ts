@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
-import { EXIT_SERIES, INSTANCE_SERIES, PROXY_SERIES } from "./builtin-series.ts";
+import { EXIT_SERIES, INSTANCE_SERIES, PROXY_SERIES, VOLUME_SERIES } from "./builtin-series.ts";
 import { bench, IMAGE } from "./machine-bench.ts";
 import type { TestPlatform } from "./platform.ts";
 
@@ -50,10 +50,15 @@ suite("built-in metrics", () => {
     const clock = clockHere();
     const platform = await bench(t, {}, { clock });
     const { create, on } = platform;
+    const volume = await platform.ask("POST /v1/apps/web/volumes", {
+      body: { name: "data", size_gb: 1, region: "local" },
+    });
+    const volumeState = async () => (await platform.ask(`GET /v1/apps/web/volumes/${volume.body.id}`)).body.state;
+    await until(async () => (await volumeState()) === "created");
     const config = {
       image: IMAGE,
       services: [{ protocol: "tcp", internal_port: 8080 }],
-      mounts: [{ volume: "vol_123", path: "/data" }],
+      mounts: [{ volume: volume.body.id, path: "/data" }],
       guest: { cpus: 2, memory_mb: 512 },
     };
     const { id } = (await create({ region: "local", config })).body;
@@ -62,7 +67,7 @@ suite("built-in metrics", () => {
     const { instance_id } = (await on(`GET ${id}`)).body;
     const names = (await platform.ask(`GET ${BASE}/label/__name__/values`)).body.data as string[];
     assert.deepEqual(
-      [...INSTANCE_SERIES, ...PROXY_SERIES].filter((name) => !names.includes(name)),
+      [...INSTANCE_SERIES, ...PROXY_SERIES, ...VOLUME_SERIES].filter((name) => !names.includes(name)),
       [],
     );
 
@@ -71,6 +76,8 @@ suite("built-in metrics", () => {
     const [up] = await ask("svc_instance_up");
     assert.deepEqual(up?.metric, { __name__: "svc_instance_up", ...standard, instance: instance_id });
     assert.equal(up?.value[1], "1");
+    const [size] = await ask("svc_volume_size_bytes");
+    assert.deepEqual(size?.metric, { __name__: "svc_volume_size_bytes", ...standard, id: volume.body.id });
     const edge = await ask("svc_edge_data_out");
     assert.deepEqual(edge[0]?.metric, { __name__: "svc_edge_data_out", ...standard, proxy_id: "blue" });
     assert.equal((await ask("svc_instance_cpu")).length, 2 * 10);

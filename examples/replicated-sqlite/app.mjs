@@ -54,5 +54,5 @@ const server = createServer(
     });
   }),
 );
-server.listen(port, () => console.log(`app: listens on ${server.address().port}`));
+server.listen(port, () => process.stdout.write(`app: listens on ${server.address().port}\n`));
 process.on("SIGTERM", () => server.close(() => process.exit(0)));

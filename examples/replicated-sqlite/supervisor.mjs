@@ -17,7 +17,7 @@ const START_MS = 60_000;
 const words = process.argv.slice(2);
 const split = words.indexOf("--");
 if (split < 1 || split === words.length - 1) {
-  console.error("usage: node supervisor.mjs NODE-COMMAND... -- APP-COMMAND...");
+  say("usage: node supervisor.mjs NODE-COMMAND... -- APP-COMMAND...");
   process.exit(2);
 }
 const node = start(words.slice(0, split), "pipe");
@@ -35,7 +35,7 @@ const listening = new Promise((done) => {
 });
 const first = await Promise.race([listening, ended(node), later(START_MS)]);
 if (first !== "listens") {
-  console.error("supervisor: the node did not start");
+  say("supervisor: the node did not start");
   await stop(node);
   process.exit(1);
 }
@@ -45,14 +45,18 @@ const [who, code] = await Promise.race([
   ended(node).then((code) => ["node", code]),
   ended(app).then((code) => ["app", code]),
 ]);
-console.error(`supervisor: the ${who} ended with ${code}`);
+say(`supervisor: the ${who} ended with ${code}`);
 await stop(app);
 await stop(node);
 process.exit(who === "node" ? 1 : code);
 
+function say(text) {
+  process.stderr.write(`${text}\n`);
+}
+
 function start([command, ...args], stdout) {
   const child = spawn(command, args, { stdio: ["ignore", stdout, "inherit"] });
-  child.on("error", (error) => console.error(`supervisor: ${command}: ${error.message}`));
+  child.on("error", (error) => say(`supervisor: ${command}: ${error.message}`));
   return child;
 }
 

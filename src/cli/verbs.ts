@@ -34,6 +34,11 @@ import {
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
+
+
+import { metricsQuery, metricsRange, metricsSeries, metricsTop } from "./metrics/verbs.ts";
+
+
 import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./network/addresses.ts";
 import { certsAdd, certsList, certsRemove, certsShow } from "./network/certificates.ts";
 import { oidcTrustPolicy } from "./oidc/trust-policy.ts";
@@ -43,6 +48,7 @@ import { completion } from "./platform/completion.ts";
 import { dashboard } from "./platform/dashboard.ts";
 import { doctor } from "./platform/doctor.ts";
 import { backup, down, restore, up } from "./platform/verbs.ts";
+import { postgresCreate } from "./postgres/create.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
 import { tokensAttenuate } from "./tokens/attenuate.ts";
 import { tokensCreate } from "./tokens/create.ts";
@@ -148,6 +154,11 @@ export const VERBS: readonly Verb[] = [
   oidcKeys,
   oidcRotate,
   logs,
+  metricsTop,
+  metricsQuery,
+  metricsRange,
+  metricsSeries,
+  postgresCreate,
   ipsList,
   ipsAllocate,
   ipsRelease,

@@ -39,6 +39,25 @@ export interface ObjectInfo {
   size: number;
 }
 
+/** The part of a store whose keys begin with `prefix`, as a store of its own. */
+export function scoped(store: ObjectStore, prefix: string): ObjectStore {
+  return {
+    place: `${store.place}${store.place.endsWith("/") ? "" : "/"}${prefix}`,
+    put: (key, body, how) => store.put(prefix + key, body, how),
+    get: (key, range) => store.get(prefix + key, range),
+    getFile: (key, path) => store.getFile(prefix + key, path),
+    async head(key) {
+      const found = await store.head(prefix + key);
+      return found && { ...found, key };
+    },
+    async list(inner) {
+      const found = await store.list(prefix + inner);
+      return found.map(({ key, size }) => ({ key: key.slice(prefix.length), size }));
+    },
+    delete: (keys) => store.delete(keys.map((key) => prefix + key)),
+  };
+}
+
 /** Against our own mistakes: keys are made from ids, and none may leave its place. */
 export function checkKey(key: string): void {
   assert(/^[\w.~=-]+(\/[\w.~=-]+)*$/.test(key) && !/(^|\/)\.{1,2}(\/|$)/.test(key), `${key} is a key of an object`);

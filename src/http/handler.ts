@@ -62,10 +62,10 @@ async function relayed(
   const over = uploads(raw.socket);
   try {
     await relay({ request: raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
-    return reply;
   } finally {
     over();
   }
+  return reply;
 }
 
 /** What is sent as an upload is not kept to be compared with. */

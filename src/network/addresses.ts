@@ -3,15 +3,9 @@ import { isIPv4, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
+import { NETWORK_LIMITS } from "./limits.ts";
 import type { AddressStore, ExposedApp } from "./store.ts";
 import type { AddressType, IpAssignment } from "./types.ts";
-
-export const NETWORK_LIMITS = {
-  /** Addresses of one app. One more: 422 `limit_reached`. */
-  addresses_per_app: 32,
-  /** Addresses that are tried before it is said that none is free. */
-  address_tries: 64,
-} as const;
 
 export interface Wish {
   type: AddressType;

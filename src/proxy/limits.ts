@@ -78,9 +78,7 @@ export const PROXY_LIMITS = {
   /** Between two looks at what is idle; a shorter autostop_idle makes it shorter. */
   idle_look_ms: 5 * SECOND,
 
-  // Addresses and certificates.
-  /** Addresses of one app. One more: 422 `limit_reached`. */
-  addresses_per_app: 32,
+  // Certificates.
   /** Certificates of one app. One more: 422 `limit_reached`. */
   certificates_per_app: 500,
   /** A chain or key as PEM. Past it: 422. */

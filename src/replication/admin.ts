@@ -28,12 +28,12 @@ const OPTIONS = {
 type Flags = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>["values"];
 
 const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> = {
-  info: ([url = ""], flags) => nodeAt(url, flags).info(),
-  promote: ([url = ""], flags) => nodeAt(url, flags).promote(flags),
+  info: async ([url = ""], flags) => (await nodeAt(url, flags)).info(),
+  promote: async ([url = ""], flags) => (await nodeAt(url, flags)).promote(flags),
   async export([url = "", name = "", file = ""], flags) {
-    return { file, position: await nodeAt(url, flags).exportTo(name, file) };
+    return { file, position: await (await nodeAt(url, flags)).exportTo(name, file) };
   },
-  import: ([url = "", name = "", file = ""], flags) => nodeAt(url, flags).importFrom(name, file),
+  import: async ([url = "", name = "", file = ""], flags) => (await nodeAt(url, flags)).importFrom(name, file),
   async backups([where = ""]) {
     return { databases: listBackups((await (await backupAt(where, systemClock)).list("")).map(({ key }) => key)) };
   },
@@ -46,10 +46,10 @@ const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> 
   },
 };
 
-function nodeAt(url: string, flags: Flags): NodeClient {
+async function nodeAt(url: string, flags: Flags): Promise<NodeClient> {
   if (!URL.canParse(url))
     throw new Error(`${JSON.stringify(url)} is not a node's address such as http://127.0.0.1:20202`);
-  return new NodeClient(new URL(url).origin, systemClock, credentialsFrom(flags));
+  return new NodeClient(new URL(url).origin, systemClock, await credentialsFrom(flags));
 }
 
 function timeOf(text: string): number {

@@ -7,7 +7,6 @@ import type { Clock } from "#core/clock.ts";
 import type { ObjectStore } from "#core/objects.ts";
 import { openObjects } from "#stores/objects/open.ts";
 import type { Credentials } from "./credentials/credentials.ts";
-import { MachineIdentity, mintAt } from "./credentials/machine-identity.ts";
 import { SharedKey } from "./credentials/shared-key.ts";
 
 export const CREDENTIAL_OPTIONS = {
@@ -27,7 +26,7 @@ export interface CredentialFlags {
 }
 
 /** How this node, or this person, proves to belong to the cluster; undefined when nothing was given. */
-export function credentialsFrom(flags: CredentialFlags): Credentials | undefined {
+export async function credentialsFrom(flags: CredentialFlags): Promise<Credentials | undefined> {
   const { "identity-issuer": issuer, "identity-subject": subject } = flags;
   if (issuer === undefined) {
     const key =
@@ -35,6 +34,8 @@ export function credentialsFrom(flags: CredentialFlags): Credentials | undefined
     return key === undefined ? undefined : new SharedKey(checkedKey(key.trim()));
   }
   if (subject === undefined) throw new Error("--identity-issuer needs --identity-subject, for example org:app:*");
+  // Loaded only where it is used.
+  const { MachineIdentity, mintAt } = await import("./credentials/machine-identity.ts");
   const mint = mintAt(flags["identity-socket"]);
   return new MachineIdentity({ issuer, subject, mint, jwks_url: flags["identity-jwks"] });
 }

@@ -58,7 +58,7 @@ async function main(): Promise<void> {
   const [, host, port] = /^(.*):(\d+)$/.exec(flags.listen) ?? [];
   if (flags.dir === undefined || host === undefined)
     throw new Error(`--dir is needed, --listen is HOST:PORT\n${USAGE}`);
-  const credentials = credentialsFrom(flags);
+  const credentials = await credentialsFrom(flags);
   const running = await startNode({
     dir: flags.dir,
     host: host.replace(/^\[|\]$/g, ""),

@@ -22,7 +22,7 @@ export function diskRoutes({ garbage, parts }: VolumeRoom): Row[] {
       answer: { status: 200, schema: schema.Collected },
       async handle({ body }) {
         const applied = body.apply ?? false;
-        const wish = { deleted: body.deleted ?? false };
+        const wish = { deleted: body.deleted ?? false, unknown: true };
         const waste = applied ? await garbage.collect(wish) : await garbage.preview(wish);
         return { applied, bytes: waste.reduce((sum, one) => sum + one.bytes, 0), waste };
       },

@@ -24,6 +24,16 @@ export interface Waste {
   reason: string;
 }
 
+interface Wish {
+  /** Volumes that could still be taken back too. */
+  deleted: boolean;
+  /**
+   * Images and objects that nobody knows. Only when somebody has looked at them and says so: they are also what
+   * is left when a database was lost, and then they are all there is.
+   */
+  unknown: boolean;
+}
+
 interface Finding extends Waste {
   remove(): Promise<void>;
 }
@@ -36,33 +46,31 @@ export class Garbage {
     this.#parts = parts;
   }
 
-  /** What would go. `deleted`: volumes that could still be taken back too. */
-  async preview(wish: { deleted: boolean }): Promise<Waste[]> {
+  /** What would go. */
+  async preview(wish: Wish): Promise<Waste[]> {
     return (await this.#find(wish)).map(({ kind, id, bytes, reason }) => ({ kind, id, bytes, reason }));
   }
 
-  async collect(wish: { deleted: boolean }): Promise<Waste[]> {
+  async collect(wish: Wish): Promise<Waste[]> {
     const found = await this.#find(wish);
     for (const { remove } of found) await remove();
     return found.map(({ kind, id, bytes, reason }) => ({ kind, id, bytes, reason }));
   }
 
-  async #find(wish: { deleted: boolean }): Promise<Finding[]> {
+  async #find(wish: Wish): Promise<Finding[]> {
     const { store, disk, objects, host_ids, clock } = this.#parts;
     // What is there is listed before what is known: something new is known before it is there.
-    const [packs, manifests, inventory] = [
-      await objects.list(PACKS),
-      await objects.list(MANIFESTS),
-      await disk.inventory(),
-    ];
+    const packs = wish.unknown ? await objects.list(PACKS) : [];
+    const manifests = wish.unknown ? await objects.list(MANIFESTS) : [];
+    const inventory = await disk.inventory();
     const [volumes, snapshots, needed] = await Promise.all([store.all(host_ids), store.allSnapshots(), store.packs()]);
     const expired = await store.expired(clock.now());
-    const known = { volumes, snapshots };
     return [
       ...expired.map((snapshot) => this.#expired(snapshot)),
       ...(wish.deleted ? this.#deleted(volumes, inventory.volumes) : []),
-      ...this.#unknownFiles(known, inventory),
-      ...this.#unknownObjects(known, needed, [...packs, ...manifests]),
+      ...this.#unknownPoints(snapshots, inventory.points),
+      ...(wish.unknown ? this.#unknownImages(volumes, inventory.volumes) : []),
+      ...(wish.unknown ? this.#unknownObjects(snapshots, needed, [...packs, ...manifests]) : []),
     ];
   }
 
@@ -100,29 +108,31 @@ export class Garbage {
       }));
   }
 
-  #unknownFiles(
-    { volumes, snapshots }: { volumes: readonly Volume[]; snapshots: readonly Snapshot[] },
-    inventory: Awaited<ReturnType<VolumeDisk["inventory"]>>,
-  ): Finding[] {
+  #unknownImages(volumes: readonly Volume[], images: ReadonlyMap<string, number>): Finding[] {
     const { disk } = this.#parts;
     const ids = new Set(volumes.map(({ id }) => id));
-    const taken = new Set(snapshots.filter(isUnfinished).map(({ id }) => id));
-    const images = [...inventory.volumes].filter(([id]) => !ids.has(id));
-    const points = [...inventory.points].filter(([id]) => !taken.has(id));
-    return [
-      ...images.map(([id, bytes]): Finding => {
+    return [...images]
+      .filter(([id]) => !ids.has(id))
+      .map(([id, bytes]) => {
         const reason = "no volume has this id";
         return { kind: "unknown image", id, bytes, reason, remove: () => disk.remove(id) };
-      }),
-      ...points.map(([id, bytes]): Finding => {
+      });
+  }
+
+  /** Points are copies on their way to the object store: one that no snapshot is stored from is of no use. */
+  #unknownPoints(snapshots: readonly Snapshot[], points: ReadonlyMap<string, number>): Finding[] {
+    const { disk } = this.#parts;
+    const taken = new Set(snapshots.filter(isUnfinished).map(({ id }) => id));
+    return [...points]
+      .filter(([id]) => !taken.has(id))
+      .map(([id, bytes]) => {
         const reason = "no snapshot is being stored from it";
         return { kind: "unknown point", id, bytes, reason, remove: () => disk.dropPoint(id) };
-      }),
-    ];
+      });
   }
 
   #unknownObjects(
-    { snapshots }: { snapshots: readonly Snapshot[] },
+    snapshots: readonly Snapshot[],
     needed: ReadonlySet<string>,
     there: readonly { key: string; size: number }[],
   ): Finding[] {

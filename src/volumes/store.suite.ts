@@ -128,6 +128,12 @@ export function volumeStoreSuite(
         assert.equal(await store.insert({ volume: aVolume({ id: "vol_3" }) }, { ...free, source }), "no_source");
       }));
 
+    test("a database has one identity, whoever asks first", () =>
+      withStore(async (store) => {
+        assert.equal(await store.identity("one"), "one");
+        assert.equal(await store.identity("two"), "one");
+      }));
+
     test("what is due: daily snapshots, data to go, volumes without an app", () =>
       withStore(async (store) => {
         const due = async (now: number) => {

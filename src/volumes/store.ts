@@ -81,6 +81,11 @@ export interface VolumeStore {
   expired(now: number): Promise<Snapshot[]>;
   /** Forgets it; false while another is being built on it. Answers which packs nothing needs any more. */
   forgetSnapshot(id: string): Promise<string[] | false>;
+  /**
+   * Names this database among others: what is kept elsewhere is kept under it, so that two platforms with one
+   * bucket never take each other's things for waste. The first one that is offered stays.
+   */
+  identity(fresh: string): Promise<string>;
   /** Every pack that a snapshot needs. */
   packs(): Promise<Set<string>>;
 }

@@ -70,7 +70,7 @@ export class VolumeUpkeep {
     for (const snapshot of await store.expired(now)) await this.#alone(() => snapshots.forget(snapshot));
     if (clock.monotonic() - this.#swept_at < VOLUME_LIMITS.sweep_ms) return;
     this.#swept_at = clock.monotonic();
-    await garbage.collect({ deleted: false });
+    await garbage.collect({ deleted: false, unknown: false });
   }
 
   /** One volume that cannot be looked after is no reason to leave out the others. */

@@ -6,7 +6,9 @@ import type { AppStore } from "#apps/store.ts";
 import type { AuthStore } from "#auth/store.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
+import { randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
+import { scoped } from "#core/objects.ts";
 import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { openDisk } from "#drivers/disk/open.ts";
@@ -99,7 +101,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   const measuring = openMeasuring(settings, {
     ...needs,
     machines: running,
-    ...(await openSources({ choice, dir, clock, machines: running.list })),
+    ...(await openSources({ choice, dir, clock, machines: running, proxy })),
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
@@ -140,11 +142,14 @@ async function openVolumes(
   { data_dir, objects, volume_undelete_hours, volume_disk: disk, volume_pool: pool }: Settings,
   { clock, log, box, hosts, driver }: { clock: Clock; log: Log; box: Box; hosts: HostService; driver: string },
 ): Promise<VolumeRoom> {
+  const store = sqlVolumeStore(database);
+  const kept = await openObjects(objects, join(data_dir, "objects"), clock);
+  const identity = await store.identity(randomIds(clock).hex(16));
   return new VolumeRoom({
-    store: sqlVolumeStore(database),
+    store,
     hosts,
     disk: openDisk({ disk, pool, dir: join(data_dir, "volumes") }, driver),
-    objects: await openObjects(objects, join(data_dir, "objects"), clock),
+    objects: scoped(kept, `volumes/${identity}/`),
     box,
     clock,
     log,

@@ -18,9 +18,9 @@ import type { Machine } from "#machines/types.ts";
 import { type PostgresLogin, PostgresReader } from "#metrics/builtin/postgres.ts";
 import { Sampler } from "#metrics/builtin/sampler.ts";
 import type {
+  BuiltinSample,
   MachineExit,
   MachineStats,
-  Machines,
   MeasuredMachine,
   SampleProvider,
   VolumeFacts,
@@ -31,6 +31,7 @@ import { openRemoteEngine } from "#metrics/remote/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import type { Address } from "#metrics/scrape/fetch.ts";
 import { Scraper } from "#metrics/scrape/scraper.ts";
+import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 
 export interface MeasuringParts {
@@ -108,24 +109,23 @@ interface SourceParts {
   choice: DriverChoice;
   dir: DataDir;
   clock: Clock;
-  machines: Machines;
+  machines: MeasuredMachines;
+  proxy: Pick<ProxyRoom, "proxySamples">;
 }
 
 /** How machines of the chosen driver are read and reached. What sim runs serves nobody, so its traffic is made up. */
-export async function openSources({
-  choice,
-  dir,
-  clock,
-  machines,
-}: SourceParts): Promise<Pick<MeasuringParts, "stats" | "reach" | "providers">> {
+export async function openSources(parts: SourceParts): Promise<Pick<MeasuringParts, "stats" | "reach" | "providers">> {
+  const { choice, dir, clock, machines, proxy } = parts;
+  const traffic: SampleProvider = () => Array.from(proxy.proxySamples(clock.now()), (one) => machines.named(one));
   if (choice.name === "sim") {
-    return { stats: simStats({ clock }), reach: () => undefined, providers: [simTraffic({ clock, machines })] };
+    const made_up = simTraffic({ clock, machines: machines.list });
+    return { stats: simStats({ clock }), reach: () => undefined, providers: [traffic, made_up] };
   }
   const { openRuncStats } = await import("#drivers/runtime/runc/stats.ts");
   return {
     stats: openRuncStats({ data_dir: dir.path, node_id: dir.node_id, clock }),
     reach: ({ private_ip }, port) => ({ host: private_ip, port }),
-    providers: [],
+    providers: [traffic],
   };
 }
 
@@ -165,6 +165,12 @@ export class MeasuredMachines {
   }
 
   readonly list = async (): Promise<MeasuredMachine[]> => [...this.#running.values()];
+
+  /** The proxy knows a machine by its id; in every series `instance` is the version that runs. */
+  named(sample: BuiltinSample): BuiltinSample {
+    const running = this.#running.get(sample.labels["instance"] ?? "");
+    return running ? { ...sample, labels: { ...sample.labels, instance: running.instance } } : sample;
+  }
 
   async start(listener: Listener): Promise<void> {
     const { host_ids, bus, store } = this.#parts;

@@ -111,8 +111,8 @@ suite("hangar deploy", () => {
       assert.match(stderr, /check alive says: the database is not there/, strategy);
       const after = await machines();
       assert.deepEqual(
-        after.map(({ id, config }) => [id, config.image]).sort(),
-        before.map(({ id }) => [id, "web:1"]).sort(),
+        new Map(after.map(({ id, config }) => [id, config.image])),
+        new Map(before.map(({ id }) => [id, "web:1"])),
         strategy,
       );
     }

@@ -16,6 +16,7 @@ import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, RuntimeDriver } from "#machines/driver.ts";
 import { aMachine } from "#machines/fixtures.ts";
 import { PLATFORM } from "#machines/image-source.ts";
+import { privateAddress } from "#machines/names.ts";
 import { realMachinesMissing } from "../rootfs.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -50,7 +51,9 @@ interface Box {
 /** A driver with a store of images and nothing else; whatever it made goes away with the test. */
 async function openBox(t: TestContext): Promise<Box> {
   const folder = mkdtempSync(join(tmpdir(), "hangar-probes-"));
-  const where = { data_dir: folder, node_id: randomBytes(8).toString("hex"), clock: systemClock, log: silentLog };
+  const say = (facts: object, text: string): void => t.diagnostic(`${text} ${JSON.stringify(facts)}`);
+  const log = { ...silentLog, warn: say, error: say };
+  const where = { data_dir: folder, node_id: randomBytes(8).toString("hex"), clock: systemClock, log };
   const images = await openStore(t, { dir: folder });
   const driver = await openRuncDriver({ ...where, images });
   t.after(async () => {
@@ -62,7 +65,10 @@ async function openBox(t: TestContext): Promise<Box> {
     images,
     driver,
     async launch(name, change = {}) {
-      const { id, name: own, app_name, region, instance_id, private_ip } = aMachine();
+      const { name: own, app_name, region, instance_id } = aMachine();
+      // Others on this box may run the same test.
+      const id = randomBytes(7).toString("hex");
+      const private_ip = privateAddress({ id, org_id: where.node_id, network: "default", host_id: "0001" });
       const image_ref = await images.resolve(name, "org", NEVER);
       const config = { image: name, ...change };
       const base = { id, name: own, app_name, org_id: "org", region, instance_id, private_ip, image_ref };

@@ -44,15 +44,20 @@ test("a machine's series say what the kernel says", { skip, timeout: 180_000 }, 
   await caller.ask("GET", `/v1/apps/web/machines/${id}/wait?state=started&timeout=60`);
   await until("traffic is taken", () => send(ip, 9000, SENT));
 
+  const get = async <Data>(path: string): Promise<Data> => {
+    const answer = await caller.ask("GET", `${BASE}${path}`);
+    assert.equal(answer?.status, 200, path);
+    return answer.body["data"] as Data;
+  };
   const value = async (query: string): Promise<number> => {
-    const answer = await caller.ask("GET", `${BASE}/query?query=${encodeURIComponent(query)}`);
-    const { result } = answer?.body["data"] as { result: { value: [number, string] }[] };
+    const { result } = await get<{ result: { value: [number, string] }[] }>(
+      `/query?query=${encodeURIComponent(query)}`,
+    );
     return Number(result[0]?.value[1] ?? Number.NaN);
   };
   // The round after the traffic has everything that was done before it.
   await until("the traffic shows", async () => (await value('svc_instance_net_recv_bytes{device="eth0"}')) >= SENT);
-  const names = await caller.ask("GET", `${BASE}/label/__name__/values`);
-  const known = names?.body["data"] as unknown as string[];
+  const known = await get<string[]>("/label/__name__/values");
   assert.deepEqual(
     INSTANCE_SERIES.filter((name) => !known.includes(name)),
     [],
@@ -75,9 +80,7 @@ test("a machine's series say what the kernel says", { skip, timeout: 180_000 }, 
 
   await until("the machine is scraped", async () => (await value('jobs{app="web"}')) === 42);
   assert.equal(await value("up"), 1);
-  const { activeTargets } = (await caller.ask("GET", `${BASE}/targets`))?.body["data"] as {
-    activeTargets: { health: string; lastError: string }[];
-  };
+  const { activeTargets } = await get<{ activeTargets: { health: string; lastError: string }[] }>("/targets");
   assert.deepEqual([activeTargets[0]?.health, activeTargets[0]?.lastError], ["up", ""]);
   await caller.ask("DELETE", "/v1/apps/web?force=true");
 });

@@ -162,8 +162,8 @@ async function inspect(world: World): Promise<void> {
       await room.garbage.purge(await room.volumes.delete(copy.id));
     }
   }
-  await room.garbage.collect({ deleted: true });
-  assert.deepEqual(await room.garbage.preview({ deleted: true }), []);
+  await room.garbage.collect({ deleted: true, unknown: true });
+  assert.deepEqual(await room.garbage.preview({ deleted: true, unknown: true }), []);
   assert.deepEqual(await room.parts.store.unfinished(["0001"]), []);
 }
 

@@ -10,6 +10,7 @@ export const CONFIG_OPTIONS: readonly (readonly [string, string])[] = [
   ["--size <name>", "a named size, for example shared-cpu-2x"],
   ["--port <ports...>", "publish a port: 80:8080/http, 443:8080/tls,http, 5432/tcp"],
   ["--autostop <what>", "off, stop or suspend when nobody asks for it; it starts again on a request"],
+  ["-v, --volume <volume:path>", "mount a volume: vol_…:/data"],
   ["--restart <policy>", "no, on-failure or always"],
   ["--schedule <interval>", "hourly, daily, weekly or monthly"],
   ["--standby-for <ids...>", "stand by for these machines"],
@@ -21,6 +22,7 @@ export function configOf(input: Input): Partial<MachineConfig> {
   const env = pairs(listOption(input, "env"));
   const metadata = pairs(listOption(input, "metadata"));
   const ports = listOption(input, "port");
+  const volume = textOption(input, "volume");
   const restart = textOption(input, "restart");
   const standbys = listOption(input, "standbyFor");
   return {
@@ -29,6 +31,7 @@ export function configOf(input: Input): Partial<MachineConfig> {
     ...(metadata ? { metadata } : {}),
     ...guest(input),
     ...(ports.length > 0 ? { services: ports.map((port) => service(port, textOption(input, "autostop"))) } : {}),
+    ...(volume ? { mounts: [mount(volume)] } : {}),
     ...(restart ? { restart: { policy: restart as "no" } } : {}),
     ...(textOption(input, "schedule") ? { schedule: textOption(input, "schedule") as "daily" } : {}),
     ...(standbys.length > 0 ? { standbys: [...standbys] } : {}),
@@ -71,6 +74,14 @@ function json(text: string | undefined): Partial<MachineConfig> {
   } catch {
     throw new UsageError(`--config is not JSON: ${text}`);
   }
+}
+
+/** `vol_1:/data` is the volume and where the machine sees it. */
+function mount(text: string): NonNullable<MachineConfig["mounts"]>[number] {
+  const at = text.indexOf(":");
+  const [volume, path] = [text.slice(0, at), text.slice(at + 1)];
+  if (at < 1 || !path.startsWith("/")) throw new UsageError(`${text} is not a volume and a path such as vol_1:/data`);
+  return { volume, path };
 }
 
 /** `80:8080/http` is port 80 outside, 8080 inside, with the http handler; one number serves for both. */

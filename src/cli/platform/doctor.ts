@@ -32,6 +32,8 @@ export const doctor: Verb = {
       program("criu", ["--version"], "machines suspend with their memory", "apt-get install criu"),
       program("nft", ["--version"], "organizations' networks are kept apart", "apt-get install nftables"),
       program("mkfs.ext4", ["-V"], "volumes can be made", "apt-get install e2fsprogs"),
+      program("mkfs.xfs", ["-V"], "copies of volumes share their blocks", "apt-get install xfsprogs"),
+      program("gocryptfs", ["-version"], "volumes can be encrypted whatever the kernel", "apt-get install gocryptfs"),
       ...machineFindings(context.data_dir),
       disk(context.data_dir),
       dataDir(context.data_dir),

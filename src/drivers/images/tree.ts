@@ -50,6 +50,8 @@ const WHITEOUT = ".wh.";
 const OPAQUE = ".wh..wh..opq";
 /** Between looks at how much room the disk has. */
 const LOOK_BYTES = 64 * 1024 * 1024;
+/** What the kernel says of names and links that cannot be. */
+const SHAPES = new Set(["ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "ELOOP", "EINVAL", "EMLINK", "ENAMETOOLONG"]);
 const MAX_ID = 0xff_ff_ff_fe;
 
 export class Tree implements TarSink {
@@ -81,9 +83,16 @@ export class Tree implements TarSink {
       throw new LayerFault(`${shown(entry.path)} belongs to nobody there can be`);
     const names = this.#namesOf(entry.path);
     const name = names.pop();
-    if (name === undefined) this.#rootEntry(entry);
-    else if (name.startsWith(WHITEOUT)) this.#whiteout(names, name);
-    else this.#put(`${this.#folder(names, entry.path)}/${name}`, entry);
+    try {
+      if (name === undefined) this.#rootEntry(entry);
+      else if (name.startsWith(WHITEOUT)) this.#whiteout(names, name);
+      else this.#put(`${this.#folder(names, entry.path)}/${name}`, entry);
+    } catch (thrown) {
+      // What no file system takes is the layer's fault; a full or broken disk is not.
+      const { code = "" } = thrown as { code?: string };
+      if (!SHAPES.has(code)) throw thrown;
+      throw new LayerFault(`${shown(entry.path)} cannot be made: ${code}`, { cause: thrown });
+    }
   }
 
   data(chunk: Buffer): void {
@@ -128,6 +137,8 @@ export class Tree implements TarSink {
     // Looked for first: a link to itself, or to something it replaces, must not remove what it names.
     const target = entry.type === "hardlink" ? this.#linked(entry) : "";
     if (target === path) return;
+    if (target.startsWith(`${path}/`))
+      throw new LayerFault(`${shown(entry.path)} is a hard link into what it replaces`);
     if (before) this.#remove(path);
     make(path, entry, target);
   }

@@ -49,21 +49,19 @@ export class Firewall {
   }
 
   async joinBridge(bridge: string): Promise<void> {
-    await this.#element("inet", "same", `"${bridge}" . "${bridge}"`, "add");
+    await this.#elements("add", [["inet", "same", `"${bridge}" . "${bridge}"`]]);
   }
 
   async leaveBridge(bridge: string): Promise<void> {
-    await this.#element("inet", "same", `"${bridge}" . "${bridge}"`, "delete");
+    await this.#elements("delete", [["inet", "same", `"${bridge}" . "${bridge}"`]]);
   }
 
-  async joinSender({ veth, private_ip, ipv4 }: Sender): Promise<void> {
-    await this.#element("bridge", "own6", `"${veth}" . ${private_ip}`, "add");
-    await this.#element("bridge", "own4", `"${veth}" . ${ipv4}`, "add");
+  async joinSender(sender: Sender): Promise<void> {
+    await this.#elements("add", addresses(sender));
   }
 
-  async leaveSender({ veth, private_ip, ipv4 }: Sender): Promise<void> {
-    await this.#element("bridge", "own6", `"${veth}" . ${private_ip}`, "delete");
-    await this.#element("bridge", "own4", `"${veth}" . ${ipv4}`, "delete");
+  async leaveSender(sender: Sender): Promise<void> {
+    await this.#elements("delete", addresses(sender));
   }
 
   async remove(): Promise<void> {
@@ -71,14 +69,21 @@ export class Firewall {
     for (const family of ["inet", "bridge"]) await nft(`delete table ${family} ${this.#table}`).catch(() => {});
   }
 
-  async #element(family: string, set: string, element: string, verb: "add" | "delete"): Promise<void> {
+  async #elements(verb: "add" | "delete", elements: [family: string, set: string, element: string][]): Promise<void> {
     await this.open();
     if (this.problem) return;
-    const done = nft(`${verb} element ${family} ${this.#table} ${set} { ${element} }`);
+    const done = nft(
+      elements.map(([family, set, one]) => `${verb} element ${family} ${this.#table} ${set} { ${one} }`).join("\n"),
+    );
     // What is not in a set need not be taken out of it.
     await (verb === "add" ? done : done.catch(() => {}));
   }
 }
+
+const addresses = ({ veth, private_ip, ipv4 }: Sender): [string, string, string][] => [
+  ["bridge", "own6", `"${veth}" . ${private_ip}`],
+  ["bridge", "own4", `"${veth}" . ${ipv4}`],
+];
 
 const nft = (text: string): Promise<string> => program("nft", ["-f", "-"], { input: `${text}\n` });
 

@@ -70,7 +70,7 @@ class VictoriaEngine implements RemoteEngine {
     const most = TSDB_LIMITS.import_bytes;
     return await this.#take(org_id, ({ importer, metadata }) => {
       if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
-      return importExposition(importer, bytes, { ...options, onMetadata: metadata.note });
+      return importExposition(importer, bytes, { ...options, ...metadata.due(options.target) });
     });
   }
 

@@ -46,26 +46,21 @@ export class Fetcher {
   // A machine's certificate is its own affair: who answers on its private address is that machine.
   readonly #tlsAgent = new TlsAgent({ keepAlive: true, maxSockets: 1, timeout: 60_000, rejectUnauthorized: false });
 
+  /** `begun` is given what ends the fetch early, with the reason. */
   async fetch(
     address: Address,
     path: string,
     https: boolean,
     allowance: Allowance,
-    signal: AbortSignal,
+    begun: (end: (reason: Error) => void) => void,
   ): Promise<Fetched> {
-    const answer = await this.#ask(address, path, https, signal);
-    try {
-      const body = await bodyOf(answer, allowance);
-      const packed = answer.headers["content-encoding"] === "gzip";
-      const type = answer.headers["content-type"] ?? "";
-      return {
-        bytes: packed ? await unpacked(body, allowance) : body,
-        format: type.startsWith("application/openmetrics-text") ? "openmetrics" : "prometheus",
-      };
-    } finally {
-      // Whatever was not read is not waited for.
-      if (!answer.complete) answer.destroy();
-    }
+    const { answer, body } = await this.#ask(address, path, https, allowance, begun);
+    const packed = answer.headers["content-encoding"] === "gzip";
+    const type = answer.headers["content-type"] ?? "";
+    return {
+      bytes: packed ? await unpacked(body, allowance) : body,
+      format: type.startsWith("application/openmetrics-text") ? "openmetrics" : "prometheus",
+    };
   }
 
   close(): void {
@@ -73,39 +68,60 @@ export class Fetcher {
     this.#tlsAgent.destroy();
   }
 
-  #ask({ host, port }: Address, path: string, https: boolean, signal: AbortSignal): Promise<IncomingMessage> {
-    const options = { host, port, path: path.startsWith("/") ? path : `/${path}`, headers: HEADERS, signal };
+  // Events and not streams and signals: a thousand targets are asked all the time, and those cost twice as much.
+  #ask(
+    { host, port }: Address,
+    path: string,
+    https: boolean,
+    allowance: Allowance,
+    begun: (end: (reason: Error) => void) => void,
+  ): Promise<{ answer: IncomingMessage; body: Buffer }> {
+    const options = { host, port, path: path.startsWith("/") ? path : `/${path}`, headers: HEADERS };
     return new Promise((resolve, reject) => {
       const asked = https
-        ? tlsRequest({ ...options, agent: this.#tlsAgent }, resolve)
-        : request({ ...options, agent: this.#agent }, resolve);
-      asked.once("error", reject);
+        ? tlsRequest({ ...options, agent: this.#tlsAgent })
+        : request({ ...options, agent: this.#agent });
+      const end = (reason: Error): void => {
+        reject(reason);
+        asked.destroy();
+      };
+      asked.on("error", reject);
+      asked.on("response", (answer: IncomingMessage) => {
+        receive(answer, allowance, end, (body) => resolve({ answer, body }));
+      });
+      begun(end);
       asked.end();
     });
   }
 }
 
-async function bodyOf(answer: IncomingMessage, allowance: Allowance): Promise<Buffer> {
-  const { statusCode = 0, headers } = answer;
-  if (statusCode >= 300 && statusCode < 400) {
-    throw new ScrapeFailure(`it answered ${statusCode}, and a redirect is not followed`);
+/** Gathers the body, as far as it may go; `end` is called at the first thing that is wrong. */
+function receive(
+  answer: IncomingMessage,
+  allowance: Allowance,
+  end: (reason: Error) => void,
+  whole: (body: Buffer) => void,
+): void {
+  const wrong = refusalOf(answer);
+  if (wrong) {
+    end(wrong);
+    return;
   }
-  if (statusCode !== 200) throw new ScrapeFailure(`it answered ${statusCode}`);
-  const encoding = headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity" && encoding !== "gzip") {
-    throw new ScrapeFailure(`it answered with content-encoding ${encoding.slice(0, 40)}; gzip or none is understood`);
-  }
-  // Its own word is enough to refuse it, and not enough to believe it.
-  if (Number(headers["content-length"]) > SCRAPE_LIMITS.body_bytes) tooLarge();
   const parts: Buffer[] = [];
   let length = 0;
-  for await (const part of answer as AsyncIterable<Buffer>) {
+  answer.on("data", (part: Buffer) => {
     length += part.length;
-    if (length > SCRAPE_LIMITS.body_bytes) tooLarge();
-    take(allowance, part.length);
-    parts.push(part);
-  }
-  // A buffer of its own is handed to the engine and not copied.
+    if (length > SCRAPE_LIMITS.body_bytes) end(tooLarge());
+    else if (!allowance.take(part.length)) end(noRoom());
+    else parts.push(part);
+  });
+  answer.on("aborted", () => end(new ScrapeFailure("its answer was aborted halfway")));
+  answer.on("error", end);
+  answer.on("end", () => whole(joined(parts, length)));
+}
+
+/** A buffer of its own, which is handed to the engine and not copied. */
+function joined(parts: readonly Buffer[], length: number): Buffer {
   const body = Buffer.allocUnsafeSlow(length);
   let at = 0;
   for (const part of parts) {
@@ -115,25 +131,35 @@ async function bodyOf(answer: IncomingMessage, allowance: Allowance): Promise<Bu
   return body;
 }
 
+/** What is wrong with an answer before any of its body is read. */
+function refusalOf({ statusCode = 0, headers }: IncomingMessage): ScrapeFailure | undefined {
+  if (statusCode >= 300 && statusCode < 400) {
+    return new ScrapeFailure(`it answered ${statusCode}, and a redirect is not followed`);
+  }
+  if (statusCode !== 200) return new ScrapeFailure(`it answered ${statusCode}`);
+  const encoding = headers["content-encoding"] ?? "identity";
+  if (encoding !== "identity" && encoding !== "gzip") {
+    const said = encoding.slice(0, 40);
+    return new ScrapeFailure(`it answered with content-encoding ${said}; gzip or none is understood`);
+  }
+  // Its own word is enough to refuse it, and not enough to believe it.
+  return Number(headers["content-length"]) > SCRAPE_LIMITS.body_bytes ? tooLarge() : undefined;
+}
+
 async function unpacked(body: Buffer, allowance: Allowance): Promise<Buffer> {
   try {
     const bytes = await unpack(body, { maxOutputLength: SCRAPE_LIMITS.body_bytes });
-    take(allowance, bytes.length);
-    return bytes;
+    if (allowance.take(bytes.length)) return bytes;
   } catch (thrown) {
-    if (thrown instanceof ScrapeFailure) throw thrown;
-    if (thrown instanceof RangeError) tooLarge();
-    throw new ScrapeFailure("its answer cannot be unpacked");
+    throw thrown instanceof RangeError ? tooLarge() : new ScrapeFailure("its answer cannot be unpacked");
   }
+  throw noRoom();
 }
 
-function take(allowance: Allowance, bytes: number): void {
-  if (!allowance.take(bytes)) {
-    throw new ScrapeFailure("too much is being received from the organization's targets at once (bytes_in_flight)");
-  }
-}
+const noRoom = (): ScrapeFailure =>
+  new ScrapeFailure("too much is being received from the organization's targets at once (bytes_in_flight)");
 
-function tooLarge(): never {
+function tooLarge(): ScrapeFailure {
   const most = SCRAPE_LIMITS.body_bytes / 2 ** 20;
-  throw new ScrapeFailure(`its answer is larger than ${most} MB (body_bytes) and was dropped`, true);
+  return new ScrapeFailure(`its answer is larger than ${most} MB (body_bytes) and was dropped`, true);
 }

@@ -55,6 +55,9 @@ export class Scraper {
   readonly #fetcher = new Fetcher();
   readonly #budget = new Budget();
   readonly #health: HealthReports;
+  /** What is being asked now: what ends it, and when it must be over. */
+  readonly #inFlight = new Map<Target, { end(reason: Error): void; until: number }>();
+  #watching = false;
 
   constructor(parts: ScraperParts) {
     this.#parts = parts;
@@ -103,7 +106,7 @@ export class Scraper {
     const target = this.#targets.get(machine_id);
     if (!target) return;
     this.#targets.delete(machine_id);
-    target.stop.abort();
+    this.#stop(target);
     if (target.health === "unknown") return;
     const { org_id } = target.machine;
     const at_ms = this.#parts.clock.now();
@@ -124,10 +127,15 @@ export class Scraper {
 
   async close(): Promise<void> {
     const targets = [...this.#targets.values()];
-    for (const { stop } of targets) stop.abort();
+    for (const target of targets) this.#stop(target);
     await Promise.all(targets.map(({ running }) => running));
     await this.#health.close();
     this.#fetcher.close();
+  }
+
+  #stop(target: Target): void {
+    target.stop.abort();
+    this.#inFlight.get(target)?.end(new ScrapeFailure("it is asked no more"));
   }
 
   async #scrape(target: Target, at_ms: number): Promise<void> {
@@ -168,27 +176,31 @@ export class Scraper {
   }
 
   async #import(target: Target, at_ms: number): Promise<ImportResult> {
-    const { machine, address, path, https, labels, stop } = target;
+    const { machine, address, path, https, labels } = target;
     if (!address) throw new ScrapeFailure("it cannot be reached");
     const allowance = this.#budget.open(machine.org_id);
-    const late = new AbortController();
-    const done = new AbortController();
-    const expired = this.#parts.clock.sleep(SCRAPE_LIMITS.timeout_ms, done.signal).then(
-      () => late.abort(new ScrapeFailure(`no whole answer within ${SCRAPE_LIMITS.timeout_ms / 1000} s`)),
-      () => undefined,
-    );
     try {
-      const signal = AbortSignal.any([stop.signal, late.signal]);
-      const { bytes, format } = await this.#fetcher.fetch(address, path, https, allowance, signal);
+      const { bytes, format } = await this.#fetcher.fetch(address, path, https, allowance, (end) => {
+        this.#inFlight.set(target, { end, until: this.#parts.clock.monotonic() + SCRAPE_LIMITS.timeout_ms });
+        if (!this.#watching) void this.#watch();
+      });
       const options = { format, timestamp_ms: at_ms, labels, target: machine.id };
       return await this.#parts.engine().importText(machine.org_id, bytes, options);
-    } catch (thrown) {
-      throw late.signal.aborted ? late.signal.reason : thrown;
     } finally {
-      done.abort();
-      await expired;
+      this.#inFlight.delete(target);
       allowance.release();
     }
+  }
+
+  /** One timer for all that are being asked: it ends those that take too long. */
+  async #watch(): Promise<void> {
+    const { clock } = this.#parts;
+    this.#watching = true;
+    while (this.#inFlight.size > 0) {
+      await clock.sleep(WATCH_MS);
+      for (const { end, until } of this.#inFlight.values()) if (clock.monotonic() >= until) end(late());
+    }
+    this.#watching = false;
   }
 
   /** What it had the last time ends now, and not five minutes later. */
@@ -205,6 +217,10 @@ export class Scraper {
     this.#parts.log.warn({ error }, "metrics of machines could not be kept");
   }
 }
+
+/** How often it is looked whether one takes too long. */
+const WATCH_MS = 500;
+const late = (): ScrapeFailure => new ScrapeFailure(`no whole answer within ${SCRAPE_LIMITS.timeout_ms / 1000} s`);
 
 const bracketed = (ip: string): string => (ip.includes(":") ? `[${ip}]` : ip);
 

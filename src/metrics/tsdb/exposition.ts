@@ -23,6 +23,8 @@ export interface ExpositionOptions {
   onMetadata?(metric: string, kind: "type" | "help" | "unit", text: string): void;
 }
 
+const END_OF_TEXT = "# EOF";
+
 const word = new Float64Array(1);
 const halves = new Uint32Array(word.buffer);
 
@@ -85,8 +87,11 @@ class ExpositionReader {
   }
 
   #readComment(at: number, end: number): boolean {
+    const wanted = this.#options.onMetadata !== undefined;
+    const last = this.#options.format === "openmetrics" && end - at === END_OF_TEXT.length;
+    if (!wanted && !last) return true;
     const text = Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + at, end - at).toString("utf8");
-    if (this.#options.format === "openmetrics" && text === "# EOF") return false;
+    if (last && text === END_OF_TEXT) return false;
     const parts = /^#[ \t]+(TYPE|HELP|UNIT)[ \t]+(\S+)(?:[ \t]+(.*))?$/.exec(text);
     const [, kind, metric, rest = ""] = parts ?? [];
     if (metric === undefined) return true;

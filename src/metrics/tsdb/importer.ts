@@ -52,8 +52,8 @@ export class Importer {
   readonly batch = new GrowingBatch();
   readonly #scopes = new Map<string, number>();
   #nextScope = 1;
-  /** Series of each target's last scrape, rising. */
-  readonly #targets = new Map<string, Uint32Array>();
+  /** Series of each target's last scrape, as they came and rising. */
+  readonly #targets = new Map<string, { order: Uint32Array; sorted: Uint32Array }>();
   #result: ImportResult = emptyResult();
   #read = 0;
 
@@ -123,15 +123,24 @@ export class Importer {
    */
   markMissing(target: string, time: number): void {
     const before = this.#targets.get(target);
-    const now = this.batch.refs.slice(0, this.batch.length).sort();
+    if (before && this.#isSame(before.order)) return;
+    const order = this.batch.refs.slice(0, this.batch.length);
+    const now = order.toSorted();
     if (now.length === 0) this.#targets.delete(target);
-    else if (before || this.#targets.size < TARGETS_MOST) this.#targets.set(target, now);
-    if (!before) return;
+    else if (before || this.#targets.size < TARGETS_MOST) this.#targets.set(target, { order, sorted: now });
     let at = 0;
-    for (const ref of before) {
+    for (const ref of before?.sorted ?? []) {
       while (at < now.length && (now[at] as number) < ref) at++;
       if (now[at] !== ref) this.push(ref, time, STALE_LOW, STALE_HIGH);
     }
+  }
+
+  /** A target mostly shows the same series in the same order: then none is missing, and nothing needs sorting. */
+  #isSame(order: Uint32Array): boolean {
+    const { refs, length } = this.batch;
+    if (order.length !== length) return false;
+    for (let i = 0; i < length; i++) if (refs[i] !== order[i]) return false;
+    return true;
   }
 }
 

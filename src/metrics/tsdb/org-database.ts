@@ -40,10 +40,7 @@ export class OrgDatabase {
   importText(bytes: Uint8Array, options: ExpositionOptions): ImportResult {
     const most = this.partition.limits.import_bytes;
     if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
-    return importExposition(this.#importer, bytes, {
-      ...options,
-      onMetadata: this.metadata.note,
-    });
+    return importExposition(this.#importer, bytes, { ...options, ...this.metadata.due(options.target) });
   }
 
   importRemoteWrite(body: Uint8Array): ImportResult {

@@ -191,10 +191,11 @@ class RequestFields {
 }
 
 const hasOption = (options: string, name: string): boolean =>
-  options !== "" && options.split(",").some((option) => option.trim() === name);
+  options.includes(name) && options.split(",").some((option) => option.trim() === name);
 
 /** Without the fields that `Connection` names as belonging to this connection only. */
 function withoutNamed(lines: string, options: string): string {
+  if (options === "" || options === ",keep-alive") return lines;
   const named = options
     .split(",")
     .map((option) => option.trim())

@@ -1,5 +1,5 @@
 import type { Clock } from "#core/clock.ts";
-import { type Ids, randomIds } from "#core/ids.ts";
+import { randomIds } from "#core/ids.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Slots } from "../slots.ts";
 import type { AppTable, Certificate, Count, Order, PortTable, Report, WorkerSettings } from "../table.ts";
@@ -8,6 +8,7 @@ import { DatagramDoor } from "./datagrams.ts";
 import { Door, type DoorPlace, doorKey } from "./door.ts";
 import type { Peer } from "./passage.ts";
 import { proxyHeader } from "./proxy-protocol.ts";
+import { RequestIds } from "./request-ids.ts";
 import { Route } from "./route.ts";
 import { type Floor, TargetState } from "./target.ts";
 import { Keyring } from "./tls.ts";
@@ -46,7 +47,7 @@ export class Plane {
   readonly #settings: WorkerSettings;
   readonly #report: (report: Report) => void;
   readonly #clock: Clock;
-  readonly #ids: Ids;
+  readonly #ids: RequestIds;
   readonly #floor: Floor;
   readonly #apps = new Map<string, AppState>();
   readonly #doors = new Map<string, Door | DatagramDoor>();
@@ -62,7 +63,7 @@ export class Plane {
     this.#settings = settings;
     this.#report = parts.report;
     this.#clock = parts.clock;
-    this.#ids = randomIds(parts.clock);
+    this.#ids = new RequestIds(parts.clock, randomIds(parts.clock));
     const { clock } = parts;
     // Each thread counts its own milliseconds; seconds are told in those of the control.
     const ahead = settings.monotonic_ms - clock.monotonic();
@@ -80,7 +81,7 @@ export class Plane {
   }
 
   requestId(): string {
-    return this.#ids.ulid();
+    return this.#ids.next();
   }
 
   get crowded(): boolean {

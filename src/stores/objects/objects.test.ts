@@ -1,12 +1,21 @@
 import { after } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { objectStoreSuite } from "#core/objects.suite.ts";
+import { scoped } from "#core/objects.ts";
 import { type S3Server, s3Missing, startS3 } from "../../../test/s3.ts";
 import { tempDir } from "../../../test/support.ts";
 import { LocalObjects } from "./local.ts";
 import { S3Objects } from "./s3.ts";
 
 objectStoreSuite("a folder", { open: async (t) => new LocalObjects(tempDir(t)) });
+
+objectStoreSuite("a part of a folder", {
+  open: async (t) => {
+    const whole = new LocalObjects(tempDir(t));
+    await whole.put("other/a/1", Buffer.from("somebody else's"));
+    return scoped(whole, "own/part/");
+  },
+});
 
 let server: Promise<S3Server> | undefined;
 let stores = 0;

@@ -78,6 +78,15 @@ export function sqlVolumeStore(database: Database): VolumeStore {
       return { backup, purge, orphans };
     },
     growing: (host_ids) => growing(database, host_ids),
+    async identity(fresh) {
+      const key = "objects_identity";
+      await database.write([
+        { sql: "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING", args: [key, fresh] },
+      ]);
+      return (
+        (await readOne<{ value: string }>(database, "SELECT value FROM meta WHERE key = ?", [key]))?.value ?? fresh
+      );
+    },
     ...snapshotReads(database),
     async putSnapshot(snapshot) {
       await database.write([updateSnapshot(snapshot)]);

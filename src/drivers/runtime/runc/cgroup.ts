@@ -35,6 +35,12 @@ const CONTROLLERS = new Set(
 
 export const isUnified = (): boolean => existsSync(join(ROOT, "cgroup.controllers"));
 
+/** A kernel may be built without counting swap; then only memory has a limit. */
+export function canLimitSwap(): boolean {
+  const { memory } = cgroupDirs("");
+  return memory === undefined || existsSync(join(memory, "memory.memsw.limit_in_bytes"));
+}
+
 /** Every process in it. */
 export function processesIn(path: string): number[] {
   const found = new Set<number>();

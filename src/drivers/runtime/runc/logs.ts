@@ -49,7 +49,8 @@ export function parseLog(bytes: Buffer): Parsed {
 function takeLine(text: string, pieces: Pieces): LogLine | undefined {
   const [, time = "", stream, kind, piece = ""] = LINE.exec(text) ?? [];
   if (stream !== "stdout" && stream !== "stderr") return undefined;
-  const message = pieces[stream] + piece;
+  // A terminal ends its lines in its own way.
+  const message = pieces[stream] + (kind === "F" && piece.endsWith("\r") ? piece.slice(0, -1) : piece);
   const whole = kind === "F" || message.length >= RUNC_LIMITS.log_line_chars;
   pieces[stream] = whole ? "" : message;
   pieces.timestamp = Date.parse(time);

@@ -1,5 +1,6 @@
 /** The bundle's config.json: how runc is to confine a machine. One table; what differs per machine is a parameter. */
 import { readFileSync } from "node:fs";
+import { canLimitSwap } from "./cgroup.ts";
 import type { MachinePaths } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { SECCOMP } from "./seccomp.ts";
@@ -140,7 +141,7 @@ function resources({ memory_mb, swap_mb, cpus, shared_cpu }: Confinement): objec
       })),
     ],
     // `swap` is memory and swap together.
-    memory: { limit, swap: limit + swap_mb * 1024 * 1024 },
+    memory: { limit, ...(canLimitSwap() ? { swap: limit + swap_mb * 1024 * 1024 } : {}) },
     cpu: {
       quota: Math.round(cpus * 100_000),
       period: 100_000,

@@ -1,0 +1,245 @@
+/** The front door next to nginx, HAProxy and Caddy: what a request costs, and how much later it is answered. */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { systemClock } from "#core/clock.ts";
+import { freePort } from "#proxy/fixtures.ts";
+import { selfSigned } from "#proxy/x509.ts";
+import { load } from "./api/process.ts";
+import { median, type Report } from "./report.ts";
+
+const SECONDS = 3;
+const ROUNDS = 3;
+const CONNECTIONS = 64;
+const TICKS = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
+const ROOT = join(import.meta.dirname, "..");
+
+interface Places {
+  dir: string;
+  upstream: number;
+  /** Plain and TLS. */
+  ports: [number, number];
+}
+
+interface Peer {
+  name: string;
+  needs: string;
+  command(places: Places): string[];
+}
+
+const PEERS: readonly Peer[] = [
+  {
+    name: "nginx",
+    needs: "nginx",
+    command: (places) => ["nginx", "-c", write(places, "nginx.conf", nginxProxy(places))],
+  },
+  {
+    name: "haproxy",
+    needs: "haproxy",
+    command: (places) => ["haproxy", "-f", write(places, "haproxy.cfg", haproxy(places))],
+  },
+  {
+    name: "caddy",
+    needs: "caddy",
+    command: (places) => [
+      "caddy",
+      "run",
+      "--adapter",
+      "caddyfile",
+      "--config",
+      write(places, "Caddyfile", caddy(places)),
+    ],
+  },
+  {
+    name: "hangar",
+    needs: "true",
+    command: ({ ports, upstream }) => [
+      process.execPath,
+      join(ROOT, "bench/proxy/plane.ts"),
+      ...[...ports, upstream].map(String),
+    ],
+  },
+];
+
+export async function run(report: Report): Promise<void> {
+  if (missing("wrk") || missing("nginx"))
+    return report.skip("the proxy", "wrk or nginx is missing (apt-get install wrk nginx-light)");
+  const dir = mkdtempSync(join(tmpdir(), "hangar-proxy-bench-"));
+  for (const name of ["body", "proxy", "fastcgi", "uwsgi", "scgi"]) mkdirSync(join(dir, name));
+  const { chain, key } = selfSigned(["localhost"], systemClock.now());
+  writeFileSync(join(dir, "both.pem"), chain + key);
+  writeFileSync(join(dir, "cert.pem"), chain);
+  writeFileSync(join(dir, "key.pem"), key);
+  writeFileSync(join(dir, "large.txt"), "x".repeat(64 * 1024));
+  const upstream = await freePort();
+  const origin = await start(["nginx", "-c", write({ dir }, "origin.conf", nginxOrigin(dir, upstream))], upstream, "1");
+  try {
+    await compare(report, { dir, upstream }, { title: "small answers, keep-alive", path: "/", tls: false });
+    await compare(report, { dir, upstream }, { title: "small answers, TLS, keep-alive", path: "/", tls: true });
+    await compare(report, { dir, upstream }, { title: "64 KiB answers, keep-alive", path: "/large.txt", tls: false });
+  } finally {
+    await stop(origin);
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+interface Case {
+  title: string;
+  path: string;
+  tls: boolean;
+}
+
+const missing = (program: string): boolean => spawnSync(program, ["-v"]).error !== undefined;
+
+async function compare(report: Report, at: Omit<Places, "ports">, { title, path, tls }: Case): Promise<void> {
+  report.section(`${title}: ${CONNECTIONS} connections, one core (CPU), then one connection (latency)`);
+  const direct = await latency(`http://127.0.0.1:${at.upstream}${path}`);
+  report.add({ what: "without a proxy: p50", value: direct.p50_ms, unit: "ms" });
+  for (const { name, needs, command } of PEERS) {
+    if (missing(needs)) {
+      report.skip(name, `it is not installed (apt-get install ${needs})`);
+      continue;
+    }
+    const places: Places = { ...at, ports: [await freePort(), await freePort()] };
+    const port = places.ports[tls ? 1 : 0];
+    const proxy = await start(command(places), port, "0");
+    try {
+      const url = `${tls ? "https" : "http"}://127.0.0.1:${port}${path}`;
+      await wrk(url, CONNECTIONS, 2);
+      const costs: number[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const before = cpuSeconds(proxy);
+        const { requests } = await wrk(url, CONNECTIONS, SECONDS);
+        costs.push(((cpuSeconds(proxy) - before) * 1e6) / requests);
+      }
+      const ours = name === "hangar" && !missing("caddy");
+      const cost = { what: `${name}: CPU per request`, value: Math.min(...costs), unit: "µs" };
+      report.add({ ...cost, ...(ours ? { to: "caddy: CPU per request" } : {}) });
+      const one = await latency(url);
+      const added = { what: `${name}: added p50`, value: Math.max(0, one.p50_ms - direct.p50_ms), unit: "ms" };
+      report.add({ ...added, note: `p99 ${one.p99_ms.toFixed(2)} ms`, ...(name === "hangar" ? { at_most: 0.5 } : {}) });
+    } finally {
+      await stop(proxy);
+    }
+  }
+}
+
+const wrk = (url: string, connections: number, seconds: number) =>
+  load("wrk", [
+    "-t1",
+    `-c${connections}`,
+    `-d${seconds}s`,
+    `-s${join(import.meta.dirname, "api/report.lua")}`,
+    "-HHost: web.localhost",
+    url,
+  ]);
+
+/** One request after the other: what a proxy adds to the way, without a queue. */
+async function latency(url: string): Promise<{ p50_ms: number; p99_ms: number }> {
+  const rounds = [await wrk(url, 1, 1), await wrk(url, 1, 1), await wrk(url, 1, 1)];
+  return { p50_ms: median(rounds.map(({ p50_ms }) => p50_ms)), p99_ms: median(rounds.map(({ p99_ms }) => p99_ms)) };
+}
+
+async function start([program = "", ...args]: string[], port: number, core: string): Promise<ChildProcess> {
+  const env = { ...process.env, GOMAXPROCS: "1", HOME: tmpdir() };
+  const child = spawn("taskset", ["-c", core, program, ...args], { stdio: "ignore", cwd: ROOT, env });
+  for (let tries = 0; tries < 200; tries++) {
+    const socket = connect({ port, host: "127.0.0.1" });
+    const open = await Promise.race([
+      once(socket, "connect").then(() => true),
+      once(socket, "error").then(() => false),
+    ]).catch(() => false);
+    socket.destroy();
+    if (open) return child;
+    await delay(50);
+  }
+  child.kill();
+  throw new Error(`${program} does not listen on ${port}`);
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  await exited;
+}
+
+function cpuSeconds({ pid }: ChildProcess): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS;
+}
+
+function write({ dir }: { dir: string }, name: string, text: string): string {
+  const file = join(dir, name);
+  writeFileSync(file, text);
+  return file;
+}
+
+const nginxBase = (dir: string, name: string, inside: string): string => `
+daemon off; master_process off; worker_processes 1; pid ${dir}/${name}.pid; error_log ${dir}/${name}.err;
+events { worker_connections 4096; }
+http {
+  access_log off; keepalive_requests 1000000000; tcp_nodelay on;
+  client_body_temp_path ${dir}/body; proxy_temp_path ${dir}/proxy; fastcgi_temp_path ${dir}/fastcgi;
+  uwsgi_temp_path ${dir}/uwsgi; scgi_temp_path ${dir}/scgi;
+  ${inside}
+}`;
+
+const nginxOrigin = (dir: string, port: number): string =>
+  nginxBase(
+    dir,
+    "origin",
+    `server { listen 127.0.0.1:${port} backlog=4096; root ${dir};
+    location = / { default_type text/plain; return 200 "hello world, this is a small body of about sixty-four bytes....\\n"; } }`,
+  );
+
+const nginxProxy = ({ dir, upstream, ports: [plain, tls] }: Places): string =>
+  nginxBase(
+    dir,
+    "proxy-nginx",
+    `
+  upstream origin { server 127.0.0.1:${upstream}; keepalive 128; keepalive_requests 1000000000; }
+  server {
+    listen 127.0.0.1:${plain}; listen 127.0.0.1:${tls} ssl; ssl_certificate ${dir}/cert.pem; ssl_certificate_key ${dir}/key.pem;
+    location / { proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host;
+      proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme; add_header Via nginx; }
+  }`,
+  );
+
+const haproxy = ({ dir, upstream, ports: [plain, tls] }: Places): string => `
+global
+  nbthread 1
+  maxconn 4000
+defaults
+  mode http
+  option forwardfor
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+  http-reuse always
+frontend door
+  bind 127.0.0.1:${plain}
+  bind 127.0.0.1:${tls} ssl crt ${dir}/both.pem
+  default_backend origin
+backend origin
+  server one 127.0.0.1:${upstream}
+`;
+
+const caddy = ({ dir, upstream, ports: [plain, tls] }: Places): string => `{
+  admin off
+  auto_https off
+}
+http://:${plain} {
+  bind 127.0.0.1
+  reverse_proxy 127.0.0.1:${upstream}
+}
+https://:${tls} {
+  bind 127.0.0.1
+  tls ${dir}/cert.pem ${dir}/key.pem
+  reverse_proxy 127.0.0.1:${upstream}
+}
+`;

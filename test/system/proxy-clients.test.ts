@@ -1,0 +1,260 @@
+/** The front door with real clients: curl, many slow sockets, a crowd at a sleeping machine, a certificate authority. */
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { aBackend, freePort } from "#proxy/fixtures.ts";
+import { selfSigned } from "#proxy/x509.ts";
+import { type TestPlatform, testPlatform } from "../platform.ts";
+import { runs, tempDir } from "../support.ts";
+
+const missing = (program: string, flag = "--version"): string | undefined =>
+  spawnSync(program, [flag]).error ? `there is no ${program} (apt-get install ${program})` : undefined;
+
+async function until(what: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await what())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+interface Door {
+  platform: TestPlatform;
+  plain: number;
+  secure: number;
+  machine: string;
+}
+
+/** An app with one machine, whose port 8080 is a server of the test's, open on a plain and a TLS port. */
+async function open(
+  t: TestContext,
+  listener: Parameters<typeof aBackend>[1],
+  env: Record<string, string> = {},
+  service: object = {},
+): Promise<Door> {
+  const backend = await aBackend(t, listener);
+  const [plain, secure] = [await freePort(), await freePort()];
+  const platform = await testPlatform(
+    t,
+    { HANGAR_DRIVER: "sim", ...env },
+    { reach: () => ({ host: "127.0.0.1", port: backend.port }) },
+  );
+  await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
+  const ports = [
+    { port: plain, handlers: ["http"] },
+    { port: secure, handlers: ["tls", "http"] },
+  ];
+  const config = { image: "hangar/hello", services: [{ protocol: "tcp", internal_port: 8080, ports, ...service }] };
+  const { body } = await platform.ask("POST /v1/apps/web/machines", { body: { config } });
+  await platform.ask(`GET /v1/apps/web/machines/${body.id}/wait?state=started`);
+  await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+  await until(() =>
+    fetch(`http://127.0.0.1:${plain}/`).then(
+      (response) => response.ok,
+      () => false,
+    ),
+  );
+  return { platform, plain, secure, machine: body.id as string };
+}
+
+async function curl(...args: string[]): Promise<string> {
+  const child = spawn("curl", ["-s", "-m", "20", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  let text = "";
+  child.stdout.setEncoding("latin1").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  await new Promise((resolve) => child.once("close", resolve));
+  return text;
+}
+
+suite("the front door and its clients", () => {
+  test("curl: HTTP/1.0, 1.1 and 2, uploads, a certificate of one's own", { skip: missing("curl") }, async (t) => {
+    const { platform, plain, secure } = await open(t, (request, response) => {
+      let bytes = 0;
+      request.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+      });
+      request.on("end", () =>
+        response.end(`${request.method} ${bytes} ${String(request.headers["x-forwarded-proto"])}`),
+      );
+    });
+    const dir = tempDir(t);
+    writeFileSync(join(dir, "large"), Buffer.alloc(8 * 1024 * 1024));
+    const secureAt = ["--resolve", `web.localhost:${secure}:127.0.0.1`];
+    assert.equal(await curl("--http1.0", `http://127.0.0.1:${plain}/`), "GET 0 http");
+    assert.equal(await curl("-T", join(dir, "large"), `http://127.0.0.1:${plain}/`), "PUT 8388608 http");
+    assert.equal(
+      await curl("-H", "Transfer-Encoding: chunked", "-T", join(dir, "large"), `http://127.0.0.1:${plain}/`),
+      "PUT 8388608 http",
+    );
+    const second = await curl(
+      "-k",
+      "--http2",
+      "-w",
+      " HTTP/%{http_version}",
+      ...secureAt,
+      `https://web.localhost:${secure}/`,
+    );
+    assert.equal(second, "GET 0 https HTTP/2");
+    const sent = await curl("-k", "--http2", "-T", join(dir, "large"), ...secureAt, `https://web.localhost:${secure}/`);
+    assert.equal(sent, "PUT 8388608 https");
+
+    const own = selfSigned(["www.example.com"], Date.now());
+    writeFileSync(join(dir, "ca.pem"), own.chain);
+    const body = { hostname: "www.example.com", fullchain: own.chain, private_key: own.key };
+    assert.equal((await platform.ask("POST /v1/apps/web/certificates/custom", { body })).status, 201);
+    const named = ["--cacert", join(dir, "ca.pem"), "--resolve", `www.example.com:${secure}:127.0.0.1`];
+    await until(async () => (await curl(...named, `https://www.example.com:${secure}/`)) === "GET 0 https");
+  });
+
+  test("hundreds of sockets that drip are let go, and others are served meanwhile", async (t) => {
+    const { plain } = await open(t, (_request, response) => response.end("ok"));
+    const count = runs(200) >= 2000 ? 2000 : 500;
+    const sockets: Socket[] = [];
+    let closed = 0;
+    for (let i = 0; i < count; i++) {
+      const socket = connect({ port: plain, host: "127.0.0.1" });
+      socket.on("error", () => {});
+      socket.on("close", () => closed++);
+      socket.write("GET / HTTP/1.1\r\nhost: web.localhost\r\nx: ");
+      sockets.push(socket);
+    }
+    const drip = setInterval(() => {
+      for (const socket of sockets) if (socket.writable) socket.write("a");
+    }, 1000);
+    t.after(() => {
+      clearInterval(drip);
+      for (const socket of sockets) socket.destroy();
+    });
+    let served = 0;
+    while (closed < count) {
+      const response = await fetch(`http://127.0.0.1:${plain}/`);
+      assert.equal(await response.text(), "ok");
+      served++;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    assert.ok(served > 10, `${served} served meanwhile`);
+  });
+
+  test("five hundred requests to a stopped machine: one start, five hundred answers", async (t) => {
+    const { platform, plain, machine } = await open(
+      t,
+      (_request, response) => response.end("awake"),
+      {},
+      { autostart: true },
+    );
+    const { body } = await platform.ask(`GET /v1/apps/web/machines/${machine}`);
+    await platform.ask(`POST /v1/apps/web/machines/${machine}/stop`);
+    await platform.ask(`GET /v1/apps/web/machines/${machine}/wait?state=stopped&instance_id=${body.instance_id}`);
+    const ask = async (): Promise<string> => (await fetch(`http://127.0.0.1:${plain}/`)).text();
+    const answers = await Promise.all(Array.from({ length: 500 }, ask));
+    assert.deepEqual([...new Set(answers)], ["awake"]);
+    const { body: after } = await platform.ask(`GET /v1/apps/web/machines/${machine}`);
+    const starts = (after.events as { status: string; source: string }[]).filter(
+      ({ status, source }) => status === "starting" && source === "proxy",
+    );
+    assert.equal(starts.length, 1);
+  });
+
+  test("a gigabyte for a slow reader stays with the machine", async (t) => {
+    const size = runs(100) >= 1000 ? 1024 : 256;
+    const chunk = Buffer.alloc(1024 * 1024);
+    const { plain } = await open(t, (request, response) => {
+      if (request.url !== "/large") return response.end("ok");
+      let left = size;
+      const more = (): void => {
+        while (left > 0 && response.write(chunk)) left--;
+        if (left > 0) response.once("drain", more);
+        else response.end();
+      };
+      return more();
+    });
+    const before = process.memoryUsage().rss;
+    const socket = connect({ port: plain, host: "127.0.0.1" });
+    t.after(() => socket.destroy());
+    socket.write("GET /large HTTP/1.1\r\nhost: web.localhost\r\n\r\n");
+    await new Promise((resolve) => socket.once("data", resolve));
+    socket.pause();
+    for (let i = 0; i < 10; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      const grown = (process.memoryUsage().rss - before) / 1024 / 1024;
+      assert.ok(grown < 128, `${grown.toFixed(0)} MiB more`);
+    }
+    socket.destroy();
+  });
+
+  test("a certificate from an authority, asked for and answered over http-01", {
+    skip: missing("pebble", "-h"),
+  }, async (t) => {
+    const dir = tempDir(t);
+    const [acme, management, challenge] = [await freePort(), await freePort(), await freePort()];
+    const own = selfSigned(["localhost", "127.0.0.1"], Date.now());
+    writeFileSync(join(dir, "cert.pem"), own.chain);
+    writeFileSync(join(dir, "key.pem"), own.key);
+    const pebble = {
+      listenAddress: `127.0.0.1:${acme}`,
+      managementListenAddress: `127.0.0.1:${management}`,
+      certificate: join(dir, "cert.pem"),
+      privateKey: join(dir, "key.pem"),
+      httpPort: challenge,
+      tlsPort: challenge,
+      ocspResponderURL: "",
+    };
+    writeFileSync(join(dir, "pebble.json"), JSON.stringify({ pebble }));
+    const dns = spawnNames(t);
+    const child = spawn("pebble", ["-config", join(dir, "pebble.json"), "-dnsserver", `127.0.0.1:${await dns}`], {
+      stdio: "ignore",
+      env: { ...process.env, PEBBLE_VA_NOSLEEP: "1" },
+    });
+    t.after(() => child.kill());
+    await until(
+      () =>
+        new Promise<boolean>((resolve) => {
+          const socket = connect({ port: acme, host: "127.0.0.1" });
+          socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+          socket.once("connect", () => socket.destroy());
+        }),
+    );
+    const env = { HANGAR_ACME_DIRECTORY: `https://localhost:${acme}/dir`, HANGAR_ACME_CA: join(dir, "cert.pem") };
+    const { platform } = await open(t, (_request, response) => response.end("ok"), env);
+    const config = {
+      image: "hangar/hello",
+      services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port: challenge, handlers: ["http"] }] }],
+    };
+    await platform.ask("POST /v1/apps/web/machines", { body: { config } });
+    await until(() =>
+      fetch(`http://127.0.0.1:${challenge}/`).then(
+        () => true,
+        () => false,
+      ),
+    );
+    assert.equal(
+      (await platform.ask("POST /v1/apps/web/certificates/acme", { body: { hostname: "shop.example.com" } })).status,
+      201,
+    );
+    let seen: { status: string; problem?: string } = { status: "" };
+    await until(async () => {
+      seen = (await platform.ask("GET /v1/apps/web/certificates/shop.example.com")).body;
+      return seen.status !== "pending";
+    });
+    assert.deepEqual([seen.status, seen.problem], ["ready", undefined]);
+  });
+});
+
+/** A name server that says every name is this box. */
+async function spawnNames(t: TestContext): Promise<number> {
+  const { createSocket } = await import("node:dgram");
+  const server = createSocket("udp4", (message, from) => {
+    const four = message.includes(Buffer.from([0, 1, 0, 1]));
+    const answer = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 5, 0, 4, 127, 0, 0, 1]);
+    const end = message.indexOf(0, 12) + 5;
+    const head = Buffer.from(message.subarray(0, end));
+    head.writeUInt16BE(0x8180, 2);
+    head.writeUInt16BE(four ? 1 : 0, 6);
+    head.writeUInt16BE(0, 8);
+    head.writeUInt16BE(0, 10);
+    server.send(four ? Buffer.concat([head, answer]) : head, from.port, from.address);
+  });
+  await new Promise<void>((resolve) => server.bind(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  return server.address().port;
+}

@@ -1,0 +1,65 @@
+/** A platform with an app, for tests of the Volumes API on the sim disk. */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { type Answer, type TestPlatform, testPlatform } from "./platform.ts";
+import { tempDir } from "./support.ts";
+
+const HOSTS = `
+[[hosts]]
+id = "000a"
+region = "ams"
+zone = "a1"
+cpus = 4
+memory_mb = 2048
+[[hosts]]
+id = "000b"
+region = "ams"
+zone = "a2"
+cpus = 8
+memory_mb = 8192
+[[hosts]]
+id = "000c"
+region = "fra"
+zone = "f1"
+`;
+
+export interface Rig extends TestPlatform {
+  /** A request about the volumes of app `web`. */
+  volumes(target: string, body?: object): Promise<Answer>;
+  until(target: string, done: (answer: Answer) => boolean): Promise<Answer>;
+}
+
+export async function openApi(t: TestContext, env: Record<string, string> = {}): Promise<Rig> {
+  const platform = await testPlatform(t, { HANGAR_DRIVER: "sim", ...env });
+  await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
+  const volumes: Rig["volumes"] = (target, body) => {
+    const [method, path = ""] = target.split(" ");
+    return platform.ask(`${method} /v1/apps/web/volumes${path}`, body ? { body } : {});
+  };
+  return {
+    ...platform,
+    volumes,
+    async until(target, done) {
+      const deadline = performance.now() + 30_000;
+      for (;;) {
+        const answer = await volumes(target);
+        if (done(answer)) return answer;
+        assert.ok(performance.now() < deadline, `${target}: ${answer.text}`);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    },
+  };
+}
+
+export async function withHosts(t: TestContext): Promise<Rig> {
+  const config = join(tempDir(t), "hangar.toml");
+  writeFileSync(config, HOSTS);
+  // `readSettings` takes the file from the environment too.
+  return await openApi(t, { HANGAR_CONFIG: config });
+}
+
+export const machine = (volume: string, more: object = {}) => ({
+  body: { config: { image: "web:1", mounts: [{ volume, path: "/data" }] }, ...more },
+});

@@ -1,0 +1,141 @@
+/** The Volumes API on the sim disk: snapshots, growing, what takes room. */
+import assert from "node:assert/strict";
+import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { virtualClock } from "#core/fixtures.ts";
+import { testPlatform } from "./platform.ts";
+import { tempDir } from "./support.ts";
+import { openApi } from "./volumes-api.ts";
+
+suite("volumes: snapshots", () => {
+  test("on demand: `prepare`, then listed with size and digest; restored as `restoring`, then `created`", async (t) => {
+    const { volumes, until } = await openApi(t);
+    const { id } = (await volumes("POST", { name: "data", size_gb: 1, snapshot_retention: 7 })).body;
+    const { status, body } = await volumes(`POST /${id}/snapshots`);
+    assert.equal(status, 200);
+    const { backup } = body.Msg;
+    assert.deepEqual(
+      [backup.state, backup.type, backup.volume_id, backup.finished_at],
+      ["prepare", "BACKUP_TYPE_ON_DEMAND", id, null],
+    );
+    const [snapshot] = (await until(`GET /${id}/snapshots`, (answer) => answer.body.length === 1)).body;
+    assert.equal(snapshot.id, backup.graph_id);
+    assert.equal(snapshot.retention_days, 7);
+    assert.match(snapshot.digest, /^sha256:[0-9a-f]{64}$/);
+    assert.equal(typeof snapshot.size, "number");
+
+    const wish = { name: "copy", region: "local", snapshot_id: snapshot.id };
+    const restored = (await volumes("POST", wish)).body;
+    assert.deepEqual([restored.state, restored.size_gb, restored.blocks], ["restoring", 1, 0]);
+    await until(`GET /${restored.id}`, (answer) => answer.body.state === "created");
+    const small = await volumes("POST", { ...wish, name: "small", size_gb: 1, encrypted: false });
+    assert.match(small.body.error, /body\.encrypted cannot be false/);
+
+    await volumes(`DELETE /${id}`);
+    assert.equal((await volumes(`GET /${id}/snapshots`)).body.length, 1, "those of a deleted volume stay");
+    assert.equal((await volumes(`DELETE /${id}/snapshots/${snapshot.id}`)).status, 200);
+    assert.deepEqual((await volumes(`GET /${id}/snapshots`)).body, []);
+  });
+
+  test("a fork is a volume of its own, of the same size or larger", async (t) => {
+    const { volumes } = await openApi(t);
+    const { id } = (await volumes("POST", { name: "data", size_gb: 2 })).body;
+    const fork = await volumes("POST", { name: "fork", source_volume_id: id });
+    assert.deepEqual([fork.status, fork.body.state, fork.body.size_gb], [200, "created", 2]);
+    const larger = await volumes("POST", { name: "larger", source_volume_id: id, size_gb: 4 });
+    assert.equal((await volumes(`GET /${larger.body.id}`)).body.bytes_total, 4 * 1024 ** 3);
+    assert.equal((await volumes("POST", { name: "small", source_volume_id: id, size_gb: 1 })).status, 400);
+  });
+
+  test("daily, kept for as long as they are to be, and the data of a deleted volume go in their time", async (t) => {
+    const clock = virtualClock();
+    const data_dir = tempDir(t);
+    const env = { HANGAR_DATA_DIR: data_dir, HANGAR_VOLUME_UNDELETE_HOURS: "48" };
+    const platform = await testPlatform(t, { HANGAR_DRIVER: "sim", ...env }, { clock });
+    const { ask } = platform;
+    const DAY = 24 * 3600 * 1000;
+    const settled = async (done: () => Promise<boolean>, what: string): Promise<void> => {
+      for (let i = 0; i < 400; i++) {
+        if (await done()) return;
+        await clock.advance(1000);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      assert.fail(what);
+    };
+    await ask("POST /v1/apps", { body: { app_name: "web" } });
+    const creating = ask("POST /v1/apps/web/volumes", { body: { name: "data", snapshot_retention: 1 } });
+    const { id } = (await creating).body;
+    const list = async () => (await ask(`GET /v1/apps/web/volumes/${id}/snapshots`)).body;
+    assert.deepEqual(await list(), []);
+    clock.jump(DAY + 1000);
+    await settled(async () => (await list()).length === 1, "the daily snapshot is there");
+    assert.equal((await list())[0].kind, "daily");
+    clock.jump(DAY + 1000);
+    await settled(async () => {
+      const [newest, ...older] = await list();
+      return newest && older.length === 0 && Date.parse(newest.created_at) > clock.now() - DAY / 2;
+    }, "the old one is gone and a new one is there");
+    await ask(`DELETE /v1/apps/web/volumes/${id}`);
+    clock.jump(DAY);
+    await clock.advance(60_000);
+    assert.equal((await ask(`GET /v1/apps/web/volumes/${id}`)).status, 200, "it could be taken back");
+    clock.jump(DAY);
+    await settled(async () => (await ask(`GET /v1/apps/web/volumes/${id}`)).status === 404, "nothing of it is left");
+  });
+});
+
+suite("volumes: growing by themselves", () => {
+  test("a volume grows when its machine's threshold is reached, by so much, up to its limit", async (t) => {
+    const clock = virtualClock();
+    const platform = await testPlatform(t, { HANGAR_DRIVER: "sim" }, { clock });
+    const { ask, data_dir } = platform;
+    await ask("POST /v1/apps", { body: { app_name: "web" } });
+    const { id } = (await ask("POST /v1/apps/web/volumes", { body: { name: "data", size_gb: 1 } })).body;
+    const mount = { volume: id, path: "/data", extend_threshold_percent: 1, add_size_gb: 2, size_gb_limit: 4 };
+    await ask("POST /v1/apps/web/machines", { body: { config: { image: "x", mounts: [mount] }, skip_launch: true } });
+    const size = async (): Promise<number> => (await ask(`GET /v1/apps/web/volumes/${id}`)).body.size_gb;
+    const minute = async (): Promise<void> => {
+      for (let i = 0; i < 12; i++) {
+        await clock.advance(5000);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    };
+    await minute();
+    assert.equal(await size(), 1, "it is empty");
+    // What a program in the machine would have written: 6 % of a gigabyte.
+    const image = openSync(join(data_dir, "volumes/volumes", `${id}.img`), "r+");
+    for (let i = 0; i < 64; i++) writeSync(image, Buffer.alloc(1 << 20, 1));
+    closeSync(image);
+    await minute();
+    assert.ok((await size()) >= 3, "by two, within a minute");
+    for (let i = 0; i < 10 && (await size()) < 4; i++) await minute();
+    assert.equal(await size(), 4, "then only up to its limit");
+    await minute();
+    assert.equal(await size(), 4);
+  });
+});
+
+suite("volumes: what takes room", () => {
+  test("df and gc tell the truth, and a preview removes nothing", async (t) => {
+    const { ask, volumes, data_dir } = await openApi(t);
+    const { id } = (await volumes("POST", { name: "data", size_gb: 1 })).body;
+    await volumes(`DELETE /${id}`);
+    writeFileSync(join(data_dir, "volumes/volumes/vol_unknown.img"), "left behind");
+    const { status, body } = await ask("GET /v1/platform/disk");
+    assert.equal(status, 200);
+    assert.equal(body.driver, "sim");
+    assert.equal(body.volumes[0].state, "destroyed");
+    const collect = async (wish: object) => (await ask("POST /v1/platform/disk/collect", { body: wish })).body;
+    const preview = await collect({ deleted: true });
+    assert.deepEqual(preview.waste.map((one: { kind: string }) => one.kind).toSorted(), [
+      "deleted volume",
+      "unknown image",
+    ]);
+    assert.equal(preview.applied, false);
+    assert.deepEqual((await collect({ deleted: true })).waste, preview.waste, "nothing was removed");
+    assert.equal((await collect({ apply: true })).waste.length, 1);
+    assert.equal((await volumes(`POST /${id}/undelete`)).status, 200, "what can be taken back was left");
+    assert.deepEqual((await collect({ deleted: true })).waste, []);
+  });
+});
