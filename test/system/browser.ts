@@ -34,16 +34,30 @@ export interface Visit {
 
 /** A tab on the platform's dashboard; signed in when there is a token. */
 export async function visit(
-  t: Pick<TestContext, "after">,
+  t: Pick<TestContext, "after" | "diagnostic"> & { passed?: boolean },
   browser: Browser,
   { base_url, token }: { base_url: string; token?: string },
   options: BrowserContextOptions = {},
 ): Promise<Visit> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
-  t.after(() => context.close());
-  context.setDefaultTimeout(15_000);
+  const waiting = new Set<string>();
+  t.after(async () => {
+    // What a test that failed would like to know: what the page said, still waited for, and showed.
+    if (t.passed === false) {
+      const shown = (await page.content().catch(() => "")).slice(-400);
+      t.diagnostic(JSON.stringify({ url: page.url(), complaints, waiting: [...waiting], shown }));
+    }
+    await context.close();
+  });
+  context.setDefaultTimeout(30_000);
   const page = await context.newPage();
   const complaints: string[] = [];
+  page.on("request", (request) => waiting.add(request.url()));
+  page.on("requestfinished", (request) => waiting.delete(request.url()));
+  page.on("requestfailed", (request) => {
+    waiting.delete(request.url());
+    waiting.add(`${request.url()} ${request.failure()?.errorText}`);
+  });
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
     // Answers that are errors are shown on the page; the browser notes them as well.
