@@ -73,6 +73,7 @@ async function furnish(
   const { chain: fullchain, key: private_key } = selfSigned(["custom.example.com"], Date.now());
   const own = { hostname: "custom.example.com", fullchain, private_key };
   await ask("POST /v1/apps/web/certificates/custom", { body: own });
+  await ask("POST /v1/apps/web/releases", { body: { definition: {} } });
   const hook = (await ask("POST /v1/orgs/acme/webhooks", { body: { url: "http://127.0.0.1:1/" } })).body;
   const key = { provider: "github", api_key: "k", org_slug: "acme" };
   const { connection } = (await ask("POST /v1/oauth/connections/api_key", { body: key })).body;
@@ -95,6 +96,7 @@ async function furnish(
     provider: "github",
     ip: "127.0.0.1",
     hostname: "www.example.com",
+    version: "1",
   };
   let made = 0;
   return {
@@ -129,9 +131,14 @@ async function furnish(
       const connector = { ...key, base_api_url: "https://api.example", access_token: "t", auth_method: "header" };
       const policy = { access_policy: {}, sprite: "x", path: "/", code: "c", state: "s" };
       if (row.part === "connectors") return { name: `n-${++made}`, ...connector, ...policy };
-      if (row.path.includes("certificates")) return { ...own, hostname: "b.example.com" };
-      if (row.path.includes("ip_assignments")) return { type: "shared_v4" };
-      if (row.path.includes("db_leases")) return { ...more, node: "n", term: 1, complete_term: 1, ttl_ms: 1000 };
+      const special: Record<string, object> = {
+        certificates: { ...own, hostname: "b.example.com" },
+        ip_assignments: { type: "shared_v4" },
+        releases: { definition: {}, status: "complete" },
+        db_leases: { ...more, node: "n", term: 1, complete_term: 1, ttl_ms: 1000 },
+      };
+      const [, body] = Object.entries(special).find(([word]) => row.path.includes(word)) ?? [];
+      if (body) return body;
       return { name: `n-${++made}`, kind: "org", values: { A: "1" }, value: "1", action: "read", ...more };
     },
   };

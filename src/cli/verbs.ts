@@ -35,9 +35,7 @@ import {
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 
-
 import { metricsQuery, metricsRange, metricsSeries, metricsTop } from "./metrics/verbs.ts";
-
 
 import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./network/addresses.ts";
 import { certsAdd, certsList, certsRemove, certsShow } from "./network/certificates.ts";

@@ -51,7 +51,7 @@ export class CheckpointThread implements BulkCheckpointer {
     worker.on("error", () => {
       // Without it the logs are copied back in one piece at the end, only slower. The next one starts a new thread.
       this.#worker = undefined;
-      for (const path of [...this.#running.keys()]) this.#ended(path);
+      for (const path of this.#running.keys()) this.#ended(path);
     });
     this.#worker = worker;
     return worker;

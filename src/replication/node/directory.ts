@@ -182,7 +182,8 @@ export class Directory {
 
   /** Old transactions go, unless somebody still needs those after `keepAfter`, within reason. */
   tidy(keepAfter: (name: string) => number): void {
-    for (const database of [...this.#databases.values()]) {
+    // A copy: one that is opened again comes anew.
+    for (const database of Array.from(this.#databases.values())) {
       const reasonable = database.log.bytes < REPLICATION_LIMITS.backup_backlog_bytes;
       try {
         database.tidy(reasonable ? keepAfter(database.name) : Number.POSITIVE_INFINITY);
