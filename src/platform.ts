@@ -87,7 +87,11 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const log = keepLog(log_file, settings, opened);
 
   const box = new Box(settings.master_key ?? masterKey(dir));
-  const database = await openDatabase(settings, options.onBroken);
+  const database = await openDatabase(settings, (error) => {
+    // Whoever builds on the store fails from now on, and need not say so.
+    log.quiet();
+    options.onBroken?.(error);
+  });
   opened.defer(() => database.close());
   await prepare(database, box);
 
@@ -146,7 +150,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
 }
 
 /** The log, whose last line says that the platform stopped. */
-function keepLog(file: string, { log_level }: Settings, opened: AsyncDisposableStack): Log {
+function keepLog(file: string, { log_level }: Settings, opened: AsyncDisposableStack): ReturnType<typeof openLog> {
   const log = openLog(file, log_level);
   opened.defer(() => {
     log.info({}, "stopped");

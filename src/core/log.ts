@@ -18,14 +18,22 @@ export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
  * JSON lines into `file`, warnings and worse on stderr too. The file is set aside as `<file>.1` when it
  * reaches its limit, so that a log never fills the disk.
  */
-export function openLog(file: string, level: LogLevel): Log & { close(): void } {
+export function openLog(file: string, level: LogLevel): Log & { close(): void; quiet(): void } {
   const lines = new LogFile(file);
+  let quiet = false;
+  const terminal = { write: (line: string) => void (quiet || process.stderr.write(line)) };
   const streams = pino.multistream([
     { level, stream: lines },
-    { level: "warn", stream: process.stderr },
+    { level: "warn", stream: terminal },
   ]);
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, errorKey: "error" }, streams);
-  return Object.assign(logger, { close: () => lines.close() });
+  return Object.assign(logger, {
+    close: () => lines.close(),
+    /** From now on only into the file: the last word on the terminal has been said. */
+    quiet() {
+      quiet = true;
+    },
+  });
 }
 
 /** Written line by line, so that the last one before a crash is there. */

@@ -162,7 +162,7 @@ suite("the edge", () => {
       const page = await ask(`GET ${path}`, { token: null });
       assert.match(String(page.headers["content-security-policy"]), /default-src 'none'/);
       assert.doesNotMatch(page.text, /(src|href)="https?:/);
-      assert.match(page.text, /<h1>Hangar/);
+      assert.match(page.text, /<title>Hangar/);
     }
   });
 });

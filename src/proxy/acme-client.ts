@@ -4,6 +4,8 @@ import { request } from "node:https";
 import { text } from "node:stream/consumers";
 import type { Clock } from "#core/clock.ts";
 
+const NONCE_TRIES = 5;
+
 /** What the authority said went wrong. */
 export class AcmeProblem extends Error {
   override readonly name = "AcmeProblem";
@@ -115,8 +117,8 @@ export class AcmeClient {
     return this.#directory;
   }
 
-  /** A signed request; without a payload it is a read. A nonce that has run out is fetched anew, once. */
-  async #post(url: string, payload: object | undefined, again = true): Promise<Reply> {
+  /** A signed request; without a payload it is a read. A nonce that is refused is fetched anew, a few times. */
+  async #post(url: string, payload: object | undefined, tries = NONCE_TRIES): Promise<Reply> {
     const nonce = this.#nonce ?? (await this.#freshNonce());
     this.#nonce = undefined;
     const { key } = this.#parts;
@@ -130,7 +132,7 @@ export class AcmeClient {
     const reply = await this.#send("POST", url, JSON.stringify(jws));
     if (reply.status < 400) return reply;
     const problem = parseProblem(reply.body);
-    if (again && problem.type?.endsWith(":badNonce")) return await this.#post(url, payload, false);
+    if (tries > 1 && problem.type?.endsWith(":badNonce")) return await this.#post(url, payload, tries - 1);
     throw new AcmeProblem(problem.detail ?? `the authority answered ${reply.status}`);
   }
 

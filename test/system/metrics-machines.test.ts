@@ -80,7 +80,7 @@ test("a machine's series say what the kernel says", { skip, timeout: 180_000 }, 
   assert.ok((await value("svc_instance_filefd_allocated")) >= 3);
 
   await until("the machine is scraped", async () => (await value('jobs{app="web"}')) === 42);
-  assert.equal(await value("up"), 1);
+  await until("its health shows", async () => (await value("up")) === 1);
   const { activeTargets } = await get<{ activeTargets: { health: string; lastError: string }[] }>("/targets");
   assert.deepEqual([activeTargets[0]?.health, activeTargets[0]?.lastError], ["up", ""]);
   await caller.ask("DELETE", "/v1/apps/web?force=true");

@@ -98,7 +98,8 @@ function printWindow(expr: RollupExpr): string {
 }
 
 function printMoment(moment: Expr): string {
-  const parens = moment.kind === "binary" || moment.kind === "negate";
+  // One with an offset of its own too: without parentheses that would be the offset of the whole.
+  const parens = moment.kind === "binary" || moment.kind === "negate" || moment.kind === "rollup";
   return parens ? ` @ (${print(moment)})` : ` @ ${print(moment)}`;
 }
 
