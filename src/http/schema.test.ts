@@ -100,6 +100,13 @@ suite("schemas", () => {
     assert.ok(tally.good > 500 && tally.bad > 500, JSON.stringify(tally));
   });
 
+  test("no name gets past a map's schema, one with a line break neither", () => {
+    const map = Type.Record(Type.String(), Type.String()) as JsonSchema;
+    for (const name of ["a", "", "a\nb", "\u2028", "\r"]) {
+      assert.equal(problems(map, { [name]: {} }, "body").length, 1, JSON.stringify(name));
+    }
+  });
+
   test("every keyword they use is one that is understood", () => {
     const known = new Set(
       "type properties required additionalProperties patternProperties anyOf const items minItems maxItems minLength maxLength pattern minimum maximum multipleOf title description".split(

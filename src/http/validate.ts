@@ -85,7 +85,8 @@ const regexes = new Map<string, RegExp>();
 function regex(pattern: string): RegExp {
   let found = regexes.get(pattern);
   if (!found) {
-    found = new RegExp(pattern, "u");
+    // `s`, so that "every name" means names with a line break as well: nothing gets past a schema by its name.
+    found = new RegExp(pattern, "su");
     regexes.set(pattern, found);
   }
   return found;
