@@ -106,7 +106,8 @@ function printMoment(moment: Expr): string {
 /** The name goes in front of the braces when every alternative has the same one. */
 function printSelector(selector: SelectorExpr): string {
   const metric = metricName(selector);
-  if (metric === undefined) return `{${selector.filters.map(printGroup).join(" or ")}}`;
+  // An empty name is a filter like any other: there is no way to write it in front.
+  if (!metric) return `{${selector.filters.map(printGroup).join(" or ")}}`;
   const groups = selector.filters.map((group) => group.slice(1)).filter((group) => group.length > 0);
   const filters = groups.length === 0 ? "" : `{${groups.map(printGroup).join(" or ")}}`;
   return `${name(metric)}${filters}`;
