@@ -1,6 +1,6 @@
 /** A full disk: writes are refused in words, reads go on, and when there is room again so does everything. */
 import assert from "node:assert/strict";
-import { closeSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { ApiError } from "#core/errors.ts";
@@ -9,26 +9,9 @@ import { openSqlite } from "#stores/sqlite/database.ts";
 import { openConnection } from "#stores/sqlite/open.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { Ext4 } from "./ext4.ts";
+import { fill } from "./fill.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 import { type Acks, addCounter, countUp, examine, noteAck, SCHEMA } from "./store/load.ts";
-
-/** Takes every byte that is left; what it answers with gives them back. */
-function fill(dir: string): () => void {
-  const file = join(dir, "filler");
-  const fd = openSync(file, "w");
-  try {
-    for (let size = 1 << 20; size >= 1; ) {
-      try {
-        writeSync(fd, Buffer.alloc(size));
-      } catch {
-        size >>= 1;
-      }
-    }
-  } finally {
-    closeSync(fd);
-  }
-  return () => rmSync(file);
-}
 
 const isFull = (thrown: unknown): boolean => thrown instanceof ApiError && thrown.code === "storage_full";
 
