@@ -25,19 +25,22 @@ const groups: [string, string[], string[]][] = [
   ["fast tests", files.filter((file) => !isSystem(file)), ["--test-isolation=none"]],
   ["system tests", files.filter(isSystem), ["--test-concurrency=2"]],
 ];
+const proving = args.includes("--prove");
+// A test that failed may leave something open: the run still ends, with that failure in it. Proofs take their time.
+const ending = ["--test-force-exit", ...(proving ? [] : [`--test-timeout=${10 * 60_000}`])];
 
 if (files.length === 0) {
   process.stderr.write(`no test file has ${wanted.join(" or ")} in its path\n`);
   process.exit(1);
 }
-const env = { ...process.env, ...(args.includes("--prove") ? { HANGAR_PROVE: "1" } : {}) };
+const env = { ...process.env, ...(proving ? { HANGAR_PROVE: "1" } : {}) };
 let failed = false;
 for (const [name, group, flags] of groups) {
   if (group.length === 0) continue;
   process.stdout.write(`\n== ${name} (${group.length} files)\n`);
   const reporter = process.stdout.isTTY ? "spec" : "dot";
   const reporters = [`--test-reporter=${process.env["CI"] ? "spec" : reporter}`, "--test-reporter-destination=stdout"];
-  const { status } = spawnSync(process.execPath, ["--test", ...flags, ...reporters, ...group], {
+  const { status } = spawnSync(process.execPath, ["--test", ...flags, ...ending, ...reporters, ...group], {
     cwd: root,
     stdio: "inherit",
     env,

@@ -30,7 +30,7 @@ memory_mb = 8192
 `;
 
 async function house(t: Parameters<typeof bench>[0], toml = HOSTS) {
-  const file = join(tempDir(t), "hangar.toml");
+  const file = join(tempDir(), "hangar.toml");
   writeFileSync(file, toml);
   return await bench(t, { HANGAR_CONFIG: file });
 }
@@ -117,8 +117,8 @@ suite("hosts and placement", () => {
     );
   });
 
-  test("a wrong table in the config file is told with its place", (t) => {
-    const dir = tempDir(t);
+  test("a wrong table in the config file is told with its place", () => {
+    const dir = tempDir();
     const read = (toml: string) => {
       writeFileSync(join(dir, "c.toml"), toml);
       return readSettings([], { HANGAR_CONFIG: join(dir, "c.toml") });

@@ -260,7 +260,7 @@ suite("the API inside a machine", () => {
   });
 
   test("sockets come back with the platform, any user may use them, and a destroyed machine's goes", async (t) => {
-    const data_dir = tempDir(t);
+    const data_dir = tempDir();
     const first = await inside(t, { HANGAR_DATA_DIR: data_dir });
     const [stays, goes] = [await first.machine("stays"), await first.machine("goes")];
     assert.equal(stays.socket, join(data_dir, "run/api", stays.id, "api"));
@@ -280,12 +280,12 @@ suite("the API inside a machine", () => {
   });
 
   test("quiet ends open connections and takes new ones; remove ends all; a long path is no obstacle", async (t) => {
-    const data_dir = join(tempDir(t), "x".repeat(120));
+    const data_dir = join(tempDir(), "x".repeat(120));
     const platform = await inside(t, { HANGAR_DATA_DIR: data_dir });
     const machine = await platform.machine("web-1");
     assert.ok(machine.socket.length > 108);
     // A shorter way to the same folder, as the machine has one.
-    const way = join(tempDir(t), "svc");
+    const way = join(tempDir(), "svc");
     symlinkSync(dirname(machine.socket), way);
     const open = createConnection(join(way, "api"));
     await new Promise((resolve) => open.once("connect", resolve));

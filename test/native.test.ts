@@ -13,8 +13,8 @@ for (const arch of ARCHES) {
   const compiler = `${arch === "x64" ? "x86_64" : "aarch64"}-linux-gnu-gcc`;
   const version = spawnSync(compiler, ["-dumpfullversion"], { encoding: "utf8" }).stdout?.trim();
   const skip = version === COMPILER ? undefined : `there is no ${compiler} ${COMPILER}`;
-  test(`the native programs for ${arch} are what their source says`, { skip }, (t) => {
-    const dir = tempDir(t);
+  test(`the native programs for ${arch} are what their source says`, { skip }, () => {
+    const dir = tempDir();
     for (const program of PROGRAM_NAMES) {
       assert.equal(buildNative(program, arch, join(dir, program)), undefined);
       assert.ok(readFileSync(join(dir, program)).equals(readFileSync(join(NATIVE, arch, program))), program);

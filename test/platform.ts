@@ -32,7 +32,7 @@ export async function testPlatform(
   env: Settings = {},
   options: PlatformOptions = {},
 ): Promise<TestPlatform> {
-  const data_dir = env["HANGAR_DATA_DIR"] ?? tempDir(t);
+  const data_dir = env["HANGAR_DATA_DIR"] ?? tempDir();
   const platform = await startPlatform(readSettings([], { ...QUIET, HANGAR_DATA_DIR: data_dir, ...env }), options);
   let open = true;
   const close = async (): Promise<void> => {

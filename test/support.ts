@@ -7,10 +7,19 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 
-/** A folder of the test's own, removed when it ends. */
-export function tempDir(t: Pick<TestContext, "after">, label = "hangar-test"): string {
+const made: string[] = [];
+
+/**
+ * A folder of the test's own, removed when the process ends: hooks after a test run in the order in which they were
+ * asked for, so a folder that one of them removed would go from under what was opened in it and is closed later.
+ */
+export function tempDir(label = "hangar-test"): string {
+  if (made.length === 0)
+    process.once("exit", () => {
+      for (const dir of made) rmSync(dir, { recursive: true, force: true });
+    });
   const dir = mkdtempSync(join(tmpdir(), `${label}-`));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  made.push(dir);
   return dir;
 }
 

@@ -54,7 +54,7 @@ export async function openApi(t: TestContext, env: Record<string, string> = {}):
 }
 
 export async function withHosts(t: TestContext): Promise<Rig> {
-  const config = join(tempDir(t), "hangar.toml");
+  const config = join(tempDir(), "hangar.toml");
   writeFileSync(config, HOSTS);
   // `readSettings` takes the file from the environment too.
   return await openApi(t, { HANGAR_CONFIG: config });

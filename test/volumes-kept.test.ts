@@ -50,7 +50,7 @@ suite("volumes: snapshots", () => {
 
   test("daily, kept for as long as they are to be, and the data of a deleted volume go in their time", async (t) => {
     const clock = virtualClock();
-    const data_dir = tempDir(t);
+    const data_dir = tempDir();
     const env = { HANGAR_DATA_DIR: data_dir, HANGAR_VOLUME_UNDELETE_HOURS: "48" };
     const platform = await testPlatform(t, { HANGAR_DRIVER: "sim", ...env }, { clock });
     const { ask } = platform;

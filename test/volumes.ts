@@ -62,8 +62,7 @@ export async function openRoom(
   t: Pick<TestContext, "after">,
   options: { pool?: "auto" | "plain"; objects?: ObjectStore; undelete_ms?: number; dir?: string } = {},
 ): Promise<TestRoom> {
-  const ends: (() => void)[] = [];
-  const dir = options.dir ?? tempDir({ after: (end) => void ends.push(end as () => void) }, "hangar-volumes");
+  const dir = options.dir ?? tempDir("hangar-volumes");
   const database = inlineSqlite();
   await migrate(database);
   await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
@@ -89,7 +88,6 @@ export async function openRoom(
     open = false;
     for (const id of (await disk.inventory()).volumes.keys()) await disk.remove(id);
     await room.close();
-    for (const end of ends) end();
   };
   t.after(close);
   const ids = randomIds(systemClock);

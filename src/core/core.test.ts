@@ -15,8 +15,8 @@ import { readSettings } from "./settings.ts";
 import { closest } from "./words.ts";
 
 suite("settings", () => {
-  test("a flag wins over the environment, the environment over the file, the file over the default", (t) => {
-    const file = join(tempDir(t), "hangar.toml");
+  test("a flag wins over the environment, the environment over the file, the file over the default", () => {
+    const file = join(tempDir(), "hangar.toml");
     writeFileSync(file, 'listen = "127.0.0.1:1"\nlog_level = "warn"\nrate_limit = 5\nlog_levle = "x"\n');
     const env = { HANGAR_CONFIG: file, HANGAR_LISTEN: "127.0.0.1:2" };
     const settings = readSettings(["--listen", "[::1]:3"], env);
@@ -28,8 +28,8 @@ suite("settings", () => {
     assert.match(settings.warnings[0] ?? "", /log_levle is not a setting; did you mean log_level\?/);
   });
 
-  test("a setting that cannot be used is refused, saying where it came from and what is allowed", (t) => {
-    const broken = join(tempDir(t), "broken.toml");
+  test("a setting that cannot be used is refused, saying where it came from and what is allowed", () => {
+    const broken = join(tempDir(), "broken.toml");
     writeFileSync(broken, "listen = \n");
     const cases: [string[], Record<string, string>, RegExp][] = [
       [[], { HANGAR_LISTEN: "nowhere" }, /HANGAR_LISTEN: "nowhere" is not host:port/],

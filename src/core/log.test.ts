@@ -7,8 +7,8 @@ import { LIMITS } from "./limits.ts";
 import { openLog } from "./log.ts";
 
 suite("log", () => {
-  test("lines are JSON, from the level on", (t) => {
-    const file = join(tempDir(t), "log");
+  test("lines are JSON, from the level on", () => {
+    const file = join(tempDir(), "log");
     const log = openLog(file, "info");
     log.debug({}, "too quiet");
     log.info({ app: "a" }, "said");
@@ -19,8 +19,8 @@ suite("log", () => {
     assert.deepEqual([first?.app, first?.msg], ["a", "said"]);
   });
 
-  test("it is set aside at its limit, and nothing is lost by that", (t) => {
-    const file = join(tempDir(t), "log");
+  test("it is set aside at its limit, and nothing is lost by that", () => {
+    const file = join(tempDir(), "log");
     const log = openLog(file, "info");
     const words = "x".repeat(1 << 20);
     const count = Math.ceil(LIMITS.log_file_bytes / words.length) + 1;

@@ -40,7 +40,7 @@ export function objectStoreSuite(name: string, { open, skip, unconditional }: Ki
 
     test("what is not there is not there, and leaves no file", async (t) => {
       const store = await open(t);
-      const file = join(tempDir(t), "file");
+      const file = join(tempDir(), "file");
       assert.equal(await store.get("none"), undefined);
       assert.equal(await store.get("none", { offset: 0, length: 1 }), undefined);
       assert.equal(await store.head("none"), undefined);
@@ -72,7 +72,7 @@ export function objectStoreSuite(name: string, { open, skip, unconditional }: Ki
 
     test("files go in and come out as they are, larger than one request of an S3 client too", async (t) => {
       const store = await open(t);
-      const dir = tempDir(t);
+      const dir = tempDir();
       const bytes = randomBytes((17 << 20) + 5);
       writeFileSync(join(dir, "in"), bytes);
       await store.put("large", { file: join(dir, "in") });

@@ -11,7 +11,7 @@ import { openSqlite } from "./sqlite/database.ts";
 import { inlineSqlite } from "./sqlite/inline.ts";
 
 async function aTable(t: TestContext) {
-  const file = join(tempDir(t), "hangar.db");
+  const file = join(tempDir(), "hangar.db");
   const database = await openSqlite(file);
   t.after(() => database.close());
   await database.write([{ sql: "CREATE TABLE things (key TEXT PRIMARY KEY, value BIGINT)" }]);

@@ -35,7 +35,7 @@ async function until(what: () => Promise<boolean> | boolean): Promise<void> {
 const info = async (url: string): Promise<Info> => (await (await fetch(`${url}/info`)).json()) as Info;
 
 test("nodes replicate, hand over, back up and restore, all through the command", { timeout: 120_000 }, async (t) => {
-  const dir = tempDir(t);
+  const dir = tempDir();
   const lease = ["--lease", `sqlite:${join(dir, "lease.db")}`];
   const backup = join(dir, "backup");
   const first = await startNode(t, ["--dir", join(dir, "a"), ...lease, "--backup", backup]);
@@ -65,7 +65,7 @@ test("nodes replicate, hand over, back up and restore, all through the command",
 test("with a key and the platform's lease; every example of every db command works", {
   timeout: 120_000,
 }, async (t) => {
-  const dir = tempDir(t);
+  const dir = tempDir();
   const platform = await testPlatform(t);
   await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
   writeFileSync(join(dir, "key"), "0123456789abcdef0123456789abcdef");

@@ -22,7 +22,7 @@ interface Shown {
 
 async function start(t: TestContext) {
   const platform = await testPlatform(t);
-  const cwd = tempDir(t);
+  const cwd = tempDir();
   const hangar = (line: string) =>
     shell(`"${process.execPath}" "${join(root, "bin/hangar.mjs")}" ${line}`, {
       cwd,

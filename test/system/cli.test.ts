@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, "../..");
 const HANGAR = `hangar() { "${process.execPath}" "${join(root, "bin/hangar.mjs")}" "$@"; }`;
 
 async function start(t: Parameters<typeof testPlatform>[0]) {
-  const cwd = tempDir(t);
+  const cwd = tempDir();
   const config = join(cwd, "platform.toml");
   writeFileSync(config, '[connectors.github]\nclient_id = "id"\nclient_secret = "secret"\n');
   const platform = await testPlatform(t, { HANGAR_CONFIG: config });

@@ -21,7 +21,7 @@ export class Ext4 {
   constructor(t: Pick<TestContext, "after">, mebibytes: number) {
     // Before tempDir, since these run in order. Lazily, so that a straggler cannot hold the folder.
     t.after(() => this.unmount("--lazy"));
-    const dir = tempDir(t, "hangar-ext4");
+    const dir = tempDir("hangar-ext4");
     this.#image = join(dir, "image");
     this.path = join(dir, "mnt");
     mkdirSync(this.path);

@@ -23,7 +23,7 @@ async function rig(t: TestContext, answer: RequestListener): Promise<Rig> {
   const upstream = createServer(answer);
   await once(upstream.listen(0, "127.0.0.1"), "listening");
   t.after(() => closeServer(upstream));
-  const data_dir = tempDir(t);
+  const data_dir = tempDir();
   const daemon = await startDaemon(t, data_dir, ["--gateway-allow-private", "1"]);
   await daemon.call("POST", "/v1/apps", { app_name: "web" });
   const env = { SIM_LOCAL_API: "1" };

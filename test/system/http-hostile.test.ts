@@ -28,7 +28,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 
 suite("hostile clients", () => {
   test(`${DRIPPING} connections that never finish their headers are closed in time, and an honest client is served`, async (t) => {
-    const daemon = await startDaemon(t, tempDir(t));
+    const daemon = await startDaemon(t, tempDir());
     const honest = () => fetch(`${daemon.base_url}/healthz`).then((response) => response.text());
     await honest();
     const started = performance.now();
@@ -56,7 +56,7 @@ suite("hostile clients", () => {
   });
 
   test(`${UPLOADS} announced uploads of 1 GiB are refused at once and cost no memory`, async (t) => {
-    const daemon = await startDaemon(t, tempDir(t));
+    const daemon = await startDaemon(t, tempDir());
     await fetch(`${daemon.base_url}/healthz`);
     const before = residentBytes(daemon);
     const answers = await Promise.all(

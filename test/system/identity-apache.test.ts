@@ -30,7 +30,7 @@ async function freePort(): Promise<number> {
 
 /** TLS in front of the platform, as everyone has it: Apache fetches keys over https only. */
 async function tlsInFront(t: TestContext, base_url: string): Promise<string> {
-  const dir = tempDir(t);
+  const dir = tempDir();
   const [key, cert] = [join(dir, "key.pem"), join(dir, "cert.pem")];
   const args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=127.0.0.1".split(" ");
   const made = spawnSync("openssl", args.concat("-keyout", key, "-out", cert));
@@ -48,7 +48,7 @@ async function tlsInFront(t: TestContext, base_url: string): Promise<string> {
 
 /** Lets in whoever has a token of this issuer for `apache`, if its subject is one of app web's. */
 async function startApache(t: TestContext, jwks: string): Promise<string> {
-  const dir = tempDir(t);
+  const dir = tempDir();
   const port = await freePort();
   mkdirSync(join(dir, "www"));
   writeFileSync(join(dir, "www/index.html"), "let in");

@@ -32,7 +32,7 @@ async function freePort(): Promise<number> {
 
 /** A registry with an empty disk; `user` is who may read, when not everyone. */
 async function startRegistry(t: TestContext, user?: string): Promise<string> {
-  const folder = tempDir(t, "hangar-registry");
+  const folder = tempDir("hangar-registry");
   const port = await freePort();
   const auth =
     user === undefined ? [] : ["auth:", "  htpasswd:", "    realm: test", `    path: ${join(folder, "users")}`];
@@ -116,7 +116,7 @@ const image = makeImage(layers, { Entrypoint: ["/big"], Labels: { of: "a test" }
 suite("a real registry", { skip }, () => {
   test("what skopeo pushed is pulled with the digest the registry tells, in all three formats", async (t) => {
     const host = await startRegistry(t);
-    const layout = writeLayout(join(tempDir(t), "layout"), image);
+    const layout = writeLayout(join(tempDir(), "layout"), image);
     push(layout, `${host}/team/app:oci`);
     push(layout, `${host}/team/app:docker`, "--format", "v2s2");
     push(layout, `${host}/team/app:zstd`, "--dest-compress-format", "zstd", "--dest-compress");
@@ -137,7 +137,7 @@ suite("a real registry", { skip }, () => {
   test("a line that cuts again and again is got through, byte for byte", async (t) => {
     const next = random(seed(t));
     const host = await startRegistry(t);
-    push(writeLayout(join(tempDir(t), "layout"), image), `${host}/cut:1`);
+    push(writeLayout(join(tempDir(), "layout"), image), `${host}/cut:1`);
     for (let round = 0; round < runs(2); round++) {
       const line = await badLine(t, host, next);
       const images = await openStore(t, { limits: { retry_ms: 1, tries: 50 } });
@@ -150,7 +150,7 @@ suite("a real registry", { skip }, () => {
   });
 
   test("a private registry lets in who has a login, and the error says how to get one", async (t) => {
-    const folder = tempDir(t);
+    const folder = tempDir();
     // `user` with the password `secret`, hashed as the registry wants it.
     const host = await startRegistry(t, "user:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n");
     push(writeLayout(join(folder, "layout"), image), `${host}/private:1`, "--dest-creds", "user:secret");
@@ -170,8 +170,8 @@ suite("a real registry", { skip }, () => {
   test("killed at any moment, the store is whole at the next start and leaves nothing half done", async (t) => {
     const next = random(seed(t));
     const host = await startRegistry(t);
-    push(writeLayout(join(tempDir(t), "layout"), image), `${host}/kill:1`);
-    const data = tempDir(t, "hangar-kill");
+    push(writeLayout(join(tempDir(), "layout"), image), `${host}/kill:1`);
+    const data = tempDir("hangar-kill");
     for (let round = 0; round < runs(6); round++) {
       const child = startProgram(t, "test/system/images-puller.ts", [data, `${host}/kill:1`]);
       await child.until(/^begin/);

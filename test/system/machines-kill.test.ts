@@ -72,7 +72,7 @@ class Victim {
 
 test("killed again and again, the platform keeps every acknowledged machine, lease and wish", async (t) => {
   const next = random(seed(t));
-  const victim = new Victim(tempDir(t), 21_000 + (process.pid % 20_000));
+  const victim = new Victim(tempDir(), 21_000 + (process.pid % 20_000));
   t.after(() => victim.kill());
   await victim.start();
   await victim.ask("POST", "/v1/apps", { app_name: "web" });

@@ -21,7 +21,7 @@ if (await ownMounts(import.meta.filename)) {
   suite("metrics after a crash", () => {
     test(`${KILLS} × kill -9: every appended sample is there`, { timeout: 600_000 }, async (t) => {
       const roll = random(seed(t));
-      const dir = tempDir(t);
+      const dir = tempDir();
       let next = 0;
       let blocks = 0;
       for (let run = 0; run < KILLS; run++) {

@@ -131,9 +131,9 @@ if (await ownMounts(import.meta.filename)) {
       timeout: 900_000,
     }, async (t) => {
       const roll = random(seed(t));
-      const master = tempDir(t);
+      const master = tempDir();
       const all = await writeSome(master);
-      const work = join(tempDir(t), "work");
+      const work = join(tempDir(), "work");
       const worst = { wal: 0, block: 0 };
       for (let run = 0; run < FLIPS; run++) {
         rmSync(work, { recursive: true, force: true });

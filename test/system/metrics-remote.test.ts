@@ -52,7 +52,7 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
   };
 
   test("an organization cannot reach another's series, whatever it asks", async (t) => {
-    const engine = engineIn(tempDir(t), victoria.base);
+    const engine = engineIn(tempDir(), victoria.base);
     t.after(() => engine.close());
     await put(engine, "mine", `jobs{app="web",hangar_org="theirs"} 1\n`);
     await put(engine, "theirs", `secret{app="web"} 1\njobs{app="web"} 2\n`);
@@ -92,7 +92,7 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
   });
 
   test("samples wait on the disk while the engine is away, also across a restart", async (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     const nowhere = engineIn(dir, "http://127.0.0.1:1");
     await put(nowhere, "away", "first 1\n");
     await assert.rejects(nowhere.query("away", { query: "first", start_ms: 0, end_ms: 0 }), { code: "storage_failed" });
@@ -113,7 +113,7 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
       asked.push(String(request.url));
       response.end('{"status":"success","data":{"resultType":"vector","result":[]}}');
     });
-    const engine = engineIn(tempDir(t), `${base}/insert/{tenant}/prometheus,${base}/select/{tenant}/prometheus`);
+    const engine = engineIn(tempDir(), `${base}/insert/{tenant}/prometheus,${base}/select/{tenant}/prometheus`);
     t.after(() => engine.close());
     await put(engine, "mine", "jobs 1\n");
     await engine.drained();
@@ -128,7 +128,7 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
 
   test("an engine that ignores the enforcing label is not asked", async (t) => {
     const base = await serve(t, (_request, response) => response.end('{"status":"success","data":["leak"]}'));
-    const engine = engineIn(tempDir(t), base);
+    const engine = engineIn(tempDir(), base);
     t.after(() => engine.close());
     await assert.rejects(engine.labelNames("mine", { start_ms: 0, end_ms: 1 }), /ignores extra_label/);
   });

@@ -31,8 +31,8 @@ const TRIES = [
 suite("organizations do not show through", () => {
   test(`${QUERIES} queries and all other questions, with others there and without`, { timeout: 600_000 }, async (t) => {
     const roll = random(seed(t));
-    const alone = openMetricsEngine({ dir: tempDir(t), clock: systemClock, limits: LIMITS });
-    const among = openMetricsEngine({ dir: tempDir(t), clock: systemClock, limits: LIMITS });
+    const alone = openMetricsEngine({ dir: tempDir(), clock: systemClock, limits: LIMITS });
+    const among = openMetricsEngine({ dir: tempDir(), clock: systemClock, limits: LIMITS });
     t.after(() => Promise.all([alone.close(), among.close()]));
     const all = recordedSeries();
     const own = all.filter((_, i) => i % 2 === 0);

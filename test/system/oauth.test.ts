@@ -13,7 +13,7 @@ const REDIRECT = "http://127.0.0.1:4280/v1/oauth/gitlab/callback";
 async function start(t: Parameters<typeof inside>[0]) {
   const server = startProgram(t, "test/system/oauth-server.ts", [REDIRECT]);
   const issuer = (await server.until(/^ready /)).slice(6);
-  const config = join(tempDir(t), "config.toml");
+  const config = join(tempDir(), "config.toml");
   const lines = {
     client_id: "hangar",
     client_secret: "client-secret-canary",

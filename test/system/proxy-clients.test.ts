@@ -77,7 +77,7 @@ suite("the front door and its clients", () => {
         response.end(`${request.method} ${bytes} ${String(request.headers["x-forwarded-proto"])}`),
       );
     });
-    const dir = tempDir(t);
+    const dir = tempDir();
     writeFileSync(join(dir, "large"), Buffer.alloc(8 * 1024 * 1024));
     const secureAt = ["--resolve", `web.localhost:${secure}:127.0.0.1`];
     assert.equal(await curl("--http1.0", `http://127.0.0.1:${plain}/`), "GET 0 http");
@@ -185,7 +185,7 @@ suite("the front door and its clients", () => {
   test("a certificate from an authority, asked for and answered over http-01", {
     skip: missing("pebble", "-h"),
   }, async (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     const [acme, management, challenge] = [await freePort(), await freePort(), await freePort()];
     const own = selfSigned(["localhost", "127.0.0.1"], Date.now());
     writeFileSync(join(dir, "cert.pem"), own.chain);

@@ -12,7 +12,7 @@ test("every line of the 60-second tour works", async (t) => {
   const [, tour] = /```sh tour\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8")) ?? [];
   assert.ok(tour, "the README has a tour");
   const platform = await testPlatform(t);
-  const dir = tempDir(t);
+  const dir = tempDir();
   symlinkSync(platform.data_dir, join(dir, ".hangar"));
   // One shell for all lines, so that variables carry over; `npx hangar` is the checkout's own command.
   const npx = `npx() { shift; "${process.execPath}" "${join(root, "bin/hangar.mjs")}" "$@"; }`;

@@ -76,7 +76,7 @@ suite("the example", { timeout: 600_000 }, () => {
 });
 
 async function replaying(t: TestContext, primary: string): Promise<string> {
-  const dir = tempDir(t);
+  const dir = tempDir();
   writeFileSync(join(dir, ".primary"), `${primary}\n`);
   const { replayWrites } = (await import(join(HERE, "replay.mjs"))) as {
     replayWrites(dir: string, handle: (request: unknown, response: { end(text: string): void }) => void): never;

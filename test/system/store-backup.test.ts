@@ -109,7 +109,7 @@ suite("backup", () => {
   }
 
   test("every backup under load can be put back and is of one moment", async (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     const backups = await copiesUnderLoad(t, dir, prove ? 50 : 20, async (source, file) => {
       const { code, said } = await maintain(t, "backup", file, "--data-dir", source);
       assert.equal(code, 0, said);
@@ -125,7 +125,7 @@ suite("backup", () => {
   });
 
   test("control: plain copies of the file are not of one moment, and that is noticed", async (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     // A start and a stop put the tables into the file itself, so that a copy of it looks fine.
     const first = await startDaemon(t, join(dir, "data"));
     first.child.signal("SIGTERM");
@@ -148,7 +148,7 @@ suite("backup", () => {
   });
 
   test("a damaged backup is refused in words and changes nothing", async (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     const [backup] = await copiesUnderLoad(t, dir, 1, async (source, file) => {
       await maintain(t, "backup", file, "--data-dir", source);
     });
@@ -185,7 +185,7 @@ suite("backup", () => {
 
   test("a restore that was killed is noticed at the next start, and can be repeated", async (t) => {
     const dice = random(seed(t));
-    const dir = tempDir(t);
+    const dir = tempDir();
     const [backup] = await copiesUnderLoad(t, dir, 1, async (source, file) => {
       await delay(2000);
       await maintain(t, "backup", file, "--data-dir", source);

@@ -25,7 +25,7 @@ suite("kill -9", () => {
 
   test("of the platform loses no created app, and a repeated request makes no second one", async (t) => {
     const dice = random(seed(t));
-    const dir = tempDir(t);
+    const dir = tempDir();
     const created = new Map<string, string>();
     let unsure = 0;
     for (let kill = 0; kill < runs(6); kill++) {
@@ -66,7 +66,7 @@ suite("kill -9", () => {
 /** Kills writers again and again, each where the last one left off, and adds up what was found. */
 async function killWriters(t: TestContext, kills: number, ...how: string[]): Promise<Findings & { told: number }> {
   const dice = random(seed(t));
-  const file = join(tempDir(t), "hangar.db");
+  const file = join(tempDir(), "hangar.db");
   const acks: Acks = new Map();
   const sum = { told: 0, lost: 0, wrong: [] as string[] };
   for (let kill = 0; kill < kills; kill++) {

@@ -8,7 +8,7 @@ import { startDaemon } from "./daemon.ts";
 
 suite("data dir", () => {
   test("a second start is refused within a second and names the first; after kill -9 the next works", async (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     const first = await startDaemon(t, dir);
     // A second, and its share of more when others use the machine at the same time.
     const patience_ms = 1000 * Math.max(1, (2 * (loadavg()[0] ?? 0)) / availableParallelism());

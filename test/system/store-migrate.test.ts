@@ -53,7 +53,7 @@ suite("interrupted migration", () => {
   after(async () => await (await server)?.stop());
 
   test("SQLite", async (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     let files = 0;
     await killEverywhere(t, {
       place: async () => join(dir, `${++files}.db`),

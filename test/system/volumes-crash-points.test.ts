@@ -80,12 +80,12 @@ interface World {
   ids: Ids;
 }
 
-async function newWorld(t: TestContext): Promise<World> {
+async function newWorld(): Promise<World> {
   const database = inlineSqlite(new DatabaseSync(":memory:", { enableForeignKeyConstraints: true }));
   await migrate(database);
   await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
   await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
-  return { database, dir: tempDir(t), ids: randomIds(systemClock) };
+  return { database, dir: tempDir(), ids: randomIds(systemClock) };
 }
 
 /** A process over the world; with a fuse, one that will end. */
@@ -168,8 +168,8 @@ async function inspect(world: World): Promise<void> {
 }
 
 /** One world, one operation, one crash; true when the operation was over before. */
-async function crash(t: TestContext, operate: (typeof OPERATIONS)[string], fuse: Fuse): Promise<boolean> {
-  const world = await newWorld(t);
+async function crash(operate: (typeof OPERATIONS)[string], fuse: Fuse): Promise<boolean> {
+  const world = await newWorld();
   const it = await furnish(world);
   const { room } = await boot(world, fuse);
   const over = operate(room, world.ids, it)
@@ -199,7 +199,7 @@ async function crashes(t: TestContext, operate: (typeof OPERATIONS)[string]): Pr
   let points = 0;
   for (const at of places(Math.floor(random(seed(t))() * STRIDE))) {
     for (const after of [false, true]) {
-      if (await crash(t, operate, new Fuse(at, after))) return points;
+      if (await crash(operate, new Fuse(at, after))) return points;
       points++;
     }
   }

@@ -11,8 +11,7 @@ import { encryptionMissing, volumesMissing } from "../volumes.ts";
 import { ownMounts } from "./own-mounts.ts";
 
 async function openLoop(t: TestContext, pool: "auto" | "plain"): Promise<DiskRig> {
-  const dirs: (() => void)[] = [];
-  const dir = tempDir({ after: (end) => void dirs.push(end as () => void) }, "hangar-volumes");
+  const dir = tempDir("hangar-volumes");
   const start = async (): Promise<LoopDisk> => {
     const disk = new LoopDisk({ dir, pool });
     await disk.start();
@@ -22,7 +21,6 @@ async function openLoop(t: TestContext, pool: "auto" | "plain"): Promise<DiskRig
   t.after(async () => {
     for (const id of (await disk.inventory()).volumes.keys()) await disk.remove(id);
     await disk.close();
-    for (const remove of dirs) remove();
   });
   const path = async (volume: DiskVolume, name: string): Promise<string> => join((await disk.mount(volume)).dir, name);
   return {

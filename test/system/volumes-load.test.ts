@@ -54,7 +54,7 @@ if (await ownMounts(import.meta.filename)) {
     }
 
     test("from a real S3 server, byte for byte", { skip: s3Missing() }, async (t) => {
-      const server = await startS3(tempDir(t));
+      const server = await startS3(tempDir());
       t.after(() => server.stop());
       const rig = await openRoom(t, { objects: new S3Objects(server, systemClock) });
       const found = await examine(rig, t, false);

@@ -7,8 +7,8 @@ const SECTORS = { a: 10, b: 70 };
 for (const encryption of [null, "sim"] as const) {
   diskSuite(`sim, ${encryption ? "encrypted" : "not encrypted"}`, {
     encryption,
-    async open(t) {
-      const dir = tempDir(t);
+    async open() {
+      const dir = tempDir();
       const start = async (): Promise<SimDisk> => {
         const disk = new SimDisk(dir);
         await disk.start();

@@ -11,7 +11,7 @@ import type { EngineOptions } from "./worker-link.ts";
 const evaluator_url = new URL("./evaluator.fixtures.ts", import.meta.url).href;
 
 async function open(t: TestContext, more: Partial<EngineOptions> = {}): Promise<MetricsEngine> {
-  const engine = openMetricsEngine({ dir: tempDir(t), clock: systemClock, evaluator_url, ...more });
+  const engine = openMetricsEngine({ dir: tempDir(), clock: systemClock, evaluator_url, ...more });
   t.after(() => engine.close());
   return engine;
 }

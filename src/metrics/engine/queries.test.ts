@@ -11,7 +11,7 @@ const STEP = 15_000;
 const POINTS = 1200;
 
 async function open(t: TestContext): Promise<MetricsEngine> {
-  const engine = openMetricsEngine({ dir: tempDir(t), clock: systemClock });
+  const engine = openMetricsEngine({ dir: tempDir(), clock: systemClock });
   t.after(() => engine.close());
   return engine;
 }

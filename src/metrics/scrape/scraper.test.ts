@@ -26,7 +26,7 @@ class Rig {
 
   constructor(t: TestContext) {
     this.#t = t;
-    this.engine = openMetricsEngine({ dir: tempDir(t), clock: systemClock });
+    this.engine = openMetricsEngine({ dir: tempDir(), clock: systemClock });
     this.scraper = new Scraper({
       clock: this.clock,
       log: silentLog,

@@ -11,7 +11,7 @@ import { OrgDatabase } from "./org-database.ts";
 import { seriesBatch } from "./series-batch.ts";
 
 function open(t: { after(fn: () => unknown): void }, limits: Partial<TsdbLimits> = {}): OrgDatabase {
-  const org = new OrgDatabase(tempDir(t), new HandClock(), { ...TSDB_LIMITS, ...limits });
+  const org = new OrgDatabase(tempDir(), new HandClock(), { ...TSDB_LIMITS, ...limits });
   t.after(() => org.partition.close());
   return org;
 }

@@ -26,8 +26,8 @@ function expected(samples: readonly Sample[]): Map<string, [number, string][]> {
 const sorted = <T>(map: Map<string, T>): [string, T][] => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
 
 suite("a partition", () => {
-  test("gives back what was appended, from the head, after a restart, and from blocks", async (t) => {
-    const dir = tempDir(t);
+  test("gives back what was appended, from the head, after a restart, and from blocks", async () => {
+    const dir = tempDir();
     const clock = new HandClock();
     const samples = [
       ...line(up("a"), NOON - 5 * HOUR, 1200),
@@ -51,8 +51,8 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("late samples and repeated ones: sorted by time, the last write stays, wherever the first one went", async (t) => {
-    const dir = tempDir(t);
+  test("late samples and repeated ones: sorted by time, the last write stays, wherever the first one went", async () => {
+    const dir = tempDir();
     const clock = new HandClock();
     let db = openPartition(dir, clock);
     const at = NOON - HOUR;
@@ -78,7 +78,7 @@ suite("a partition", () => {
 
   test("agrees with a model under random writes, freezes, compactions and restarts", async (t) => {
     const roll = random(seed(t));
-    const dir = tempDir(t);
+    const dir = tempDir();
     const clock = new HandClock();
     let db = openPartition(dir, clock);
     const written: Sample[] = [];
@@ -109,8 +109,8 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("a batch that leaves the window at hand keeps its log until that window is a block", async (t) => {
-    const dir = tempDir(t);
+  test("a batch that leaves the window at hand keeps its log until that window is a block", async () => {
+    const dir = tempDir();
     const clock = new HandClock();
     let db = openPartition(dir, clock);
     const written: Sample[] = [];
@@ -140,8 +140,8 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("the newest sample is the one in the window asked for, hot, late or in a block", async (t) => {
-    const db = openPartition(tempDir(t), new HandClock());
+  test("the newest sample is the one in the window asked for, hot, late or in a block", async () => {
+    const db = openPartition(tempDir(), new HandClock());
     put(db, line(up("a"), NOON - HOUR, 100));
     const [series] = db.source.select({ selector: [[]], start_ms: NOON - 2 * HOUR, end_ms: NOON });
     const last = NOON - HOUR + 99 * 15_000;
@@ -156,8 +156,8 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("a staleness marker stays one through the hot path, however often it is asked", async (t) => {
-    const db = openPartition(tempDir(t), new HandClock());
+  test("a staleness marker stays one through the hot path, however often it is asked", async () => {
+    const db = openPartition(tempDir(), new HandClock());
     put(db, [[up("a"), NOON - 1000, STALE_NAN]]);
     let stale = 0;
     for (let i = 0; i < 20_000; i++) {
@@ -169,8 +169,8 @@ suite("a partition", () => {
     await db.close();
   });
 
-  test("matchers: absent labels are empty, conditions are joined, alternatives are joined once", async (t) => {
-    const db = openPartition(tempDir(t), new HandClock());
+  test("matchers: absent labels are empty, conditions are joined, alternatives are joined once", async () => {
+    const db = openPartition(tempDir(), new HandClock());
     put(db, [
       [labelsOf({ __name__: "up", app: "web", zone: "a" }), NOON, 1],
       [labelsOf({ __name__: "up", app: "db" }), NOON, 2],

@@ -15,8 +15,8 @@ const drops = (db: Partition): Record<string, number> => Object.fromEntries(db.a
 const count = (db: Partition): number => [...contents(db.source).values()].reduce((sum, rows) => sum + rows.length, 0);
 
 suite("what is let in", () => {
-  test("times: not too old, not too new, whole, and not far behind the series' newest", async (t) => {
-    const db = openPartition(tempDir(t), new HandClock());
+  test("times: not too old, not too new, whole, and not far behind the series' newest", async () => {
+    const db = openPartition(tempDir(), new HandClock());
     const { retention_ms, future_ms, out_of_order_ms } = TSDB_LIMITS;
     assert.equal(put(db, [[up("a"), NOON - retention_ms, 1]]), 1);
     assert.equal(put(db, [[up("a"), NOON - retention_ms - 1, 1]]), 0);
@@ -31,9 +31,9 @@ suite("what is let in", () => {
     await db.close();
   });
 
-  test("an app over its number of series loses only the new ones, and that is counted by app", async (t) => {
+  test("an app over its number of series loses only the new ones, and that is counted by app", async () => {
     const clock = new HandClock();
-    const db = openPartition(tempDir(t), clock, { series_per_app: 3 });
+    const db = openPartition(tempDir(), clock, { series_per_app: 3 });
     for (let k = 0; k < 5; k++) put(db, [[up("big", k), clock.now(), 1]]);
     assert.equal(put(db, [[up("small"), clock.now(), 1]]), 1);
     assert.equal(put(db, [[up("big", 0), clock.now() + 1, 1]]), 1, "known series go on");
@@ -54,8 +54,8 @@ suite("what is let in", () => {
     await db.close();
   });
 
-  test("an org over its number of series, and names without samples, do not fill the index", async (t) => {
-    const db = openPartition(tempDir(t), new HandClock(), { series_per_org: 3, series_per_app: 2 });
+  test("an org over its number of series, and names without samples, do not fill the index", async () => {
+    const db = openPartition(tempDir(), new HandClock(), { series_per_org: 3, series_per_app: 2 });
     for (let k = 0; k < 9; k++) put(db, [[up("old", k), 0, 1]]);
     assert.equal(db.table.alive, 2, "series of refused samples count for their app");
     put(db, [
@@ -68,8 +68,8 @@ suite("what is let in", () => {
 });
 
 suite("what time brings", () => {
-  test("two-hour windows become blocks, a day becomes one block, and old days go", async (t) => {
-    const dir = tempDir(t);
+  test("two-hour windows become blocks, a day becomes one block, and old days go", async () => {
+    const dir = tempDir();
     const clock = new HandClock(Date.UTC(2026, 0, 10));
     const db = openPartition(dir, clock, { retention_ms: 3 * DAY_MS });
     const spans: number[] = [];
@@ -95,9 +95,9 @@ suite("what time brings", () => {
     await again.close();
   });
 
-  test("series of deleted blocks leave the index", async (t) => {
+  test("series of deleted blocks leave the index", async () => {
     const clock = new HandClock();
-    const db = openPartition(tempDir(t), clock, { retention_ms: 2 * DAY_MS });
+    const db = openPartition(tempDir(), clock, { retention_ms: 2 * DAY_MS });
     for (let k = 0; k < 100; k++) put(db, [[up("gone", k), clock.now(), 1]]);
     for (let day = 0; day < 5; day++) {
       put(db, [[up("stays"), clock.now(), 1]]);
@@ -111,8 +111,8 @@ suite("what time brings", () => {
     await db.close();
   });
 
-  test("a clock that jumps ahead deletes nothing, and one that comes back loses nothing", async (t) => {
-    const dir = tempDir(t);
+  test("a clock that jumps ahead deletes nothing, and one that comes back loses nothing", async () => {
+    const dir = tempDir();
     const clock = new HandClock();
     let db = openPartition(dir, clock);
     for (let k = 0; k < 100; k++) put(db, [[up("a"), NOON - 3 * HOUR + k * 60_000, k]]);
@@ -139,9 +139,9 @@ suite("what time brings", () => {
     await db.close();
   });
 
-  test("memory is bounded: many windows at once, and much in one, become blocks early", async (t) => {
+  test("memory is bounded: many windows at once, and much in one, become blocks early", async () => {
     const clock = new HandClock();
-    const db = openPartition(tempDir(t), clock, { open_windows: 4, head_bytes: 2_000_000 });
+    const db = openPartition(tempDir(), clock, { open_windows: 4, head_bytes: 2_000_000 });
     for (let window = 0; window < 40; window++) {
       put(db, [[up("a"), NOON - 10 * DAY_MS + window * 2 * HOUR, window]]);
       await db.maintain();
@@ -151,8 +151,8 @@ suite("what time brings", () => {
     await db.close();
   });
 
-  test("orgs are opened when needed, closed when idle, and removed when gone", async (t) => {
-    const dir = tempDir(t);
+  test("orgs are opened when needed, closed when idle, and removed when gone", async () => {
+    const dir = tempDir();
     const clock = new HandClock();
     const tsdb = new Tsdb(dir, clock);
     put((await tsdb.org("acme")).partition, [[up("a"), NOON, 1]]);

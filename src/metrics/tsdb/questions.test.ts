@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { suite, test } from "node:test";
+import { suite, type TestContext, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
 import type { Matcher } from "../source.ts";
 import { federate } from "./federate.ts";
@@ -10,8 +10,8 @@ import { statusOf } from "./status.ts";
 const is = (name: string, value: string): Matcher => ({ name, op: "=", value });
 
 /** `old` in a block of this morning, `new` in the head. */
-async function open(t: Parameters<typeof tempDir>[0] & { after(fn: () => unknown): void }) {
-  const db = openPartition(tempDir(t), new HandClock());
+async function open(t: TestContext) {
+  const db = openPartition(tempDir(), new HandClock());
   t.after(() => db.close());
   put(db, [[labelsOf({ __name__: "old", app: "web", gone: "yes" }), NOON - 8 * HOUR, 1]]);
   await db.compact();

@@ -17,12 +17,12 @@ import { restore } from "./restore.ts";
 
 /** Where backups can go, and what a test of that place needs. */
 const PLACES: { name: string; skip?: string | undefined; open(t: TestContext): Promise<ObjectStore> }[] = [
-  { name: "a folder", open: async (t) => new LocalObjects(tempDir(t)) },
+  { name: "a folder", open: async () => new LocalObjects(tempDir()) },
   {
     name: "a bucket",
     skip: s3Missing(),
     async open(t) {
-      const server = await startS3(tempDir(t));
+      const server = await startS3(tempDir());
       t.after(() => server.stop());
       return new S3Objects(server, systemClock);
     },
@@ -47,7 +47,7 @@ for (const { name: place, skip, open } of PLACES)
     }
 
     test("a database comes back as it was at each backup, by time and by transaction", async (t) => {
-      const dir = tempDir(t);
+      const dir = tempDir();
       let now_ms = 1_700_000_000_000;
       const store = await open(t);
       const { app, directory, backup, capture } = scene(dir, store, { ...systemClock, now: () => now_ms });
@@ -79,7 +79,7 @@ for (const { name: place, skip, open } of PLACES)
     });
 
     test("a backup that starts again goes on where the store ends", async (t) => {
-      const dir = tempDir(t);
+      const dir = tempDir();
       const store = await open(t);
       const { app, directory, backup, capture } = scene(dir, store);
       app.write();

@@ -55,8 +55,8 @@ function makeOther(dir: string): void {
 
 suite("a replicated database", () => {
   for (const page_size of [512, 1024, 4096, 16384, 65536]) {
-    test(`every transaction reaches a replica, pages of ${page_size} bytes`, async (t) => {
-      const [here, there] = [tempDir(t), tempDir(t)];
+    test(`every transaction reaches a replica, pages of ${page_size} bytes`, async () => {
+      const [here, there] = [tempDir(), tempDir()];
       makeOther(there);
       const app = new Application(join(here, "db"), page_size);
       const primary = open(here, "db");
@@ -88,8 +88,8 @@ suite("a replicated database", () => {
     });
   }
 
-  test("through many checkpoints, with applications checkpointing too, nothing is missed", (t) => {
-    const dir = tempDir(t);
+  test("through many checkpoints, with applications checkpointing too, nothing is missed", () => {
+    const dir = tempDir();
     const app = new Application(join(dir, "db"));
     const primary = open(dir, "db", { checkpoint_frames: 60 });
     const start = primary.database.position.txid;
@@ -109,8 +109,8 @@ suite("a replicated database", () => {
     app.close();
   });
 
-  test("a reader that stays keeps its view while the replica goes on", (t) => {
-    const [here, there] = [tempDir(t), tempDir(t)];
+  test("a reader that stays keeps its view while the replica goes on", () => {
+    const [here, there] = [tempDir(), tempDir()];
     makeOther(there);
     const app = new Application(join(here, "db"));
     const primary = open(here, "db");
@@ -134,8 +134,8 @@ suite("a replicated database", () => {
     app.close();
   });
 
-  test("a snapshot replaces a live database at once, in front of an open reader", (t) => {
-    const [here, there] = [tempDir(t), tempDir(t)];
+  test("a snapshot replaces a live database at once, in front of an open reader", () => {
+    const [here, there] = [tempDir(), tempDir()];
     const app = new Application(join(here, "db"));
     for (let i = 0; i < 300; i++) app.write(3000);
     const other = new Application(join(there, "db"));
@@ -159,8 +159,8 @@ suite("a replicated database", () => {
     app.close();
   });
 
-  test("what does not follow is refused, and what came before it is applied", (t) => {
-    const [here, there] = [tempDir(t), tempDir(t)];
+  test("what does not follow is refused, and what came before it is applied", () => {
+    const [here, there] = [tempDir(), tempDir()];
     makeOther(there);
     const app = new Application(join(here, "db"));
     const primary = open(here, "db");
@@ -184,8 +184,8 @@ suite("a replicated database", () => {
 });
 
 suite("a database is opened again", () => {
-  function written(t: Parameters<typeof tempDir>[0], count = 20): { dir: string; app: Application; first: Opened } {
-    const dir = tempDir(t);
+  function written(count = 20): { dir: string; app: Application; first: Opened } {
+    const dir = tempDir();
     const app = new Application(join(dir, "db"));
     const first = open(dir, "db");
     first.database.release();
@@ -194,8 +194,8 @@ suite("a database is opened again", () => {
     return { dir, app, first };
   }
 
-  test("after a crash, by its log, with what was written meanwhile as transactions of their own", (t) => {
-    const { dir, app, first } = written(t);
+  test("after a crash, by its log, with what was written meanwhile as transactions of their own", () => {
+    const { dir, app, first } = written();
     const { txid } = first.database.position;
     first.database.abandon();
     for (let i = 0; i < 5; i++) app.write();
@@ -207,8 +207,8 @@ suite("a database is opened again", () => {
     app.close();
   });
 
-  test("after a clean end, by its mark", (t) => {
-    const { dir, app, first } = written(t);
+  test("after a clean end, by its mark", () => {
+    const { dir, app, first } = written();
     app.close();
     const { position } = first.database;
     first.database.close();
@@ -219,8 +219,8 @@ suite("a database is opened again", () => {
     again.database.close();
   });
 
-  test("after a clean end and new writes in the log, by its mark, transaction by transaction", (t) => {
-    const { dir, app, first } = written(t);
+  test("after a clean end and new writes in the log, by its mark, transaction by transaction", () => {
+    const { dir, app, first } = written();
     app.close();
     const { txid } = first.database.position;
     first.database.close();
@@ -235,10 +235,10 @@ suite("a database is opened again", () => {
     next.close();
   });
 
-  test("when nothing fits any more, what differs becomes one transaction that replicas can apply", (t) => {
-    const there = tempDir(t);
+  test("when nothing fits any more, what differs becomes one transaction that replicas can apply", () => {
+    const there = tempDir();
     makeOther(there);
-    const { dir, app, first } = written(t);
+    const { dir, app, first } = written();
     const replica = replicaOf(first.database, there);
     first.database.close();
     app.write();
@@ -253,8 +253,8 @@ suite("a database is opened again", () => {
     for (const { database } of [again, replica]) database.close();
   });
 
-  test("without its mark, by reading it", (t) => {
-    const { dir, app, first } = written(t);
+  test("without its mark, by reading it", () => {
+    const { dir, app, first } = written();
     app.close();
     const { position } = first.database;
     first.database.close();
@@ -265,8 +265,8 @@ suite("a database is opened again", () => {
     again.database.close();
   });
 
-  test("with nonsense in place of everything kept, as if it were new", (t) => {
-    const { dir, app, first } = written(t);
+  test("with nonsense in place of everything kept, as if it were new", () => {
+    const { dir, app, first } = written();
     app.close();
     first.database.close();
     writeFileSync(join(dir, ".replication", "db", "pages"), "nonsense");
@@ -276,8 +276,8 @@ suite("a database is opened again", () => {
     again.database.close();
   });
 
-  test("when SQLite lost the end of its log but ours has it, the end is put back", (t) => {
-    const { dir, app, first } = written(t);
+  test("when SQLite lost the end of its log but ours has it, the end is put back", () => {
+    const { dir, app, first } = written();
     const files = ["db", "db-wal"].map((name) => join(dir, name));
     const saved = files.map((file) => readFileSync(file));
     for (let i = 0; i < 10; i++) app.write();
@@ -296,8 +296,8 @@ suite("a database is opened again", () => {
     again.database.close();
   });
 
-  test("when the application went on from the older state, the lost transactions are dropped and counted", (t) => {
-    const { dir, app, first } = written(t);
+  test("when the application went on from the older state, the lost transactions are dropped and counted", () => {
+    const { dir, app, first } = written();
     const files = ["db", "db-wal"].map((name) => join(dir, name));
     const saved = files.map((file) => readFileSync(file));
     const { txid } = first.database.position;
@@ -318,8 +318,8 @@ suite("a database is opened again", () => {
     next.close();
   });
 
-  test("a deleted database is a transaction, and one of the same name goes on counting", (t) => {
-    const { dir, app, first } = written(t);
+  test("a deleted database is a transaction, and one of the same name goes on counting", () => {
+    const { dir, app, first } = written();
     app.close();
     const { txid } = first.database.position;
     const info = first.database.drop();

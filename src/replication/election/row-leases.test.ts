@@ -19,8 +19,8 @@ function handClock() {
   return { clock, pass };
 }
 
-leaseStoreSuite("a row in SQLite", TTL_MS, async (t) => {
-  const path = join(tempDir(t), "lease.db");
+leaseStoreSuite("a row in SQLite", TTL_MS, async () => {
+  const path = join(tempDir(), "lease.db");
   const { clock, pass } = handClock();
   const [a, b] = [new RowLeases(new SqliteRows(path), clock), new RowLeases(new SqliteRows(path), clock)];
   return { a, b, pass, close: async () => void (await Promise.all([a.close(), b.close()])) };
@@ -28,7 +28,7 @@ leaseStoreSuite("a row in SQLite", TTL_MS, async (t) => {
 
 suite("leases without a common clock", () => {
   test("who has just come waits a whole time to live before it takes the lease of somebody who is gone", async (t) => {
-    const path = join(tempDir(t), "lease.db");
+    const path = join(tempDir(), "lease.db");
     const { clock, pass } = handClock();
     const first = new RowLeases(new SqliteRows(path), clock);
     t.after(() => first.close());

@@ -31,7 +31,7 @@ const range = (from: number, to: number): number[] => Array.from({ length: to - 
 
 suite("transaction log", () => {
   test("what was written is there after a restart, over many segments", (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     const log = new TransactionLog(dir, { segment_bytes: 2000, recent_bytes: 1000 });
     for (const txid of range(1, 50)) log.append([aRecord(txid)]);
     log.append(range(51, 60).map(aRecord));
@@ -50,7 +50,7 @@ suite("transaction log", () => {
   });
 
   test("a half-written end is cut off, whatever its length", (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     const log = new TransactionLog(dir);
     log.append(range(1, 3).map(aRecord));
     log.close();
@@ -70,7 +70,7 @@ suite("transaction log", () => {
   });
 
   test("a damaged segment in the middle costs the ones up to it, which are moved aside", (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     const log = new TransactionLog(dir, { segment_bytes: 1000 });
     for (const txid of range(1, 12)) log.append([aRecord(txid)]);
     log.close();
@@ -84,7 +84,7 @@ suite("transaction log", () => {
   });
 
   test("cutting back forgets the end, resetting forgets all, and both can be written after", (t) => {
-    const dir = tempDir(t);
+    const dir = tempDir();
     const log = new TransactionLog(dir, { segment_bytes: 1000 });
     for (const txid of range(1, 12)) log.append([aRecord(txid)]);
     log.cutAfter(5);
@@ -101,7 +101,7 @@ suite("transaction log", () => {
   });
 
   test("retention deletes what is old or too much, never what is still needed", (t) => {
-    const log = new TransactionLog(tempDir(t), { segment_bytes: 1000 });
+    const log = new TransactionLog(tempDir(), { segment_bytes: 1000 });
     t.after(() => log.close());
     for (const txid of range(1, 20)) log.append([aRecord(txid)]);
     const now = Date.parse("2100-01-01");
@@ -116,7 +116,7 @@ suite("transaction log", () => {
   });
 
   test("those who ask for durability together share the work, and all of it is durable after", async (t) => {
-    const log = new TransactionLog(tempDir(t));
+    const log = new TransactionLog(tempDir());
     t.after(() => log.close());
     log.append([aRecord(1)]);
     assert.equal(log.durable, 0);

@@ -7,11 +7,11 @@ import { tempDir } from "../../../test/support.ts";
 import { LocalObjects } from "./local.ts";
 import { S3Objects } from "./s3.ts";
 
-objectStoreSuite("a folder", { open: async (t) => new LocalObjects(tempDir(t)) });
+objectStoreSuite("a folder", { open: async () => new LocalObjects(tempDir()) });
 
 objectStoreSuite("a part of a folder", {
-  open: async (t) => {
-    const whole = new LocalObjects(tempDir(t));
+  open: async () => {
+    const whole = new LocalObjects(tempDir());
     await whole.put("other/a/1", Buffer.from("somebody else's"));
     return scoped(whole, "own/part/");
   },
@@ -19,18 +19,14 @@ objectStoreSuite("a part of a folder", {
 
 let server: Promise<S3Server> | undefined;
 let stores = 0;
-const ends: (() => void)[] = [];
-after(async () => {
-  await (await server)?.stop();
-  for (const end of ends) end();
-});
+after(async () => await (await server)?.stop());
 
 objectStoreSuite("s3rver", {
   skip: s3Missing(),
   // This server ignores the condition; that it is found out is what is tested with it.
   unconditional: /does not honour If-None-Match/,
   async open() {
-    server ??= startS3(tempDir({ after: (end) => void ends.push(end as () => void) }));
+    server ??= startS3(tempDir());
     return new S3Objects({ ...(await server), prefix: `store-${++stores}/` }, systemClock);
   },
 });

@@ -7,8 +7,8 @@ import { tempDir } from "../../../test/support.ts";
 import { Ballast } from "./ballast.ts";
 
 suite("ballast", () => {
-  test("takes its room, gives it away while something needs it, and takes it back", (t) => {
-    const file = join(tempDir(t), "ballast");
+  test("takes its room, gives it away while something needs it, and takes it back", () => {
+    const file = join(tempDir(), "ballast");
     const ballast = new Ballast(file);
     ballast.fill();
     const { size } = statSync(file);
@@ -21,8 +21,8 @@ suite("ballast", () => {
     assert.ok(statSync(file).size >= size, "also when the work fails");
   });
 
-  test("where it cannot be kept, the work is done without", (t) => {
-    const file = join(tempDir(t), "nowhere/ballast");
+  test("where it cannot be kept, the work is done without", () => {
+    const file = join(tempDir(), "nowhere/ballast");
     const ballast = new Ballast(file);
     ballast.fill();
     assert.equal(

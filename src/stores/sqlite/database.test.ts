@@ -7,7 +7,7 @@ import { openSqlite } from "./database.ts";
 
 suite("sqlite", () => {
   test("a file that is no database is refused in words, and nothing is said to be broken", async (t) => {
-    const file = join(tempDir(t), "hangar.db");
+    const file = join(tempDir(), "hangar.db");
     writeFileSync(file, "this is something else\n".repeat(1000));
     const broken = t.mock.fn();
     await assert.rejects(openSqlite(file, { onBroken: broken }), {
@@ -17,13 +17,13 @@ suite("sqlite", () => {
     assert.equal(broken.mock.callCount(), 0);
   });
 
-  test("a folder that is not there is refused in words", async (t) => {
-    const file = join(tempDir(t), "nowhere/hangar.db");
+  test("a folder that is not there is refused in words", async () => {
+    const file = join(tempDir(), "nowhere/hangar.db");
     await assert.rejects(openSqlite(file), /cannot be opened: unable to open database file/);
   });
 
-  test("after its end it says so, and ending twice is ending once", async (t) => {
-    const database = await openSqlite(join(tempDir(t), "hangar.db"));
+  test("after its end it says so, and ending twice is ending once", async () => {
+    const database = await openSqlite(join(tempDir(), "hangar.db"));
     await database.close();
     await assert.rejects(database.write([{ sql: "SELECT 1" }]), { code: "shutting_down" });
     await database.close();

@@ -1,6 +1,6 @@
 /** What is stored comes back byte for byte; what did not change is stored once; damage is noticed. */
 import assert from "node:assert/strict";
-import { suite, type TestContext, test } from "node:test";
+import { suite, test } from "node:test";
 import fc from "fast-check";
 import type { ObjectStore } from "#core/objects.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
@@ -38,7 +38,7 @@ async function back(objects: ObjectStore, id: string, digest?: string): Promise<
   return image;
 }
 
-const open = (t: TestContext): LocalObjects => new LocalObjects(tempDir(t));
+const open = (): LocalObjects => new LocalObjects(tempDir());
 
 /** Noise with runs of zeros and repeated blocks in it. */
 function noise(next: () => number, blocks: number): Buffer {
@@ -57,7 +57,7 @@ function noise(next: () => number, blocks: number): Buffer {
 suite("snapshots in packs", () => {
   test("a chain of snapshots, each changed a little: every one comes back, and shares what it can", async (t) => {
     const next = random(seed(t));
-    const objects = open(t);
+    const objects = open();
     let bytes = noise(next, 40);
     let base: Manifest | undefined;
     const kept: { id: string; bytes: Buffer; digest: string }[] = [];
@@ -75,8 +75,8 @@ suite("snapshots in packs", () => {
     assert.deepEqual([same.stored, same.digest], [0, kept[5]?.digest]);
   });
 
-  test("zeros take nothing, a second try overwrites the first, a broken off one says so", async (t) => {
-    const objects = open(t);
+  test("zeros take nothing, a second try overwrites the first, a broken off one says so", async () => {
+    const objects = open();
     const empty = await keep(objects, "vs_e", Buffer.alloc(10 * BLOCK));
     assert.deepEqual([empty.size, empty.stored, empty.packs], [0, 0, []]);
     assert.ok((await back(objects, "vs_e")).equals(Buffer.alloc(10 * BLOCK)));
@@ -89,7 +89,7 @@ suite("snapshots in packs", () => {
   });
 
   test("packs that are mostly waste are not built upon", async (t) => {
-    const objects = open(t);
+    const objects = open();
     const next = random(seed(t));
     const bytes = Buffer.alloc(10 * BLOCK);
     for (let at = 0; at < bytes.length; at += 4) bytes.writeUInt32LE((next() * 2 ** 32) >>> 0, at);
@@ -105,8 +105,8 @@ suite("snapshots in packs", () => {
     assert.ok((await back(objects, "vs_3")).equals(changed));
   });
 
-  test("a missing pack, a changed byte, a changed list: each is noticed", async (t) => {
-    const objects = open(t);
+  test("a missing pack, a changed byte, a changed list: each is noticed", async () => {
+    const objects = open();
     const bytes = noise(random(5), 20);
     const { digest, packs } = await keep(objects, "vs_d", bytes);
     await assert.rejects(back(objects, "vs_none"), DamagedSnapshot);
