@@ -1,6 +1,7 @@
 /** The emulator, as someone who tests their own program uses it. */
 import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
+import { openControl } from "../src/testing/control.ts";
 import { ClientError, type Emulator, type EmulatorOptions, startPlatform } from "../src/testing/index.ts";
 
 async function start(t: TestContext, options: EmulatorOptions = {}): Promise<Emulator> {
@@ -144,5 +145,33 @@ suite("the emulator", () => {
     await assert.rejects(emulator.client.call("GET /v1/apps", { query: {} }), /rate/);
     await assert.rejects(startPlatform({ config: "listen = 5 = 6" }), /config file/);
     await assert.rejects(emulator.clock.advance("soon"), /1h30m, not soon/);
+  });
+
+  test("other programs tell it over HTTP what to do, with its token", async (t) => {
+    const emulator = await start(t, { time: new Date("2030-01-01T00:00:00Z") });
+    const control = await openControl(emulator, { host: "127.0.0.1", port: 0 });
+    t.after(() => control.close());
+    const ask = async (target: string, body?: string | Uint8Array<ArrayBuffer>, token = emulator.token) => {
+      const [method = "", path = ""] = target.split(" ");
+      const headers = { authorization: `Bearer ${token}` };
+      const answer = await fetch(`${control.url}${path}`, { method, headers, ...(body ? { body } : {}) });
+      return { status: answer.status, bytes: new Uint8Array(await answer.arrayBuffer()) };
+    };
+    const text = async (...asked: Parameters<typeof ask>) => Buffer.from((await ask(...asked)).bytes).toString();
+    assert.equal((await ask("GET /clock", undefined, "wrong")).status, 401);
+    const { id } = await launch(emulator);
+    const { bytes } = await ask("GET /state");
+    assert.match(await text("POST /clock", '{"advance": "1h"}'), /"2030-01-01T01:00:00.000Z","frozen":true/);
+    assert.match(await text("POST /faults", '{"route": "GET /v1/apps", "fail": "overloaded"}'), /"happened":0/);
+    assert.match(await text("POST /faults", '{"times": 2}'), /a fault has a route/);
+    assert.equal(await text("DELETE /faults"), "[]\n");
+    assert.equal(await text(`POST /machines/${id}/crash`, '{"exit_code": 3}'), '{"crashed":true}\n');
+    await ask("POST /reset");
+    assert.equal((await emulator.client.call("GET /v1/apps", { query: {} })).apps.length, 0);
+    await ask("PUT /state", bytes);
+    await emulator.clock.advance(0);
+    assert.equal(await stateOf(emulator, id), "started");
+    assert.equal((await ask("PUT /state", "nonsense")).status, 400);
+    assert.match(await text("GET /nothing"), /the emulator has GET \/clock/);
   });
 });

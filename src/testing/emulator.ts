@@ -7,13 +7,13 @@ import { parseDuration } from "#core/durations.ts";
 import { MovingClock } from "#core/moving-clock.ts";
 import { readSettings } from "#core/settings.ts";
 import { SimWorld } from "#drivers/runtime/sim/world.ts";
-import type { Reach } from "#proxy/exposure.ts";
 import { BACKUP_FILES, backup, restore } from "#stores/backup.ts";
 import type { Database } from "#stores/database.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { type Platform, startPlatform as startReal } from "../platform.ts";
 import { Door } from "./door.ts";
-import { Faults } from "./faults.ts";
+import type { Faults } from "./fault.ts";
+import { FaultList } from "./faults.ts";
 
 export interface EmulatorOptions {
   /** Where it listens: `127.0.0.1` and any free port when left out. */
@@ -30,7 +30,7 @@ export interface EmulatorOptions {
   /** Whether machines are measured (made-up numbers, real series). Takes a thread, so it is off when left out. */
   metrics?: boolean;
   /** Where requests to a machine's service go, for tests of what sleeps and wakes; nowhere when left out. */
-  reach?: Reach;
+  reach?: (machine: { id: string }, port: number) => { host: string; port: number } | undefined;
 }
 
 /** How a program ends; by itself and well when left out. */
@@ -99,7 +99,7 @@ class RunningEmulator implements Emulator {
   readonly #options: EmulatorOptions;
   readonly #clock: MovingClock;
   readonly #onExit = (): void => this.#forget();
-  readonly faults: Faults;
+  readonly faults: FaultList;
   readonly clock: EmulatorClock;
   #now: Generation | undefined;
   #first: Uint8Array | undefined;
@@ -113,7 +113,7 @@ class RunningEmulator implements Emulator {
     this.#door = door;
     this.#options = options;
     this.#clock = clock;
-    this.faults = new Faults(clock);
+    this.faults = new FaultList(clock);
     this.clock = {
       now: () => clock.now(),
       advance: async (by) => await clock.advance(milliseconds(by)),
