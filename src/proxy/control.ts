@@ -6,6 +6,7 @@ import type { ExposedApp } from "#network/store.ts";
 import type { IpAssignment } from "#network/types.ts";
 import { appTable, type Reach } from "./exposure.ts";
 import type { Busyness } from "./idle.ts";
+import type { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { Slots } from "./slots.ts";
 import type { AppTable } from "./table.ts";
@@ -20,7 +21,7 @@ interface ControlParts {
   slots: Slots;
   domain: string;
   reach: Reach;
-  layers(machine: Entry): string[] | undefined;
+  layers: ImageLayers;
   clock: Clock;
   log: Log;
 }
@@ -141,7 +142,7 @@ export class Control {
           domain,
           reach,
           slot: (machine_id, port) => this.#slot(machine_id, port),
-          layers,
+          layers: (machine) => layers.of(machine),
           resting: this.#resting,
         })
       : undefined;
@@ -174,7 +175,8 @@ export class Control {
 
   /** Slots of machines that are gone serve others, once nothing of them is in progress. */
   #sweepSlots(): void {
-    const { slots, directory } = this.#parts;
+    const { slots, directory, layers } = this.#parts;
+    layers.keep(directory.all());
     const known = new Set([...directory.all()].map(({ id }) => id));
     for (const [key, slot] of this.#slots) {
       if (known.has(key.split(" ")[0] ?? "") || slots.load(slot) > 0) continue;

@@ -99,7 +99,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
-  const proxy = openProxy(database, settings, { ...needs, room, hosts });
+  const proxy = openProxy(database, settings, { ...needs, room, hosts, images });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
     ...needs,
