@@ -89,6 +89,10 @@ export const PROXY_LIMITS = {
   // Reload.
   /** How long replaced workers may go on with what they have. Past it they are cut. */
   drain_ms: 30 * SECOND,
+  /** How long a machine that is to stop may go on with what it has; its own stop timeout may be shorter. Past it: stopped. */
+  quiet_ms: 5 * SECOND,
+  /** Between two looks at whether it is done. */
+  quiet_look_ms: 10,
   /** A port that could not be opened is tried again after this. */
   reopen_ms: 5 * SECOND,
   /** Between two looks at what is idle; a shorter autostop_idle makes it shorter. */
