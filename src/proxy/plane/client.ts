@@ -174,7 +174,7 @@ export class Http1Client implements Exchange, Waiter {
       this.#answerOwn(found.answer(this.#request_id));
       return;
     }
-    if (!this.#route) found.route.counters.connected();
+    found.route.counters.takeOver(this.#route?.counters);
     this.#route = found.route;
     this.refused_at = undefined;
     this.fresh = endsConnection(head) || head.upgrade !== undefined;
@@ -280,11 +280,11 @@ export class Http1Client implements Exchange, Waiter {
     this.#count();
     target.counters.responded(101, (this.#plane.now() - this.#sent_at) / 1000);
     this.#plane.unwatch(this);
-    this.#socket.removeAllListeners();
+    this.#socket.removeAllListeners().once("close", () => this.#gone());
     this.#socket.write(switchText(head, request, (this.#route as Route).table.options, this.#request_id), "latin1");
     splice(this.#socket, socket, {
       plane: this.#plane,
-      route: this.#route as Route,
+      count: () => this.#countBytes(),
       early: this.#unread,
       answer: rest,
     });
