@@ -5,11 +5,11 @@ import type { RequestListener } from "node:http";
 import { connect, type Socket } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
+import type { VirtualClock } from "#core/fixtures.ts";
 import { aBackend, freePort } from "#proxy/fixtures.ts";
+import { clockHere, rounds, until } from "./measured.ts";
 import { type TestPlatform, testPlatform } from "./platform.ts";
 
-const STEP = 15_000;
 const SIZE = 5000;
 
 interface Rig {
@@ -25,7 +25,7 @@ interface Rig {
 async function rig(t: TestContext, listener: RequestListener, upgrade?: (socket: Socket) => void): Promise<Rig> {
   const backend = await aBackend(t, listener);
   if (upgrade) backend.server.on("upgrade", (_request, socket) => upgrade(socket as Socket));
-  const clock = virtualClock(systemClock.now());
+  const clock = clockHere();
   const port = await freePort();
   const reach = () => ({ host: "127.0.0.1", port: backend.port });
   const platform = await testPlatform(t, { HANGAR_PROXY_WORKERS: "2" }, { clock, reach });
@@ -60,23 +60,11 @@ async function opens(port: number): Promise<boolean> {
   return opened;
 }
 
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = systemClock.now() + 20_000;
-  while (!(await holds())) {
-    assert.ok(systemClock.now() < deadline, `${what}: not in time`);
-    await systemClock.sleep(5);
-  }
-}
-
 async function settle(platform: TestPlatform, clock: VirtualClock, name: string, value: number): Promise<void> {
   const counted = (): number =>
     [...platform.proxySamples(clock.now())].reduce((sum, one) => sum + (one.name === name ? one.value : 0), 0);
   await until(`${name} is ${value}`, async () => counted() === value);
-  const { id } = (await platform.ask("GET /v1/orgs/personal")).body;
-  const kept = async (): Promise<number> => (await platform.metrics().status(id)).storage.samples_appended;
-  const before = await kept();
-  await clock.advance(STEP);
-  await until("the round is kept", async () => (await kept()) > before);
+  await rounds(platform, clock, 1);
 }
 
 suite("traffic in metrics", () => {

@@ -9,6 +9,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { type Settings, SettingsError } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
+import { simDatabases } from "#drivers/runtime/sim/database.ts";
 import { simStats } from "#drivers/runtime/sim/stats.ts";
 import { simTraffic } from "#drivers/runtime/sim/traffic.ts";
 import type { Row } from "#http/route.ts";
@@ -129,7 +130,9 @@ export async function openSources(parts: SourceParts): Promise<Pick<MeasuringPar
   const traffic = (): BuiltinSample[] => [...proxy.proxySamples(clock.now())];
   if (choice.name === "sim") {
     const made_up = simTraffic({ clock, machines: machines.list });
-    return { stats: simStats({ clock }), reach: () => undefined, providers: [() => realFirst(traffic(), made_up)] };
+    const databases = simDatabases({ clock, machines: machines.list });
+    const providers = [() => realFirst(traffic(), made_up), databases];
+    return { stats: simStats({ clock }), reach: () => undefined, providers };
   }
   const { openRuncStats } = await import("#drivers/runtime/runc/stats.ts");
   return {
