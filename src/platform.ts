@@ -102,8 +102,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const secrets = new SecretService({ store: appStore, box, clock });
   const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
-  const local_api = inside.local;
-  const needs = { clock, log, secrets, authStore, appStore, box, choice, dir, images, local_api, reach };
+  const { local: local_api, network_doors } = inside;
+  const needs = { clock, log, secrets, authStore, appStore, box, choice, dir, images, local_api, network_doors, reach };
   const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });

@@ -13,6 +13,7 @@ import { MachineInsiders } from "./insiders.ts";
 import { KeyRing } from "./keys.ts";
 import { MachineLocalApi } from "./local-api.ts";
 import { localGuard } from "./local-guard.ts";
+import { NetworkDoor } from "./network-door.ts";
 import { issuerRoutes, keyRoutes, tokenRoutes } from "./routes.ts";
 import type { KeyStore } from "./store.ts";
 import { Issuer } from "./tokens.ts";
@@ -40,6 +41,8 @@ export class IdentityRoom {
   readonly rows: Row[];
   /** The API inside machines. Drivers may ask for it before it is started, and wait until it is. */
   readonly local: MachineLocalApi;
+  /** The gateway, for machines that come over their network. */
+  readonly network = new NetworkDoor();
   readonly #parts: IdentityParts;
   readonly #aws: AwsTokens;
   readonly #token_rows: Row[];
@@ -70,14 +73,14 @@ export class IdentityRoom {
     const { clock, log } = this.#parts;
     const { insiders } = this;
     const own = rows.filter(({ access }) => INSIDE.has(access));
-    const guard = localGuard(insiders);
-    await this.local.start(
-      createServer({ rows: [...this.#token_rows, ...own], guard, insiders, clock, log, idempotency }),
-    );
+    const common = { guard: localGuard(insiders), insiders, clock, log, idempotency };
+    await this.local.start(createServer({ ...common, rows: [...this.#token_rows, ...own] }));
+    await this.network.start(createServer({ ...common, rows: rows.filter(({ access }) => access === "inside") }));
   }
 
   async close(): Promise<void> {
     this.#aws.close();
+    await this.network.close();
     await this.local.close();
   }
 }

@@ -8,7 +8,7 @@ import type { MachineRoom } from "#machines/room.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { Addresses } from "#network/addresses.ts";
 import { Directory, type Entry } from "#network/directory.ts";
-import { NameKeeper } from "#network/dns/keeper.ts";
+import { type NetworkDoor, NetworkKeeper } from "#network/dns/keeper.ts";
 import { addressRoutes } from "#network/routes.ts";
 import type { AddressStore } from "#network/store.ts";
 import { certificateRoutes } from "./certificate-routes.ts";
@@ -44,8 +44,9 @@ export interface ProxyParts {
   machines: Pick<MachineRoom, "machines" | "bus">;
   store: MachineStore;
   apps: Pick<AppStore, "findApp">;
-  /** Whether there are private networks to answer for names in. */
+  /** Whether there are private networks to answer for names in, and what else answers there. */
   names: boolean;
+  doors?: readonly NetworkDoor[];
   host_ids: readonly string[];
   region: string;
   addressStore: AddressStore;
@@ -72,7 +73,7 @@ export class ProxyRoom {
   readonly #starter: Starter;
   readonly #idle: IdleWatch;
   readonly #totals = new Totals();
-  readonly #names: NameKeeper | undefined;
+  readonly #names: NetworkKeeper | undefined;
   readonly #closing = new AbortController();
 
   constructor(parts: ProxyParts) {
@@ -140,7 +141,10 @@ export class ProxyRoom {
       const app = await parts.apps.findApp(name);
       if (app) await this.directory.load(app);
     };
-    this.#names = parts.names ? new NameKeeper({ directory: this.directory, loadApp, clock, log }) : undefined;
+    const { doors = [] } = parts;
+    this.#names = parts.names
+      ? new NetworkKeeper({ directory: this.directory, loadApp, clock, log, doors })
+      : undefined;
     this.rows = [
       ...addressRoutes(this.#addresses),
       ...certificateRoutes(this.certificates),

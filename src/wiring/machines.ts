@@ -25,6 +25,7 @@ import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
+import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
@@ -50,6 +51,8 @@ export interface MachineNeeds {
   dir: DataDir;
   images: ImageSource | undefined;
   local_api: LocalApi;
+  /** What machines find on their private network beside names. */
+  network_doors: readonly NetworkDoor[];
   reach: Reach | undefined;
 }
 
@@ -65,7 +68,7 @@ export interface MachinesPart {
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
-  const { clock, log, box, secrets, appStore, choice, dir, local_api, reach } = needs;
+  const { clock, log, box, secrets, appStore, choice, dir, local_api } = needs;
   const images = await openImages(dir.file("images"), settings, clock, log);
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
@@ -96,7 +99,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
-  const proxy = openProxy(database, settings, { clock, log, box, appStore, room, hosts, choice, reach });
+  const proxy = openProxy(database, settings, { ...needs, room, hosts });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
     ...needs,

@@ -7,6 +7,7 @@ import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { MachineRoom } from "#machines/room.ts";
+import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import { ProxyRoom } from "#proxy/room.ts";
 import type { Database } from "#stores/database.ts";
@@ -22,6 +23,7 @@ interface ProxyNeeds {
   room: MachineRoom;
   hosts: HostService;
   choice: DriverChoice;
+  network_doors: readonly NetworkDoor[];
   /** Where a machine's port is, when it is not at the machine's private address. */
   reach: Reach | undefined;
 }
@@ -35,6 +37,7 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     box,
     apps: appStore,
     names: choice.name === "runc",
+    doors: needs.network_doors,
     settings: settings.proxy,
     machines: room,
     store: sqlMachineStore(database),

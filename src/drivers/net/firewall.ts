@@ -2,7 +2,7 @@
  * What keeps private networks apart, as nftables rules of this installation's own tables:
  *
  * - between two networks nothing passes, and from outside only answers;
- * - the host takes from machines what asks for names, pings and neighbours, and nothing else;
+ * - the host takes from machines what asks for names, for the gateway on their network, pings and neighbours;
  * - a machine sends only under its own addresses, and is no router;
  * - what leaves the host leaves under the host's address.
  *
@@ -114,6 +114,7 @@ table inet ${table} {
     icmp type echo-request accept
     udp dport 53 accept
     tcp dport 53 accept
+    ip6 daddr fdaa::/16 tcp dport 4280 accept
     drop
   }
   chain out {
