@@ -1,4 +1,5 @@
 /** A platform with real machines as a process of its own, that a test may kill and start again. */
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,6 +42,7 @@ export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
     await child?.kill();
     if (existsSync(join(data_dir, "node_id")))
       await takeDown({ ...installation(), clock: systemClock, log: silentLog });
+    unmountVolumes(dir);
     rmSync(dir, { recursive: true, force: true });
   });
   return {
@@ -63,6 +65,16 @@ export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
     pid: () => child?.pid ?? 0,
     installation,
   };
+}
+
+/** What machines have mounted of their volumes stays when they are taken down, for the platform to find; here nobody will. */
+function unmountVolumes(dir: string): void {
+  const lines = (text: string): string[] => text.split("\n").filter((line) => line.includes(dir));
+  const mounts = lines(readFileSync("/proc/self/mounts", "utf8")).map((line) => line.split(" ")[1] ?? "");
+  // The newest first: a volume's file lies in the pool, which is mounted itself.
+  for (const at of mounts.reverse()) spawnSync("umount", [at]);
+  const loops = spawnSync("losetup", ["--list", "--noheadings", "--output", "NAME,BACK-FILE"], { encoding: "utf8" });
+  for (const line of lines(loops.stdout ?? "")) spawnSync("losetup", ["--detach", line.split(" ")[0] ?? ""]);
 }
 
 async function ask(base_url: string, token: string, method: string, path: string, body: unknown) {
