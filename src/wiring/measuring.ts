@@ -43,6 +43,8 @@ export interface MeasuringParts {
   log: Log;
   secrets: Pick<SecretService, "reveal">;
   machines: MeasuredMachines;
+  /** Whether machines are read at all; queries are answered in any case. */
+  sampled: boolean;
   /** Made by the driver: how its machines are read, and reached. */
   stats: MachineStats;
   reach(machine: MeasuredMachine, port: number): Address | undefined;
@@ -75,6 +77,7 @@ export function openMeasuring({ metrics_url }: Pick<Settings, "metrics_url">, pa
     engine,
     rows: metricsRoutes({ engine, clock, targets: (org_id) => scraper.targets(org_id) }),
     async start() {
+      if (!parts.sampled) return;
       await machines.start({
         started(machine) {
           scraper.started(machine);
