@@ -194,10 +194,10 @@ export class ProxyRoom {
   *proxySamples(now: number): Generator<ProxySample> {
     yield* this.#totals.samples(now);
     for (const machines of this.control.machines()) {
-      for (const { id, org_id, app_name, region, host_id, state, config } of machines) {
+      for (const { id, instance_id, org_id, app_name, region, host_id, state, config } of machines) {
         if (state !== "started") continue;
         const value = (config.services ?? []).reduce((sum, one) => sum + this.control.load(id, one.internal_port), 0);
-        const labels = { app: app_name, region, host: host_id, instance: id, proxy_id: this.workers.colour };
+        const labels = { app: app_name, region, host: host_id, instance: instance_id, proxy_id: this.workers.colour };
         yield { org_id, name: "svc_app_concurrency", labels, value };
       }
     }

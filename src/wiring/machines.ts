@@ -38,6 +38,7 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
+import type { Emulated } from "./emulated.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
 
@@ -55,6 +56,7 @@ export interface MachineNeeds {
   /** What machines find on their private network beside names. */
   network_doors: readonly NetworkDoor[];
   reach: Reach | undefined;
+  emulated: Emulated | undefined;
 }
 
 export interface MachinesPart {
@@ -74,7 +76,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name });
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, sim: needs.emulated?.sim };
   const driver = quietDriver(
     await openDriver(choice, { ...own, images: needs.images ?? images, local_api, volumes }),
     (...asked) => proxy.control.quiet(...asked),
@@ -107,6 +109,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
     ...needs,
+    sampled: needs.emulated?.sampled ?? true,
     machines: running,
     ...(await openSources({ choice, dir, clock, machines: running, proxy })),
     volumes: async () =>
