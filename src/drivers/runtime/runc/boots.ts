@@ -11,7 +11,7 @@ import type { PrivateNetwork } from "../../net/private-network.ts";
 import { removeCgroup } from "./cgroup.ts";
 import { clearBoot, endPrograms, programsEnded } from "./clearing.ts";
 import { Exits, exitOf } from "./exits.ts";
-import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
+import { type Layout, type MachinePaths, pathsOf, removeRun } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
 import { knownIds, type MachineRecord, readRecord, removeRecord, writeRecord } from "./record.ts";
@@ -93,7 +93,7 @@ export class Boots {
     );
     await network.removeAll();
     removeCgroup(layout.cgroup);
-    rmSync(layout.run, { recursive: true, force: true });
+    removeRun(layout);
     return ids;
   }
 
@@ -200,15 +200,17 @@ export class Boots {
     return { veth: this.paths(id).veth, private_ip, ipv4: ipv4Of(indexOf(uid_base)) };
   }
 
-  /** Written down as running. One that has ended meanwhile is told by its exit file. */
+  /** Written down as running. Of one that has ended meanwhile word came too early, and is heard now. */
   running(record: MachineRecord, pid: number, pid_start: string | undefined): MachineRecord {
-    return this.write({
+    const running = this.write({
       ...record,
       state: "running",
       pid,
       ...(pid_start === undefined ? {} : { pid_start }),
       kernel_boot: this.#kernel_boot,
     });
+    if (this.#exits.read(record.id)) setImmediate(() => void this.#heard(record.id));
+    return running;
   }
 
   /** Nothing of an earlier boot is left when the next begins. */
@@ -381,7 +383,7 @@ export class Boots {
     // The last one turns off the light.
     await network.removeAll();
     removeCgroup(layout.cgroup);
-    rmSync(layout.run, { recursive: true, force: true });
+    removeRun(layout);
   }
 }
 

@@ -121,8 +121,8 @@ export class Stage {
     const mounted = mountsUnder(paths.run);
     if (userns && !mounted.has(paths.rootfs)) namespaces.prepare(record.uid_base);
     if (!mounted.has(paths.upper)) {
-      if (!existsSync(paths.disk)) await disks.make(paths.disk);
-      mountLoop(paths.disk, paths.upper, "");
+      if (existsSync(paths.disk)) await mountLoop(paths.disk, paths.upper);
+      else await disks.mountEmpty(paths.disk, paths.upper);
     }
     watch.lap("disk");
     const [wanted] = launch.config.mounts ?? [];
