@@ -161,7 +161,7 @@ export class PrivateNetwork {
     const device = numberOf(bridge);
     if (device === undefined) throw new Error(`the bridge ${bridge} of this network is gone`);
     tellLinks([setMaster(veth, device), addRoute(`${ipv4}/32`, { device })]);
-    for (let tries = 0; !forwards(veth) && tries < FORWARDS_TRIES; tries++) await pause(1);
+    for (let tries = 0; !forwards(veth, bridge) && tries < FORWARDS_TRIES; tries++) await pause(1);
   }
 
   async detach(veth: string): Promise<void> {
@@ -180,12 +180,19 @@ export class PrivateNetwork {
   }
 }
 
-/** Whether the bridge passes on what is sent to this port; what came before would be lost, and sent again a second later. */
-function forwards(veth: string): boolean {
+/**
+ * Whether the bridge passes on what is sent to this port. The kernel sees in its own time that a port carries, and that
+ * a bridge does which had none before; what is sent earlier is lost, and sent again a second later.
+ */
+function forwards(veth: string, bridge: string): boolean {
+  return about(veth, "brport/state") === FORWARDING && about(bridge, "operstate") === "up";
+}
+
+function about(device: string, what: string): string | undefined {
   try {
-    return readFileSync(`/sys/class/net/${veth}/brport/state`, "utf8").trim() === FORWARDING;
+    return readFileSync(`/sys/class/net/${device}/${what}`, "utf8").trim();
   } catch {
-    return false;
+    return undefined;
   }
 }
 

@@ -10,6 +10,7 @@ import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { removeCgroup } from "./cgroup.ts";
 import { clearBoot, endPrograms, programsEnded } from "./clearing.ts";
+import { discard, discardRest } from "./discard.ts";
 import { Exits, exitOf } from "./exits.ts";
 import { type Layout, type MachinePaths, pathsOf, removeRun } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
@@ -64,6 +65,7 @@ export class Boots {
       if (!record) continue;
       this.#uids.take(id, record.uid_base);
       network.join(this.paths(id).veth, record.private_ip);
+      discardRest(this.paths(id).snapshot);
     }
     await Promise.all(
       found.map(async ({ id, record }) => {
@@ -183,12 +185,10 @@ export class Boots {
     ]);
     watch.lap("conmon and runc");
     signal.throwIfAborted();
-    await network.attach(this.sender(staged));
-    watch.lap("network");
     const pid_start = startOf(pid);
     const alive = (): boolean => startOf(pid) !== undefined;
-    await release(paths, alive, clock);
-    await begun(pid, alive, clock);
+    const reached = network.attach(this.sender(staged));
+    await Promise.all([reached, release(paths, alive, clock).then(() => begun(pid, alive, clock))]);
     const record = this.running(staged, pid, pid_start);
     await stage.started(id);
     watch.lap("release");
@@ -263,7 +263,7 @@ export class Boots {
   #drop(record: MachineRecord): undefined {
     const { snapshot: _, ...rest } = record;
     this.write({ ...rest, state: "exited" });
-    rmSync(this.paths(record.id).snapshot, { recursive: true, force: true });
+    discard(this.paths(record.id).snapshot);
   }
 
   /** A boot is over: how it ended is written down, and what is left is cleared away behind it. */

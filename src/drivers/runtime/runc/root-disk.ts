@@ -6,7 +6,18 @@
  * Mounting waits for the host's disk, long when others write to it, so a few empty disks are kept mounted ahead, at no
  * place: they end with our process, and their files are removed by the next.
  */
-import { close, closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
+import {
+  close,
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -54,8 +65,9 @@ export class RootDisks {
     this.#fill();
   }
 
-  /** Makes an empty disk at `file` and mounts it at `target`. */
-  async mountEmpty(file: string, target: string): Promise<void> {
+  /** Mounts the disk in `file` at `target`; an empty one is made when there is none. */
+  async mount(file: string, target: string): Promise<void> {
+    if (existsSync(file)) return await mountLoop(file, target);
     const ready = this.#ready.shift();
     // Not now: the machine that is being started has better use for the host's disk.
     setTimeout(() => this.#fill(), REFILL_MS).unref();
