@@ -25,7 +25,9 @@ import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
+import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
+import { quietDriver } from "#proxy/quiet-driver.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
@@ -36,6 +38,7 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
+import type { Emulated } from "./emulated.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
 
@@ -50,7 +53,10 @@ export interface MachineNeeds {
   dir: DataDir;
   images: ImageSource | undefined;
   local_api: LocalApi;
+  /** What machines find on their private network beside names. */
+  network_doors: readonly NetworkDoor[];
   reach: Reach | undefined;
+  emulated: Emulated | undefined;
 }
 
 export interface MachinesPart {
@@ -65,13 +71,16 @@ export interface MachinesPart {
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
-  const { clock, log, box, secrets, appStore, choice, dir, local_api, reach } = needs;
+  const { clock, log, box, secrets, appStore, choice, dir, local_api } = needs;
   const images = await openImages(dir.file("images"), settings, clock, log);
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name });
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
-  const driver = await openDriver(choice, { ...own, images: needs.images ?? images, local_api, volumes });
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, sim: needs.emulated?.sim };
+  const driver = quietDriver(
+    await openDriver(choice, { ...own, images: needs.images ?? images, local_api, volumes }),
+    (...asked) => proxy.control.quiet(...asked),
+  );
   const store = sqlMachineStore(database);
   const room = new MachineRoom({
     store,
@@ -96,10 +105,11 @@ export async function openMachines(database: Database, settings: Settings, needs
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
-  const proxy = openProxy(database, settings, { clock, log, box, appStore, room, hosts, choice, reach });
+  const proxy = openProxy(database, settings, { ...needs, room, hosts, images });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
     ...needs,
+    sampled: needs.emulated?.sampled ?? true,
     machines: running,
     ...(await openSources({ choice, dir, clock, machines: running, proxy })),
     volumes: async () =>

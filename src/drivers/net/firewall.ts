@@ -2,8 +2,8 @@
  * What keeps private networks apart, as nftables rules of this installation's own tables:
  *
  * - between two networks nothing passes, and from outside only answers;
- * - the host takes from machines what asks for names, pings and neighbours, and nothing else; from a machine that is
- *   not on its bridge yet it takes nothing;
+ * - the host takes from machines what asks for names, for the gateway on their network, pings and neighbours; from a
+ *   machine that is not on its bridge yet it takes nothing;
  * - a machine sends only under its own addresses, and is no router;
  * - what leaves the host leaves under the host's address.
  *
@@ -120,6 +120,7 @@ table inet ${table} {
     icmp type echo-request accept
     udp dport 53 accept
     tcp dport 53 accept
+    ip6 daddr fdaa::/16 tcp dport 4280 accept
     drop
   }
   chain out {
