@@ -79,6 +79,7 @@ export class ProxyRoom {
   readonly #totals = new Totals();
   readonly #names: NetworkKeeper | undefined;
   readonly #closing = new AbortController();
+  #staying = false;
 
   constructor(parts: ProxyParts) {
     this.#parts = parts;
@@ -168,12 +169,22 @@ export class ProxyRoom {
     void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), () => this.#idle.look());
   }
 
+  /** At `close` the doors stay open and serve by what they know, until `leave`: another process will open its own. */
+  stay(): void {
+    this.#staying = true;
+  }
+
   async close(): Promise<void> {
     this.#closing.abort();
     this.certificates.close();
     this.#names?.close();
     this.directory.close();
-    await this.workers.close();
+    if (!this.#staying) await this.workers.close();
+  }
+
+  /** The doors of another process are open: ours close when they have answered what they have. */
+  async leave(): Promise<void> {
+    await this.workers.close(true);
   }
 
   /**
@@ -183,10 +194,10 @@ export class ProxyRoom {
   *proxySamples(now: number): Generator<ProxySample> {
     yield* this.#totals.samples(now);
     for (const machines of this.control.machines()) {
-      for (const { id, org_id, app_name, region, host_id, state, config } of machines) {
+      for (const { id, instance_id, org_id, app_name, region, host_id, state, config } of machines) {
         if (state !== "started") continue;
         const value = (config.services ?? []).reduce((sum, one) => sum + this.control.load(id, one.internal_port), 0);
-        const labels = { app: app_name, region, host: host_id, instance: id, proxy_id: this.workers.colour };
+        const labels = { app: app_name, region, host: host_id, instance: instance_id, proxy_id: this.workers.colour };
         yield { org_id, name: "svc_app_concurrency", labels, value };
       }
     }
@@ -195,7 +206,7 @@ export class ProxyRoom {
   #hear(report: Report, colour: Colour): void {
     const { clock, log } = this.#parts;
     if (report.type === "counts") this.#totals.add(report.counts, colour, clock.now());
-    else if (report.type === "start") {
+    else if (report.type === "start" && !this.#closing.signal.aborted) {
       this.#starter.start(report).catch((error: unknown) => log.error({ error }, "autostart failed"));
     }
   }

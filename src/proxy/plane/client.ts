@@ -158,7 +158,7 @@ export class Http1Client extends Seeker implements Exchange {
       this.#answerOwn(found.answer(this.#request_id));
       return;
     }
-    if (!this.#route) found.route.counters.connected();
+    found.route.counters.takeOver(this.#route?.counters);
     this.#route = found.route;
     this.seek(found.route, head);
   }
@@ -271,11 +271,11 @@ export class Http1Client extends Seeker implements Exchange {
     this.#count();
     target.counters.responded(101, (this.plane.now() - this.#sent_at) / 1000);
     this.plane.unwatch(this);
-    this.#socket.removeAllListeners();
+    this.#socket.removeAllListeners().once("close", () => this.#gone());
     this.#socket.write(switchText(head, request, (this.#route as Route).table.options, this.#request_id), "latin1");
     splice(this.#socket, socket, {
       plane: this.plane,
-      route: this.#route as Route,
+      count: () => this.#traffic.tell(this.#route),
       early: this.#unread,
       answer: rest,
     });

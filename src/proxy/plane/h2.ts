@@ -77,8 +77,9 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
     });
     const exchange = new Http2Exchange(stream, parts);
     exchange.begin(headers);
-    if (!route && exchange.route) exchange.route.counters.connected();
-    route = exchange.route ?? route;
+    if (!exchange.route) return;
+    exchange.route.counters.takeOver(route?.counters);
+    route = exchange.route;
   });
 }
 

@@ -3,9 +3,9 @@ import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Slots } from "../slots.ts";
-import type { AppTable, Certificate, Count, Order, PortTable, Report, WorkerSettings } from "../table.ts";
+import type { AppTable, Certificate, Order, PortTable, Report, WorkerSettings } from "../table.ts";
 import { Buckets } from "./bucket.ts";
-import { EdgeCounters, TargetCounters } from "./counters.ts";
+import { type Counters, EdgeCounters, TargetCounters } from "./counters.ts";
 import { DatagramDoor } from "./datagrams.ts";
 import { Door, type DoorPlace, doorKey } from "./door.ts";
 import type { Peer } from "./passage.ts";
@@ -61,7 +61,7 @@ export class Plane implements Routes {
   readonly #doors = new Map<string, Door | DatagramDoor>();
   readonly #watched = new Set<Watched>();
   /** Counters of apps and machines that are gone, told once more. */
-  readonly #leftovers: { take(): Count[] }[] = [];
+  readonly #leftovers: Counters[] = [];
   readonly #sweeper: NodeJS.Timeout;
 
   constructor(settings: WorkerSettings, parts: { clock: Clock; report(report: Report): void }) {
@@ -196,7 +196,7 @@ export class Plane implements Routes {
       known.table = table;
       return known;
     }
-    const labels = { app: app.app_name, region: table.region, host: table.host_id, instance: table.machine_id };
+    const labels = { app: app.app_name, region: table.region, host: table.host_id, instance: table.instance_id };
     return new TargetState(table, this.#floor, new TargetCounters(app.org_id, labels));
   }
 
@@ -281,7 +281,9 @@ export class Plane implements Routes {
   }
 
   #tellCounts(): void {
-    const sources: { take(): Count[] }[] = this.#leftovers.splice(0);
+    // What is still in progress at a machine that gets no more requests is counted when it ends.
+    const sources: Counters[] = this.#leftovers.splice(0);
+    this.#leftovers.push(...sources.filter(({ busy }) => busy));
     for (const { counters, targets } of this.#apps.values()) {
       sources.push(counters);
       for (const target of targets.values()) sources.push(target.counters);

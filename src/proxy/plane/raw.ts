@@ -20,7 +20,7 @@ export function passRaw(client: Socket, route: Route, peer: Peer, plane: Plane, 
     since: 0,
     refused_at: undefined,
     gone: false,
-    got: (_target, machine) => splice(client, machine as Socket, { plane, route, early, answer: NOTHING }),
+    got: (_target, machine) => splice(client, machine as Socket, { plane, count, early, answer: NOTHING }),
     // There are no words on a raw connection but its end.
     refused: () => void client.destroy(),
   };
