@@ -66,8 +66,13 @@ function stateReason(machine: Machine, now_ms: number): Reason {
   const last = machine.events.find(({ status }) => status === machine.state) ?? machine.events[0];
   if (!last) return { about: "state", text: `it is ${machine.state}, and nothing has happened to it yet` };
   const since = ago(last.timestamp, now_ms);
-  const why = exitText(last) ?? exitText(machine.events[machine.events.indexOf(last) + 1]) ?? errorText(last);
-  const text = `it is ${machine.state} since ${since}: ${why ?? WHO[last.source] ?? `by ${last.source}`}`;
+  // The host only reports what others began: the events before, the newest first, say who and why.
+  const before = machine.events.slice(machine.events.indexOf(last));
+  const cause = before.find((event) => exitText(event) ?? errorText(event)) ?? last;
+  const asked = before.find(({ source }) => source !== "host") ?? last;
+  const recent = before.indexOf(cause) <= before.indexOf(asked) ? cause : asked;
+  const why = exitText(recent) ?? errorText(recent) ?? WHO[asked.source] ?? `by ${asked.source}`;
+  const text = `it is ${machine.state} since ${since}: ${why}`;
   return machine.state === "failed"
     ? { about: "state", text, try: `hangar machines logs ${machine.id}, then hangar machines start ${machine.id}` }
     : { about: "state", text };
