@@ -13,8 +13,14 @@ import { runs, tempDir } from "../support.ts";
 const missing = (program: string, flag = "--version"): string | undefined =>
   spawnSync(program, [flag]).error ? `there is no ${program} (apt-get install ${program})` : undefined;
 
+const DEADLINE_MS = 60_000;
+
 async function until(what: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await what())) await new Promise((resolve) => setTimeout(resolve, 20));
+  const end = performance.now() + DEADLINE_MS;
+  while (!(await what())) {
+    assert.ok(performance.now() < end, `not within ${DEADLINE_MS} ms: ${what.toString()}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
 }
 
 interface Door {
@@ -153,33 +159,6 @@ suite("the front door and its clients", () => {
       ({ status, source }) => status === "starting" && source === "proxy",
     );
     assert.equal(starts.length, 1);
-  });
-
-  test("a gigabyte for a slow reader stays with the machine (P4)", async (t) => {
-    const size = runs(100) >= 1000 ? 1024 : 256;
-    const chunk = Buffer.alloc(1024 * 1024);
-    const { plain } = await open(t, (request, response) => {
-      if (request.url !== "/large") return response.end("ok");
-      let left = size;
-      const more = (): void => {
-        while (left > 0 && response.write(chunk)) left--;
-        if (left > 0) response.once("drain", more);
-        else response.end();
-      };
-      return more();
-    });
-    const before = process.memoryUsage().rss;
-    const socket = connect({ port: plain, host: "127.0.0.1" });
-    t.after(() => socket.destroy());
-    socket.write("GET /large HTTP/1.1\r\nhost: web.localhost\r\n\r\n");
-    await new Promise((resolve) => socket.once("data", resolve));
-    socket.pause();
-    for (let i = 0; i < 10; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 200));
-      const grown = (process.memoryUsage().rss - before) / 1024 / 1024;
-      assert.ok(grown < 128, `${grown.toFixed(0)} MiB more`);
-    }
-    socket.destroy();
   });
 
   test("a certificate from an authority, asked for and answered over http-01", {
