@@ -25,6 +25,7 @@ export const SETTINGS = {
       "A VictoriaMetrics to keep metrics in, such as `http://127.0.0.1:8428`, or two addresses of a cluster with " +
       "`{tenant}` in them (docs/metrics.md); the embedded engine otherwise.",
   },
+  metrics_retention_days: { default: "15", words: "Days for which the embedded engine keeps metrics: 1 to 36500." },
   master_key: {
     default: "",
     words: "Base64 of 32 bytes that seal all secrets; otherwise `master.key` in the data dir.",
@@ -88,6 +89,7 @@ export interface Settings {
   driver: "auto" | "runc" | "sim";
   database_url: string | undefined;
   metrics_url: string | undefined;
+  metrics_retention_days: number;
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
@@ -154,6 +156,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     database_url: url.value === "" ? undefined : databaseUrl(url),
     metrics_url: given("metrics_url").value || undefined,
+    metrics_retention_days: between(given("metrics_retention_days"), "metrics_retention_days", 1, 36_500),
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
