@@ -72,7 +72,7 @@ export class IdentityRoom {
   async start(rows: readonly Row[], idempotency: Idempotency): Promise<void> {
     const { clock, log } = this.#parts;
     const { insiders } = this;
-    const own = rows.filter(({ access }) => INSIDE.has(access));
+    const own = rows.filter(({ access, part }) => INSIDE.has(access) || part === "databases" || isIssuer(access, part));
     const common = { guard: localGuard(insiders), insiders, clock, log, idempotency };
     await this.local.start(createServer({ ...common, rows: [...this.#token_rows, ...own] }));
     await this.network.start(createServer({ ...common, rows: rows.filter(({ access }) => access === "inside") }));
@@ -85,5 +85,10 @@ export class IdentityRoom {
   }
 }
 
-/** What a machine is served: what is for machines, and what it may do to itself. */
+/**
+ * What a machine is served: what is for machines, what it may do to itself, and what nodes of a replicated database need:
+ * the leases of its app, and the keys of the tokens by which they know each other.
+ */
 const INSIDE: ReadonlySet<Access> = new Set(["inside", "read machine", "control machine"] as const);
+
+const isIssuer = (access: Access, part: Row["part"]): boolean => access === "open" && part === "identity";

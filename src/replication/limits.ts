@@ -13,8 +13,11 @@ export const REPLICATION_LIMITS = {
   // Capture and checkpoints.
   /** A database that was written within this time is busy. */
   hot_ms: 200,
-  /** A busy database is looked at this often; each look costs processor time, found anything or not. */
-  hot_look_ms: 4,
+  /**
+   * A busy database is looked at this often. A look, a sync and a packet cost ten times what a transaction does, so
+   * those that come within this time share them.
+   */
+  hot_look_ms: 8,
   /** A quiet database is looked at this often; its next transaction is that much late. */
   cold_ms: 20,
   /** Frames captured in one go. */
@@ -26,7 +29,9 @@ export const REPLICATION_LIMITS = {
   /** How long writers then wait each time. */
   catch_up_ms: 10,
   /** Frames in the log before it is copied back into the database. Readers can delay that; then it grows. */
-  checkpoint_frames: 8000,
+  checkpoint_frames: 16_000,
+  /** The same in bytes, for databases with large pages. */
+  checkpoint_bytes: 256 * MIB,
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
   /** How long the position files may be behind. */
@@ -83,6 +88,12 @@ export const REPLICATION_LIMITS = {
   backup_ms: 1 * SECOND,
   /** Transactions are merged into one object up to this size. */
   backup_bytes: 64 * MIB,
+  /** A snapshot is stored this often while anything changes: a restore reads one, and the changes since. */
+  backup_snapshot_ms: 24 * 60 * 60 * SECOND,
+  /** … and when so many objects of changes follow the last one. */
+  backup_snapshot_changes: 5000,
+  /** Backups reach back this far, unless told otherwise. What is only needed for older moments is deleted. */
+  backup_keep_ms: 30 * 24 * 60 * 60 * SECOND,
 
   /** Transactions kept because a backup does not take them. Past it they go, and the backup goes on with a snapshot. */
   backup_backlog_bytes: 4 * 1024 * MIB,

@@ -7,7 +7,8 @@ import type { AuthStore } from "#auth/store.ts";
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import { type Settings, SettingsError } from "#core/settings.ts";
+import { SettingsError } from "#core/setting-values.ts";
+import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { simDatabases } from "#drivers/runtime/sim/database.ts";
 import { simStats } from "#drivers/runtime/sim/stats.ts";
@@ -42,6 +43,8 @@ export interface MeasuringParts {
   log: Log;
   secrets: Pick<SecretService, "reveal">;
   machines: MeasuredMachines;
+  /** Whether machines are read at all; queries are answered in any case. */
+  sampled: boolean;
   /** Made by the driver: how its machines are read, and reached. */
   stats: MachineStats;
   reach(machine: MeasuredMachine, port: number): Address | undefined;
@@ -76,6 +79,7 @@ export function openMeasuring(settings: MetricsSettings, parts: MeasuringParts):
     engine,
     rows: metricsRoutes({ engine, clock, targets: (org_id) => scraper.targets(org_id) }),
     async start() {
+      if (!parts.sampled) return;
       await machines.start({
         started(machine) {
           scraper.started(machine);
