@@ -43,6 +43,7 @@ import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
+import type { Emulated } from "./wiring/emulated.ts";
 import { openInside } from "./wiring/inside.ts";
 import { openMachines } from "./wiring/machines.ts";
 
@@ -61,6 +62,10 @@ export interface Platform {
   /** What the front door counted, as of now. */
   proxySamples: ProxyRoom["proxySamples"];
   inject: Server["inject"];
+  /** Resolves when every port that is open to the world really is. */
+  listening(): Promise<void>;
+  /** Closes all but the open ports, which go on by what they know; answers what closes those as well. */
+  handOver(): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
 
@@ -72,12 +77,14 @@ export interface PlatformOptions {
   images?: ImageSource;
   /** Where a machine's port is, when it is not at the machine's private address. */
   reach?: Reach;
+  /** What the emulator has instead of a box. */
+  emulated?: Emulated;
 }
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const { clock = systemClock, images, reach } = options;
+  const { clock = systemClock, images, reach, emulated } = options;
   const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
@@ -87,11 +94,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const log = keepLog(log_file, settings, opened);
 
   const box = new Box(settings.master_key ?? masterKey(dir));
-  const database = await openDatabase(settings, (error) => {
-    // Whoever builds on the store fails from now on, and need not say so.
-    log.quiet();
-    options.onBroken?.(error);
-  });
+  const database = emulated?.database ?? (await openStore(settings, options, log));
   opened.defer(() => database.close());
   await prepare(database, box);
 
@@ -103,7 +106,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
   const { local: local_api, network_doors } = inside;
-  const needs = { clock, log, secrets, authStore, appStore, box, choice, dir, images, local_api, network_doors, reach };
+  const kept = { secrets, authStore, appStore, box };
+  const needs = { ...kept, clock, log, choice, dir, images, local_api, network_doors, reach, emulated };
   const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -119,7 +123,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-  const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, dashboard, ...rate });
+  const { insiders } = inside;
+  const around = emulated?.around;
+  const server = createServer({ rows, guard, insiders, clock, log, idempotency, dashboard, around, ...rate });
   for (const part of [inside, machines, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
@@ -127,7 +133,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
 
   await inside.start(rows, idempotency);
   await machines.start();
-  const address = reachable(await server.listen(settings.listen.host, settings.listen.port));
+  const address = reachable(
+    await (emulated?.listen(server) ?? server.listen(settings.listen.host, settings.listen.port)),
+  );
   facts.base_url ||= address;
   writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
   opened.defer(keepSweeping([idempotency, inside], clock, log));
@@ -143,9 +151,25 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     rows,
     metrics: machines.metrics,
     local_api,
-    proxySamples: (now) => machines.proxy.proxySamples(now),
     inject: server.inject,
+    ...frontDoor(machines.proxy, running),
     close: () => running.disposeAsync(),
+  };
+}
+
+/** What is open to the world, and how another platform takes its place. */
+function frontDoor(
+  proxy: ProxyRoom,
+  running: AsyncDisposableStack,
+): Pick<Platform, "proxySamples" | "listening" | "handOver"> {
+  return {
+    proxySamples: (now) => proxy.proxySamples(now),
+    listening: () => proxy.workers.settled(),
+    async handOver() {
+      proxy.stay();
+      await running.disposeAsync();
+      return () => proxy.leave();
+    },
   };
 }
 
@@ -157,6 +181,18 @@ function keepLog(file: string, { log_level }: Settings, opened: AsyncDisposableS
     log.close();
   });
   return log;
+}
+
+/** The database of the settings. Whoever builds on one that failed fails from then on, and need not say so. */
+async function openStore(
+  settings: Settings,
+  { onBroken }: PlatformOptions,
+  log: ReturnType<typeof openLog>,
+): Promise<Database> {
+  return await openDatabase(settings, (error) => {
+    log.quiet();
+    onBroken?.(error);
+  });
 }
 
 /** Brings the tables to this version, and refuses a database that is half restored or sealed with another key. */

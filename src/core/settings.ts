@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
-import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { messageOf } from "./assert.ts";
+import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settings.ts";
+import { type Given, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
 import { closest } from "./words.ts";
 
 /**
@@ -24,6 +25,7 @@ export const SETTINGS = {
       "A VictoriaMetrics to keep metrics in, such as `http://127.0.0.1:8428`, or two addresses of a cluster with " +
       "`{tenant}` in them (docs/metrics.md); the embedded engine otherwise.",
   },
+  metrics_retention_days: { default: "15", words: "Days for which the embedded engine keeps metrics: 1 to 36500." },
   master_key: {
     default: "",
     words: "Base64 of 32 bytes that seal all secrets; otherwise `master.key` in the data dir.",
@@ -67,16 +69,7 @@ export const SETTINGS = {
   objects_region: { default: "us-east-1", words: "The region of that store, as its signatures name it." },
   objects_access_key: { default: "", words: "Its access key." },
   objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
-  proxy_listen_host: { default: "127.0.0.1", words: "Where service ports of machines are opened." },
-  proxy_addresses: {
-    default: "",
-    words: "Further addresses of this box, with commas, that apps may have for themselves (`v4`).",
-  },
-  proxy_workers: { default: "0", words: "Threads that pass requests on; 0 is one for each core." },
-  autostop_idle: { default: "120", words: "Seconds without a request or connection before autostop acts." },
-  domain: { default: "localhost", words: "Apps are reached as `<app>.<domain>`." },
-  acme_directory: { default: "", words: "Address of a certificate authority (ACME); none by default." },
-  acme_ca: { default: "", words: "A PEM file that vouches for the authority itself, when the system does not." },
+  ...PROXY_SETTINGS,
   registry_config: {
     default: "",
     words: "A file as `docker login` writes it: names and passwords of registries, for all organizations.",
@@ -96,6 +89,7 @@ export interface Settings {
   driver: "auto" | "runc" | "sim";
   database_url: string | undefined;
   metrics_url: string | undefined;
+  metrics_retention_days: number;
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
@@ -119,19 +113,6 @@ export interface Settings {
   warnings: string[];
 }
 
-/** The front door. */
-export interface ProxySetting {
-  listen_host: string;
-  addresses: string[];
-  /** 0 is one for each core. */
-  workers: number;
-  autostop_idle_s: number;
-  domain: string;
-  acme_directory: string;
-  /** PEM. */
-  acme_ca: string | undefined;
-}
-
 /** A host as it is declared; `zone` is its id when left out, a size of 0 is no bound. */
 export interface HostSetting {
   id: string;
@@ -150,16 +131,6 @@ export interface ObjectsSetting {
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
-
-/** A setting that cannot be used. The text says which, where it came from and what is allowed. */
-export class SettingsError extends Error {
-  override readonly name = "SettingsError";
-}
-
-interface Given {
-  value: string;
-  from: string;
-}
 
 export function readSettings(args: readonly string[], env: Record<string, string | undefined>): Settings {
   const flags = readFlags(args);
@@ -185,6 +156,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     database_url: url.value === "" ? undefined : databaseUrl(url),
     metrics_url: given("metrics_url").value || undefined,
+    metrics_retention_days: between(given("metrics_retention_days"), "metrics_retention_days", 1, 36_500),
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),
@@ -347,50 +319,4 @@ function masterKey({ value, from }: Given): Buffer {
   const key = Buffer.from(value, "base64");
   if (key.length !== 32) throw new SettingsError(`${from}: a master key is the base64 of 32 bytes`);
   return key;
-}
-
-function proxySettings(given: (name: Name) => Given): ProxySetting {
-  const host = given("proxy_listen_host");
-  if (!isIP(host.value)) throw new SettingsError(`${host.from}: "${host.value}" is not an address such as 127.0.0.1`);
-  const list = given("proxy_addresses");
-  const addresses = list.value.split(",").flatMap((one) => (one.trim() === "" ? [] : [one.trim()]));
-  const wrong = addresses.find((one) => !isIP(one));
-  if (wrong !== undefined) throw new SettingsError(`${list.from}: "${wrong}" is not an address`);
-  const domain = given("domain");
-  if (!/^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/.test(domain.value)) {
-    throw new SettingsError(`${domain.from}: "${domain.value}" is not a domain such as apps.example`);
-  }
-  const directory = given("acme_directory");
-  if (directory.value !== "" && !/^https?:\/\//.test(directory.value)) {
-    throw new SettingsError(`${directory.from}: "${directory.value}" is not an https address`);
-  }
-  const ca = given("acme_ca");
-  return {
-    listen_host: host.value,
-    addresses,
-    workers: wholeNumber(given("proxy_workers"), "proxy_workers"),
-    autostop_idle_s: wholeNumber(given("autostop_idle"), "autostop_idle"),
-    domain: domain.value,
-    acme_directory: directory.value,
-    acme_ca: ca.value === "" ? undefined : pemFile(ca),
-  };
-}
-
-function pemFile({ value, from }: Given): string {
-  try {
-    return readFileSync(value, "utf8");
-  } catch (thrown) {
-    throw new SettingsError(`${from}: ${messageOf(thrown)}`, { cause: thrown });
-  }
-}
-
-function oneOf<const T extends string>({ value, from }: Given, name: Name, allowed: readonly T[]): T {
-  const found = allowed.find((one) => one === value);
-  if (!found) throw new SettingsError(`${from}: ${name} is one of ${allowed.join(", ")}, not "${value}"`);
-  return found;
-}
-
-function wholeNumber({ value, from }: Given, name: Name): number {
-  if (!/^\d{1,9}$/.test(value)) throw new SettingsError(`${from}: ${name} is a whole number, not "${value}"`);
-  return Number(value);
 }

@@ -9,7 +9,7 @@ import type { Slots } from "./slots.ts";
 import type { AppTable, Certificate, Order, Report, WorkerSettings } from "./table.ts";
 
 interface WorkersParts {
-  settings: Pick<WorkerSettings, "listen_host" | "domain" | "fallback" | "region" | "host_id">;
+  settings: Pick<WorkerSettings, "listen_host" | "domain" | "fallback" | "region" | "host_id" | "buckets">;
   count: number;
   slots: Slots;
   clock: Clock;
@@ -108,12 +108,13 @@ export class Workers {
     for (const member of old) this.#drain(member, true);
   }
 
-  /** Lets requests in flight finish. */
-  async close(): Promise<void> {
+  /** Lets requests in flight finish. Patient: also those that are just about to come on kept connections. */
+  async close(patient = false): Promise<void> {
     this.#closed = true;
     const all = this.#members;
     this.#members = [];
-    for (const member of [...all, ...this.#draining]) this.#drain(member, false);
+    if (patient) keepHandshakes();
+    for (const member of [...all, ...this.#draining]) this.#drain(member, patient);
     await Promise.all([...this.#draining].map(({ thread }) => new Promise((resolve) => thread.once("exit", resolve))));
   }
 

@@ -27,6 +27,7 @@ import { Webhooks } from "#machines/webhooks.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
+import { quietDriver } from "#proxy/quiet-driver.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
@@ -37,6 +38,7 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
+import type { Emulated } from "./emulated.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
 
@@ -54,6 +56,7 @@ export interface MachineNeeds {
   /** What machines find on their private network beside names. */
   network_doors: readonly NetworkDoor[];
   reach: Reach | undefined;
+  emulated: Emulated | undefined;
 }
 
 export interface MachinesPart {
@@ -73,8 +76,11 @@ export async function openMachines(database: Database, settings: Settings, needs
   const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
   await hosts.start();
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name });
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
-  const driver = await openDriver(choice, { ...own, images: needs.images ?? images, local_api, volumes });
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, sim: needs.emulated?.sim };
+  const driver = quietDriver(
+    await openDriver(choice, { ...own, images: needs.images ?? images, local_api, volumes }),
+    (...asked) => proxy.control.quiet(...asked),
+  );
   const store = sqlMachineStore(database);
   const room = new MachineRoom({
     store,
@@ -99,10 +105,11 @@ export async function openMachines(database: Database, settings: Settings, needs
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
-  const proxy = openProxy(database, settings, { ...needs, room, hosts });
+  const proxy = openProxy(database, settings, { ...needs, room, hosts, images });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
     ...needs,
+    sampled: needs.emulated?.sampled ?? true,
     machines: running,
     ...(await openSources({ choice, dir, clock, machines: running, proxy })),
     volumes: async () =>

@@ -6,6 +6,7 @@ import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import type { HostService } from "#hosts/service.ts";
+import type { ImageFiles } from "#machines/image-source.ts";
 import type { MachineRoom } from "#machines/room.ts";
 import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
@@ -23,6 +24,7 @@ interface ProxyNeeds {
   room: MachineRoom;
   hosts: HostService;
   choice: DriverChoice;
+  images: ImageFiles;
   network_doors: readonly NetworkDoor[];
   /** Where a machine's port is, when it is not at the machine's private address. */
   reach: Reach | undefined;
@@ -30,7 +32,7 @@ interface ProxyNeeds {
 
 /** Requests from outside to machines, and the names machines know each other by. */
 export function openProxy(database: Database, settings: Settings, needs: ProxyNeeds): ProxyRoom {
-  const { clock, log, box, appStore, room, hosts, choice, reach } = needs;
+  const { clock, log, box, appStore, room, hosts, choice, images, reach } = needs;
   return new ProxyRoom({
     clock,
     log,
@@ -38,7 +40,8 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     apps: appStore,
     names: choice.name === "runc",
     doors: needs.network_doors,
-    settings: settings.proxy,
+    images,
+    settings: { ...settings.proxy, buckets: buckets(settings) },
     machines: room,
     store: sqlMachineStore(database),
     host_ids: hosts.own,
@@ -47,4 +50,10 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     proxyStore: sqlProxyStore(database),
     ...(reach ? { reach } : {}),
   });
+}
+
+/** Files of apps may come from the server that keeps the platform's own objects, but not from among those. */
+function buckets({ proxy, objects: { url } }: Settings): Settings["proxy"]["buckets"] {
+  const own = url && url.origin === proxy.buckets?.origin ? url.pathname.split("/")[1] : undefined;
+  return proxy.buckets && { ...proxy.buckets, closed: own };
 }

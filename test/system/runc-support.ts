@@ -7,6 +7,7 @@ import type { TestContext } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
+import { traces } from "../volumes.ts";
 import { type Child, startProgram } from "./child.ts";
 import { type Installation, nodeIdOf } from "./leaks.ts";
 
@@ -42,7 +43,8 @@ export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
     await child?.kill();
     if (existsSync(join(data_dir, "node_id")))
       await takeDown({ ...installation(), clock: systemClock, log: silentLog });
-    unmountVolumes(dir);
+    // Volumes stay mounted while their platform may come back. The last one mounted goes first, its loop device with it.
+    for (const mount of traces(dir).mounts.reverse()) spawnSync("umount", ["--lazy", mount]);
     rmSync(dir, { recursive: true, force: true });
   });
   return {
@@ -65,16 +67,6 @@ export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
     pid: () => child?.pid ?? 0,
     installation,
   };
-}
-
-/** What machines have mounted of their volumes stays when they are taken down, for the platform to find; here nobody will. */
-function unmountVolumes(dir: string): void {
-  const lines = (text: string): string[] => text.split("\n").filter((line) => line.includes(dir));
-  const mounts = lines(readFileSync("/proc/self/mounts", "utf8")).map((line) => line.split(" ")[1] ?? "");
-  // The newest first: a volume's file lies in the pool, which is mounted itself.
-  for (const at of mounts.reverse()) spawnSync("umount", [at]);
-  const loops = spawnSync("losetup", ["--list", "--noheadings", "--output", "NAME,BACK-FILE"], { encoding: "utf8" });
-  for (const line of lines(loops.stdout ?? "")) spawnSync("losetup", ["--detach", line.split(" ")[0] ?? ""]);
 }
 
 async function ask(base_url: string, token: string, method: string, path: string, body: unknown) {

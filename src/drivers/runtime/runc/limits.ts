@@ -4,6 +4,8 @@ const MB = 1024 * 1024;
 export const RUNC_LIMITS = {
   /** Size of a machine's root disk, taken from the host only as far as it is written. Full: ENOSPC inside the machine. */
   root_disk_bytes: 8 * 1024 * MB,
+  /** Empty root disks kept mounted ahead. When more machines start at once, the others wait for theirs. */
+  disks_ready: 3,
   /** Processes and threads of one machine. One more: EAGAIN inside the machine. */
   pids: 4096,
   /** Open files of one process, unless the host allows less. One more: EMFILE inside the machine. */
