@@ -21,6 +21,17 @@ import {
 } from "./connectors/verbs.ts";
 import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import { deploy, diff, releases, rollback, scale } from "./deploy/verbs.ts";
+import {
+  hostsCordon,
+  hostsDrain,
+  hostsFail,
+  hostsJoinToken,
+  hostsList,
+  hostsRecover,
+  hostsRemove,
+  hostsShow,
+  hostsUncordon,
+} from "./hosts/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
 import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
@@ -33,6 +44,7 @@ import {
   machinesUncordon,
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
+import { machinesMove } from "./machines/move.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 
 import { metricsQuery, metricsRange, metricsSeries, metricsTop } from "./metrics/verbs.ts";
@@ -118,6 +130,7 @@ export const VERBS: readonly Verb[] = [
   machinesExec,
   machinesPs,
   machinesLogs,
+  machinesMove,
   machinesDestroy,
   volumesList,
   volumesCreate,
@@ -174,6 +187,15 @@ export const VERBS: readonly Verb[] = [
   dbImport,
   dbBackups,
   dbRestore,
+  hostsList,
+  hostsShow,
+  hostsJoinToken,
+  hostsCordon,
+  hostsUncordon,
+  hostsDrain,
+  hostsFail,
+  hostsRecover,
+  hostsRemove,
   doctor,
   backup,
   restore,

@@ -4,7 +4,25 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { messageOf } from "./assert.ts";
+import { type OwnHostSetting, ownHost, type Role, roleOf } from "./settings-hosts.ts";
+import {
+  address,
+  between,
+  databaseUrl,
+  type Given,
+  issuer,
+  masterKey,
+  objectsUrl,
+  oneOf,
+  origin,
+  pemFile,
+  SettingsError,
+  wholeNumber,
+} from "./settings-values.ts";
 import { closest } from "./words.ts";
+
+export type { OwnHostSetting, Role } from "./settings-hosts.ts";
+export { SettingsError } from "./settings-values.ts";
 
 /**
  * All settings, one row each: the environment variable, the flag and the key in the config file follow from
@@ -18,6 +36,31 @@ export const SETTINGS = {
   base_url: { default: "", words: "The public origin, when it is not http:// + listen." },
   driver: { default: "auto", words: "What runs machines: `runc`, `sim`, or `auto` (runc where the box can)." },
   database_url: { default: "", words: "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise." },
+  role: {
+    default: "all",
+    words:
+      "What this process does: `all`, or, with several on one PostgreSQL, `control` (the API and the front door) or `host` (runs machines). docs/hosts.md",
+  },
+  region: { default: "", words: "Of a host: the region it is in; `local` otherwise." },
+  zone: { default: "", words: "Of a host: what fails together with it, such as a rack; itself otherwise." },
+  host_cpus: {
+    default: "0",
+    words: "Of a host: CPUs that its machines may ask for altogether; 0 is eight for each it has, since they share.",
+  },
+  host_memory_mb: {
+    default: "0",
+    words: "Of a host: memory that its machines may ask for altogether; 0 is what it has.",
+  },
+  host_lease: {
+    default: "15",
+    words: "Of a host: seconds after which it is taken for lost when it is not heard of; it stops its machines before.",
+  },
+  host_listen: {
+    default: "127.0.0.1:0",
+    words: "Where other processes of the platform reach this one, for logs and commands in machines (TLS).",
+  },
+  host_address: { default: "", words: "That address as the others see it, when it is not the one listened on." },
+  join_token: { default: "", words: "Of a new host, once: what `hangar hosts join-token` printed." },
   metrics_url: {
     default: "",
     words:
@@ -95,6 +138,8 @@ export interface Settings {
   base_url: string;
   driver: "auto" | "runc" | "sim";
   database_url: string | undefined;
+  role: Role;
+  host: OwnHostSetting;
   metrics_url: string | undefined;
   master_key: Buffer | undefined;
   log_level: LogLevel;
@@ -151,16 +196,6 @@ export interface ObjectsSetting {
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** A setting that cannot be used. The text says which, where it came from and what is allowed. */
-export class SettingsError extends Error {
-  override readonly name = "SettingsError";
-}
-
-interface Given {
-  value: string;
-  from: string;
-}
-
 export function readSettings(args: readonly string[], env: Record<string, string | undefined>): Settings {
   const flags = readFlags(args);
   const file =
@@ -184,6 +219,8 @@ export function readSettings(args: readonly string[], env: Record<string, string
     base_url: origin(given("base_url")),
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     database_url: url.value === "" ? undefined : databaseUrl(url),
+    role: roleOf(given),
+    host: ownHost(given),
     metrics_url: given("metrics_url").value || undefined,
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
@@ -209,14 +246,18 @@ export function readSettings(args: readonly string[], env: Record<string, string
   };
 }
 
+/** Short names of flags that are typed often. */
+const FLAG_ALIASES: Record<string, Name> = { database: "database_url" };
+
 function readFlags(args: readonly string[]): Map<Name, Given> {
-  const options = Object.fromEntries(NAMES.map((name) => [name.replaceAll("_", "-"), { type: "string" as const }]));
+  const flags = [...NAMES.map((name) => name.replaceAll("_", "-")), ...Object.keys(FLAG_ALIASES)];
+  const options = Object.fromEntries(flags.map((flag) => [flag, { type: "string" as const }]));
   try {
     const { values } = parseArgs({ args: [...args], options, strict: true, allowPositionals: false });
     return new Map(
       Object.entries(values).map(([flag, value]) => {
-        const name = flag.replaceAll("-", "_") as Name;
-        return [name, { value: String(value), from: flagName(name) }];
+        const name = FLAG_ALIASES[flag] ?? (flag.replaceAll("-", "_") as Name);
+        return [name, { value: String(value), from: `--${flag}` }];
       }),
     );
   } catch (thrown) {
@@ -297,58 +338,6 @@ function readConnectors(tables: unknown, path: string): Record<string, Record<st
   return tables as Record<string, Record<string, string>>;
 }
 
-function address({ value, from }: Given): { host: string; port: number } {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(value);
-  const port = Number(match?.[3]);
-  if (!match || port > 65535) throw new SettingsError(`${from}: "${value}" is not host:port`);
-  return { host: match[1] ?? match[2] ?? "", port };
-}
-
-function origin({ value, from }: Given): string {
-  if (value === "") return "";
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/") {
-    throw new SettingsError(`${from}: "${value}" is not an origin such as https://machines.example`);
-  }
-  return url.origin;
-}
-
-/** Tokens name it letter for letter, so it is kept as it is written. */
-function issuer({ value, from }: Given): string {
-  if (value === "") return "";
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || value.endsWith("/"))
-    throw new SettingsError(`${from}: "${value}" is not an address such as https://machines.example/oidc`);
-  return value;
-}
-
-function between(given: Given, name: Name, low: number, high: number): number {
-  const value = wholeNumber(given, name);
-  if (value < low || value > high) throw new SettingsError(`${given.from}: ${name} is from ${low} to ${high}`);
-  return value;
-}
-
-function objectsUrl({ value, from }: Given): URL | undefined {
-  if (value === "") return undefined;
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  const place = url && (/^https?:$/.test(url.protocol) ? url.pathname.length > 1 : url.protocol === "file:");
-  if (!url || !place || url.username !== "" || url.search !== "") {
-    throw new SettingsError(`${from}: "${value}" is not a place such as https://s3.example/bucket or file:///backups`);
-  }
-  return url;
-}
-
-function databaseUrl({ value, from }: Given): string {
-  if (!/^postgres(ql)?:\/\//.test(value)) throw new SettingsError(`${from}: only postgres://… is a database address`);
-  return value;
-}
-
-function masterKey({ value, from }: Given): Buffer {
-  const key = Buffer.from(value, "base64");
-  if (key.length !== 32) throw new SettingsError(`${from}: a master key is the base64 of 32 bytes`);
-  return key;
-}
-
 function proxySettings(given: (name: Name) => Given): ProxySetting {
   const host = given("proxy_listen_host");
   if (!isIP(host.value)) throw new SettingsError(`${host.from}: "${host.value}" is not an address such as 127.0.0.1`);
@@ -374,23 +363,4 @@ function proxySettings(given: (name: Name) => Given): ProxySetting {
     acme_directory: directory.value,
     acme_ca: ca.value === "" ? undefined : pemFile(ca),
   };
-}
-
-function pemFile({ value, from }: Given): string {
-  try {
-    return readFileSync(value, "utf8");
-  } catch (thrown) {
-    throw new SettingsError(`${from}: ${messageOf(thrown)}`, { cause: thrown });
-  }
-}
-
-function oneOf<const T extends string>({ value, from }: Given, name: Name, allowed: readonly T[]): T {
-  const found = allowed.find((one) => one === value);
-  if (!found) throw new SettingsError(`${from}: ${name} is one of ${allowed.join(", ")}, not "${value}"`);
-  return found;
-}
-
-function wholeNumber({ value, from }: Given, name: Name): number {
-  if (!/^\d{1,9}$/.test(value)) throw new SettingsError(`${from}: ${name} is a whole number, not "${value}"`);
-  return Number(value);
 }

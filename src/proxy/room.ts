@@ -79,7 +79,7 @@ export class ProxyRoom {
     this.#parts = parts;
     const { settings, clock, log, machines, store, host_ids, region } = parts;
     const slots = new Slots();
-    this.directory = new Directory({ store, bus: machines.bus, host_ids });
+    this.directory = new Directory({ store, bus: machines.bus });
     this.#addresses = new Addresses({
       store: parts.addressStore,
       clock,
@@ -158,6 +158,13 @@ export class ProxyRoom {
     void this.#every(PROXY_LIMITS.reopen_ms, () => this.control.refresh());
     const look_ms = Math.min(PROXY_LIMITS.idle_look_ms, (this.#parts.settings.autostop_idle_s * 1000) / 4);
     void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), () => this.#idle.look());
+  }
+
+  /** In a process that runs machines and has no front door: only the names they know each other by. */
+  async startNames(): Promise<void> {
+    if (!this.#names) return;
+    await this.directory.start();
+    this.#names.start();
   }
 
   async close(): Promise<void> {
