@@ -80,7 +80,7 @@ function line(row: Row): string {
 }
 
 /** Three digits that count, no more: the next run gives others. */
-const digits = (value: number): string =>
+export const digits = (value: number): string =>
   value >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
 
 /** What the figures depend on. */

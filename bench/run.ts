@@ -1,6 +1,15 @@
-/** `npm run bench` lists the areas, `npm run bench api metrics` measures some, `--json` prints data instead. */
-import { readdirSync, readFileSync } from "node:fs";
+/**
+ * npm run bench                       lists the areas
+ * npm run bench api metrics           measures some; `--json` prints data, `--record` also writes docs/PERFORMANCE.md
+ * npm run bench all                   measures everything and writes docs/PERFORMANCE.md
+ * npm run bench compare [AREA…]       measures again what was recorded, and fails when a ratio got worse
+ */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { performancePage } from "./page.ts";
+import { plot } from "./plot.ts";
+import { DOCS, keepMeasured, type Measured, readMeasured, worse } from "./record.ts";
 import { machineFacts, PrintedReport, type Report } from "./report.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
@@ -15,25 +24,58 @@ function isArea(source: string): boolean {
   return /^export async function run\(report: Report\)/m.test(source);
 }
 
-async function measure(wanted: readonly string[], json: boolean): Promise<void> {
-  const facts = machineFacts();
-  if (!json) for (const [name, value] of Object.entries(facts)) say(`${name.padEnd(10)} ${value}`);
-  const report = new PrintedReport(json ? () => {} : say);
-  for (const area of wanted) {
-    const { run } = (await import(`./${area}.ts`)) as { run(report: Report): Promise<void> };
-    await run(report);
-  }
-  if (json) say(JSON.stringify({ machine: facts, figures: report.rows, skipped: report.skipped }, null, 2));
+async function measure(area: string, print: (text: string) => void): Promise<Measured> {
+  const machine = machineFacts();
+  print(`\n== ${area}`);
+  for (const [name, value] of Object.entries(machine)) print(`${name.padEnd(10)} ${value}`);
+  const report = new PrintedReport(print);
+  const { run } = (await import(`./${area}.ts`)) as { run(report: Report): Promise<void> };
+  await run(report);
+  const date = new Date().toISOString().slice(0, 10);
+  return { area, date, machine, figures: report.rows, skipped: report.skipped };
 }
 
-const args = process.argv.slice(2);
-const wanted = args.filter((arg) => arg !== "--json");
-const unknown = wanted.filter((area) => !areas.includes(area));
-if (unknown.length > 0) {
-  process.stderr.write(`There is no benchmark ${unknown.join(", ")}; there are: ${areas.join(", ")}\n`);
-  process.exitCode = 1;
-} else if (wanted.length === 0) {
-  say(`npm run bench AREA… [--json]   areas: ${areas.join(", ")}`);
-} else {
-  await measure(wanted, args.includes("--json"));
+/** After each area, so that a run that is broken off has kept what it had. */
+function record(fresh: Measured): void {
+  const kept = keepMeasured(fresh);
+  mkdirSync(join(DOCS, "performance"), { recursive: true });
+  const plots = new Map(kept.map(({ area, figures }) => [area, plot(`${area}: ratios to peers`, figures)]));
+  for (const [area, svg] of plots) if (svg) writeFileSync(join(DOCS, "performance", `${area}.svg`), svg);
+  const drawn = new Set([...plots].flatMap(([area, svg]) => (svg ? [area] : [])));
+  writeFileSync(join(DOCS, "PERFORMANCE.md"), performancePage(kept, drawn));
 }
+
+async function compare(wanted: readonly string[]): Promise<boolean> {
+  const before = readMeasured().filter(({ area }) => wanted.length === 0 || wanted.includes(area));
+  if (before.length === 0) say("nothing was recorded yet: npm run bench all");
+  const found: string[] = [];
+  for (const old of before) found.push(...worse(old, await measure(old.area, say)));
+  say(found.length === 0 ? "\nno ratio is worse than it was" : `\nworse than before:\n${found.join("\n")}`);
+  return found.length === 0 && before.length > 0;
+}
+
+async function main(): Promise<boolean> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { json: { type: "boolean", default: false }, record: { type: "boolean", default: false } },
+  });
+  const [first, ...rest] = positionals;
+  const wanted = first === "all" ? areas : first === "compare" ? rest : positionals;
+  const unknown = wanted.filter((area) => !areas.includes(area));
+  if (unknown.length > 0) {
+    process.stderr.write(`There is no benchmark ${unknown.join(", ")}; there are: ${areas.join(", ")}\n`);
+    return false;
+  }
+  if (first === "compare") return await compare(wanted);
+  if (wanted.length === 0) say(`npm run bench AREA…|all|compare [--json] [--record]   areas: ${areas.join(", ")}`);
+  const measured: Measured[] = [];
+  for (const area of wanted) {
+    const one = await measure(area, values.json ? () => {} : say);
+    measured.push(one);
+    if (values.record || first === "all") record(one);
+  }
+  if (values.json) say(JSON.stringify(measured, null, 2));
+  return true;
+}
+
+process.exitCode = (await main()) ? 0 : 1;

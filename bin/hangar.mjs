@@ -9,7 +9,7 @@ const root = dirname(dirname(realpathSync(fileURLToPath(import.meta.url))));
 const program = join(root, "src/cli/main.ts");
 const pinned = join(root, `node_modules/node-${process.platform}-${process.arch}/bin/node`);
 
-if (!existsSync(join(root, "node_modules/commander"))) {
+if (!isInstalled("commander")) {
   process.stderr.write("hangar: its packages are not installed yet; run `npm start` or `npm ci` in its folder first\n");
   process.exit(1);
 }
@@ -20,4 +20,12 @@ if (Number(process.versions.node.split(".")[0]) >= 24) {
     stdio: "inherit",
   });
   process.exit(status ?? (signal === "SIGINT" ? 130 : 143));
+}
+
+function isInstalled(name) {
+  try {
+    return Boolean(import.meta.resolve(name));
+  } catch {
+    return false;
+  }
 }

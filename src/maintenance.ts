@@ -6,13 +6,10 @@ import { silentLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { count } from "#core/words.ts";
 import { runcMissing } from "#drivers/choice.ts";
-import { BackupError, backup, restore } from "#stores/backup.ts";
+import { BACKUP_FILES, BackupError, backup, restore } from "#stores/backup.ts";
 import { claimDataDir, writeFileDurably } from "#stores/data-dir.ts";
 import { migrate } from "#stores/migrations.ts";
 import { openDatabase } from "#stores/open.ts";
-
-/** What a data dir has besides the database, and cannot be made again. */
-const FILES = ["master.key", "token"];
 
 export async function runBackup(settings: Settings, file: string): Promise<string> {
   const { data_dir } = settings;
@@ -22,7 +19,7 @@ export async function runBackup(settings: Settings, file: string): Promise<strin
   const database = await openDatabase(settings);
   try {
     await migrate(database);
-    const present = FILES.filter((name) => existsSync(join(data_dir, name)));
+    const present = BACKUP_FILES.filter((name) => existsSync(join(data_dir, name)));
     const files = Object.fromEntries(present.map((name) => [name, readFileSync(join(data_dir, name), "utf8")]));
     const rows = await backup(database, file, files, systemClock.now());
     const inside = present.length > 0 ? ` and ${present.join(", ")}` : "";
@@ -39,7 +36,7 @@ export async function runRestore(settings: Settings, file: string): Promise<stri
     const database = await openDatabase(settings);
     try {
       const { header, rows } = await restore(database, file, (files) => {
-        for (const name of FILES) {
+        for (const name of BACKUP_FILES) {
           const content = files[name];
           if (content !== undefined) writeFileDurably(dir.file(name), content);
         }

@@ -44,6 +44,7 @@ import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
+import type { Emulated } from "./wiring/emulated.ts";
 import { openInside } from "./wiring/inside.ts";
 import { openMachines } from "./wiring/machines.ts";
 import { type Fence, sealingKey, shareBaseUrl } from "./wiring/roles.ts";
@@ -79,12 +80,14 @@ export interface PlatformOptions {
   /** What is put around the driver, and what fences this host: a test's way to see what is begun, and until when. */
   around?: (driver: RuntimeDriver) => RuntimeDriver;
   fence?: Fence;
+  /** What the emulator has instead of a box. */
+  emulated?: Emulated;
 }
 
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const { clock = systemClock } = options;
+  const { clock = systemClock, emulated } = options;
   const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
@@ -93,11 +96,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const log_file = dir.file("hangar.log");
   const log = keepLog(log_file, settings, opened);
 
-  const database = await openDatabase(settings, (error) => {
-    // Whoever builds on the store fails from now on, and need not say so.
-    log.quiet();
-    options.onBroken?.(error);
-  });
+  const database = emulated?.database ?? (await openStore(settings, options, log));
   opened.defer(() => database.close());
   const master_key = await prepare(database, settings, dir, clock);
   const box = new Box(master_key);
@@ -109,9 +108,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const secrets = new SecretService({ store: appStore, box, clock });
   const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
-  const local_api = inside.local;
+  const { local: local_api, network_doors } = inside;
   const kept = { authStore, appStore, secrets, box, master_key };
-  const needs = { ...options, ...kept, clock, log, choice, dir, local_api };
+  const needs = { ...options, ...kept, clock, log, choice, dir, local_api, network_doors };
   const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -127,7 +126,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-  const server = createServer({ rows, guard, insiders: inside.insiders, clock, log, idempotency, dashboard, ...rate });
+  const { insiders } = inside;
+  const around = emulated?.around;
+  const server = createServer({ rows, guard, insiders, clock, log, idempotency, dashboard, around, ...rate });
   for (const part of [inside, machines, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
@@ -135,7 +136,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
 
   await inside.start(rows, idempotency);
   await machines.start();
-  if (settings.role !== "host") facts.base_url ||= await listen(server, settings, dir);
+  if (settings.role !== "host") facts.base_url ||= await listen(server, settings, dir, emulated);
   if (settings.database_url) await shareBaseUrl(database, settings, facts);
   opened.defer(keepSweeping([idempotency, inside], clock, log));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
@@ -165,6 +166,18 @@ function keepLog(file: string, { log_level }: Settings, opened: AsyncDisposableS
     log.close();
   });
   return log;
+}
+
+/** The database of the settings. Whoever builds on one that failed fails from then on, and need not say so. */
+async function openStore(
+  settings: Settings,
+  { onBroken }: PlatformOptions,
+  log: ReturnType<typeof openLog>,
+): Promise<Database> {
+  return await openDatabase(settings, (error) => {
+    log.quiet();
+    onBroken?.(error);
+  });
 }
 
 /**
@@ -215,8 +228,9 @@ function keepSweeping(kept: readonly { expire(): Promise<unknown> }[], clock: Cl
 }
 
 /** Answers where it listens, and leaves word of it where the command looks for this platform. */
-async function listen(server: Server, { listen: { host, port } }: Settings, dir: DataDir): Promise<string> {
-  const address = reachable(await server.listen(host, port));
+async function listen(server: Server, settings: Settings, dir: DataDir, emulated?: Emulated): Promise<string> {
+  const { host, port } = settings.listen;
+  const address = reachable(await (emulated?.listen(server) ?? server.listen(host, port)));
   writeFileDurably(dir.file("address"), `${address}\n`);
   return address;
 }

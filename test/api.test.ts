@@ -171,7 +171,7 @@ suite("tokens", () => {
     assert.match((await ask("GET /v1/apps/web", { token: elsewhere })).body.error, /caveat from_machine/);
   });
 
-  test("revoking works at once and shows; what was made from the token falls with it", async (t) => {
+  test("revoking works at once and shows; what was made from the token falls with it (A5)", async (t) => {
     const { ask } = await testPlatform(t);
     const { token, id } = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body;
     const child = serialize(attenuate(parse(token), [{ type: "actions", actions: 1 }]));

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { performancePage } from "../bench/page.ts";
+import { plot } from "../bench/plot.ts";
+import { type Measured, worse } from "../bench/record.ts";
 import { PrintedReport } from "../bench/report.ts";
 
 suite("benchmark report", () => {
@@ -37,5 +40,30 @@ suite("benchmark report", () => {
     report.add({ what: "theirs", value: 1, unit: "s" });
     report.section("two");
     assert.throws(() => report.add({ what: "ours", value: 1, unit: "s", to: "theirs" }), /no figure "theirs"/);
+  });
+
+  test("a ratio that is a fifth worse than it was is told, whichever way is worse", () => {
+    const measured = (requests: number, time: number): Measured => {
+      const report = new PrintedReport(() => {});
+      report.section("speed & size");
+      report.add({ what: "theirs", value: 100, unit: "req" });
+      report.add({ what: "ours", value: requests, unit: "req", to: "theirs" });
+      report.add({ what: "their time", value: 10, unit: "ms" });
+      report.add({ what: "our time", value: time, unit: "ms", to: "their time", at_most: 6 });
+      return { area: "api", date: "2026-01-02", machine: { cores: 2 }, figures: report.rows, skipped: report.skipped };
+    };
+    const before = measured(200, 5);
+    assert.deepEqual(worse(before, measured(190, 5.5)), []);
+    assert.deepEqual(worse(before, measured(400, 1)), []);
+    assert.deepEqual(worse(before, measured(150, 7)), [
+      "api, speed & size: ours was 2 × theirs, is 1.5 ×",
+      "api, speed & size: our time was 0.5 × their time, is 0.7 ×",
+    ]);
+    const page = performancePage([before], new Set(["api"]));
+    assert.match(page, /1 of 1 targets met.*api\.svg.*\| our time \| 5 ms \| 0\.5 × their time \| met: at most 6 \|/s);
+    const picture = plot("api", before.figures) ?? "";
+    assert.match(picture, /speed &amp; size/);
+    assert.equal(picture.match(/class="better"/g)?.length, 2);
+    assert.equal(plot("api", before.figures.slice(0, 1)), undefined);
   });
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { HttpLeases } from "#replication/election/http-leases.ts";
+import { HttpLeases, sendTo } from "#replication/election/http-leases.ts";
 import { leaseStoreSuite } from "#replication/election/lease-store.suite.ts";
 import { type TestPlatform, testPlatform } from "./platform.ts";
 
@@ -19,7 +19,7 @@ leaseStoreSuite("the platform's API", TTL_MS, async (t) => {
   const platform = await testPlatform(t, {}, { clock });
   await withApp(platform, "web");
   const open = (): HttpLeases =>
-    new HttpLeases({ origin: platform.base_url, app: "web", name: "main", token: () => platform.token });
+    new HttpLeases({ app: "web", name: "main", send: sendTo(platform.base_url, () => platform.token) });
   const pass = (ms: number): Promise<void> => {
     ahead_ms += ms;
     return Promise.resolve();
@@ -32,7 +32,7 @@ suite("leases over the API", () => {
     const platform = await testPlatform(t);
     for (const app of ["web", "other"]) await withApp(platform, app);
     const on = (app: string, token = platform.token): HttpLeases =>
-      new HttpLeases({ origin: platform.base_url, app, name: "main", token: () => token });
+      new HttpLeases({ app, name: "main", send: sendTo(platform.base_url, () => token) });
     const candidate = { node: "one", url: "http://one", term: 0, complete_term: 0 };
     assert.equal((await on("web").acquire(candidate, TTL_MS))?.term, 1);
     assert.equal(await on("other").holder(), undefined);
@@ -46,7 +46,7 @@ suite("leases over the API", () => {
   test("a node that knows of a higher term gets one above it after the platform forgot", async (t) => {
     const platform = await testPlatform(t);
     await withApp(platform, "web");
-    const leases = new HttpLeases({ origin: platform.base_url, app: "web", name: "x", token: () => platform.token });
+    const leases = new HttpLeases({ app: "web", name: "x", send: sendTo(platform.base_url, () => platform.token) });
     assert.equal((await leases.acquire({ node: "a", url: "http://a", term: 41, complete_term: 41 }, TTL_MS))?.term, 42);
   });
 });

@@ -22,7 +22,7 @@ async function custom(platform: Inside, base_api_url: string, more: object = {})
 }
 
 suite("the gateway", () => {
-  test("keeps method, query, body and headers; replaces the credential; passes the answer through", async (t) => {
+  test("keeps method, query, body and headers; replaces the credential; passes the answer through (G6)", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t, (_request, response) => {
       response.writeHead(418, { "x-provider": "yes", "set-cookie": "session=1", "content-type": "text/plain" });
@@ -165,7 +165,7 @@ suite("the gateway", () => {
     assert.equal(upstream.seen.length, 0);
   });
 
-  test("redirects are handed back, and a credential that comes back is masked", async (t) => {
+  test("redirects are handed back, and a credential that comes back is masked (G5, G7)", async (t) => {
     const platform = await inside(t, PRIVATE);
     const elsewhere = await provider(t);
     const upstream = await provider(t, (request, response) => {
@@ -184,7 +184,7 @@ suite("the gateway", () => {
     assert.equal(answer.text, `you sent ${"*".repeat(SECRET.length)}!`);
   });
 
-  test("a new policy, a new key and an end count from the next request on", async (t) => {
+  test("a new policy, a new key and an end count from the next request on (G9)", async (t) => {
     const platform = await inside(t, PRIVATE);
     const upstream = await provider(t);
     const { id } = await custom(platform, upstream.url);

@@ -45,7 +45,7 @@ function believer(issuer: string): (token: string, audience: string) => Promise<
 }
 
 suite("identity tokens", () => {
-  test("hold all 17 claims, and foreign libraries believe them", async (t) => {
+  test("hold all 17 claims, and foreign libraries believe them (J6)", async (t) => {
     const platform = await inside(t);
     const { body: made } = await platform.ask("POST /v1/orgs", { body: { name: "acme" } });
     await platform.ask("POST /v1/apps", { body: { app_name: "shop", org_slug: "acme" } });
@@ -229,7 +229,7 @@ suite("identity tokens", () => {
 });
 
 suite("the API inside a machine", () => {
-  test("a machine is itself at its own socket and nobody else: it may look and act on itself alone", async (t) => {
+  test("a machine is itself at its own socket and nobody else: it may look and act on itself alone (J5)", async (t) => {
     const platform = await inside(t);
     const machines = await Promise.all(["a", "b", "c"].map((name) => platform.machine(name)));
     for (const machine of machines) {

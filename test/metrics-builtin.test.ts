@@ -1,39 +1,13 @@
 /** Built-in series of a platform with the sim driver: all of them are there, with their labels, on the grid. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { systemClock } from "#core/clock.ts";
-import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
-import { EXIT_SERIES, INSTANCE_SERIES, PROXY_SERIES, VOLUME_SERIES } from "./builtin-series.ts";
+import type { VirtualClock } from "#core/fixtures.ts";
+import { EXIT_SERIES, INSTANCE_SERIES, POSTGRES_SERIES, PROXY_SERIES, VOLUME_SERIES } from "./builtin-series.ts";
 import { bench, IMAGE } from "./machine-bench.ts";
+import { aVolume, clockHere, rounds, until } from "./measured.ts";
 import type { TestPlatform } from "./platform.ts";
 
-const STEP = 15_000;
 const BASE = "/prometheus/personal/api/v1";
-
-/** The engine's own clock is the real one, so the platform's begins there too; it moves when the test says so. */
-const clockHere = (): VirtualClock => virtualClock(systemClock.now());
-
-/** One round after the other: each is in the engine before the clock moves on. */
-async function rounds(platform: TestPlatform, clock: VirtualClock, count: number): Promise<void> {
-  for (let i = 0; i < count; i++) {
-    const before = await appended(platform);
-    await clock.advance(STEP);
-    await until(async () => (await appended(platform)) > before);
-  }
-}
-
-const appended = async (platform: TestPlatform): Promise<number> => {
-  const { id } = (await platform.ask("GET /v1/orgs/personal")).body;
-  return (await platform.metrics().status(id)).storage.samples_appended;
-};
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = systemClock.now() + 20_000;
-  while (!(await holds())) {
-    assert.ok(systemClock.now() < deadline, "it did not happen in time");
-    await systemClock.sleep(5);
-  }
-}
 
 interface Shown {
   metric: Record<string, string>;
@@ -50,24 +24,23 @@ suite("built-in metrics", () => {
     const clock = clockHere();
     const platform = await bench(t, {}, { clock });
     const { create, on } = platform;
-    const volume = await platform.ask("POST /v1/apps/web/volumes", {
-      body: { name: "data", size_gb: 1, region: "local" },
-    });
-    const volumeState = async () => (await platform.ask(`GET /v1/apps/web/volumes/${volume.body.id}`)).body.state;
-    await until(async () => (await volumeState()) === "created");
+    const volume = await aVolume(platform);
     const config = {
       image: IMAGE,
       services: [{ protocol: "tcp", internal_port: 8080 }],
-      mounts: [{ volume: volume.body.id, path: "/data" }],
+      mounts: [{ volume, path: "/data" }],
       guest: { cpus: 2, memory_mb: 512 },
+      metadata: { hangar_postgres_port: "5432" },
     };
     const { id } = (await create({ region: "local", config })).body;
-    await until(async () => (await on(`GET ${id}`)).body.state === "started");
+    await until("its state", async () => (await on(`GET ${id}`)).body.state === "started");
     await rounds(platform, clock, 4);
     const { instance_id } = (await on(`GET ${id}`)).body;
     const names = (await platform.ask(`GET ${BASE}/label/__name__/values`)).body.data as string[];
     assert.deepEqual(
-      [...INSTANCE_SERIES, ...PROXY_SERIES, ...VOLUME_SERIES].filter((name) => !names.includes(name)),
+      [...INSTANCE_SERIES, ...PROXY_SERIES, ...VOLUME_SERIES, ...POSTGRES_SERIES].filter(
+        (name) => !names.includes(name),
+      ),
       [],
     );
 
@@ -77,7 +50,7 @@ suite("built-in metrics", () => {
     assert.deepEqual(up?.metric, { __name__: "svc_instance_up", ...standard, instance: instance_id });
     assert.equal(up?.value[1], "1");
     const [size] = await ask("svc_volume_size_bytes");
-    assert.deepEqual(size?.metric, { __name__: "svc_volume_size_bytes", ...standard, id: volume.body.id });
+    assert.deepEqual(size?.metric, { __name__: "svc_volume_size_bytes", ...standard, id: volume });
     const edge = await ask("svc_edge_data_out");
     assert.deepEqual(edge[0]?.metric, { __name__: "svc_edge_data_out", ...standard, proxy_id: "blue" });
     assert.equal((await ask("svc_instance_cpu")).length, 2 * 10);
@@ -99,11 +72,11 @@ suite("built-in metrics", () => {
     const platform = await bench(t, {}, { clock });
     const { create, on } = platform;
     const { id } = (await create({})).body;
-    await until(async () => (await on(`GET ${id}`)).body.state === "started");
+    await until("its state", async () => (await on(`GET ${id}`)).body.state === "started");
     await rounds(platform, clock, 2);
     assert.equal((await query(platform, clock, "svc_instance_up")).length, 1);
     await on(`POST ${id}/stop`);
-    await until(async () => (await on(`GET ${id}`)).body.state === "stopped");
+    await until("its state", async () => (await on(`GET ${id}`)).body.state === "stopped");
     await rounds(platform, clock, 1);
     assert.deepEqual(await query(platform, clock, "svc_instance_up"), []);
     const names = (await platform.ask(`GET ${BASE}/label/__name__/values`)).body.data as string[];

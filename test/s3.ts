@@ -2,8 +2,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
+import { freePort } from "#proxy/fixtures.ts";
 import type { S3Place } from "#stores/objects/s3.ts";
 
 const program = join(import.meta.dirname, "../tools/node_modules/s3rver/bin/s3rver.js");
@@ -42,13 +42,4 @@ export async function startS3(dir: string): Promise<S3Server> {
       await ended;
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -46,9 +46,11 @@ export function random(start: number): () => number {
   };
 }
 
-/** How often a random test repeats: `n` at every push, `proving` under `npm run prove`. */
-export function runs(n: number, proving = n * 10): number {
-  return process.env["HANGAR_PROVE"] ? proving : n;
+/** How often a random test repeats: at every push, and in the tiers of `npm run prove`. */
+export function runs(push: number, night = push * 10, soak = night * 10): number {
+  const tier = process.env["HANGAR_PROVE"];
+  if (!tier) return push;
+  return tier === "soak" ? soak : night;
 }
 
 /** Runs a bash script to its end. In another process, so that it can talk to a platform in this one. */

@@ -48,7 +48,7 @@ const ALLOWED: Record<string, readonly string[]> = {
 };
 /** Files that wire rooms together; no room imports them. */
 const isWiring = (file: string): boolean =>
-  /^src\/(main|platform|maintenance|replication\/flags|wiring\/[\w-]+)\.ts$/.test(file);
+  /^src\/(main|platform|maintenance|replication\/flags|(wiring|testing)\/[\w-]+)\.ts$/.test(file);
 
 const ROOT = new Set(
   `.ci .gitignore .npmrc .oxlintrc.json ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE NOTICE README.md bench bin

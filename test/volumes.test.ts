@@ -81,7 +81,7 @@ suite("volumes: create, read, change, delete", () => {
     assert.equal((await volumes(`PUT /${id}`, {})).body.snapshot_retention, 1);
   });
 
-  test("grows and never shrinks; the same size changes nothing", async (t) => {
+  test("grows and never shrinks; the same size changes nothing (V4)", async (t) => {
     const { volumes } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data", size_gb: 2 })).body;
     const grown = (await volumes(`PUT /${id}/extend`, { size_gb: 5 })).body;

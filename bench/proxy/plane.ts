@@ -18,6 +18,7 @@ const plane = new Plane(
     ticket_keys: new Uint8Array(48),
     region: "local",
     host_id: "0001",
+    buckets: undefined,
   },
   { clock: systemClock, report: () => {} },
 );
@@ -28,7 +29,7 @@ const table = (start: number, tls: boolean): PortTable => ({
   options: { ...OPTIONS, tls },
   // As an app gets it that says nothing about its concurrency.
   targets: [aTarget(upstream, { mode: "connections" })],
-  startable: 0,
+  startable: [],
   empty: "",
 });
 const app = { app_id: "web", app_name: "web", org_id: "o1", hostnames: ["web.localhost"], addresses: [], since: 1 };

@@ -57,6 +57,7 @@ import { orgsCreate, orgsDelete, orgsList, orgsShow } from "./orgs/verbs.ts";
 import { completion } from "./platform/completion.ts";
 import { dashboard } from "./platform/dashboard.ts";
 import { doctor } from "./platform/doctor.ts";
+import { emulator } from "./platform/emulator.ts";
 import { backup, down, restore, up } from "./platform/verbs.ts";
 import { postgresCreate } from "./postgres/create.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
@@ -199,5 +200,6 @@ export const VERBS: readonly Verb[] = [
   doctor,
   backup,
   restore,
+  emulator,
   completion,
 ];

@@ -7,11 +7,14 @@ export class ClientError extends Error {
   /** 0 when there was no answer. */
   readonly http: number;
   readonly body: Partial<ErrorBody>;
+  /** When the platform says to come again, in seconds. */
+  readonly retry_after_s: number | undefined;
 
-  constructor(http: number, body: Partial<ErrorBody>, cause?: unknown) {
+  constructor(http: number, body: Partial<ErrorBody>, cause?: unknown, retry_after_s?: number) {
     super(body.error ?? `the platform answered ${http}`, cause === undefined ? undefined : { cause });
     this.http = http;
     this.body = body;
+    this.retry_after_s = retry_after_s;
   }
 }
 
@@ -32,6 +35,11 @@ export interface Outgoing {
 export interface ClientOptions {
   base_url: string;
   token: string | undefined;
+  /**
+   * How often a request is tried again when the platform says that helps, or does not answer; 0 when left out. Each
+   * try waits longer, or as long as the answer says. A POST gets an Idempotency-Key, so that it is done once.
+   */
+  retries?: number;
   /** Called before each request. */
   onRequest?: (request: Outgoing) => void;
 }
@@ -49,14 +57,27 @@ export class Client {
   }
 
   async call<Route extends keyof Api>(route: Route, input: Input<Route>): Promise<Api[Route]["answer"]> {
-    const request = this.#compose(route, input as Record<string, unknown>);
+    const { retries = 0 } = this.#options;
+    // The same key at every try, so that what was done is not done again.
+    const key = retries > 0 && route.startsWith("POST ") ? { idempotency_key: crypto.randomUUID() } : {};
+    const request = this.#compose(route, { ...key, ...(input as Record<string, unknown>) });
+    for (let tries = 0; ; tries++) {
+      try {
+        return (await this.#once(request, input.signal)) as Api[Route]["answer"];
+      } catch (thrown) {
+        if (tries >= retries || !worthAnother(thrown) || input.signal?.aborted) throw thrown;
+        await pause(thrown, tries, input.signal);
+      }
+    }
+  }
+
+  async #once(request: Outgoing, signal: AbortSignal | undefined): Promise<unknown> {
     this.#options.onRequest?.(request);
-    const { signal } = input;
     const response = await send(request, signal);
     const text = await response.text();
-    if (!response.ok) throw new ClientError(response.status, parseError(text));
+    if (!response.ok) throw new ClientError(response.status, parseError(text), undefined, retryAfter(response));
     const json = response.headers.get("content-type")?.startsWith("application/json");
-    return (json ? JSON.parse(text) : text === "" ? undefined : text) as Api[Route]["answer"];
+    return json ? JSON.parse(text) : text === "" ? undefined : text;
   }
 
   /** Sends a body as it comes to a route that takes one. */
@@ -148,6 +169,36 @@ async function send(
       cause,
     );
   }
+}
+
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 10_000;
+
+/** No answer at all, or one that says that trying again may help. */
+function worthAnother(thrown: unknown): boolean {
+  if (!(thrown instanceof ClientError)) return false;
+  const { http, body } = thrown;
+  return http === 0 || (body.retryable ?? [429, 502, 503, 504].includes(http));
+}
+
+/** As long as we were told; else twice as long at each try, not all at the same moment. */
+async function pause(thrown: unknown, tries: number, signal: AbortSignal | undefined): Promise<void> {
+  const told = thrown instanceof ClientError ? thrown.retry_after_s : undefined;
+  const doubled = FIRST_PAUSE_MS * 2 ** tries * (0.5 + Math.random() / 2);
+  const ms = Math.min(LONGEST_PAUSE_MS, told === undefined ? doubled : told * 1000);
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    const give_up = (): void => {
+      clearTimeout(timer);
+      reject(thrown as Error);
+    };
+    signal?.addEventListener("abort", give_up, { once: true });
+  });
+}
+
+function retryAfter({ headers }: Response): number | undefined {
+  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+  return Number.isFinite(seconds) ? seconds : undefined;
 }
 
 function parseError(text: string): Partial<ErrorBody> {

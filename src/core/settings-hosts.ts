@@ -1,5 +1,5 @@
 /** Settings of one process among several on one database. */
-import { address, between, type Given, oneOf, SettingsError, wholeNumber } from "./settings-values.ts";
+import { address, between, type Given, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
 
 export type Role = "all" | "control" | "host";
 

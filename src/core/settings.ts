@@ -1,28 +1,14 @@
 import { readFileSync } from "node:fs";
-import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { messageOf } from "./assert.ts";
+import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settings.ts";
+import { address, between, type Given, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
 import { type OwnHostSetting, ownHost, type Role, roleOf } from "./settings-hosts.ts";
-import {
-  address,
-  between,
-  databaseUrl,
-  type Given,
-  issuer,
-  masterKey,
-  objectsUrl,
-  oneOf,
-  origin,
-  pemFile,
-  SettingsError,
-  wholeNumber,
-} from "./settings-values.ts";
 import { closest } from "./words.ts";
 
 export type { OwnHostSetting, Role } from "./settings-hosts.ts";
-export { SettingsError } from "./settings-values.ts";
 
 /**
  * All settings, one row each: the environment variable, the flag and the key in the config file follow from
@@ -110,16 +96,7 @@ export const SETTINGS = {
   objects_region: { default: "us-east-1", words: "The region of that store, as its signatures name it." },
   objects_access_key: { default: "", words: "Its access key." },
   objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
-  proxy_listen_host: { default: "127.0.0.1", words: "Where service ports of machines are opened." },
-  proxy_addresses: {
-    default: "",
-    words: "Further addresses of this box, with commas, that apps may have for themselves (`v4`).",
-  },
-  proxy_workers: { default: "0", words: "Threads that pass requests on; 0 is one for each core." },
-  autostop_idle: { default: "120", words: "Seconds without a request or connection before autostop acts." },
-  domain: { default: "localhost", words: "Apps are reached as `<app>.<domain>`." },
-  acme_directory: { default: "", words: "Address of a certificate authority (ACME); none by default." },
-  acme_ca: { default: "", words: "A PEM file that vouches for the authority itself, when the system does not." },
+  ...PROXY_SETTINGS,
   registry_config: {
     default: "",
     words: "A file as `docker login` writes it: names and passwords of registries, for all organizations.",
@@ -162,19 +139,6 @@ export interface Settings {
   hosts: HostSetting[];
   /** What was odd but not wrong, told once at start. */
   warnings: string[];
-}
-
-/** The front door. */
-export interface ProxySetting {
-  listen_host: string;
-  addresses: string[];
-  /** 0 is one for each core. */
-  workers: number;
-  autostop_idle_s: number;
-  domain: string;
-  acme_directory: string;
-  /** PEM. */
-  acme_ca: string | undefined;
 }
 
 /** A host as it is declared; `zone` is its id when left out, a size of 0 is no bound. */
@@ -338,29 +302,41 @@ function readConnectors(tables: unknown, path: string): Record<string, Record<st
   return tables as Record<string, Record<string, string>>;
 }
 
-function proxySettings(given: (name: Name) => Given): ProxySetting {
-  const host = given("proxy_listen_host");
-  if (!isIP(host.value)) throw new SettingsError(`${host.from}: "${host.value}" is not an address such as 127.0.0.1`);
-  const list = given("proxy_addresses");
-  const addresses = list.value.split(",").flatMap((one) => (one.trim() === "" ? [] : [one.trim()]));
-  const wrong = addresses.find((one) => !isIP(one));
-  if (wrong !== undefined) throw new SettingsError(`${list.from}: "${wrong}" is not an address`);
-  const domain = given("domain");
-  if (!/^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/.test(domain.value)) {
-    throw new SettingsError(`${domain.from}: "${domain.value}" is not a domain such as apps.example`);
+function origin({ value, from }: Given): string {
+  if (value === "") return "";
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/") {
+    throw new SettingsError(`${from}: "${value}" is not an origin such as https://machines.example`);
   }
-  const directory = given("acme_directory");
-  if (directory.value !== "" && !/^https?:\/\//.test(directory.value)) {
-    throw new SettingsError(`${directory.from}: "${directory.value}" is not an https address`);
+  return url.origin;
+}
+
+/** Tokens name it letter for letter, so it is kept as it is written. */
+function issuer({ value, from }: Given): string {
+  if (value === "") return "";
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || value.endsWith("/"))
+    throw new SettingsError(`${from}: "${value}" is not an address such as https://machines.example/oidc`);
+  return value;
+}
+
+function objectsUrl({ value, from }: Given): URL | undefined {
+  if (value === "") return undefined;
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  const place = url && (/^https?:$/.test(url.protocol) ? url.pathname.length > 1 : url.protocol === "file:");
+  if (!url || !place || url.username !== "" || url.search !== "") {
+    throw new SettingsError(`${from}: "${value}" is not a place such as https://s3.example/bucket or file:///backups`);
   }
-  const ca = given("acme_ca");
-  return {
-    listen_host: host.value,
-    addresses,
-    workers: wholeNumber(given("proxy_workers"), "proxy_workers"),
-    autostop_idle_s: wholeNumber(given("autostop_idle"), "autostop_idle"),
-    domain: domain.value,
-    acme_directory: directory.value,
-    acme_ca: ca.value === "" ? undefined : pemFile(ca),
-  };
+  return url;
+}
+
+function databaseUrl({ value, from }: Given): string {
+  if (!/^postgres(ql)?:\/\//.test(value)) throw new SettingsError(`${from}: only postgres://… is a database address`);
+  return value;
+}
+
+function masterKey({ value, from }: Given): Buffer {
+  const key = Buffer.from(value, "base64");
+  if (key.length !== 32) throw new SettingsError(`${from}: a master key is the base64 of 32 bytes`);
+  return key;
 }

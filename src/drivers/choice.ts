@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync } from "node:fs";
-import { SettingsError } from "#core/settings.ts";
+import { SettingsError } from "#core/setting-values.ts";
 import { callsMissing } from "./linux/calls.ts";
 
 export interface DriverChoice {

@@ -7,7 +7,7 @@ import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
 import type { DriverChoice } from "./choice.ts";
-import { simDriver } from "./runtime/sim/driver.ts";
+import { type SimOptions, simDriver } from "./runtime/sim/driver.ts";
 
 export interface DriverParts {
   data_dir: string;
@@ -19,12 +19,14 @@ export interface DriverParts {
   local_api?: LocalApi;
   /** Told of each private network that comes to this host, by the host's own address in it. */
   onNetwork?: (gateway: string) => void;
+  /** The box of the sim driver, and what goes wrong on it. */
+  sim?: Pick<SimOptions, "world" | "fault"> | undefined;
 }
 
 export async function openDriver({ name }: DriverChoice, parts: DriverParts): Promise<RuntimeDriver> {
-  const { clock, local_api } = parts;
+  const { clock, local_api, sim } = parts;
   // Nothing of sim outlives this process, so what was running is taken back by what its handle tells.
-  if (name === "sim") return simDriver({ clock, adopt: true, ...(local_api ? { local_api } : {}) });
+  if (name === "sim") return simDriver({ clock, adopt: true, ...sim, ...(local_api ? { local_api } : {}) });
   // Loaded here: a box that cannot run it need not have what it stands on.
   const { openRuncDriver } = await import("./runtime/runc/driver.ts");
   return await openRuncDriver(parts);

@@ -2,7 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
-import { SettingsError } from "#core/settings.ts";
+import { SettingsError } from "#core/setting-values.ts";
 import { HOST_LIMITS } from "./limits.ts";
 import type { HostStore } from "./store.ts";
 import type { Placing } from "./types.ts";

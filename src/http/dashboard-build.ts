@@ -58,6 +58,12 @@ function toBrowser(name: string, source: string): string {
   });
 }
 
+/** A module without its types; in the package they are gone already. */
+function plain(file: string): string {
+  const source = readFileSync(file, "utf8");
+  return file.endsWith(".ts") ? stripTypeScriptTypes(source) : source;
+}
+
 function sources(): Map<string, string> {
   const found = new Map<string, string>();
   for (const entry of readdirSync(WEB, { recursive: true, withFileTypes: true })) {
@@ -65,14 +71,13 @@ function sources(): Map<string, string> {
     const name = posix.relative(WEB, path);
     if (!entry.isFile()) continue;
     if (name.endsWith(".css") || name.endsWith(".svg")) found.set(name, readFileSync(path, "utf8"));
-    if (name.endsWith(".ts") && !name.endsWith(".d.ts") && !name.endsWith(".test.ts")) {
+    if (/\.[jt]s$/.test(name) && !/\.(d|test)\.ts$/.test(name)) {
       const to = name.replace(/\.ts$/, ".js");
-      found.set(to, toBrowser(to, stripTypeScriptTypes(readFileSync(path, "utf8"))));
+      found.set(to, toBrowser(to, plain(path)));
     }
   }
   for (const { from, to } of Object.values(PACKAGES)) {
-    const source = readFileSync(from, "utf8").replace(/^\/\/# sourceMappingURL=.*$/m, "");
-    found.set(to, toBrowser(to, from.endsWith(".ts") ? stripTypeScriptTypes(source) : source));
+    found.set(to, toBrowser(to, plain(from).replace(/^\/\/# sourceMappingURL=.*$/m, "")));
   }
   const chart = join(dirname(PACKAGES["uplot"]?.from ?? ""), "uPlot.min.css");
   found.set("lib/uplot.css", readFileSync(chart, "utf8"));

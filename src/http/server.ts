@@ -28,7 +28,11 @@ export interface ServerParts {
   rate?: RateLimiter;
   /** Without it there are no pages. */
   dashboard?: Dashboard;
+  /** Stands around the work of every row, for those who want to see what callers do when things go wrong. */
+  around?: Around | undefined;
 }
+
+export type Around = (row: Row, reply: FastifyReply, work: () => Promise<FastifyReply>) => Promise<FastifyReply>;
 
 export interface Server {
   /** Resolves with the address when requests can be served. */
@@ -158,6 +162,8 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
 function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: AbortSignal): void {
   // A rest of a path may be empty, which the router does not take for one.
   const urls = row.path.endsWith("/*") ? [row.path, row.path.slice(0, -2)] : [row.path];
+  const { around } = parts;
+  const work = handler(row, parts, ending);
   for (const url of urls) {
     app.route({
       method: row.method,
@@ -167,7 +173,7 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
         ...(row.style ? { style: row.style } : {}),
         upload: row.upload !== undefined,
       },
-      handler: handler(row, parts, ending),
+      handler: around ? (request, reply) => around(row, reply, () => work(request, reply)) : work,
     });
   }
 }

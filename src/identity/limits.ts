@@ -27,4 +27,9 @@ export const IDENTITY_LIMITS = {
   socket_connections: 128,
   /** The longest path of a socket that the system takes. */
   socket_path_bytes: 107,
+
+  /** Where the gateway answers on every private network, at the address of `_api.internal`. */
+  network_port: 4280,
+  /** Connections to it from one network. One more is closed at once. */
+  network_connections: 1024,
 } as const;

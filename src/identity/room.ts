@@ -13,6 +13,7 @@ import { MachineInsiders } from "./insiders.ts";
 import { KeyRing } from "./keys.ts";
 import { MachineLocalApi } from "./local-api.ts";
 import { localGuard } from "./local-guard.ts";
+import { NetworkDoor } from "./network-door.ts";
 import { issuerRoutes, keyRoutes, tokenRoutes } from "./routes.ts";
 import type { KeyStore } from "./store.ts";
 import { Issuer } from "./tokens.ts";
@@ -40,6 +41,8 @@ export class IdentityRoom {
   readonly rows: Row[];
   /** The API inside machines. Drivers may ask for it before it is started, and wait until it is. */
   readonly local: MachineLocalApi;
+  /** The gateway, for machines that come over their network. */
+  readonly network = new NetworkDoor();
   readonly #parts: IdentityParts;
   readonly #aws: AwsTokens;
   readonly #token_rows: Row[];
@@ -69,18 +72,23 @@ export class IdentityRoom {
   async start(rows: readonly Row[], idempotency: Idempotency): Promise<void> {
     const { clock, log } = this.#parts;
     const { insiders } = this;
-    const own = rows.filter(({ access }) => INSIDE.has(access));
-    const guard = localGuard(insiders);
-    await this.local.start(
-      createServer({ rows: [...this.#token_rows, ...own], guard, insiders, clock, log, idempotency }),
-    );
+    const own = rows.filter(({ access, part }) => INSIDE.has(access) || part === "databases" || isIssuer(access, part));
+    const common = { guard: localGuard(insiders), insiders, clock, log, idempotency };
+    await this.local.start(createServer({ ...common, rows: [...this.#token_rows, ...own] }));
+    await this.network.start(createServer({ ...common, rows: rows.filter(({ access }) => access === "inside") }));
   }
 
   async close(): Promise<void> {
     this.#aws.close();
+    await this.network.close();
     await this.local.close();
   }
 }
 
-/** What a machine is served: what is for machines, and what it may do to itself. */
+/**
+ * What a machine is served: what is for machines, what it may do to itself, and what nodes of a replicated database need:
+ * the leases of its app, and the keys of the tokens by which they know each other.
+ */
 const INSIDE: ReadonlySet<Access> = new Set(["inside", "read machine", "control machine"] as const);
+
+const isIssuer = (access: Access, part: Row["part"]): boolean => access === "open" && part === "identity";

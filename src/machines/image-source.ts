@@ -30,6 +30,19 @@ export interface HeldImage {
   config: ImageConfig;
 }
 
+/** Files of images, for those who serve them without a machine. */
+export interface ImageFiles {
+  /** The image's layers, the topmost first, when all of them are here and the organization's to use; nothing is got. */
+  layers(ref: ImageRef, org_id: string): Promise<ImageLayer[] | undefined>;
+}
+
+/** One unpacked layer. What it removes of those below is a character device with the number 0, as overlayfs has it. */
+export interface ImageLayer {
+  dir: string;
+  /** Folders, `/like/this`, in which nothing of the layers below shows. */
+  opaque: readonly string[];
+}
+
 /** The part of an image's own configuration that a boot uses. */
 export interface ImageConfig {
   entrypoint: readonly string[];

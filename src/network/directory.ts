@@ -48,7 +48,8 @@ export class Directory {
   async start(): Promise<void> {
     const { store, bus } = this.#parts;
     this.#ends.push(bus.subscribe(topics.every, ({ machine }) => this.#hear(machine)));
-    for (const machine of await store.aliveAnywhere()) if (!this.#find(machine)) this.#put(machine);
+    for (const machine of await store.aliveAnywhere())
+      if (!this.#apps.get(machine.app_id)?.has(machine.id)) this.#put(machine);
   }
 
   close(): void {
@@ -74,6 +75,14 @@ export class Directory {
     return [...(this.#apps.get(app_id)?.values() ?? [])];
   }
 
+  find(machine_id: string): Entry | undefined {
+    for (const machines of this.#apps.values()) {
+      const found = machines.get(machine_id);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
   *all(): Generator<Entry> {
     for (const machines of this.#apps.values()) yield* machines.values();
   }
@@ -84,10 +93,6 @@ export class Directory {
       if (this.#apps.get(id)?.has(shown.id)) continue;
       this.#put({ ...shown, app_id: id, app_name: name, org_id, started_at: null });
     }
-  }
-
-  #find({ app_id, id }: Pick<Machine, "app_id" | "id">): Entry | undefined {
-    return this.#apps.get(app_id)?.get(id);
   }
 
   #hear(machine: Machine): void {

@@ -6,6 +6,7 @@ import type { ExposedApp } from "#network/store.ts";
 import type { IpAssignment } from "#network/types.ts";
 import { appTable, type Reach } from "./exposure.ts";
 import type { Busyness } from "./idle.ts";
+import type { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { Slots } from "./slots.ts";
 import type { AppTable } from "./table.ts";
@@ -20,7 +21,7 @@ interface ControlParts {
   slots: Slots;
   domain: string;
   reach: Reach;
-  layers(machine: Entry): string[] | undefined;
+  layers: ImageLayers;
   clock: Clock;
   log: Log;
 }
@@ -88,6 +89,23 @@ export class Control {
     return slot === undefined ? 0 : Math.max(0, this.#parts.slots.load(slot));
   }
 
+  /**
+   * Resolves when a machine that gets no more requests has answered those it had, or after `patience_ms` at most.
+   * Datagrams are never done, so they are not waited for.
+   */
+  async quiet(machine_id: string, patience_ms: number, signal: AbortSignal): Promise<void> {
+    const { directory, workers, clock } = this.#parts;
+    const until = clock.monotonic() + Math.min(patience_ms, PROXY_LIMITS.quiet_ms);
+    const machine = patience_ms > 0 ? directory.find(machine_id) : undefined;
+    const services = (machine?.config.services ?? []).filter(({ protocol }) => protocol === "tcp");
+    if (!machine || services.length === 0 || !this.#tables.has(machine.app_id)) return;
+    // What was decided about the machine is in its app's table from here on.
+    this.#make(machine.app_id);
+    await workers.settled();
+    const load = (): number => services.reduce((sum, one) => sum + this.load(machine_id, one.internal_port), 0);
+    while (load() > 0 && clock.monotonic() < until && !signal.aborted) await clock.sleep(PROXY_LIMITS.quiet_look_ms);
+  }
+
   /** Takes a machine out of the routing; answers what puts it back. */
   async withdraw({ id, app_id }: Entry): Promise<() => void> {
     this.#resting.add(id);
@@ -141,7 +159,7 @@ export class Control {
           domain,
           reach,
           slot: (machine_id, port) => this.#slot(machine_id, port),
-          layers,
+          layers: (machine) => layers.of(machine),
           resting: this.#resting,
         })
       : undefined;
@@ -174,7 +192,8 @@ export class Control {
 
   /** Slots of machines that are gone serve others, once nothing of them is in progress. */
   #sweepSlots(): void {
-    const { slots, directory } = this.#parts;
+    const { slots, directory, layers } = this.#parts;
+    layers.keep(directory.all());
     const known = new Set([...directory.all()].map(({ id }) => id));
     for (const [key, slot] of this.#slots) {
       if (known.has(key.split(" ")[0] ?? "") || slots.load(slot) > 0) continue;

@@ -1,5 +1,6 @@
 /** What of an app is open to the world: its machines' services, as the table that workers serve by. */
 import type { ServiceConfig } from "#machines/config-schema.ts";
+import type { ImageLayer } from "#machines/image-source.ts";
 import type { Entry } from "#network/directory.ts";
 import { type IpAssignment, isEgress } from "#network/types.ts";
 import type { AppTable, PortOptions, PortTable, StaticTable, Target } from "./table.ts";
@@ -22,7 +23,8 @@ export interface ExposureParts {
   reach: Reach;
   /** The slot of a service of a machine; undefined when there are no more. */
   slot(machine_id: string, internal_port: number): number | undefined;
-  layers(machine: Entry): string[] | undefined;
+  /** Where the files of a machine's image are, as far as they are here. */
+  layers(machine: Entry): ImageLayer[] | undefined;
   /** Machines about to be put to rest: they get no more, and who asks waits to see what becomes of them. */
   resting: ReadonlySet<string>;
 }
@@ -85,13 +87,13 @@ function portTable(parts: ExposureParts, group: readonly Offer[], https_port: nu
   // The newest version says how the port behaves, so a deploy changes it with its first machine.
   const newest = group.reduce((a, b) => (b.machine.instance_id > a.machine.instance_id ? b : a));
   const rests = ({ machine }: Offer): boolean => parts.resting.has(machine.id);
-  const startable = group.filter((offer) => canStart(offer) || rests(offer)).length;
+  const startable = group.filter((offer) => canStart(offer) || rests(offer));
   return {
     protocol: newest.service.protocol,
     ...rangeOf(newest.port),
     options: portOptions(newest.port, https_port),
     targets: group.filter((offer) => isServing(offer) && !rests(offer)).flatMap((offer) => target(parts, offer)),
-    startable,
+    startable: startable.map(({ machine }) => ({ machine_id: machine.id, region: machine.region })),
     empty: emptyWords(group),
   };
 }
@@ -193,17 +195,22 @@ function answerHeader(name: string, value: unknown): [string, string[]][] {
   return [[lower, clean]];
 }
 
+/** Names of buckets as S3 has them; no slash and no `..`, which would lead to another one. */
+const BUCKET = /^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/;
+const climbs = (path: string): boolean => path.split("/").includes("..");
+
 /** Files that need no machine. The newest machine's config counts. */
 function staticTables({ machines, layers }: ExposureParts): StaticTable[] {
   const newest = machines.reduce<Entry | undefined>((a, b) => (a && a.instance_id > b.instance_id ? a : b), undefined);
   const wanted = newest?.config.statics ?? [];
   return (Array.isArray(wanted) ? wanted : [wanted]).flatMap((one): StaticTable[] => {
+    const { guest_path: path, tigris_bucket: bucket, index_document: index } = one;
     const prefix = one.url_prefix.startsWith("/") ? one.url_prefix : `/${one.url_prefix}`;
-    if (one.tigris_bucket) {
-      const source = { kind: "bucket" as const, bucket: one.tigris_bucket, path: one.guest_path };
-      return [{ prefix, source, index: one.index_document }];
+    if (bucket) {
+      if (!BUCKET.test(bucket) || climbs(path) || climbs(index ?? "")) return [];
+      return [{ prefix, source: { kind: "bucket", bucket, path }, index }];
     }
-    const dirs = newest ? layers(newest) : undefined;
-    return dirs ? [{ prefix, source: { kind: "layers", dirs, path: one.guest_path }, index: undefined }] : [];
+    const found = newest ? layers(newest) : undefined;
+    return found ? [{ prefix, source: { kind: "layers", layers: found, path }, index: undefined }] : [];
   });
 }

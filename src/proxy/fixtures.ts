@@ -45,13 +45,25 @@ export function aTarget(port: number, change: Partial<Target> = {}): Target {
   };
 }
 
-/** A port that nobody has; another program could take it before we do, but none does. */
+const PORTS = { first: 20_000, count: 12_000 };
+let ports = 0;
+
+/**
+ * A port that nobody has and that nobody is given meanwhile: below those that the kernel hands out, and each process
+ * looks in another place. (Doors share their ports, so two that chose the same one would not even notice.)
+ */
 export async function freePort(): Promise<number> {
-  const server = createTcp().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = PORTS.first + ((process.pid * 61 + ports++) % PORTS.count);
+    const server = createTcp().listen(port, "127.0.0.1");
+    const free = await new Promise<boolean>((resolve) => {
+      server.once("listening", () => resolve(true));
+      server.once("error", () => resolve(false));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
 
 export interface TestPlane {
@@ -85,6 +97,7 @@ export async function aPlane(t: T): Promise<TestPlane> {
       ticket_keys: new Uint8Array(48),
       region: "local",
       host_id: "0001",
+      buckets: undefined,
     },
     { clock: systemClock, report: (report) => void reports.push(report) },
   );
@@ -96,7 +109,7 @@ export async function aPlane(t: T): Promise<TestPlane> {
       end: port,
       options: { ...OPTIONS, ...options },
       targets: targets ?? [],
-      startable: 0,
+      startable: [],
       empty: "it has no machines",
       ...change,
     };

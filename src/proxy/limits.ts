@@ -70,9 +70,29 @@ export const PROXY_LIMITS = {
   /** Streams of one HTTP/2 connection at the same time. */
   h2_streams: 128,
 
+  // Files.
+  /** Paths of one place with files that are remembered, found or not. One more: all are looked for anew. */
+  static_paths: 4096,
+  /** Links that are followed to find one file. Past it: there is none. */
+  static_links: 40,
+  /** Connections of one worker to the server with the buckets. One more waits. */
+  bucket_connections: 64,
+  /** Until that server says something. Past it: 502. */
+  bucket_ms: 30 * SECOND,
+
+  // Replay.
+  /** A request's body that is kept until it is answered, so that it can be sent again. Past it: a replay is refused. */
+  replay_bytes: 1024 * KIB,
+  /** The same of all requests of one worker. Past it: as above. */
+  replay_all_bytes: 64 * 1024 * KIB,
+
   // Reload.
   /** How long replaced workers may go on with what they have. Past it they are cut. */
   drain_ms: 30 * SECOND,
+  /** How long a machine that is to stop may go on with what it has; its own stop timeout may be shorter. Past it: stopped. */
+  quiet_ms: 5 * SECOND,
+  /** Between two looks at whether it is done. */
+  quiet_look_ms: 10,
   /** A port that could not be opened is tried again after this. */
   reopen_ms: 5 * SECOND,
   /** Between two looks at what is idle; a shorter autostop_idle makes it shorter. */

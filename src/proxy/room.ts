@@ -3,12 +3,14 @@ import type { AppStore } from "#apps/store.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { BucketsSetting } from "#core/proxy-settings.ts";
 import type { Row } from "#http/route.ts";
+import type { ImageFiles } from "#machines/image-source.ts";
 import type { MachineRoom } from "#machines/room.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { Addresses } from "#network/addresses.ts";
-import { Directory, type Entry } from "#network/directory.ts";
-import { NameKeeper } from "#network/dns/keeper.ts";
+import { Directory } from "#network/directory.ts";
+import { type NetworkDoor, NetworkKeeper } from "#network/dns/keeper.ts";
 import { addressRoutes } from "#network/routes.ts";
 import type { AddressStore } from "#network/store.ts";
 import { certificateRoutes } from "./certificate-routes.ts";
@@ -16,6 +18,7 @@ import { Certificates } from "./certificates.ts";
 import { Control } from "./control.ts";
 import type { Reach } from "./exposure.ts";
 import { IdleWatch } from "./idle.ts";
+import { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import { type ProxySample, Totals } from "./samples.ts";
 import { serviceRoutes } from "./service-routes.ts";
@@ -37,6 +40,7 @@ export interface ProxySettings {
   acme_directory: string;
   /** PEM of the authority that vouches for the directory, when the system does not know it. */
   acme_ca: string | undefined;
+  buckets: BucketsSetting | undefined;
 }
 
 export interface ProxyParts {
@@ -44,8 +48,9 @@ export interface ProxyParts {
   machines: Pick<MachineRoom, "machines" | "bus">;
   store: MachineStore;
   apps: Pick<AppStore, "findApp">;
-  /** Whether there are private networks to answer for names in. */
+  /** Whether there are private networks to answer for names in, and what else answers there. */
   names: boolean;
+  doors?: readonly NetworkDoor[];
   host_ids: readonly string[];
   region: string;
   addressStore: AddressStore;
@@ -55,8 +60,8 @@ export interface ProxyParts {
   log: Log;
   /** Where a machine's port is; its private address by default. */
   reach?: Reach;
-  /** The unpacked layers of a machine's image, topmost first, for files served without it. */
-  layers?: (machine: Entry) => string[] | undefined;
+  /** Files of machines' images, which are served without them. */
+  images: ImageFiles;
 }
 
 const ownAddress: Reach = ({ private_ip }, port) => ({ host: private_ip, port });
@@ -72,7 +77,7 @@ export class ProxyRoom {
   readonly #starter: Starter;
   readonly #idle: IdleWatch;
   readonly #totals = new Totals();
-  readonly #names: NameKeeper | undefined;
+  readonly #names: NetworkKeeper | undefined;
   readonly #closing = new AbortController();
 
   constructor(parts: ProxyParts) {
@@ -91,7 +96,7 @@ export class ProxyRoom {
     const { listen_host, domain } = settings;
     const fallback = selfSigned([domain, `*.${domain}`], clock.now());
     this.workers = new Workers({
-      settings: { listen_host, domain, fallback, region, host_id: host_ids[0] ?? "" },
+      settings: { listen_host, domain, fallback, region, host_id: host_ids[0] ?? "", buckets: settings.buckets },
       count: settings.workers,
       slots,
       clock,
@@ -122,7 +127,7 @@ export class ProxyRoom {
       slots,
       domain,
       reach: parts.reach ?? ownAddress,
-      layers: parts.layers ?? (() => undefined),
+      layers: new ImageLayers({ images: parts.images, onChange: (app_id) => this.control.touch(app_id), log }),
       clock,
       log,
     });
@@ -140,7 +145,10 @@ export class ProxyRoom {
       const app = await parts.apps.findApp(name);
       if (app) await this.directory.load(app);
     };
-    this.#names = parts.names ? new NameKeeper({ directory: this.directory, loadApp, clock, log }) : undefined;
+    const { doors = [] } = parts;
+    this.#names = parts.names
+      ? new NetworkKeeper({ directory: this.directory, loadApp, clock, log, doors })
+      : undefined;
     this.rows = [
       ...addressRoutes(this.#addresses),
       ...certificateRoutes(this.certificates),
@@ -182,10 +190,10 @@ export class ProxyRoom {
   *proxySamples(now: number): Generator<ProxySample> {
     yield* this.#totals.samples(now);
     for (const machines of this.control.machines()) {
-      for (const { id, org_id, app_name, region, host_id, state, config } of machines) {
+      for (const { id, instance_id, org_id, app_name, region, host_id, state, config } of machines) {
         if (state !== "started") continue;
         const value = (config.services ?? []).reduce((sum, one) => sum + this.control.load(id, one.internal_port), 0);
-        const labels = { app: app_name, region, host: host_id, instance: id, proxy_id: this.workers.colour };
+        const labels = { app: app_name, region, host: host_id, instance: instance_id, proxy_id: this.workers.colour };
         yield { org_id, name: "svc_app_concurrency", labels, value };
       }
     }

@@ -10,6 +10,8 @@ export interface ProxySample {
   /** `app`, `region`, `host`, `proxy_id`; `instance` on `svc_app_`; and the series' own. */
   labels: Record<string, string>;
   value: number;
+  /** It goes up from 0. */
+  counter?: boolean;
 }
 
 interface Series {
@@ -52,7 +54,7 @@ export class Totals {
         continue;
       }
       const { org_id, name, labels, value, histogram } = series;
-      if (!histogram) yield { org_id, name, labels, value };
+      if (!histogram) yield { org_id, name, labels, value, counter: true };
       else yield* histogramSamples({ org_id, name, labels, value, histogram });
     }
   }
@@ -64,8 +66,8 @@ function* histogramSamples(series: Required<Omit<Series, "changed_at">>): Genera
   for (const [at, count] of histogram.buckets.entries()) {
     below += count;
     const le = at < BOUNDS.length ? String(BOUNDS[at]) : "+Inf";
-    yield { org_id, name: `${name}_bucket`, labels: { ...labels, le }, value: below };
+    yield { org_id, name: `${name}_bucket`, labels: { ...labels, le }, value: below, counter: true };
   }
-  yield { org_id, name: `${name}_sum`, labels, value: histogram.sum };
-  yield { org_id, name: `${name}_count`, labels, value };
+  yield { org_id, name: `${name}_sum`, labels, value: histogram.sum, counter: true };
+  yield { org_id, name: `${name}_count`, labels, value, counter: true };
 }

@@ -18,6 +18,8 @@ export interface StartWish {
   protocol: "tcp" | "udp";
   port: number;
   reason: string;
+  /** This one and no other. */
+  machine_id?: string;
 }
 
 /** Which is taken first: what is frozen wakes soonest; what is on its way to rest would have to get there first. */
@@ -33,13 +35,14 @@ export class Starter {
   }
 
   async start(wish: StartWish): Promise<void> {
-    const key = `${wish.app_id} ${wish.protocol} ${wish.port}`;
+    const key = `${wish.app_id} ${wish.protocol} ${wish.port} ${wish.machine_id ?? ""}`;
     if (this.#busy.has(key)) return;
     this.#busy.add(key);
     try {
       const offered = this.#parts.directory
         .machines(wish.app_id)
-        .filter((machine) => serviceAt(machine, wish.protocol, wish.port));
+        .filter((machine) => serviceAt(machine, wish.protocol, wish.port))
+        .filter(({ id }) => wish.machine_id === undefined || wish.machine_id === id);
       if (offered.some(({ state }) => state === "starting" || state === "restarting")) return;
       await this.#startOne(offered, wish);
     } finally {

@@ -1,3 +1,6 @@
+import type { BucketsSetting } from "#core/proxy-settings.ts";
+import type { ImageLayer } from "#machines/image-source.ts";
+
 /**
  * What a worker must know to serve requests: plain data, made by the control and sent app by app. A *port* is
  * an exposed port of an app, a *target* one machine that answers there.
@@ -24,9 +27,15 @@ export interface PortTable {
   options: PortOptions;
   targets: Target[];
   /** Machines that a request may start. */
-  startable: number;
+  startable: Sleeper[];
   /** Why nothing is there, when nothing is. */
   empty: string;
+}
+
+/** A machine that does not run. */
+export interface Sleeper {
+  machine_id: string;
+  region: string;
 }
 
 export interface PortOptions {
@@ -69,7 +78,7 @@ export interface Target {
 /** Files that the proxy serves itself. */
 export interface StaticTable {
   prefix: string;
-  source: { kind: "layers"; dirs: string[]; path: string } | { kind: "bucket"; bucket: string; path: string };
+  source: { kind: "layers"; layers: ImageLayer[]; path: string } | { kind: "bucket"; bucket: string; path: string };
   index: string | undefined;
 }
 
@@ -94,7 +103,7 @@ export type Order =
 export type Report =
   /** Everything ordered before `id` is in place. */
   | { type: "ready"; id: number }
-  | { type: "start"; app_id: string; port: number; protocol: "tcp" | "udp"; reason: string }
+  | { type: "start"; app_id: string; port: number; protocol: "tcp" | "udp"; reason: string; machine_id?: string }
   | { type: "doors"; failed: { address: string; port: number; protocol: string; problem: string }[] }
   | { type: "counts"; counts: Count[] }
   | { type: "drained" };
@@ -123,4 +132,6 @@ export interface WorkerSettings {
   ticket_keys: Uint8Array;
   region: string;
   host_id: string;
+  /** Where apps may have buckets with files. */
+  buckets: BucketsSetting | undefined;
 }

@@ -9,7 +9,7 @@ import type { Slots } from "./slots.ts";
 import type { AppTable, Certificate, Order, Report, WorkerSettings } from "./table.ts";
 
 interface WorkersParts {
-  settings: Pick<WorkerSettings, "listen_host" | "domain" | "fallback" | "region" | "host_id">;
+  settings: Pick<WorkerSettings, "listen_host" | "domain" | "fallback" | "region" | "host_id" | "buckets">;
   count: number;
   slots: Slots;
   clock: Clock;

@@ -8,6 +8,7 @@ import type { ObjectStore } from "#core/objects.ts";
 import { openObjects } from "#stores/objects/open.ts";
 import type { Credentials } from "./credentials/credentials.ts";
 import { SharedKey } from "./credentials/shared-key.ts";
+import { MachineSocket } from "./machine-socket.ts";
 
 export const CREDENTIAL_OPTIONS = {
   "key-file": { type: "string" },
@@ -35,8 +36,9 @@ export async function credentialsFrom(flags: CredentialFlags): Promise<Credentia
   }
   if (subject === undefined) throw new Error("--identity-issuer needs --identity-subject, for example org:app:*");
   // Loaded only where it is used.
-  const { MachineIdentity, mintAt } = await import("./credentials/machine-identity.ts");
-  const mint = mintAt(flags["identity-socket"]);
+  const { MachineIdentity } = await import("./credentials/machine-identity.ts");
+  const socket = new MachineSocket(flags["identity-socket"]);
+  const mint = (audience: string): Promise<string> => socket.token(audience);
   return new MachineIdentity({ issuer, subject, mint, jwks_url: flags["identity-jwks"] });
 }
 

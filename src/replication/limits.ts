@@ -13,8 +13,11 @@ export const REPLICATION_LIMITS = {
   // Capture and checkpoints.
   /** A database that was written within this time is busy. */
   hot_ms: 200,
-  /** A busy database is looked at this often; each look costs processor time, found anything or not. */
-  hot_look_ms: 4,
+  /**
+   * A busy database is looked at this often. A look, a sync and a packet cost ten times what a transaction does, so
+   * those that come within this time share them.
+   */
+  hot_look_ms: 8,
   /** A quiet database is looked at this often; its next transaction is that much late. */
   cold_ms: 20,
   /** Frames captured in one go. */
@@ -26,7 +29,9 @@ export const REPLICATION_LIMITS = {
   /** How long writers then wait each time. */
   catch_up_ms: 10,
   /** Frames in the log before it is copied back into the database. Readers can delay that; then it grows. */
-  checkpoint_frames: 8000,
+  checkpoint_frames: 16_000,
+  /** The same in bytes, for databases with large pages. */
+  checkpoint_bytes: 256 * MIB,
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
   /** How long the position files may be behind. */

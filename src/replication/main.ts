@@ -5,14 +5,16 @@ import { isoTime, systemClock } from "#core/clock.ts";
 import { type Election, startNode } from "./commands.ts";
 import { LEASE_FORMS, openLeases } from "./election/open-leases.ts";
 import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom } from "./flags.ts";
+import type { InMachine } from "./in-machine.ts";
 
-const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | --join http://host:port | --lease WHERE]
+const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | --join http://host:port | --lease WHERE | --machine]
   --dir DIR                the databases are the files in DIR
   --listen HOST:PORT       address of /events and of the other nodes
   --advertise URL          where other nodes reach this one, when that is not the listening address
   --primary                this node is the primary, always
   --join URL               this node follows the node at URL, always
   --lease WHERE            whoever has the lease is primary; WHERE is ${LEASE_FORMS}
+  --machine                this is a machine of the platform: its app's machines are the nodes, one has the app's lease
   --token-file FILE        the token for a lease of the platform (or HANGAR_TOKEN)
   --no-candidate           with --lease: follow, but never become primary
   --backup WHERE           while primary, copy transactions to a folder or to https://host/bucket[/path]
@@ -26,11 +28,12 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
 
 const OPTIONS = {
   dir: { type: "string" },
-  listen: { type: "string", default: "127.0.0.1:20202" },
+  listen: { type: "string" },
   advertise: { type: "string" },
   primary: { type: "boolean" },
   join: { type: "string" },
   lease: { type: "string" },
+  machine: { type: "boolean" },
   "token-file": { type: "string" },
   "no-candidate": { type: "boolean" },
   backup: { type: "string" },
@@ -44,30 +47,40 @@ function log(message: string): void {
   process.stdout.write(`${isoTime(systemClock.now())} ${message}\n`);
 }
 
-function election(flags: Flags): Election {
-  const given = [flags.primary, flags.join, flags.lease].filter((value) => value !== undefined).length;
-  if (given > 1) throw new Error("give one of --primary, --join and --lease");
+function election(flags: Flags, machine: InMachine | undefined): Election {
+  const given = [flags.primary, flags.join, flags.lease, flags.machine].filter((value) => value !== undefined).length;
+  if (given > 1) throw new Error("give one of --primary, --join, --lease and --machine");
   if (flags.join !== undefined) return { kind: "join", url: new URL(flags.join).origin };
-  if (flags.lease === undefined) return { kind: "primary" };
-  const leases = openLeases(flags.lease, { clock: systemClock, token_file: flags["token-file"] });
+  const named = { clock: systemClock, token_file: flags["token-file"] };
+  const leases = flags.lease === undefined ? machine?.leases : openLeases(flags.lease, named);
+  if (leases === undefined) return { kind: "primary" };
   return { kind: "lease", leases, candidate: flags["no-candidate"] !== true };
+}
+
+/** Loaded only where it is used. */
+async function asMachine(socket: string): Promise<InMachine> {
+  const { inMachine } = await import("./in-machine.ts");
+  return await inMachine(socket);
 }
 
 async function main(): Promise<void> {
   const { values: flags } = parseArgs({ options: OPTIONS });
-  const [, host, port] = /^(.*):(\d+)$/.exec(flags.listen) ?? [];
+  const listen = flags.listen ?? (flags.machine ? "[::]:20202" : "127.0.0.1:20202");
+  const [, host, port] = /^(.*):(\d+)$/.exec(listen) ?? [];
   if (flags.dir === undefined || host === undefined)
     throw new Error(`--dir is needed, --listen is HOST:PORT\n${USAGE}`);
-  const credentials = await credentialsFrom(flags);
+  const machine = flags.machine ? await asMachine(flags["identity-socket"]) : undefined;
+  const credentials = (await credentialsFrom(flags)) ?? machine?.credentials;
+  const advertise = flags.advertise ?? machine?.url(Number(port));
   const running = await startNode({
     dir: flags.dir,
     host: host.replace(/^\[|\]$/g, ""),
     port: Number(port),
-    ...(flags.advertise === undefined ? {} : { advertise: flags.advertise }),
+    ...(advertise === undefined ? {} : { advertise }),
     ...(credentials === undefined ? {} : { credentials }),
     ...(flags.backup === undefined ? {} : { backup: await backupAt(flags.backup, systemClock) }),
     trust_network: flags["trust-network"],
-    election: election(flags),
+    election: election(flags, machine),
     clock: systemClock,
     log,
     onFailure: (error) => {

@@ -27,6 +27,9 @@ export class BackupError extends Error {
   override readonly name = "BackupError";
 }
 
+/** What a data dir has besides the database, and cannot be made again. */
+export const BACKUP_FILES = ["master.key", "token"] as const;
+
 const ROWS_PER_WRITE = 200;
 const RESTORING = "restoring";
 const CURRENT = MIGRATIONS.at(-1)?.id ?? 0;

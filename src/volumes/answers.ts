@@ -41,10 +41,11 @@ export class Answers {
     return now ?? volume.usage ?? undefined;
   }
 
+  /** The size is what was asked for; what the file system makes of it is in the machine's own series. */
   async measure(volume: Volume) {
     const { id, app_name, region, host_id, org_id, size_gb } = volume;
     const usage = await this.usage(volume);
-    const size_bytes = usage ? usage.blocks * usage.block_size : size_gb * GIB;
+    const size_bytes = size_gb * GIB;
     return { id, app_name, region, host_id, org_id, size_bytes, used_pct: usage ? usedPercent(usage) : 0 };
   }
 

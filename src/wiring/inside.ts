@@ -15,6 +15,7 @@ import type { Row } from "#http/route.ts";
 import { type MachineInsiders, spriteFinder } from "#identity/insiders.ts";
 import { IdentityRoom } from "#identity/room.ts";
 import type { LocalApi } from "#machines/local-api.ts";
+import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { sqlConnectorStore } from "#stores/sql/connectors.ts";
@@ -36,6 +37,7 @@ export interface InsidePart {
   rows: Row[];
   insiders: MachineInsiders;
   local: LocalApi;
+  network_doors: readonly NetworkDoor[];
   start(rows: readonly Row[], idempotency: Idempotency): Promise<void>;
   expire(): Promise<void>;
   close(): Promise<void>;
@@ -78,6 +80,7 @@ export function openInside(
     rows: [...connectors.rows, ...connectors.gateway_rows, ...identity.rows],
     insiders: identity.insiders,
     local: identity.local,
+    network_doors: [identity.network],
     start: (rows, idempotency) => identity.start(rows, idempotency),
     expire: () => connectors.expire(),
     async close() {

@@ -28,7 +28,9 @@ import { machineRoutes } from "#machines/routes.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
+import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
+import { type Quiet, quietDriver } from "#proxy/quiet-driver.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
@@ -38,6 +40,7 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
+import type { Emulated } from "./emulated.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
 import { Duty, type Fence, openHosts } from "./roles.ts";
@@ -52,8 +55,11 @@ export interface MachineNeeds {
   choice: DriverChoice;
   dir: DataDir;
   local_api: LocalApi;
+  /** What machines find on their private network beside names. */
+  network_doors: readonly NetworkDoor[];
   images?: ImageSource;
   reach?: Reach;
+  emulated?: Emulated;
   around?: (driver: RuntimeDriver) => RuntimeDriver;
   fence?: Fence;
   /** For a token that lets a new host in. */
@@ -73,8 +79,10 @@ export interface MachinesPart {
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
-  const { clock, log, box, appStore, choice, dir, reach } = needs;
-  const { images, hosts, hostStore, volumes, store, duty, wire, room } = await openRoom(database, settings, needs);
+  const { clock, log, box, appStore, choice, dir } = needs;
+  const quiet: Quiet = (...asked) => proxy.control.quiet(...asked);
+  const opened = await openRoom(database, settings, needs, quiet);
+  const { images, hosts, hostStore, volumes, store, duty, wire, room } = opened;
   const apps = new AppService({
     store: appStore,
     clock,
@@ -89,10 +97,11 @@ export async function openMachines(database: Database, settings: Settings, needs
   });
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
-  const proxy = openProxy(database, settings, { clock, log, box, appStore, room, hosts, choice, reach });
+  const proxy = openProxy(database, settings, { ...needs, room, hosts, images });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
     ...needs,
+    sampled: needs.emulated?.sampled ?? true,
     machines: running,
     ...(await openSources({ choice, dir, clock, machines: running, proxy })),
     volumes: async () =>
@@ -139,15 +148,15 @@ export async function openMachines(database: Database, settings: Settings, needs
 }
 
 /** What runs machines, and what it stands on. */
-async function openRoom(database: Database, settings: Settings, needs: MachineNeeds) {
+async function openRoom(database: Database, settings: Settings, needs: MachineNeeds, quiet: Quiet) {
   const { clock, log, box, secrets, choice, dir, local_api, fence } = needs;
   const images = await openImages(dir.file("images"), settings, clock, log);
   const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire });
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log };
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
-  const runtime = needs.around?.(opened) ?? opened;
+  const runtime = quietDriver(needs.around?.(opened) ?? opened, quiet);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence };
   const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
   const room = new MachineRoom({

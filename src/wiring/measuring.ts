@@ -7,8 +7,10 @@ import type { AuthStore } from "#auth/store.ts";
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import { type Settings, SettingsError } from "#core/settings.ts";
+import { SettingsError } from "#core/setting-values.ts";
+import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
+import { simDatabases } from "#drivers/runtime/sim/database.ts";
 import { simStats } from "#drivers/runtime/sim/stats.ts";
 import { simTraffic } from "#drivers/runtime/sim/traffic.ts";
 import type { Row } from "#http/route.ts";
@@ -41,6 +43,8 @@ export interface MeasuringParts {
   log: Log;
   secrets: Pick<SecretService, "reveal">;
   machines: MeasuredMachines;
+  /** Whether machines are read at all; queries are answered in any case. */
+  sampled: boolean;
   /** Made by the driver: how its machines are read, and reached. */
   stats: MachineStats;
   reach(machine: MeasuredMachine, port: number): Address | undefined;
@@ -73,6 +77,7 @@ export function openMeasuring({ metrics_url }: Pick<Settings, "metrics_url">, pa
     engine,
     rows: metricsRoutes({ engine, clock, targets: (org_id) => scraper.targets(org_id) }),
     async start() {
+      if (!parts.sampled) return;
       await machines.start({
         started(machine) {
           scraper.started(machine);
@@ -116,13 +121,22 @@ interface SourceParts {
   proxy: Pick<ProxyRoom, "proxySamples">;
 }
 
+/** Made-up traffic only for apps that nobody has asked anything: what was counted is not mixed with it. */
+async function realFirst(real: BuiltinSample[], made_up: SampleProvider): Promise<BuiltinSample[]> {
+  const counted = new Set(real.filter(({ counter }) => counter).map(({ labels }) => labels["app"]));
+  const rest = (await made_up()).filter(({ labels }) => !counted.has(labels["app"]));
+  return [...real.filter(({ labels }) => counted.has(labels["app"])), ...rest];
+}
+
 /** How machines of the chosen driver are read and reached. What sim runs serves nobody, so its traffic is made up. */
 export async function openSources(parts: SourceParts): Promise<Pick<MeasuringParts, "stats" | "reach" | "providers">> {
   const { choice, dir, clock, machines, proxy } = parts;
-  const traffic: SampleProvider = () => Array.from(proxy.proxySamples(clock.now()), (one) => machines.named(one));
+  const traffic = (): BuiltinSample[] => [...proxy.proxySamples(clock.now())];
   if (choice.name === "sim") {
     const made_up = simTraffic({ clock, machines: machines.list });
-    return { stats: simStats({ clock }), reach: () => undefined, providers: [traffic, made_up] };
+    const databases = simDatabases({ clock, machines: machines.list });
+    const providers = [() => realFirst(traffic(), made_up), databases];
+    return { stats: simStats({ clock }), reach: () => undefined, providers };
   }
   const { openRuncStats } = await import("#drivers/runtime/runc/stats.ts");
   return {
@@ -168,12 +182,6 @@ export class MeasuredMachines {
   }
 
   readonly list = async (): Promise<MeasuredMachine[]> => [...this.#running.values()];
-
-  /** The proxy knows a machine by its id; in every series `instance` is the version that runs. */
-  named(sample: BuiltinSample): BuiltinSample {
-    const running = this.#running.get(sample.labels["instance"] ?? "");
-    return running ? { ...sample, labels: { ...sample.labels, instance: running.instance } } : sample;
-  }
 
   async start(listener: Listener): Promise<void> {
     const { host_ids, bus, store } = this.#parts;

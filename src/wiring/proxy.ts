@@ -6,7 +6,9 @@ import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import type { HostService } from "#hosts/service.ts";
+import type { ImageFiles } from "#machines/image-source.ts";
 import type { MachineRoom } from "#machines/room.ts";
+import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import { ProxyRoom } from "#proxy/room.ts";
 import type { Database } from "#stores/database.ts";
@@ -22,20 +24,24 @@ interface ProxyNeeds {
   room: MachineRoom;
   hosts: HostService;
   choice: DriverChoice;
+  images: ImageFiles;
+  network_doors: readonly NetworkDoor[];
   /** Where a machine's port is, when it is not at the machine's private address. */
-  reach: Reach | undefined;
+  reach?: Reach;
 }
 
 /** Requests from outside to machines, and the names machines know each other by. */
 export function openProxy(database: Database, settings: Settings, needs: ProxyNeeds): ProxyRoom {
-  const { clock, log, box, appStore, room, hosts, choice, reach } = needs;
+  const { clock, log, box, appStore, room, hosts, choice, images, reach } = needs;
   return new ProxyRoom({
     clock,
     log,
     box,
     apps: appStore,
     names: choice.name === "runc",
-    settings: settings.proxy,
+    doors: needs.network_doors,
+    images,
+    settings: { ...settings.proxy, buckets: buckets(settings) },
     machines: room,
     store: sqlMachineStore(database),
     host_ids: hosts.own,
@@ -44,4 +50,10 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     proxyStore: sqlProxyStore(database),
     ...(reach ? { reach } : {}),
   });
+}
+
+/** Files of apps may come from the server that keeps the platform's own objects, but not from among those. */
+function buckets({ proxy, objects: { url } }: Settings): Settings["proxy"]["buckets"] {
+  const own = url && url.origin === proxy.buckets?.origin ? url.pathname.split("/")[1] : undefined;
+  return proxy.buckets && { ...proxy.buckets, closed: own };
 }

@@ -27,7 +27,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 suite("hostile clients", () => {
-  test(`${DRIPPING} connections that never finish their headers are closed in time, and an honest client is served`, async (t) => {
+  test(`${DRIPPING} connections that never finish their headers are closed in time, and an honest client is served (P2)`, async (t) => {
     const daemon = await startDaemon(t, tempDir());
     const honest = () => fetch(`${daemon.base_url}/healthz`).then((response) => response.text());
     await honest();
@@ -55,7 +55,7 @@ suite("hostile clients", () => {
     assert.ok((waits.at(-1) ?? 0) < 3000);
   });
 
-  test(`${UPLOADS} announced uploads of 1 GiB are refused at once and cost no memory`, async (t) => {
+  test(`${UPLOADS} announced uploads of 1 GiB are refused at once and cost no memory (P3)`, async (t) => {
     const daemon = await startDaemon(t, tempDir());
     await fetch(`${daemon.base_url}/healthz`);
     const before = residentBytes(daemon);

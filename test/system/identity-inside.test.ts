@@ -97,6 +97,15 @@ suite("inside a real machine", { skip: missing }, () => {
     assert.deepEqual(seen, ["Bearer canary-token"]);
     assert.match((await exec(caller, two, usage_snippet)).stdout, /connector_denied.*name_prefix|does not start with/);
 
+    // Over the private network a machine is its address; nothing but the gateway is there.
+    const { id } = (made?.body["connection"] ?? {}) as { id: string };
+    const network = (path: string, more = ""): string =>
+      `curl -sS --retry 20 --retry-delay 1 --retry-all-errors ${more} http://_api.internal:4280${path}`;
+    const gateway = network(`/v1/gateway/custom_api/${id}/hello`);
+    assert.equal((await exec(caller, one, gateway)).stdout, "you asked for /hello");
+    assert.match((await exec(caller, two, gateway)).stdout, /connector_denied.*name_prefix|does not start with/);
+    assert.match((await exec(caller, one, network("/v1/tokens/oidc", "-X POST"))).stdout, /not_found/);
+
     await real.kill();
     caller = await real.start();
     assert.equal((await believed((await exec(caller, one, TOKEN)).stdout, "test"))["machine_id"], one);

@@ -70,7 +70,7 @@ class Victim {
   }
 }
 
-test("killed again and again, the platform keeps every acknowledged machine, lease and wish", async (t) => {
+test("killed again and again, the platform keeps every acknowledged machine, lease and wish (L4)", async (t) => {
   const next = random(seed(t));
   const victim = new Victim(tempDir(), 21_000 + (process.pid % 20_000));
   t.after(() => victim.kill());

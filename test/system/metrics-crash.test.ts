@@ -19,7 +19,7 @@ const CONTROL_CUTS = 5;
 
 if (await ownMounts(import.meta.filename)) {
   suite("metrics after a crash", () => {
-    test(`${KILLS} × kill -9: every appended sample is there`, { timeout: 600_000 }, async (t) => {
+    test(`${KILLS} × kill -9: every appended sample is there (T1)`, { timeout: 600_000 }, async (t) => {
       const roll = random(seed(t));
       const dir = tempDir();
       let next = 0;
@@ -44,7 +44,7 @@ if (await ownMounts(import.meta.filename)) {
       t.diagnostic(`${next} rounds, ${blocks} blocks`);
     });
 
-    test(`${CUTS} power cuts: every flushed sample is there, and blocks are whole`, {
+    test(`${CUTS} power cuts: every flushed sample is there, and blocks are whole (T1)`, {
       timeout: 600_000,
       skip: mountsMissing(),
     }, async (t) => {
@@ -70,7 +70,7 @@ if (await ownMounts(import.meta.filename)) {
       t.diagnostic(`${next} rounds`);
     });
 
-    test("power cuts without asking for anything: at most the last second is lost", {
+    test("power cuts without asking for anything: at most the last second is lost (T1)", {
       timeout: 600_000,
       skip: mountsMissing(),
     }, async (t) => {
@@ -94,7 +94,10 @@ if (await ownMounts(import.meta.filename)) {
       }
     });
 
-    test("the control: without syncing, power cuts do lose", { timeout: 600_000, skip: mountsMissing() }, async (t) => {
+    test("the control: without syncing, power cuts do lose (T1)", {
+      timeout: 600_000,
+      skip: mountsMissing(),
+    }, async (t) => {
       for (let run = 0; run < CONTROL_CUTS; run++) {
         const disk = new Ext4(t, 96);
         const dir = join(disk.path, "org");

@@ -127,7 +127,7 @@ async function inspect(dir: string, all: Contents, { what, kind, most, cut }: Da
 
 if (await ownMounts(import.meta.filename)) {
   suite("metrics on a bad disk", () => {
-    test(`${FLIPS} flipped or cut files: the rest is right, and the bad file is kept`, {
+    test(`${FLIPS} flipped or cut files: the rest is right, and the bad file is kept (T2)`, {
       timeout: 900_000,
     }, async (t) => {
       const roll = random(seed(t));

@@ -58,7 +58,7 @@ async function askOne(peer: Peer, asked: Asked, ask: AskBoth, seen: Seen): Promi
 
 suite("queries next to the engines they come from", () => {
   for (const [peer, dialect, make] of PAIRS) {
-    test(`${QUERIES} of ${dialect}: as ${peer} answers, or different by name`, { timeout: 900_000 }, async (t) => {
+    test(`${QUERIES} of ${dialect}: as ${peer} answers, or different by name (T8)`, { timeout: 900_000 }, async (t) => {
       const why = whyNot(peer);
       if (why !== undefined) return t.skip(why);
       const first = Number(process.env["SEED"] ?? SEED);

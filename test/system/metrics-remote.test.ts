@@ -51,7 +51,7 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
     return data.result.map(({ metric }) => JSON.stringify(metric)).sort((a, b) => (a < b ? -1 : 1));
   };
 
-  test("an organization cannot reach another's series, whatever it asks", async (t) => {
+  test("an organization cannot reach another's series, whatever it asks (T3)", async (t) => {
     const engine = engineIn(tempDir(), victoria.base);
     t.after(() => engine.close());
     await put(engine, "mine", `jobs{app="web",hangar_org="theirs"} 1\n`);

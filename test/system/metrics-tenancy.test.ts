@@ -29,7 +29,9 @@ const TRIES = [
 ];
 
 suite("organizations do not show through", () => {
-  test(`${QUERIES} queries and all other questions, with others there and without`, { timeout: 600_000 }, async (t) => {
+  test(`${QUERIES} queries and all other questions, with others there and without (T3)`, {
+    timeout: 600_000,
+  }, async (t) => {
     const roll = random(seed(t));
     const alone = openMetricsEngine({ dir: tempDir(), clock: systemClock, limits: LIMITS });
     const among = openMetricsEngine({ dir: tempDir(), clock: systemClock, limits: LIMITS });

@@ -44,7 +44,7 @@ const EXPENSIVE: [string, RegExp][] = [
   [`label_join(m, "x", "${"y".repeat(1000)}", ${'"a", '.repeat(500)}"b")`, /memory_bytes|samples|time_ms/],
 ];
 
-suite("the cost of a query is bounded", () => {
+suite("the cost of a query is bounded (T6)", () => {
   for (const [query, named] of EXPENSIVE) {
     for (const dialect of ["metricsql", "promql"] as Dialect[]) {
       test(`${dialect}: ${query.slice(0, 60)}`, () => {

@@ -106,7 +106,7 @@ suite("the front door and its clients", () => {
     await until(async () => (await curl(...named, `https://www.example.com:${secure}/`)) === "GET 0 https");
   });
 
-  test("hundreds of sockets that drip are let go, and others are served meanwhile", async (t) => {
+  test("hundreds of sockets that drip are let go, and others are served meanwhile (P2)", async (t) => {
     const { plain } = await open(t, (_request, response) => response.end("ok"));
     const count = runs(200) >= 2000 ? 2000 : 500;
     const sockets: Socket[] = [];
@@ -135,7 +135,7 @@ suite("the front door and its clients", () => {
     assert.ok(served > 10, `${served} served meanwhile`);
   });
 
-  test("five hundred requests to a stopped machine: one start, five hundred answers", async (t) => {
+  test("five hundred requests to a stopped machine: one start, five hundred answers (P5)", async (t) => {
     const { platform, plain, machine } = await open(
       t,
       (_request, response) => response.end("awake"),
@@ -155,7 +155,7 @@ suite("the front door and its clients", () => {
     assert.equal(starts.length, 1);
   });
 
-  test("a gigabyte for a slow reader stays with the machine", async (t) => {
+  test("a gigabyte for a slow reader stays with the machine (P4)", async (t) => {
     const size = runs(100) >= 1000 ? 1024 : 256;
     const chunk = Buffer.alloc(1024 * 1024);
     const { plain } = await open(t, (request, response) => {

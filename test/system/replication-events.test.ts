@@ -124,7 +124,7 @@ async function writeAndListen(
 }
 
 suite("the event stream", { timeout: 900_000 }, () => {
-  test("over many reconnects and changes of primary, ids are contiguous and checksums agree", async (t) => {
+  test("over many reconnects and changes of primary, ids are contiguous and checksums agree (E2)", async (t) => {
     const stage = new Stage(t);
     const cluster = await startCluster(stage);
     const [changes, reconnects] = PROVE ? [50, 200] : [6, 30];
@@ -147,7 +147,7 @@ suite("the event stream", { timeout: 900_000 }, () => {
     t.diagnostic(`${changes} changes of primary, ${reconnects} reconnects, ${seen.size} transactions`);
   });
 
-  test("a reader that does not read is cut, is counted, and costs the others nothing", async (t) => {
+  test("a reader that does not read is cut, is counted, and costs the others nothing (E1)", async (t) => {
     const stage = new Stage(t);
     const dir = stage.dir();
     const port = await freePort();

@@ -55,7 +55,7 @@ suite("replication under kill -9", { timeout: 600_000 }, () => {
     t.diagnostic(`${captured} transactions, ${checks} checks, 0 bad`);
   });
 
-  test("replicas die at random", async (t) => {
+  test("replicas die at random (R5)", async (t) => {
     const next = random(seed(t));
     const { stage, dirs, ports, start } = await pair(t);
     await start("primary");
@@ -77,7 +77,7 @@ suite("replication under kill -9", { timeout: 600_000 }, () => {
     t.diagnostic(`${kills} kills, ${checks} checks, 0 bad, position ${position}`);
   });
 
-  test("the primary dies at random, and its applications go on writing", async (t) => {
+  test("the primary dies at random, and its applications go on writing (R1)", async (t) => {
     const next = random(seed(t));
     const { stage, dirs, ports, start } = await pair(t);
     let primary = await start("primary");

@@ -65,7 +65,7 @@ function check(stage: Stage, path: string, when: string): void {
 }
 
 suite("the replica's machine loses power", { timeout: 900_000 }, () => {
-  test("again and again, while the primary is written to", async (t) => {
+  test("again and again, while the primary is written to (R4)", async (t) => {
     const next = random(seed(t));
     const parts = await scene(t);
     if (!parts) return;

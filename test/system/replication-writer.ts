@@ -1,6 +1,7 @@
 /**
  * An application that writes: `replication-writer.ts PATH SECONDS [RATE] [FLAGS]`. Each transaction moves money between
- * accounts, adds an entry and counts; flags: vacuum, schema, full. Prints how many transactions it has committed.
+ * accounts, adds an entry and counts; flags: vacuum, schema, full, times. Prints how many transactions it has
+ * committed, with `times` also when each of them was.
  */
 import { DatabaseSync } from "node:sqlite";
 
@@ -30,6 +31,7 @@ const until = began + Number(seconds) * 1000;
 let extra = 0;
 const nap = new Int32Array(new SharedArrayBuffer(4));
 let acknowledged = 0;
+const committed_ms: number[] = [];
 
 function transaction(): void {
   n++;
@@ -44,6 +46,7 @@ function transaction(): void {
   count.run(n, low);
   db.exec("COMMIT");
   acknowledged = n;
+  if (flags.includes("times")) committed_ms.push(performance.timeOrigin + performance.now());
 }
 
 function sometimes(): void {
@@ -77,6 +80,6 @@ while (performance.now() < until) {
 const cpu = process.cpuUsage();
 const took_ms = performance.now() - began;
 process.stdout.write(
-  `${JSON.stringify({ transactions: n - first + extra, n, took_ms, cpu_us: cpu.user + cpu.system })}\n`,
+  `${JSON.stringify({ transactions: n - first + extra, n, took_ms, cpu_us: cpu.user + cpu.system, committed_ms })}\n`,
 );
 db.close();

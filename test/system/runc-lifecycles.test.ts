@@ -21,7 +21,7 @@ const LIVES = PROVE ? 200 : 12;
 const never = new AbortController().signal;
 const skip = realMachinesMissing();
 
-test("lives of machines leave nothing behind, in the kernel and in ourselves", { skip }, async (t) => {
+test("lives of machines leave nothing behind, in the kernel and in ourselves (O1)", { skip }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "hangar-lives-"));
   const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
   mkdirSync(installation.data_dir);

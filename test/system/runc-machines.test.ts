@@ -67,7 +67,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
   const output = async (id: string): Promise<string[]> =>
     (await driver.logs(id, { tail: 100 })).lines.map(({ message }) => message);
 
-  test("machines of a network reach each other; those of another, and the host, are out of reach", async (t) => {
+  test("machines of a network reach each other; those of another, and the host, are out of reach (C4)", async (t) => {
     const serve = { init: { exec: ["httpd", "-f", "-p", "80", "-h", "/etc"] } };
     const wanted = [launch(serve), launch(serve), launch(serve, "o2")] as const;
     const [first, second, other] = await Promise.all(wanted.map(start));

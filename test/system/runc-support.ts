@@ -1,4 +1,5 @@
 /** A platform with real machines as a process of its own, that a test may kill and start again. */
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +7,7 @@ import type { TestContext } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
+import { traces } from "../volumes.ts";
 import { type Child, startProgram } from "./child.ts";
 import { type Installation, nodeIdOf } from "./leaks.ts";
 
@@ -41,6 +43,8 @@ export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
     await child?.kill();
     if (existsSync(join(data_dir, "node_id")))
       await takeDown({ ...installation(), clock: systemClock, log: silentLog });
+    // Volumes stay mounted while their platform may come back. The last one mounted goes first, its loop device with it.
+    for (const mount of traces(dir).mounts.reverse()) spawnSync("umount", ["--lazy", mount]);
     rmSync(dir, { recursive: true, force: true });
   });
   return {

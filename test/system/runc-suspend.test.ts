@@ -155,7 +155,7 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     await driver.destroy(launch.id, never);
   });
 
-  test("a snapshot with a byte changed is not used; the machine boots cold with its disk as it was", async () => {
+  test("a snapshot with a byte changed is not used; the machine boots cold with its disk as it was (C7)", async () => {
     const launch = wanted();
     const ref = await start(launch);
     await driver.exec(ref, { command: ["touch", "/mark"], timeout_ms: 10_000 }, never);

@@ -108,7 +108,7 @@ suite("backup", () => {
     return rows.reduce((sum, row) => sum + row.secrets, 0);
   }
 
-  test("every backup under load can be put back and is of one moment", async (t) => {
+  test("every backup under load can be put back and is of one moment (S8)", async (t) => {
     const dir = tempDir();
     const backups = await copiesUnderLoad(t, dir, prove ? 50 : 20, async (source, file) => {
       const { code, said } = await maintain(t, "backup", file, "--data-dir", source);
@@ -124,7 +124,7 @@ suite("backup", () => {
     assert.ok(secrets > 100, "the load wrote");
   });
 
-  test("control: plain copies of the file are not of one moment, and that is noticed", async (t) => {
+  test("control: plain copies of the file are not of one moment, and that is noticed (S8)", async (t) => {
     const dir = tempDir();
     // A start and a stop put the tables into the file itself, so that a copy of it looks fine.
     const first = await startDaemon(t, join(dir, "data"));
@@ -147,7 +147,7 @@ suite("backup", () => {
     assert.ok(bad.length > 0, "no plain copy was found bad, so the check above proves nothing");
   });
 
-  test("a damaged backup is refused in words and changes nothing", async (t) => {
+  test("a damaged backup is refused in words and changes nothing (S5)", async (t) => {
     const dir = tempDir();
     const [backup] = await copiesUnderLoad(t, dir, 1, async (source, file) => {
       await maintain(t, "backup", file, "--data-dir", source);

@@ -10,7 +10,7 @@ import { type Daemon, startDaemon } from "./daemon.ts";
 import { type Acks, examine, type Findings, noteAck } from "./store/load.ts";
 
 suite("kill -9", () => {
-  test("loses no acknowledged write and tears none", async (t) => {
+  test("loses no acknowledged write and tears none (S1)", async (t) => {
     const kills = runs(100);
     const { told, lost, wrong } = await killWriters(t, kills);
     t.diagnostic(`${told} acknowledged writes in ${kills} kills, ${lost} lost`);
@@ -18,12 +18,12 @@ suite("kill -9", () => {
     assert.ok(told > kills * 8, "the writers wrote");
   });
 
-  test("control: what is acknowledged too early is lost, and that is noticed", async (t) => {
+  test("control: what is acknowledged too early is lost, and that is noticed (S1)", async (t) => {
     const { lost } = await killWriters(t, 8, "early");
     assert.ok(lost > 0, "the kills did not fall between an acknowledgement and its commit");
   });
 
-  test("of the platform loses no created app, and a repeated request makes no second one", async (t) => {
+  test("of the platform loses no created app, and a repeated request makes no second one (S1)", async (t) => {
     const dice = random(seed(t));
     const dir = tempDir();
     const created = new Map<string, string>();

@@ -7,7 +7,7 @@ import { startProgram } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
 
 suite("data dir", () => {
-  test("a second start is refused within a second and names the first; after kill -9 the next works", async (t) => {
+  test("a second start is refused within a second and names the first; after kill -9 the next works (S7)", async (t) => {
     const dir = tempDir();
     const first = await startDaemon(t, dir);
     // A second, and its share of more when others use the machine at the same time.

@@ -52,7 +52,7 @@ suite("interrupted migration", () => {
   let server: ReturnType<typeof startPostgres> | undefined;
   after(async () => await (await server)?.stop());
 
-  test("SQLite", async (t) => {
+  test("SQLite (S6)", async (t) => {
     const dir = tempDir();
     let files = 0;
     await killEverywhere(t, {
@@ -62,7 +62,7 @@ suite("interrupted migration", () => {
     });
   });
 
-  test("PostgreSQL", { skip: postgresMissing() }, async (t) => {
+  test("PostgreSQL (S6)", { skip: postgresMissing() }, async (t) => {
     server ??= startPostgres();
     const url = await (await server).database();
     await killEverywhere(t, {

@@ -82,19 +82,19 @@ function look(file: string, acks: Acks): Findings {
 
 if (await ownMounts(import.meta.filename)) {
   suite("power cut", { skip: mountsMissing() }, () => {
-    test("FULL, which the platform uses, loses nothing", async (t) => {
+    test("FULL, which the platform uses, loses nothing (S2)", async (t) => {
       const cuts = prove ? 300 : 40;
       const { acked, lost, harmed } = await cutThePower(t, "FULL", cuts);
       assert.deepEqual({ lost, harmed }, { lost: 0, harmed: 0 });
       assert.ok(acked > cuts * 8, "the writers wrote");
     });
 
-    test("control: NORMAL loses acknowledged writes", async (t) => {
+    test("control: NORMAL loses acknowledged writes (S2)", async (t) => {
       const { lost } = await cutThePower(t, "NORMAL", prove ? 40 : 8);
       assert.ok(lost > 0, "the cuts did not reach the disk");
     });
 
-    test("control: OFF loses acknowledged writes or breaks the file", async (t) => {
+    test("control: OFF loses acknowledged writes or breaks the file (S2)", async (t) => {
       const { harmed } = await cutThePower(t, "OFF", prove ? 40 : 8);
       assert.ok(harmed > 0, "the cuts did not reach the disk");
     });

@@ -50,7 +50,8 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual(own(after.files), own(before.files));
       t.diagnostic(`${CYCLES} cycles, shared blocks: ${reflink}, encryption: ${encryption}`);
       await rig.close();
-      assert.deepEqual(traces(rig.dir), { loops: [], mounts: [], files: [] });
+      const { loops, mounts } = traces(rig.dir);
+      assert.deepEqual([loops, mounts], [[], []], "a clean stop takes the pool away");
     });
 
     test("no byte is lost while a volume grows under a writer (V3)", async (t) => {

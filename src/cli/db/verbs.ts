@@ -15,6 +15,7 @@ const CREDENTIALS: readonly Option[] = [
 const NODE_OPTIONS: readonly Option[] = [
   ["--dir <dir>", "the databases are the files in this folder (required)"],
   ["--listen <address>", "address of /events and of the other nodes (default: 127.0.0.1:20202)"],
+  ["--machine", "this is a machine of the platform: its app's machines are the nodes, one has the app's lease"],
   ["--primary", "this node is the primary, always"],
   ["--join <url>", "this node follows the node at this address, always"],
   ["--lease <where>", "whoever has the lease is primary: platform:URL/APP/NAME, etcd:URL/NAME or sqlite:PATH"],

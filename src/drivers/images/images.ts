@@ -9,6 +9,8 @@ import {
   type Holder,
   type ImageCatalog,
   type ImageDetails,
+  type ImageFiles,
+  type ImageLayer,
   type ImageSource,
   type ImageSummary,
   PLATFORM,
@@ -44,7 +46,7 @@ export async function openImages(
 type Tell = (progress: PullProgress) => void;
 const silent: Tell = () => {};
 
-export class Images implements ImageSource, ImageCatalog {
+export class Images implements ImageSource, ImageCatalog, ImageFiles {
   readonly #store: Store;
   readonly #puller: Puller;
   readonly #collector: Collector;
@@ -111,6 +113,19 @@ export class Images implements ImageSource, ImageCatalog {
       layers: folders.slice(lowest).map(({ folder }) => folder),
       config: image.document.config,
     };
+  }
+
+  async layers({ digest }: ImageRef, org_id: string): Promise<ImageLayer[] | undefined> {
+    const image = await this.#known(digest, org_id);
+    const found: ImageLayer[] = [];
+    for (const { diff_id } of image ? layersOf(image).toReversed() : []) {
+      const record = this.#store.layers.get(diff_id);
+      // Without the list nobody can tell what the layer hides.
+      if (!record?.opaque) return undefined;
+      found.push({ dir: this.#store.layers.folder(diff_id), opaque: record.opaque });
+      if (record.opaque_root) break;
+    }
+    return image ? found : undefined;
   }
 
   async release(machine_id: string): Promise<void> {

@@ -27,6 +27,8 @@ export const IMAGE_LIMITS = {
   name_bytes: 255,
   /** Links that are followed, inside the tree, to find one folder. Past it: 400 `image_refused`. */
   link_hops: 40,
+  /** Folders of one layer that are listed as hiding all below them. One more: its files are served by machines only. */
+  opaque_listed: 1000,
   /** The extended header of one entry. Past it: 400 `image_refused`. */
   pax_bytes: MIB,
   /** An image that is sent to be imported. Past it: 413. */

@@ -195,7 +195,11 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
 
   test("whiteouts are devices 0/0, opaque folders carry the mark, and a new folder hides the old one", async (t) => {
     const base = tempStore(t);
-    const { root, opaque_root } = await unpackTar(
+    const {
+      root,
+      opaque_root,
+      opaque: listed,
+    } = await unpackTar(
       base,
       "layer",
       tar(
@@ -222,6 +226,7 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
     assert.deepEqual(readFileSync(join(root, "kept"), "utf8"), "x");
     assert.ok(!readdirSync(root).some((name) => name.startsWith(".wh.")));
     assert.equal(opaque_root, false);
+    assert.deepEqual(listed?.toSorted(), ["/b", "/c", "/d", "/e"]);
     assert.equal((await unpackTar(base, "whole", tar(file(".wh..wh..opq", ""), file("x")))).opaque_root, true);
   });
 

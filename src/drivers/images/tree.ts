@@ -42,9 +42,14 @@ export interface TreeFacts {
   left_out: number;
   /** Nothing of the layers below shows; overlayfs has no mark for it at the root. */
   opaque_root: boolean;
+  /** Other folders of which the same is true; absent when there are more than a list is kept of. */
+  opaque?: string[];
 }
 
-type TreeLimits = Pick<ImageLimits, "tree_bytes" | "tree_entries" | "name_bytes" | "link_hops" | "disk_kept_bytes">;
+type TreeLimits = Pick<
+  ImageLimits,
+  "tree_bytes" | "tree_entries" | "name_bytes" | "link_hops" | "disk_kept_bytes" | "opaque_listed"
+>;
 
 const WHITEOUT = ".wh.";
 const OPAQUE = ".wh..wh..opq";
@@ -60,7 +65,7 @@ export class Tree implements TarSink {
   /** Folders that are there and are no links, so that the way to the next file is short. */
   readonly #folders = new Set<string>([""]);
   readonly #times = new Map<string, number>();
-  readonly facts: TreeFacts = { entries: 0, bytes: 0, left_out: 0, opaque_root: false };
+  readonly facts: TreeFacts = { entries: 0, bytes: 0, left_out: 0, opaque_root: false, opaque: [] };
   #file: { fd: number; entry: TarEntry } | undefined;
   #look_at = 0;
 
@@ -159,7 +164,7 @@ export class Tree implements TarSink {
       if (before) this.#remove(path);
       mkdirSync(this.#path(path), 0o700);
       // What the layers below had here was removed in this layer; this is a new folder of the same name.
-      if (before && isWhiteout(before)) makeOpaque(this.#path(path));
+      if (before && isWhiteout(before)) this.#opaque(path);
     }
     this.#folders.add(path);
     this.#dress(path, entry);
@@ -203,12 +208,21 @@ export class Tree implements TarSink {
     return target;
   }
 
+  #opaque(folder: string): void {
+    makeOpaque(this.#path(folder));
+    const { opaque } = this.facts;
+    const name = bytes(folder).toString();
+    if (!opaque || opaque.includes(name)) return;
+    if (opaque.length < this.#limits.opaque_listed) opaque.push(name);
+    else delete this.facts.opaque;
+  }
+
   /** `.wh.name`: the layers below have no `name`. `.wh..wh..opq`: they have nothing in this folder. */
   #whiteout(names: string[], name: string): void {
     const folder = this.#folder(names, [...names, name].join("/"));
     if (name === OPAQUE) {
       if (folder === "") this.facts.opaque_root = true;
-      else makeOpaque(this.#path(folder));
+      else this.#opaque(folder);
       return;
     }
     const hidden = name.slice(WHITEOUT.length);
@@ -219,7 +233,7 @@ export class Tree implements TarSink {
     const path = `${folder}/${hidden}`;
     const before = this.#stat(path);
     // What this very layer brings is not hidden by it, only what a folder of the same name has below.
-    if (before?.isDirectory()) makeOpaque(this.#path(path));
+    if (before?.isDirectory()) this.#opaque(path);
     else if (!before) makeWhiteout(this.#path(path));
   }
 
@@ -277,7 +291,7 @@ export class Tree implements TarSink {
       if (found) this.#remove(path);
       mkdirSync(this.#path(path), 0o755);
       chmodSync(this.#path(path), 0o755);
-      if (found) makeOpaque(this.#path(path));
+      if (found) this.#opaque(path);
     }
     this.#folders.add(path);
   }

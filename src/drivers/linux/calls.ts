@@ -6,7 +6,9 @@
 import { createRequire } from "node:module";
 import { constants } from "node:os";
 
-type Native = (...args: (string | number | bigint | Uint8Array | null)[]) => number;
+/** Text, numbers, memory, and lists of text that end with null. */
+type Value = string | number | bigint | Uint8Array | Int32Array | null | readonly (string | null)[];
+type Native = (...args: Value[]) => number;
 
 interface Ffi {
   load(library: string): { func(name: string, result: string, args: string[]): Native };
@@ -45,13 +47,17 @@ function library() {
   return loaded;
 }
 
-const WIDE = new Set(["syscall", "lseek"]);
+const WIDE = new Set(["syscall", "lseek", "send", "recv"]);
 
 /**
  * A function of the C library that answers -1 when it fails; `subject` of a failure is what it was about. What answers
  * an int must be read as one: the upper half of the register may hold anything.
  */
-function call(name: string, args: string[], symbol = name): (subject: string, ...values: Parameters<Native>) => number {
+export function call(
+  name: string,
+  args: string[],
+  symbol = name,
+): (subject: string, ...values: Parameters<Native>) => number {
   let native: Native | undefined;
   return (subject, ...values) => {
     const { ffi, libc } = library();

@@ -1,4 +1,5 @@
-import { spawn } from "node:child_process";
+import type { Readable } from "node:stream";
+import { type Descriptor, spawnLean } from "./spawn.ts";
 
 export interface ProgramOptions {
   input?: string;
@@ -23,29 +24,31 @@ const TIMEOUT_MS = 60_000;
 
 /** Runs a program to its end and answers what it wrote. Never through a shell. */
 export async function program(name: string, args: readonly string[], options: ProgramOptions = {}): Promise<string> {
-  const child = spawn(name, args, {
-    stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
-    ...(options.env ? { env: options.env } : {}),
-  });
-  const late = setTimeout(() => child.kill("SIGKILL"), options.timeout_ms ?? TIMEOUT_MS);
+  const { input, env, timeout_ms = TIMEOUT_MS } = options;
+  const stdio: Descriptor[] = [input === undefined ? "nothing" : "we write", "we read", "we read"];
+  const { pid, pipes, ended } = spawnLean(name, args, { stdio, ...(env ? { env } : {}) });
+  const late = setTimeout(() => process.kill(pid, "SIGKILL"), timeout_ms);
   try {
-    return await new Promise<string>((resolve, reject) => {
-      let out = "";
-      let err = "";
-      child.stdout?.setEncoding("utf8").on("data", (text: string) => {
-        if (out.length < OUTPUT) out += text;
-      });
-      child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-        err = (err + text).slice(-WORDS * 2);
-      });
-      child.once("error", reject);
-      child.once("close", (code) =>
-        code === 0 ? resolve(out) : reject(new ProgramError(name, args, code, err || out)),
-      );
-      // A program that ends before it has read everything says so by its code.
-      child.stdin?.on("error", () => {}).end(options.input);
-    });
+    // A program that ends before it has read everything says so by its code.
+    pipes[0]?.on("error", () => {}).end(input ?? "");
+    const [out, err] = await Promise.all([whole(pipes[1]), last(pipes[2])]);
+    const code = await ended();
+    if (code !== 0) throw new ProgramError(name, args, code, err || out);
+    return out;
   } finally {
     clearTimeout(late);
   }
+}
+
+async function whole(pipe: Readable | undefined): Promise<string> {
+  let text = "";
+  for await (const chunk of pipe?.setEncoding("utf8") ?? []) if (text.length < OUTPUT) text += String(chunk);
+  return text;
+}
+
+/** What it said in the end. */
+async function last(pipe: Readable | undefined): Promise<string> {
+  let text = "";
+  for await (const chunk of pipe?.setEncoding("utf8") ?? []) text = (text + String(chunk)).slice(-WORDS * 2);
+  return text;
 }

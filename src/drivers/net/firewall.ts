@@ -2,7 +2,7 @@
  * What keeps private networks apart, as nftables rules of this installation's own tables:
  *
  * - between two networks nothing passes, and from outside only answers;
- * - the host takes from machines what asks for names, pings and neighbours, and nothing else;
+ * - the host takes from machines what asks for names, for the gateway on their network, pings and neighbours;
  * - a machine sends only under its own addresses, and is no router;
  * - what leaves the host leaves under the host's address.
  *
@@ -10,7 +10,9 @@
  */
 import { existsSync } from "node:fs";
 import { program } from "../linux/program.ts";
+import { addressBytes } from "./links.ts";
 import { devicePrefix } from "./names.ts";
+import { deviceKey, type Element, tellElement } from "./sets.ts";
 
 export interface Sender {
   veth: string;
@@ -49,11 +51,11 @@ export class Firewall {
   }
 
   async joinBridge(bridge: string): Promise<void> {
-    await this.#elements("add", [["inet", "same", `"${bridge}" . "${bridge}"`]]);
+    await this.#elements("add", [same(bridge)]);
   }
 
   async leaveBridge(bridge: string): Promise<void> {
-    await this.#elements("delete", [["inet", "same", `"${bridge}" . "${bridge}"`]]);
+    await this.#elements("remove", [same(bridge)]);
   }
 
   async joinSender(sender: Sender): Promise<void> {
@@ -61,7 +63,7 @@ export class Firewall {
   }
 
   async leaveSender(sender: Sender): Promise<void> {
-    await this.#elements("delete", addresses(sender));
+    await this.#elements("remove", addresses(sender));
   }
 
   async remove(): Promise<void> {
@@ -69,20 +71,22 @@ export class Firewall {
     for (const family of ["inet", "bridge"]) await nft(`delete table ${family} ${this.#table}`).catch(() => {});
   }
 
-  async #elements(verb: "add" | "delete", elements: [family: string, set: string, element: string][]): Promise<void> {
+  async #elements(verb: "add" | "remove", elements: readonly Element[]): Promise<void> {
     await this.open();
     if (this.problem) return;
-    const done = nft(
-      elements.map(([family, set, one]) => `${verb} element ${family} ${this.#table} ${set} { ${one} }`).join("\n"),
-    );
-    // What is not in a set need not be taken out of it.
-    await (verb === "add" ? done : done.catch(() => {}));
+    for (const element of elements) tellElement(verb, this.#table, element);
   }
 }
 
-const addresses = ({ veth, private_ip, ipv4 }: Sender): [string, string, string][] => [
-  ["bridge", "own6", `"${veth}" . ${private_ip}`],
-  ["bridge", "own4", `"${veth}" . ${ipv4}`],
+const same = (bridge: string): Element => ({
+  family: "inet",
+  set: "same",
+  key: [deviceKey(bridge), deviceKey(bridge)],
+});
+
+const addresses = ({ veth, private_ip, ipv4 }: Sender): Element[] => [
+  { family: "bridge", set: "own6", key: [deviceKey(veth), addressBytes(private_ip)] },
+  { family: "bridge", set: "own4", key: [deviceKey(veth), addressBytes(ipv4)] },
 ];
 
 const nft = (text: string): Promise<string> => program("nft", ["-f", "-"], { input: `${text}\n` });
@@ -114,6 +118,7 @@ table inet ${table} {
     icmp type echo-request accept
     udp dport 53 accept
     tcp dport 53 accept
+    ip6 daddr fdaa::/16 tcp dport 4280 accept
     drop
   }
   chain out {

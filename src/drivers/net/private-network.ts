@@ -7,9 +7,21 @@
  * last, and taken off before a suspend: then nobody gets an answer that a frozen machine did not give.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { gatewayAddress, networkPrefix } from "#machines/names.ts";
-import { program } from "../linux/program.ts";
+import { packed } from "../linux/netlink.ts";
 import { Firewall } from "./firewall.ts";
+import {
+  addAddress,
+  addBridge,
+  addCable,
+  addRoute,
+  deleteLink,
+  numberOf,
+  setMaster,
+  setUp,
+  tellLinks,
+} from "./links.ts";
 import { deviceName, devicePrefix, GATEWAY4, hardware } from "./names.ts";
 
 /** One machine's place in it. */
@@ -31,28 +43,12 @@ export interface NetworkHook {
 
 const exists = (device: string): boolean => existsSync(`/sys/class/net/${device}`);
 
-/**
- * Runs with runc's word of the container on its input. Everything inside is done by one `ip` in the machine's
- * namespace; the other end of the cable is born in ours, which is that of this shell. The range of who may ping is read in the writer's user
- * namespace, so it is given in the host's numbers.
- */
-const HOOK = `read -r state
-pid=\${state#*\\"pid\\":}
-pid=\${pid%%[,\\}]*}
-[ -e /sys/class/net/$1 ] && ip link del $1
-nsenter --net=/proc/$pid/ns/net sh -c '
-echo "$6 $7" > /proc/sys/net/ipv4/ping_group_range
-exec ip -batch - <<END
-link add eth0 address $3 type veth peer name $1 address $2 netns $8
-link set lo up
-link set eth0 up
-addr add $4/48 dev eth0 nodad
-route add default via $5
-addr add $9/32 dev eth0
-route add ${GATEWAY4}/32 dev eth0
-route add default via ${GATEWAY4} dev eth0
-END
-' wire "$1" "$2" "$3" "$4" "$5" "$6" "$7" $$ "$8"`;
+/** Sends what it is given in the machine's network namespace; see native/hook.c. */
+const HOOK = join(import.meta.dirname, "../runtime/runc/native", process.arch, "hook");
+/** In the hook, the host's network namespace. */
+const HOST_NETNS = 100;
+/** Numbers of the devices in a machine; the kernel may have given low ones to devices of its own. */
+const INSIDE = { lo: 1, eth0: 1000 };
 
 export class PrivateNetwork {
   readonly firewall: Firewall;
@@ -86,18 +82,17 @@ export class PrivateNetwork {
     const bridge = this.bridgeOf(private_ip);
     await this.#then(bridge, async () => {
       if (exists(bridge)) return;
-      const kind = ["address", hardware(bridge), "type", "bridge", "mcast_snooping", "0"];
-      await program("ip", ["link", "add", bridge, ...kind]);
+      tellLinks([addBridge(bridge, hardware(bridge))]);
       const gateway = gatewayAddress(private_ip);
       // No machine tells the host where to send its traffic, and what machines send out is passed on.
       setting(`ipv6/conf/${bridge}/accept_ra`, "0");
       for (const device of [bridge, ...uplinks()]) setting(`ipv4/conf/${device}/forwarding`, "1");
-      const lines = [
-        `addr replace ${gateway}/48 dev ${bridge} nodad`,
-        `addr replace ${GATEWAY4}/32 dev ${bridge} scope link`,
-        `link set ${bridge} up`,
-      ];
-      await program("ip", ["-batch", "-"], { input: `${lines.join("\n")}\n` });
+      const device = numberOf(bridge) ?? 0;
+      tellLinks([
+        addAddress({ net: `${gateway}/48`, device }),
+        addAddress({ net: `${GATEWAY4}/32`, device }, "link"),
+        setUp(bridge),
+      ]);
       await this.firewall.joinBridge(bridge);
       this.#onOpen?.(gateway);
     });
@@ -110,7 +105,7 @@ export class PrivateNetwork {
     await this.#then(bridge, async () => {
       if (this.#members.get(bridge)?.size || !exists(bridge)) return;
       this.#members.delete(bridge);
-      await program("ip", ["link", "del", bridge]);
+      tellLinks([deleteLink(bridge)]);
       await this.firewall.leaveBridge(bridge);
     });
   }
@@ -133,42 +128,48 @@ export class PrivateNetwork {
     }
   }
 
+  /** What the hook is to do: a cable between the machine and the host, its addresses, and the ways out. */
   hook({ veth, private_ip, ipv4, uid_base, uid_count }: Cable): NetworkHook {
-    const args = [
-      veth,
-      hardware(`${veth} host`),
-      hardware(`${veth} machine`),
-      private_ip,
-      gatewayAddress(private_ip),
-      String(uid_base),
-      String(uid_base + uid_count - 1),
-      ipv4,
+    const device = INSIDE.eth0;
+    const messages = [
+      addCable(
+        { name: "eth0", address: hardware(`${veth} machine`), number: device },
+        { name: veth, address: hardware(`${veth} host`), netns: HOST_NETNS },
+      ),
+      setUp(INSIDE.lo),
+      setUp(device),
+      addAddress({ net: `${private_ip}/48`, device }),
+      addRoute(undefined, { gateway: gatewayAddress(private_ip), device }),
+      addAddress({ net: `${ipv4}/32`, device }),
+      addRoute(`${GATEWAY4}/32`, { device }),
+      addRoute(undefined, { gateway: GATEWAY4, device }),
     ];
-    return {
-      path: "/bin/sh",
-      args: ["sh", "-c", HOOK, "hangar-hook", ...args],
-      env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
-    };
+    // The range is read in the writer's user namespace, so it is given in the host's numbers.
+    const range = `${uid_base} ${uid_base + uid_count - 1}`;
+    return { path: HOOK, args: ["hook", range, packed(messages).toString("hex")], env: [] };
   }
 
   /** From here on the machine is reached. */
   async attach({ veth, private_ip, ipv4 }: Pick<Cable, "veth" | "private_ip" | "ipv4">): Promise<void> {
     const bridge = this.bridgeOf(private_ip);
-    const lines = [`link set ${veth} master ${bridge} up`, `route replace ${ipv4}/32 dev ${bridge}`];
-    await program("ip", ["-batch", "-"], { input: `${lines.join("\n")}\n` });
+    const device = numberOf(bridge);
+    if (device === undefined) throw new Error(`the bridge ${bridge} of this network is gone`);
+    tellLinks([setMaster(veth, device), setUp(veth), addRoute(`${ipv4}/32`, { device })]);
   }
 
   async detach(veth: string): Promise<void> {
-    if (exists(veth)) await program("ip", ["link", "set", veth, "nomaster"]);
+    if (exists(veth)) tellLinks([setMaster(veth, undefined)]);
   }
 
   /** Usually gone with the machine's namespace already. */
   async remove(veth: string): Promise<void> {
     if (!exists(veth)) return;
-    await program("ip", ["link", "del", veth]).catch((thrown: unknown) => {
+    try {
+      tellLinks([deleteLink(veth)]);
+    } catch (thrown) {
       // The kernel clears away a namespace in its own time; it was faster.
       if (exists(veth)) throw thrown;
-    });
+    }
   }
 }
 

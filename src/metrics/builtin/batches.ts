@@ -1,6 +1,7 @@
 import { BatchBuilder } from "../batch-builder.ts";
 import { encodeLabels } from "../tsdb/labels.ts";
 import type { SeriesBatch } from "../tsdb/series-batch.ts";
+import { BUILTIN_LIMITS } from "./limits.ts";
 import type { BuiltinSample } from "./sources.ts";
 
 /** Spelled series by their key. */
@@ -23,9 +24,13 @@ export class Batches {
       const key = keyOf(sample);
       // Twice the same series in one round would be two values of one moment; the first one stands.
       if (series.has(key)) continue;
-      const spelled = this.#last.get(sample.org_id)?.get(key) ?? spell(sample);
+      const known = this.#last.get(sample.org_id)?.get(key);
+      const spelled = known ?? spell(sample);
       series.set(key, spelled);
-      entryOf(builders, sample.org_id, () => new BatchBuilder()).push(spelled, timestamp_ms, sample.value);
+      const builder = entryOf(builders, sample.org_id, () => new BatchBuilder());
+      // Otherwise nobody could tell what a counter counted before its first sample, and bursts would be missing.
+      if (!known && sample.counter) builder.push(spelled, timestamp_ms - BUILTIN_LIMITS.interval_ms, 0);
+      builder.push(spelled, timestamp_ms, sample.value);
     }
     for (const [org_id, before] of this.#last) {
       const now = next.get(org_id);

@@ -48,6 +48,8 @@ export interface BuiltinSample {
   name: string;
   labels: Readonly<Record<string, string>>;
   value: number;
+  /** It goes up from 0, and was 0 before it was told for the first time. */
+  counter?: boolean;
 }
 
 /** Counters and gauges that somebody keeps, such as the proxy: all of them, each time it is asked. */

@@ -48,7 +48,12 @@ function printBinary(expr: Extract<Expr, { kind: "binary" }>): string {
 
 /** `-2 ^ x` is `-(2 ^ x)`, so a negative number before a strong operator needs parentheses. */
 function minusWouldSpread({ left, op }: Extract<Expr, { kind: "binary" }>): boolean {
-  return left.kind === "number" && left.value < 0 && (OPERATORS[op]?.priority ?? 0) >= MULTIPLY;
+  return left.kind === "number" && hasMinus(left.value) && (OPERATORS[op]?.priority ?? 0) >= MULTIPLY;
+}
+
+/** 0 may have one, too. */
+function hasMinus(value: number): boolean {
+  return value < 0 || Object.is(value, -0);
 }
 
 function printFills({ fillLeft, fillRight }: Extract<Expr, { kind: "binary" }>): string[] {
@@ -86,7 +91,7 @@ function printRollup(expr: RollupExpr): string {
 }
 
 function argNeedsParens(arg: Expr): boolean {
-  if (arg.kind === "number") return arg.text === undefined && !(arg.value >= 0);
+  if (arg.kind === "number") return arg.text === undefined && (hasMinus(arg.value) || Number.isNaN(arg.value));
   if (arg.kind === "aggregate") return arg.modifier !== undefined;
   return arg.kind === "rollup" || arg.kind === "binary" || arg.kind === "negate";
 }

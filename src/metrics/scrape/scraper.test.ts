@@ -120,7 +120,7 @@ function machineOf(id: string, metrics: MeasuredMachine["metrics"]): MeasuredMac
 }
 
 suite("the scraper", () => {
-  test("keeps what a machine shows, under the platform's labels and on a grid of its own", async (t) => {
+  test("keeps what a machine shows, under the platform's labels and on a grid of its own (T4)", async (t) => {
     const rig = new Rig(t);
     let asked = "";
     let n = 0;
@@ -179,7 +179,7 @@ suite("the scraper", () => {
     assert.deepEqual([await rig.query("jobs"), await rig.query("up")], [[], []]);
   });
 
-  test("hostile targets harm only themselves", async (t) => {
+  test("hostile targets harm only themselves (T5)", async (t) => {
     const rig = new Rig(t);
     const endless = Buffer.alloc(1 << 16, "a 1\n");
     const raw = (text: string) => (socket: Socket) => void socket.write(text);

@@ -66,6 +66,7 @@ suite("names of the private network", () => {
     assert.equal(await text("vms.web.internal"), "1 local,2 ams");
     assert.equal(await text("regions.web.internal"), "ams,local");
     assert.equal(await text("_apps.internal"), "db,web");
+    assert.deepEqual(await resolver.resolve6("_api.internal"), ["fdaa:1:2::3"]);
     assert.match(await text("_instances.internal"), /instance=1,app=web,ip=fdaa:1:2:1:0:0:0:1,region=local/);
   });
 

@@ -4,24 +4,34 @@ import { gatewayAddress } from "#machines/names.ts";
 import type { Directory, Entry } from "../directory.ts";
 import { DnsServer } from "./server.ts";
 
+/** What answers on an address of a private network. */
+export interface NetworkDoor {
+  /** For the log: what cannot listen. */
+  readonly what: string;
+  /** `network` is the address of a machine in it. */
+  listen(address: string, network: string): Promise<unknown>;
+}
+
 interface KeeperParts {
   directory: Directory;
   /** Brings in all machines of an app, those at rest included. */
   loadApp(app_name: string): Promise<void>;
   clock: Clock;
   log: Log;
+  /** What listens beside the name server. */
+  doors?: readonly NetworkDoor[];
 }
 
 const RETRY_MS = 500;
 
 /**
- * Has the name server listen wherever machines are: on the gateway address of each private network, which is
- * there from the boot of the network's first machine on.
+ * Has the name server, and what else is for machines, listen wherever machines are: on the gateway address of each
+ * private network, which is there from the boot of the network's first machine on.
  */
-export class NameKeeper {
+export class NetworkKeeper {
   readonly #parts: KeeperParts;
   readonly #server: DnsServer;
-  /** Gateways that are being tried. */
+  /** Gateways that are being tried, or are listened on. */
   readonly #wanted = new Set<string>();
   readonly #closing = new AbortController();
 
@@ -44,28 +54,35 @@ export class NameKeeper {
     for (const { state, private_ip } of machines) {
       if (state !== "starting" && state !== "started") continue;
       const address = gatewayAddress(private_ip);
-      if (this.#wanted.has(address) || this.#server.addresses.includes(address)) continue;
+      if (this.#wanted.has(address)) continue;
       this.#wanted.add(address);
       void this.#open(address, private_ip);
     }
   }
 
-  /** The address appears when the network is made; until then it cannot be listened on. */
   async #open(address: string, private_ip: string): Promise<void> {
+    const { doors = [] } = this.#parts;
+    const tried = [this.#server, ...doors].map((door) => this.#listen(door, address, private_ip));
+    // Nobody needs it any more: the next machine of this network asks again.
+    if (!(await Promise.all(tried)).every(Boolean)) this.#wanted.delete(address);
+  }
+
+  /** The address appears when the network is made; until then it cannot be listened on. Answers whether it is now. */
+  async #listen(door: NetworkDoor, address: string, private_ip: string): Promise<boolean> {
     const { clock, log, directory } = this.#parts;
     const { signal } = this.#closing;
     const needed = (): boolean =>
       [...directory.all()].some((one) => gatewayAddress(one.private_ip) === address && one.state !== "stopped");
     while (!signal.aborted && needed()) {
       try {
-        await this.#server.listen(address, private_ip);
-        break;
+        await door.listen(address, private_ip);
+        return true;
       } catch (thrown) {
         const { code } = thrown as NodeJS.ErrnoException;
-        if (code !== "EADDRNOTAVAIL") log.warn({ address, code }, "the name server cannot listen");
+        if (code !== "EADDRNOTAVAIL") log.warn({ address, code }, `${door.what} cannot listen`);
         await clock.sleep(RETRY_MS, signal).catch(() => {});
       }
     }
-    this.#wanted.delete(address);
+    return false;
   }
 }

@@ -6,6 +6,8 @@ export const ZONE = "internal";
 export type Found = { addresses: string[] } | { text: string } | undefined;
 
 interface World {
+  /** The host's own address in the asker's network. */
+  gateway: string;
   /** Machines of the asker's network that run. */
   running: readonly Entry[];
   /** All machines of an app in that network, those at rest included. */
@@ -17,7 +19,7 @@ export async function findName(name: string, world: World): Promise<Found> {
   const labels = name.split(".").slice(0, -1);
   const app = labels.at(-1);
   if (app === undefined) return undefined;
-  if (labels.length === 1 && app.startsWith("_")) return listOf(app, world.running);
+  if (labels.length === 1 && app.startsWith("_")) return ownName(app, world);
   const machines = registered(world.running.filter((one) => one.app_name === app));
   const asked = labels.slice(0, -1);
   const text = await textOf(asked.join("."), machines, () => world.all(app));
@@ -67,7 +69,8 @@ async function textOf(
 }
 
 /** Names that belong to no app. */
-function listOf(name: string, running: readonly Entry[]): Found {
+function ownName(name: string, { gateway, running }: World): Found {
+  if (name === "_api") return { addresses: [gateway] };
   if (name === "_apps") return { text: [...new Set(running.map(({ app_name }) => app_name))].sort().join(",") };
   if (name !== "_instances") return undefined;
   const rows = registered(running).map(

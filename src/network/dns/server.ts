@@ -2,6 +2,7 @@ import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { readFileSync } from "node:fs";
 import { createServer, isIP, isIPv6, type Server } from "node:net";
 import type { Log } from "#core/log.ts";
+import { gatewayAddress } from "#machines/names.ts";
 import { addressBytes, networkOf } from "../bytes.ts";
 import type { Directory, Entry } from "../directory.ts";
 import { type Question, RCODES, readQuestion, TYPES, writeAnswer } from "./message.ts";
@@ -26,6 +27,7 @@ const TCP_BYTES = 65_535;
  * see; names of the outside world are asked for elsewhere.
  */
 export class DnsServer {
+  readonly what = "the name server";
   readonly #parts: DnsParts;
   readonly #listeners = new Map<string, { udp: UdpSocket; tcp: Server }>();
   readonly #upstreams: readonly string[];
@@ -34,11 +36,6 @@ export class DnsServer {
   constructor(parts: DnsParts) {
     this.#parts = parts;
     this.#upstreams = parts.upstreams ?? hostServers();
-  }
-
-  /** Where it listens now. */
-  get addresses(): string[] {
-    return [...this.#listeners.keys()];
   }
 
   /** Answers on an address of a network; `network` is an address of a machine in it. Answers the port. */
@@ -105,6 +102,7 @@ export class DnsServer {
     const { directory, loadApp } = this.#parts;
     const near = (machine: Entry): boolean => networkOf(machine.private_ip) === networkOf(network);
     const found = await findName(question.name, {
+      gateway: gatewayAddress(network),
       running: [...directory.all()].filter((machine) => machine.state === "started" && near(machine)),
       all: async (app_name) => {
         await loadApp(app_name);

@@ -6,20 +6,14 @@ import type { Dispatch } from "./dispatch.ts";
 import { type AnswerHead, BadMessage, CHUNKED, type RequestHead, readRequest } from "./head.ts";
 import { type AnswerText, answerText, interimText, ownText, switchText } from "./http1-text.ts";
 import { AnswerWriter } from "./http1-writer.ts";
-import {
-  brokenOff,
-  endsConnection,
-  type OwnAnswer,
-  type Peer,
-  peerLines,
-  refusalAnswer,
-  repeatable,
-  requestLines,
-} from "./passage.ts";
+import { brokenOff, type OwnAnswer, type Peer, peerLines, refusalAnswer, repeatable, requestLines } from "./passage.ts";
 import type { Plane } from "./plane.ts";
-import type { Refusal, Route, Waiter } from "./route.ts";
+import type { Attempts } from "./replay.ts";
+import type { Refusal, Route } from "./route.ts";
+import { Seeker } from "./seeker.ts";
 import { splice } from "./splice.ts";
 import type { TargetState } from "./target.ts";
+import { Traffic } from "./traffic.ts";
 import type { Exchange, Line } from "./upstream.ts";
 
 const HEAD_END = "\r\n\r\n";
@@ -31,11 +25,9 @@ const LINGER_MS = 5000;
  * One HTTP/1 client. It is read one request at a time: the next one begins when the answer before it is
  * written, and what comes early is kept, up to a limit, then left in the kernel.
  */
-export class Http1Client implements Exchange, Waiter {
+export class Http1Client extends Seeker implements Exchange {
   readonly door: object;
   readonly #socket: Socket;
-  readonly #plane: Plane;
-  readonly #peer: Peer;
   readonly #dispatch: Dispatch;
   readonly #peer_lines: string;
   readonly #writer: AnswerWriter;
@@ -53,27 +45,19 @@ export class Http1Client implements Exchange, Waiter {
   #status = 0;
   #answer: AnswerText | undefined;
   #tries = 0;
-  #bytes = { in: 0, out: 0 };
+  readonly #traffic: Traffic;
   #closing = false;
   /** Nothing moved since. */
   #moved_at: number;
 
-  // What it asks a route for.
-  readonly kind = "exchange";
-  fresh = false;
-  preface: Buffer | undefined;
-  since = 0;
-  refused_at: number | undefined;
-  gone = false;
-
   constructor(socket: Socket, parts: { plane: Plane; peer: Peer; door: object; dispatch: Dispatch }) {
+    super(parts);
     this.door = parts.door;
     this.#socket = socket;
-    this.#plane = parts.plane;
-    this.#peer = parts.peer;
     this.#dispatch = parts.dispatch;
     this.#peer_lines = peerLines(parts.peer, parts.plane.region, "1.1");
     this.#writer = new AnswerWriter(socket);
+    this.#traffic = new Traffic(socket);
     this.#moved_at = parts.plane.now();
     socket.on("data", (chunk: Buffer) => this.#read(chunk));
     socket.on("drain", () => this.#drain());
@@ -90,7 +74,7 @@ export class Http1Client implements Exchange, Waiter {
   /** Called now and then: ends what takes too long. */
   sweep(now: number): void {
     const quiet = now - this.#moved_at;
-    this.#countBytes();
+    this.#traffic.tell(this.#route);
     if (this.#state === "closed" && quiet > LINGER_MS) this.#socket.destroy();
     else if (this.#state === "head" && quiet > this.#patience()) {
       if (this.#unread.length === 0) this.#socket.destroy();
@@ -121,13 +105,13 @@ export class Http1Client implements Exchange, Waiter {
 
   #read(chunk: Buffer): void {
     if (this.#state === "busy" && this.#body && !this.#body.done) {
-      this.#moved_at = this.#plane.now();
+      this.#moved_at = this.plane.now();
       this.#feed(chunk);
       return;
     }
     if (this.#state === "closed") return; // What comes after the last answer is read, so that the client can read that.
     // The time for a head is counted from its first byte: dripping does not prolong it.
-    if (this.#unread.length === 0) this.#moved_at = this.#plane.now();
+    if (this.#unread.length === 0) this.#moved_at = this.plane.now();
     this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk]);
     if (this.#state === "head") this.#next();
     else if (this.#unread.length > PROXY_LIMITS.read_ahead_bytes) this.#socket.pause();
@@ -160,10 +144,10 @@ export class Http1Client implements Exchange, Waiter {
   #begin(head: RequestHead): void {
     this.#state = "waiting";
     this.#head = head;
-    this.#started = this.#plane.now();
+    this.#started = this.plane.now();
     this.#status = 0;
     this.#tries = 0;
-    this.#request_id = this.#plane.requestId();
+    this.#request_id = this.plane.requestId();
     this.#answer = undefined;
     const found = this.#dispatch(head);
     if ("refusal" in found) {
@@ -174,26 +158,29 @@ export class Http1Client implements Exchange, Waiter {
       this.#answerOwn(found.answer(this.#request_id));
       return;
     }
-    if (!this.#route) found.route.counters.connected();
+    found.route.counters.takeOver(this.#route?.counters);
     this.#route = found.route;
-    this.refused_at = undefined;
-    this.fresh = endsConnection(head) || head.upgrade !== undefined;
-    this.preface = this.#plane.preface(found.route, this.#peer);
-    found.route.obtain(this);
+    this.seek(found.route, head);
   }
 
-  got(target: TargetState, connection: unknown): void {
+  protected override waits(): void {
+    this.#state = "waiting";
+  }
+
+  got(target: TargetState | undefined, connection: unknown): void {
     const head = this.#head as RequestHead;
+    const { body, source } = this.attempts as Attempts;
     const upstream = compressing(connection as Line, head.accepts, (this.#route as Route).table.options);
     this.#target = target;
     this.#upstream = upstream;
     this.#state = "busy";
-    this.#sent_at = this.#plane.now();
+    this.#sent_at = this.plane.now();
     this.#moved_at = this.#sent_at;
-    this.#body = head.length === 0 ? undefined : new BodyReader(head.length);
-    const lines = requestLines(head, this.#peer_lines, this.#request_id);
+    if (head.length !== 0) this.#body ??= new BodyReader(head.length);
+    const lines = requestLines(head, this.#peer_lines, this.#request_id, source);
     upstream.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
-    if (this.#body && this.#unread.length > 0) {
+    body?.again(upstream);
+    if (this.#body && !this.#body.done && this.#unread.length > 0) {
       const early = this.#unread;
       this.#unread = NOTHING;
       this.#feed(early);
@@ -211,7 +198,7 @@ export class Http1Client implements Exchange, Waiter {
     try {
       const used = (this.#body as BodyReader).feed(bytes, {
         data: (chunk) => this.#send(chunk),
-        end: (trailers) => this.#upstream?.end(trailers),
+        end: (trailers) => this.attempts?.body?.end(this.#upstream, trailers),
       });
       if (used < bytes.length) this.#unread = Buffer.concat([this.#unread, bytes.subarray(used)]);
     } catch (thrown) {
@@ -222,11 +209,11 @@ export class Http1Client implements Exchange, Waiter {
   }
 
   #send(chunk: Buffer): void {
-    if (this.#upstream && !this.#upstream.write(chunk)) this.#socket.pause();
+    if (this.#upstream && this.attempts?.body?.write(this.#upstream, chunk) === false) this.#socket.pause();
   }
 
   drained(): void {
-    this.#moved_at = this.#plane.now();
+    this.#moved_at = this.plane.now();
     this.#socket.resume();
   }
 
@@ -240,18 +227,25 @@ export class Http1Client implements Exchange, Waiter {
   answered(head: AnswerHead): void {
     const request = this.#head as RequestHead;
     const { options } = (this.#route as Route).table;
-    const now = this.#plane.now();
+    const now = this.plane.now();
     this.#moved_at = now;
     this.#status = head.status;
     this.#target?.counters.responded(head.status, (now - this.#sent_at) / 1000);
+    if (this.goesOn(head, this.#route as Route, this.#target)) return;
     const unfinished = this.#body !== undefined && !this.#body.done;
     const last = this.#closing || unfinished;
     this.#answer = answerText(head, request, { options, request_id: this.#request_id, last });
     this.#writer.head(this.#answer.text, this.#answer.chunked);
   }
 
+  protected override letGo(): void {
+    this.#upstream?.abandon();
+    this.#upstream = undefined;
+    this.#leave();
+  }
+
   data(chunk: Buffer): void {
-    this.#moved_at = this.#plane.now();
+    this.#moved_at = this.plane.now();
     if (!this.#writer.data(chunk)) this.#upstream?.pause();
   }
 
@@ -271,20 +265,17 @@ export class Http1Client implements Exchange, Waiter {
     this.#upstream = undefined;
     // Whoever had the seat, it is left when the connection ends.
     this.#target = undefined;
-    socket.once("close", () => {
-      target.counters.disconnected();
-      target.leave();
-    });
+    target.hold(socket);
     this.#status = 101;
     this.#state = "closed";
     this.#count();
-    target.counters.responded(101, (this.#plane.now() - this.#sent_at) / 1000);
-    this.#plane.unwatch(this);
-    this.#socket.removeAllListeners();
+    target.counters.responded(101, (this.plane.now() - this.#sent_at) / 1000);
+    this.plane.unwatch(this);
+    this.#socket.removeAllListeners().once("close", () => this.#gone());
     this.#socket.write(switchText(head, request, (this.#route as Route).table.options, this.#request_id), "latin1");
     splice(this.#socket, socket, {
-      plane: this.#plane,
-      route: this.#route as Route,
+      plane: this.plane,
+      count: () => this.#traffic.tell(this.#route),
       early: this.#unread,
       answer: rest,
     });
@@ -301,9 +292,7 @@ export class Http1Client implements Exchange, Waiter {
     }
     // The machine closed a connection that it had kept, just when it was used: ask again on a new one.
     if (untouched && upstream?.reused && repeatable(request) && this.#tries++ === 0) {
-      this.#state = "waiting";
-      this.fresh = true;
-      this.#route?.obtain(this);
+      this.seekAgain();
       return;
     }
     this.refused(brokenOff(problem));
@@ -325,7 +314,7 @@ export class Http1Client implements Exchange, Waiter {
   }
 
   #refuse(status: number, reason: string, text: string): void {
-    this.#request_id = this.#plane.requestId();
+    this.#request_id = this.plane.requestId();
     this.#head = undefined;
     this.refused({ status, reason, text });
   }
@@ -334,7 +323,8 @@ export class Http1Client implements Exchange, Waiter {
     this.#count();
     this.#leave();
     this.#body = undefined;
-    this.#moved_at = this.#plane.now();
+    this.forgetBody();
+    this.#moved_at = this.plane.now();
     if (close) {
       this.#state = "closed";
       this.#socket.end();
@@ -348,13 +338,7 @@ export class Http1Client implements Exchange, Waiter {
   }
 
   #count(): void {
-    this.#route?.counters.responded(this.#status, (this.#plane.now() - this.#started) / 1000);
-  }
-
-  #countBytes(): void {
-    const { bytesRead, bytesWritten } = this.#socket;
-    this.#route?.counters.moved(bytesRead - this.#bytes.in, bytesWritten - this.#bytes.out);
-    this.#bytes = { in: bytesRead, out: bytesWritten };
+    this.#route?.counters.responded(this.#status, (this.plane.now() - this.#started) / 1000);
   }
 
   /** The seat of a request; with `connections` it is the connection's. */
@@ -365,7 +349,7 @@ export class Http1Client implements Exchange, Waiter {
   }
 
   #drain(): void {
-    this.#moved_at = this.#plane.now();
+    this.#moved_at = this.plane.now();
     this.#upstream?.resume();
     if (this.#state === "head" && this.#unread.length > 0) this.#next();
   }
@@ -381,19 +365,17 @@ export class Http1Client implements Exchange, Waiter {
       this.cut();
       return;
     }
-    this.#upstream?.abandon();
-    this.#upstream = undefined;
+    this.letGo();
     this.refused({ status: 504, reason: "answer_timeout", text: "the machine did not answer in time" });
   }
 
   #gone(): void {
     if (this.#state === "waiting") this.gone = true;
-    this.#upstream?.abandon();
-    this.#upstream = undefined;
-    this.#leave();
+    this.letGo();
+    this.forgetBody();
     this.#state = "closed";
-    this.#countBytes();
+    this.#traffic.tell(this.#route);
     this.#route?.counters.disconnected();
-    this.#plane.unwatch(this);
+    this.plane.unwatch(this);
   }
 }

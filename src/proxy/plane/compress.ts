@@ -67,6 +67,7 @@ class Compressing implements Exchange, Line {
   }
 
   abandon(): void {
+    this.#client = undefined;
     this.#packer?.destroy();
     if (!this.#over) this.#line.abandon();
   }
@@ -87,6 +88,8 @@ class Compressing implements Exchange, Line {
       return;
     }
     this.#client?.answered(packed(head, this.#encoding));
+    // It may not want this answer.
+    if (!this.#client) return;
     const packer =
       this.#encoding === "br"
         ? createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })

@@ -78,9 +78,17 @@ function responseKeys(kind: "edge" | "app", status: number): [string, string] {
   return keys;
 }
 
+/** Whatever counts, until nothing more can come. */
+export interface Counters {
+  /** A connection is open: more will be counted. */
+  readonly busy: boolean;
+  take(): Count[];
+}
+
 /** What happens between clients and the proxy, for one app. */
-export class EdgeCounters {
+export class EdgeCounters implements Counters {
   readonly #tally: Tally;
+  #open = 0;
 
   constructor(org_id: string, labels: Labels) {
     this.#tally = new Tally(org_id, labels);
@@ -92,11 +100,24 @@ export class EdgeCounters {
     this.#tally.time(time, seconds);
   }
 
+  get busy(): boolean {
+    return this.#open > 0;
+  }
+
   connected(): void {
+    this.#open++;
     this.#tally.add("svc_edge_tcp_connects_count", 1);
   }
 
+  /** A connection is used for this app from now on, and no longer for the one before. */
+  takeOver(before: EdgeCounters | undefined): void {
+    if (before === this) return;
+    before?.disconnected();
+    this.connected();
+  }
+
   disconnected(): void {
+    this.#open--;
     this.#tally.add("svc_edge_tcp_disconnects_count", 1);
   }
 
@@ -119,8 +140,9 @@ export class EdgeCounters {
 }
 
 /** What happens between the proxy and one machine. */
-export class TargetCounters {
+export class TargetCounters implements Counters {
   readonly #tally: Tally;
+  #open = 0;
 
   constructor(org_id: string, labels: Labels) {
     this.#tally = new Tally(org_id, labels);
@@ -132,12 +154,18 @@ export class TargetCounters {
     this.#tally.time(time, seconds);
   }
 
+  get busy(): boolean {
+    return this.#open > 0;
+  }
+
   connected(seconds: number): void {
+    this.#open++;
     this.#tally.add("svc_app_tcp_connects_count", 1);
     this.#tally.time("svc_app_connect_time_seconds", seconds);
   }
 
   disconnected(): void {
+    this.#open--;
     this.#tally.add("svc_app_tcp_disconnects_count", 1);
   }
 

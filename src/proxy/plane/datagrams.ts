@@ -98,7 +98,7 @@ export class DatagramDoor {
       since: 0,
       refused_at: undefined,
       gone: false,
-      got: (target) => this.#open(route, target, { key, address, port }),
+      got: (target) => this.#open(route, target as TargetState, { key, address, port }),
       refused: () => void this.#waiting.delete(key),
     };
     route.obtain(waiter);

@@ -16,7 +16,6 @@ import { type AnswerHead, BadMessage, CHUNKED, hostName, type RequestHead } from
 import {
   answerFields,
   brokenOff,
-  endsConnection,
   type OwnAnswer,
   type Peer,
   peerLines,
@@ -24,8 +23,11 @@ import {
   requestLines,
 } from "./passage.ts";
 import type { Plane } from "./plane.ts";
-import type { Refusal, Route, Waiter } from "./route.ts";
+import type { Attempts } from "./replay.ts";
+import type { Refusal, Route } from "./route.ts";
+import { Seeker } from "./seeker.ts";
 import type { TargetState } from "./target.ts";
+import { Traffic } from "./traffic.ts";
 import type { Exchange, Line } from "./upstream.ts";
 
 interface Parts {
@@ -49,13 +51,11 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
   let route: Route | undefined;
   let used_at = plane.now();
   let streams = 0;
-  const bytes = { in: 0, out: 0 };
+  const traffic = new Traffic(socket);
   const watched = {
     door: parts.door,
     sweep(now: number): void {
-      route?.counters.moved(socket.bytesRead - bytes.in, socket.bytesWritten - bytes.out);
-      bytes.in = socket.bytesRead;
-      bytes.out = socket.bytesWritten;
+      traffic.tell(route);
       if (streams === 0 && now - used_at > PROXY_LIMITS.client_idle_ms) session.close();
     },
     // Streams in progress go on, new ones are told to come on another connection.
@@ -77,22 +77,17 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
     });
     const exchange = new Http2Exchange(stream, parts);
     exchange.begin(headers);
-    if (!route && exchange.route) exchange.route.counters.connected();
-    route = exchange.route ?? route;
+    if (!exchange.route) return;
+    exchange.route.counters.takeOver(route?.counters);
+    route = exchange.route;
   });
 }
 
 /** One request of an HTTP/2 client. */
-class Http2Exchange implements Exchange, Waiter {
-  readonly kind = "exchange";
-  fresh = false;
-  preface: Buffer | undefined;
-  since = 0;
-  refused_at: number | undefined;
-  gone = false;
+class Http2Exchange extends Seeker implements Exchange {
   route: Route | undefined;
   readonly #stream: ServerHttp2Stream;
-  readonly #parts: Parts;
+  readonly #dispatch: Dispatch;
   readonly #request_id: string;
   readonly #started: number;
   #head: RequestHead | undefined;
@@ -101,10 +96,13 @@ class Http2Exchange implements Exchange, Waiter {
   #sent_at = 0;
   #status = 0;
   #trailers = "";
+  /** Whether the request's body is being read. */
+  #reading = false;
 
   constructor(stream: ServerHttp2Stream, parts: Parts) {
+    super(parts);
     this.#stream = stream;
-    this.#parts = parts;
+    this.#dispatch = parts.dispatch;
     this.#request_id = parts.plane.requestId();
     this.#started = parts.plane.now();
     stream.on("error", () => stream.destroy());
@@ -118,7 +116,6 @@ class Http2Exchange implements Exchange, Waiter {
   }
 
   begin(headers: IncomingHttpHeaders): void {
-    const { plane, peer, dispatch } = this.#parts;
     try {
       this.#head = requestHead(headers, this.#stream.endAfterHeaders);
     } catch (thrown) {
@@ -126,7 +123,7 @@ class Http2Exchange implements Exchange, Waiter {
       this.refused({ status: thrown.status, reason: "malformed_http", text: thrown.message });
       return;
     }
-    const found = dispatch(this.#head);
+    const found = this.#dispatch(this.#head);
     if ("refusal" in found) {
       this.refused(found.refusal);
       return;
@@ -136,29 +133,40 @@ class Http2Exchange implements Exchange, Waiter {
       return;
     }
     this.route = found.route;
-    this.fresh = endsConnection(this.#head);
-    this.preface = plane.preface(found.route, peer);
-    found.route.obtain(this);
+    this.seek(found.route, this.#head);
   }
 
-  got(target: TargetState, connection: unknown): void {
-    const { plane, peer } = this.#parts;
+  protected override waits(): void {
+    // What comes of the body meanwhile is for the next machine.
+    if (this.#reading) this.#stream.pause();
+  }
+
+  got(target: TargetState | undefined, connection: unknown): void {
+    const { plane, peer } = this;
     const head = this.#head as RequestHead;
     const line = compressing(connection as Line, head.accepts, (this.route as Route).table.options);
     this.#line = line;
     this.#target = target;
     this.#sent_at = plane.now();
-    const lines = requestLines(head, peerLines(peer, plane.region, "2"), this.#request_id);
+    const { body, source } = this.attempts as Attempts;
+    const lines = requestLines(head, peerLines(peer, plane.region, "2"), this.#request_id, source);
     line.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
-    if (head.length === 0) return;
+    if (!body) return;
+    body.again(line);
+    if (this.#reading) this.#stream.resume();
+    else this.#read(body);
+  }
+
+  #read(body: NonNullable<Attempts["body"]>): void {
+    this.#reading = true;
     let trailers = "";
     this.#stream.on("data", (chunk: Buffer) => {
-      if (this.#line && !this.#line.write(chunk)) this.#stream.pause();
+      if (this.#line && !body.write(this.#line, chunk)) this.#stream.pause();
     });
     this.#stream.on("trailers", (sent: IncomingHttpHeaders) => {
       trailers = linesOf(sent);
     });
-    this.#stream.on("end", () => this.#line?.end(trailers));
+    this.#stream.on("end", () => body.end(this.#line, trailers));
   }
 
   refused(refusal: Refusal): void {
@@ -171,9 +179,9 @@ class Http2Exchange implements Exchange, Waiter {
   }
 
   answered(head: AnswerHead): void {
-    const { plane } = this.#parts;
     this.#status = head.status;
-    this.#target?.counters.responded(head.status, (plane.now() - this.#sent_at) / 1000);
+    this.#target?.counters.responded(head.status, (this.plane.now() - this.#sent_at) / 1000);
+    if (this.goesOn(head, this.route as Route, this.#target)) return;
     const pairs: [string, string][] = [];
     answerFields(head, (this.route as Route).table.options, this.#request_id, (name, value) =>
       pairs.push([name, value]),
@@ -184,6 +192,12 @@ class Http2Exchange implements Exchange, Waiter {
       { ":status": head.status, ...outgoing(pairs) },
       { endStream: empty, waitForTrailers: !empty && head.length === CHUNKED },
     );
+  }
+
+  protected override letGo(): void {
+    this.#line?.abandon();
+    this.#line = undefined;
+    this.#leave();
   }
 
   data(chunk: Buffer): void {
@@ -229,7 +243,7 @@ class Http2Exchange implements Exchange, Waiter {
   }
 
   #count(): void {
-    this.route?.counters.responded(this.#status, (this.#parts.plane.now() - this.#started) / 1000);
+    this.route?.counters.responded(this.#status, (this.plane.now() - this.#started) / 1000);
   }
 
   #leave(): void {
@@ -240,9 +254,8 @@ class Http2Exchange implements Exchange, Waiter {
 
   #gone(): void {
     this.gone = true;
-    this.#line?.abandon();
-    this.#line = undefined;
-    this.#leave();
+    this.forgetBody();
+    this.letGo();
   }
 }
 

@@ -24,7 +24,7 @@ export function peerLines(peer: Peer, region: string, via: "1.1" | "2"): string 
 }
 
 /** The head that the machine gets. */
-export function requestLines(head: RequestHead, peer_lines: string, request_id: string): string {
+export function requestLines(head: RequestHead, peer_lines: string, request_id: string, more = ""): string {
   const framing =
     head.length === CHUNKED
       ? "transfer-encoding: chunked\r\n"
@@ -37,7 +37,7 @@ export function requestLines(head: RequestHead, peer_lines: string, request_id: 
       ? "connection: close\r\n"
       : "";
   const host = head.authority === "" ? "" : `host: ${head.authority}\r\n`;
-  return `${head.method} ${head.target} HTTP/1.1\r\n${host}${head.lines}${framing}${peer_lines}svc-request-id: ${request_id}\r\n${connection}\r\n`;
+  return `${head.method} ${head.target} HTTP/1.1\r\n${host}${head.lines}${framing}${peer_lines}${more}svc-request-id: ${request_id}\r\n${connection}\r\n`;
 }
 
 const bodied = (method: string): boolean => method === "POST" || method === "PUT" || method === "PATCH";

@@ -1,15 +1,19 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Slots } from "../slots.ts";
-import type { AppTable, Certificate, Count, Order, PortTable, Report, WorkerSettings } from "../table.ts";
-import { EdgeCounters, TargetCounters } from "./counters.ts";
+import type { AppTable, Certificate, Order, PortTable, Report, WorkerSettings } from "../table.ts";
+import { Buckets } from "./bucket.ts";
+import { type Counters, EdgeCounters, TargetCounters } from "./counters.ts";
 import { DatagramDoor } from "./datagrams.ts";
 import { Door, type DoorPlace, doorKey } from "./door.ts";
 import type { Peer } from "./passage.ts";
 import { proxyHeader } from "./proxy-protocol.ts";
+import type { ReplayBudget, Routes } from "./replay.ts";
 import { RequestIds } from "./request-ids.ts";
 import { Route } from "./route.ts";
+import { Statics } from "./statics.ts";
 import { type Floor, TargetState } from "./target.ts";
 import { Keyring } from "./tls.ts";
 
@@ -29,6 +33,7 @@ interface AppState {
   targets: Map<number, TargetState>;
   routes: Map<string, Route>;
   counters: EdgeCounters;
+  statics: Statics;
 }
 
 const portKey = ({ protocol, start, end }: PortTable): string => `${protocol}/${start}-${end}`;
@@ -37,23 +42,26 @@ const portKey = ({ protocol, start, end }: PortTable): string => `${protocol}/${
  * One worker's whole data plane: the apps it knows, the ports it listens on, the connections it has. It is told
  * what to serve, and tells what it counted; it decides nothing that outlives it.
  */
-export class Plane {
+export class Plane implements Routes {
   readonly region: string;
   readonly domain: string;
   readonly keys: Keyring;
   /** Answers to ACME's questions, by token. */
   challenges: Readonly<Record<string, string>> = {};
   draining = false;
+  /** Bodies that are kept because they may be asked for again. */
+  readonly kept: ReplayBudget = { bytes: 0 };
   readonly #settings: WorkerSettings;
   readonly #report: (report: Report) => void;
   readonly #clock: Clock;
   readonly #ids: RequestIds;
   readonly #floor: Floor;
+  readonly #buckets: Buckets;
   readonly #apps = new Map<string, AppState>();
   readonly #doors = new Map<string, Door | DatagramDoor>();
   readonly #watched = new Set<Watched>();
   /** Counters of apps and machines that are gone, told once more. */
-  readonly #leftovers: { take(): Count[] }[] = [];
+  readonly #leftovers: Counters[] = [];
   readonly #sweeper: NodeJS.Timeout;
 
   constructor(settings: WorkerSettings, parts: { clock: Clock; report(report: Report): void }) {
@@ -63,6 +71,7 @@ export class Plane {
     this.#settings = settings;
     this.#report = parts.report;
     this.#clock = parts.clock;
+    this.#buckets = new Buckets(settings.buckets, parts.clock);
     this.#ids = new RequestIds(parts.clock, randomIds(parts.clock));
     const { clock } = parts;
     // Each thread counts its own milliseconds; seconds are told in those of the control.
@@ -103,6 +112,21 @@ export class Plane {
     return version === 0 ? undefined : proxyHeader(version, peer);
   }
 
+  sibling(app_name: string, like: Route): Route | undefined {
+    if (app_name === like.app.app_name) return this.#apps.get(like.app.app_id)?.routes.get(portKey(like.table));
+    for (const { table, routes } of this.#apps.values()) {
+      if (table.app_name !== app_name || table.org_id !== like.app.org_id) continue;
+      const same = routes.get(portKey(like.table));
+      return [...(same ? [same] : []), ...routes.values()].find((route) => route.table.options.http);
+    }
+    return undefined;
+  }
+
+  /** Microseconds since 1970, for those who are told when something happened. */
+  now_us(): number {
+    return this.#clock.now() * 1000;
+  }
+
   obey(order: Order): void {
     switch (order.type) {
       case "app":
@@ -132,12 +156,14 @@ export class Plane {
     for (const door of this.#doors.values()) door.close();
     for (const watched of this.#watched) watched.cut();
     for (const { targets } of this.#apps.values()) for (const target of targets.values()) target.retire();
+    this.#buckets.close();
     this.#tellCounts();
   }
 
   #setApp(table: AppTable): void {
     const before = this.#apps.get(table.app_id);
     const counters = before?.counters ?? this.#edgeCounters(table);
+    const statics = this.#statics(before, table);
     const targets = new Map<number, TargetState>();
     const routes = new Map<string, Route>();
     for (const port of table.ports) {
@@ -145,15 +171,22 @@ export class Plane {
         if (!targets.has(target.slot)) targets.set(target.slot, this.#target(before, target, table));
       }
       const own = port.targets.map(({ slot }) => targets.get(slot) as TargetState);
-      const askStart = (reason: string): void =>
-        this.#report({ type: "start", app_id: table.app_id, port: port.start, protocol: port.protocol, reason });
+      const asks = { type: "start", app_id: table.app_id, port: port.start, protocol: port.protocol } as const;
+      const askStart = (reason: string, machine_id?: string): void =>
+        this.#report({ ...asks, reason, ...(machine_id ? { machine_id } : {}) });
       routes.set(
         portKey(port),
-        new Route({ app: table, table: port, targets: own, counters, floor: this.#floor, askStart }),
+        new Route({ app: table, table: port, targets: own, counters, statics, floor: this.#floor, askStart }),
       );
     }
-    this.#apps.set(table.app_id, { table, targets, routes, counters });
+    this.#apps.set(table.app_id, { table, targets, routes, counters, statics });
     if (before) this.#replace(before, { targets, routes });
+  }
+
+  /** Those of before stay when they are the same: they know where their files are. */
+  #statics(before: AppState | undefined, { statics }: AppTable): Statics {
+    if (before && isDeepStrictEqual(before.table.statics, statics)) return before.statics;
+    return new Statics(statics, this.#buckets);
   }
 
   #target(before: AppState | undefined, table: TargetState["table"], app: AppTable): TargetState {
@@ -163,7 +196,7 @@ export class Plane {
       known.table = table;
       return known;
     }
-    const labels = { app: app.app_name, region: table.region, host: table.host_id, instance: table.machine_id };
+    const labels = { app: app.app_name, region: table.region, host: table.host_id, instance: table.instance_id };
     return new TargetState(table, this.#floor, new TargetCounters(app.org_id, labels));
   }
 
@@ -248,7 +281,9 @@ export class Plane {
   }
 
   #tellCounts(): void {
-    const sources: { take(): Count[] }[] = this.#leftovers.splice(0);
+    // What is still in progress at a machine that gets no more requests is counted when it ends.
+    const sources: Counters[] = this.#leftovers.splice(0);
+    this.#leftovers.push(...sources.filter(({ busy }) => busy));
     for (const { counters, targets } of this.#apps.values()) {
       sources.push(counters);
       for (const target of targets.values()) sources.push(target.counters);

@@ -3,17 +3,14 @@ import type { Peer } from "./passage.ts";
 import type { Plane } from "./plane.ts";
 import type { Route, Waiter } from "./route.ts";
 import { splice } from "./splice.ts";
+import { Traffic } from "./traffic.ts";
 
 /** Passes a connection on as it is, once there is a machine for it. `early` was read from it already. */
 export function passRaw(client: Socket, route: Route, peer: Peer, plane: Plane, early: Buffer): void {
   route.counters.connected();
   client.pause();
-  const bytes = { in: 0, out: 0 };
-  const count = (): void => {
-    route.counters.moved(client.bytesRead - bytes.in, client.bytesWritten - bytes.out);
-    bytes.in = client.bytesRead;
-    bytes.out = client.bytesWritten;
-  };
+  const traffic = new Traffic(client);
+  const count = (): void => traffic.tell(route);
   const watched = { sweep: count, drain: (): void => {}, cut: (): void => void client.destroy() };
   plane.watch(watched);
   const waiter: Waiter = {
@@ -23,7 +20,7 @@ export function passRaw(client: Socket, route: Route, peer: Peer, plane: Plane, 
     since: 0,
     refused_at: undefined,
     gone: false,
-    got: (_target, machine) => splice(client, machine as Socket, { plane, route, early, answer: NOTHING }),
+    got: (_target, machine) => splice(client, machine as Socket, { plane, count, early, answer: NOTHING }),
     // There are no words on a raw connection but its end.
     refused: () => void client.destroy(),
   };

@@ -1,7 +1,8 @@
 import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../limits.ts";
-import type { AppTable, PortTable } from "../table.ts";
+import type { AppTable, PortTable, Sleeper } from "../table.ts";
 import type { EdgeCounters } from "./counters.ts";
+import type { Statics } from "./statics.ts";
 import type { Floor, TargetState } from "./target.ts";
 import type { Line } from "./upstream.ts";
 
@@ -12,6 +13,20 @@ export interface Refusal {
   reason: string;
   text: string;
 }
+
+/** Which machine somebody wants, when not any. */
+export interface Wish {
+  machine_id?: string;
+  region?: string;
+  /** Any but this one. */
+  not?: string;
+  /** This one if it has room. */
+  prefer?: string;
+}
+
+const suits = (wish: Wish | undefined, { machine_id, region }: Sleeper): boolean =>
+  !wish ||
+  ((wish.machine_id ?? machine_id) === machine_id && (wish.region ?? region) === region && wish.not !== machine_id);
 
 /** Somebody who wants a machine: an exchange, or a raw connection. */
 export interface Waiter {
@@ -24,7 +39,9 @@ export interface Waiter {
   /** When the first machine refused it. */
   refused_at: number | undefined;
   gone: boolean;
-  got(target: TargetState, connection: Line | Socket | undefined): void;
+  wish?: Wish | undefined;
+  /** Without a target when no machine answers. */
+  got(target: TargetState | undefined, connection: Line | Socket | undefined): void;
   refused(refusal: Refusal): void;
 }
 
@@ -38,9 +55,13 @@ export class Route {
   readonly table: PortTable;
   readonly targets: readonly TargetState[];
   readonly counters: EdgeCounters;
+  /** Files that are served without a machine. */
+  readonly statics: Statics;
   readonly #floor: Floor;
-  readonly #askStart: (reason: string) => void;
+  readonly #askStart: (reason: string, machine_id?: string) => void;
   #queue: Waiter[] = [];
+  /** Those who wait for certain machines: they hold up nobody. */
+  #choosy: Waiter[] = [];
   #polling = false;
   #asked_at = Number.NEGATIVE_INFINITY;
   #announced = 0;
@@ -52,13 +73,15 @@ export class Route {
     table: PortTable;
     targets: readonly TargetState[];
     counters: EdgeCounters;
+    statics: Statics;
     floor: Floor;
-    askStart(reason: string): void;
+    askStart(reason: string, machine_id?: string): void;
   }) {
     this.app = parts.app;
     this.table = parts.table;
     this.targets = parts.targets;
     this.counters = parts.counters;
+    this.statics = parts.statics;
     this.#floor = parts.floor;
     this.#askStart = parts.askStart;
     for (const target of this.targets) target.onRoom.add(this.#serve);
@@ -67,19 +90,20 @@ export class Route {
   /** Calls `got` or `refused`, now or later. */
   obtain(waiter: Waiter): void {
     waiter.since = this.#floor.now();
-    if (this.#queue.length === 0 && this.#try(waiter)) return;
-    const refusal = this.#hopeless();
+    if ((waiter.wish || this.#queue.length === 0) && this.#try(waiter)) return;
+    const refusal = this.#hopeless(waiter);
     if (refusal) {
       waiter.refused(refusal);
       return;
     }
-    this.#queue.push(waiter);
-    this.#announce();
-    this.#poll();
+    this.#enqueue(waiter);
   }
 
   /** Gives machines to those who wait, in order, as long as there is room. */
   serve(): void {
+    const choosy = this.#choosy;
+    this.#choosy = [];
+    for (const waiter of choosy) if (!waiter.gone && !this.#try(waiter)) this.#choosy.push(waiter);
     while (this.#queue.length > 0) {
       const [first] = this.#queue as [Waiter];
       if (!first.gone && this.#othersTurn()) break;
@@ -91,31 +115,33 @@ export class Route {
 
   /** Another table is in force: those who wait move over. */
   handOver(to: Route): void {
-    const waiting = this.close();
-    for (const waiter of waiting) {
-      to.#queue.push(waiter);
-    }
+    for (const waiter of this.close()) to.#enqueue(waiter);
     to.serve();
-    to.#announce();
-    if (to.#queue.length > 0) to.#poll();
   }
 
   /** Ends it; answers who still waits. */
   close(): Waiter[] {
     for (const target of this.targets) target.onRoom.delete(this.#serve);
-    const waiting = this.#queue.filter(({ gone }) => !gone);
+    const waiting = [...this.#choosy, ...this.#queue].filter(({ gone }) => !gone);
     this.#queue = [];
+    this.#choosy = [];
     this.#announce();
     return waiting;
   }
 
   get waiting(): number {
-    return this.#queue.length;
+    return this.#queue.length + this.#choosy.length;
+  }
+
+  #enqueue(waiter: Waiter): void {
+    (waiter.wish ? this.#choosy : this.#queue).push(waiter);
+    this.#announce();
+    this.#poll();
   }
 
   /** False when there is no room anywhere. */
   #try(waiter: Waiter): boolean {
-    const target = this.#choose();
+    const target = this.#choose(waiter.wish);
     if (!target) return false;
     const done = (connection: Line | Socket | undefined, problem?: Error): void => {
       if (!connection) {
@@ -151,29 +177,35 @@ export class Route {
       });
       return;
     }
-    this.#queue.push(waiter);
-    this.#announce();
-    this.#poll();
+    this.#enqueue(waiter);
   }
 
-  #choose(): TargetState | undefined {
+  #choose(wish: Wish | undefined): TargetState | undefined {
     let best: TargetState | undefined;
     let least = Number.POSITIVE_INFINITY;
     for (const target of this.targets) {
       const fullness = target.fullness();
-      if (fullness === undefined || fullness >= least || target.shy) continue;
+      if (fullness === undefined || target.shy || !suits(wish, target.table)) continue;
+      const rank = wish?.prefer === target.table.machine_id ? -1 : fullness;
+      if (rank >= least) continue;
       best = target;
-      least = fullness;
+      least = rank;
     }
-    if (least >= 1 && this.table.startable > 0) this.#wantMore(best !== undefined);
+    if (least >= 1) this.#wantMore(best !== undefined, wish);
     return best;
   }
 
-  #wantMore(full: boolean): void {
+  #wantMore(full: boolean, wish: Wish | undefined): void {
+    const sleeper = this.table.startable.find((one) => suits(wish, one));
+    if (!sleeper) return;
     const now = this.#floor.now();
     if (now - this.#asked_at < PROXY_LIMITS.start_again_ms) return;
     this.#asked_at = now;
     const running = this.targets.length;
+    if (wish) {
+      this.#askStart("a request was replayed to it, or to where it is", sleeper.machine_id);
+      return;
+    }
     this.#askStart(
       running === 0
         ? "a request came and no machine was running"
@@ -184,15 +216,21 @@ export class Route {
   }
 
   /** Why waiting would lead nowhere. */
-  #hopeless(): Refusal | undefined {
-    if (this.#queue.length >= PROXY_LIMITS.queue_length) {
+  #hopeless({ wish }: Waiter): Refusal | undefined {
+    if (this.waiting >= PROXY_LIMITS.queue_length) {
       return {
         status: 503,
         reason: "queue_full",
         text: `too many requests for ${this.app.app_name} wait already (limit queue_length ${PROXY_LIMITS.queue_length})`,
       };
     }
-    if (this.targets.length > 0 || this.table.startable > 0) return undefined;
+    const suitable = (one: Sleeper): boolean => suits(wish, one);
+    if (this.targets.some(({ table }) => suitable(table)) || this.table.startable.some(suitable)) return undefined;
+    const wanted = wish && [wish.machine_id ?? "another machine", ...(wish.region ? [`in ${wish.region}`] : [])];
+    if (wanted) {
+      const text = `${this.app.app_name}: a machine asked for a replay to ${wanted.join(" ")}, which gets no requests here`;
+      return { status: 502, reason: "replay_refused", text };
+    }
     return { status: 503, reason: "no_machine", text: `${this.app.app_name}: ${this.table.empty}` };
   }
 
@@ -215,9 +253,9 @@ export class Route {
     this.#polling = true;
     const look = (): void => {
       if (this.#floor.now() - this.#looked_at > PROXY_LIMITS.sweep_ms) this.#expire();
-      if (this.#queue.length > 0 && this.targets.length === 0 && this.table.startable > 0) this.#wantMore(false);
+      if (this.#queue.length > 0 && this.targets.length === 0) this.#wantMore(false, undefined);
       this.serve();
-      this.#polling = this.#queue.length > 0;
+      this.#polling = this.waiting > 0;
       if (this.#polling) setTimeout(look, PROXY_LIMITS.poll_ms);
     };
     setTimeout(look, PROXY_LIMITS.poll_ms);
@@ -226,8 +264,10 @@ export class Route {
   #expire(): void {
     const now = this.#floor.now();
     this.#looked_at = now;
-    const late = this.#queue.filter((waiter) => now - waiter.since > PROXY_LIMITS.queue_ms);
-    this.#queue = this.#queue.filter((waiter) => !waiter.gone && !late.includes(waiter));
+    const isLate = ({ since }: Waiter): boolean => now - since > PROXY_LIMITS.queue_ms;
+    const late = [...this.#queue, ...this.#choosy].filter(isLate);
+    this.#queue = this.#queue.filter((waiter) => !waiter.gone && !isLate(waiter));
+    this.#choosy = this.#choosy.filter((waiter) => !waiter.gone && !isLate(waiter));
     for (const waiter of late) if (!waiter.gone) waiter.refused(this.#expired(waiter));
   }
 

@@ -1,21 +1,22 @@
 import type { Duplex } from "node:stream";
 import { PROXY_LIMITS } from "../limits.ts";
 import type { Plane } from "./plane.ts";
-import type { Route } from "./route.ts";
 
 interface Splice {
   plane: Plane;
-  route: Route;
+  /** Called now and then, for what moved since the last time. */
+  count: () => void;
   /** What the client already sent, and what the machine did. */
   early: Buffer;
   answer: Buffer;
 }
 
 /** Ties two connections together: what comes in at one goes out at the other, at the pace of the slower one. */
-export function splice(client: Duplex, machine: Duplex, { plane, early, answer }: Splice): void {
+export function splice(client: Duplex, machine: Duplex, { plane, count, early, answer }: Splice): void {
   let moved_at = plane.now();
   const watched = {
     sweep(now: number): void {
+      count();
       if (now - moved_at > PROXY_LIMITS.stream_idle_ms) end();
     },
     drain(): void {},

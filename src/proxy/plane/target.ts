@@ -128,14 +128,19 @@ export class TargetState implements UpstreamOwner {
         return done(undefined, problem);
       }
       this.counters.connected((this.#floor.now() - started) / 1000);
-      socket.once("close", () => {
-        this.counters.disconnected();
-        this.leave();
-      });
+      this.hold(socket);
       if (preface) socket.write(preface);
       done(socket);
     });
     return true;
+  }
+
+  /** The seat is this connection's, and left when it ends. */
+  hold(socket: Socket): void {
+    socket.once("close", () => {
+      this.counters.disconnected();
+      this.leave();
+    });
   }
 
   /** The exchange is over; with `requests` its seat is the caller's to leave. */

@@ -139,6 +139,7 @@ export class Upstream implements Line {
       this.#touched = true;
       return;
     }
+    this.#touched = true;
     try {
       this.#take(chunk);
       this.#exchange?.flush();

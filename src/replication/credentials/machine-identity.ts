@@ -3,8 +3,8 @@
  * audience is a digest of method, path, body and nonce, so it is worth nothing for any other request.
  */
 import { randomBytes } from "node:crypto";
-import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
-import { createRemoteJWKSet, type JWTVerifyGetKey, jwtVerify } from "jose";
+import type { IncomingHttpHeaders } from "node:http";
+import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { type Credentials, headerOf, Nonces, type SignedRequest, sha256 } from "./credentials.ts";
 
@@ -15,6 +15,8 @@ export interface IdentityOptions {
   /** `iss` of tokens that count; its configuration says where the keys are, unless `jwks_url` does. */
   issuer: string;
   jwks_url?: string | undefined;
+  /** The keys as JSON, when they are to be had neither there nor there. */
+  keys?(): Promise<string>;
   /** `sub` of machines that count: `org:app:machine`, where `*` stands for anything but a colon. */
   subject: string;
   /** A new token of this machine for an audience. */
@@ -84,7 +86,8 @@ export class MachineIdentity implements Credentials {
   }
 
   async #findKeys(): Promise<JWTVerifyGetKey> {
-    const { issuer, jwks_url } = this.#options;
+    const { issuer, jwks_url, keys } = this.#options;
+    if (keys) return createRemoteJWKSet(new URL(issuer), { [customFetch]: async () => new Response(await keys()) });
     if (jwks_url !== undefined) return createRemoteJWKSet(new URL(jwks_url));
     const url = `${issuer.replace(/\/+$/, "")}/.well-known/openid-configuration`;
     try {
@@ -113,29 +116,4 @@ function subjectPattern(subject: string): RegExp {
     throw new Error(`${JSON.stringify(subject)} is not a subject such as org:app:machine or org:app:*`);
   }
   return new RegExp(`^${parts.map((part) => part.replaceAll(".", "\\.").replaceAll("*", "[^:]*")).join(":")}$`);
-}
-
-/** Tokens from the API every machine has at a socket of its own. */
-export function mintAt(socketPath: string): (audience: string) => Promise<string> {
-  return async (audience) => {
-    const body = JSON.stringify({ aud: audience });
-    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    return await new Promise<string>((done, failed) => {
-      const request = httpRequest({ socketPath, path: "/v1/tokens/oidc", method: "POST", headers }, (response) => {
-        let text = "";
-        response.setEncoding("utf8");
-        response.on("data", (part: string) => {
-          text += part;
-        });
-        response.on("end", () => {
-          if (response.statusCode === 200) done(text.trim());
-          else failed(new Error(`${socketPath} gives no token: ${response.statusCode} ${text.trim()}`));
-        });
-        response.on("error", failed);
-      });
-      request.on("error", failed);
-      request.setTimeout(REQUEST_MS, () => request.destroy(new Error(`${socketPath} is silent`)));
-      request.end(body);
-    });
-  };
 }

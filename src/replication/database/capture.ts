@@ -92,6 +92,8 @@ function endCheckpoint(state: DatabaseState): void {
   connections.moveWatch(() => captureAll(state));
   // What leaves SQLite's log must be in ours for good.
   log.syncNow();
+  // Copying back takes a while, and what is durable need not wait for it.
+  state.announceDurable();
   if (!connections.checkpoint("PASSIVE").complete) return;
   state.mark();
   connections.moveWatch(() => captureAll(state));

@@ -86,18 +86,19 @@ export class DatabaseState {
 
   constructor(options: DatabaseOptions) {
     this.options = options;
-    this.checkpoint_at = this.checkpoint_frames;
     this.kept = new Kept(options.dir);
     this.connections = new Connections(options.path);
     this.files = new DatabaseFiles(options.path);
     this.page_size = this.connections.page_size;
+    this.checkpoint_at = this.checkpoint_frames;
     this.table = new PageTable(this.page_size);
     this.log = new TransactionLog(join(options.dir, "log"));
     this.log.onDurable = () => this.announceDurable();
   }
 
   get checkpoint_frames(): number {
-    return this.options.checkpoint_frames ?? REPLICATION_LIMITS.checkpoint_frames;
+    const { checkpoint_frames, checkpoint_bytes } = REPLICATION_LIMITS;
+    return this.options.checkpoint_frames ?? Math.min(checkpoint_frames, checkpoint_bytes / this.page_size);
   }
 
   step(step: Step): void {

@@ -253,7 +253,7 @@ async function simulate(start: number, margin_ms: number): Promise<Outcome> {
 }
 
 suite("elections, simulated", () => {
-  test("never two primaries in one term, nor two at the same time, whatever happens", async (t) => {
+  test("never two primaries in one term, nor two at the same time, whatever happens (R3)", async (t) => {
     const first = seed(t);
     const rounds = process.env["HANGAR_PROVE"] === "1" ? 10_000 : 15;
     const sums = { terms: 0, cuts: 0, stalls: 0 };

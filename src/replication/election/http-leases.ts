@@ -1,24 +1,37 @@
-/** The lease in the platform's own store, over its API: `platform:http://host:port/APP/NAME` and a token. */
+/** The lease in the platform's own store, over its API, with a token or from inside a machine. */
 import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
 
 const REQUEST_MS = 3000;
 
+/** Asks the platform's API, in whatever way it is reached. */
+export type Send = (method: string, path: string, body?: object) => Promise<{ status: number; text: string }>;
+
 export interface PlatformPlace {
-  /** Where the platform is reached. */
-  origin: string;
   app: string;
   name: string;
-  /** A token that may control the app; asked for at every request, because it may be replaced. */
-  token(): string;
+  send: Send;
+}
+
+/** `token`: one that may control the app; asked for at every request, because it may be replaced. */
+export function sendTo(origin: string, token: () => string): Send {
+  return async (method, path, body) => {
+    const response = await fetch(`${origin}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token()}`, "content-type": "application/json" },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+      signal: AbortSignal.timeout(REQUEST_MS),
+    });
+    return { status: response.status, text: await response.text() };
+  };
 }
 
 export class HttpLeases implements LeaseStore {
-  readonly #url: string;
-  readonly #token: () => string;
+  readonly #path: string;
+  readonly #send: Send;
 
-  constructor({ origin, app, name, token }: PlatformPlace) {
-    this.#url = `${origin}/v1/apps/${encodeURIComponent(app)}/db_leases/${encodeURIComponent(name)}`;
-    this.#token = token;
+  constructor({ app, name, send }: PlatformPlace) {
+    this.#path = `/v1/apps/${encodeURIComponent(app)}/db_leases/${encodeURIComponent(name)}`;
+    this.#send = send;
   }
 
   async acquire(candidate: Candidate, ttl_ms: number, force = false): Promise<Lease | undefined> {
@@ -44,14 +57,8 @@ export class HttpLeases implements LeaseStore {
   }
 
   async #ask(path: string, body?: object): Promise<Record<string, unknown>> {
-    const response = await fetch(`${this.#url}${path}`, {
-      method: body ? "POST" : "GET",
-      headers: { authorization: `Bearer ${this.#token()}`, "content-type": "application/json" },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-      signal: AbortSignal.timeout(REQUEST_MS),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`the platform's lease: ${response.status} ${text.trim()}`);
+    const { status, text } = await this.#send(body ? "POST" : "GET", `${this.#path}${path}`, body);
+    if (status !== 200) throw new Error(`the platform's lease: ${status} ${text.trim()}`);
     return JSON.parse(text) as Record<string, unknown>;
   }
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Clock } from "#core/clock.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
-import { HttpLeases } from "./http-leases.ts";
+import { HttpLeases, sendTo } from "./http-leases.ts";
 import type { LeaseStore } from "./lease-store.ts";
 import { RowLeases } from "./row-leases.ts";
 import { SqliteRows } from "./sqlite-rows.ts";
@@ -24,7 +24,8 @@ export function openLeases(where: string, { clock, token_file }: LeaseOptions): 
   if (kind === "etcd") return new EtcdLeases(origin, pathname.slice(1) || "default");
   if (first === "" || more.length > 0)
     throw new Error(`${where} must name an app, and may name a lease: ${LEASE_FORMS}`);
-  return new HttpLeases({ origin, app: first, name: second || "default", token: () => tokenFrom(token_file) });
+  const send = sendTo(origin, () => tokenFrom(token_file));
+  return new HttpLeases({ app: first, name: second || "default", send });
 }
 
 function tokenFrom(file: string | undefined): string {

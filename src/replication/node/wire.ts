@@ -42,10 +42,13 @@ export function jsonFrame(type: number, value: unknown): Buffer {
 
 /** Header and name; the LTX file itself follows as it is, without being copied. */
 export function transactionHead(name: string, ltx_bytes: number): Buffer {
-  const text = Buffer.from(name);
-  const length = Buffer.allocUnsafe(2);
-  length.writeUInt16BE(text.length, 0);
-  return Buffer.concat([frameHeader(FRAME.transaction, 2 + text.length + ltx_bytes), length, text]);
+  const name_bytes = Buffer.byteLength(name);
+  const bytes = Buffer.allocUnsafe(HEADER_BYTES + 2 + name_bytes);
+  bytes.writeUInt32BE(FRAME.transaction, 0);
+  bytes.writeUInt32BE(2 + name_bytes + ltx_bytes, 4);
+  bytes.writeUInt16BE(name_bytes, HEADER_BYTES);
+  bytes.write(name, HEADER_BYTES + 2);
+  return bytes;
 }
 
 export function readTransaction(payload: Buffer): { name: string; ltx: Buffer } {

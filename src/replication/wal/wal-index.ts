@@ -89,7 +89,7 @@ const SLOTS = 8192;
 const FIRST_BLOCK_FRAMES = 4062;
 const BLOCK_FRAMES = 4096;
 /** Above this many, one write of the whole table is cheaper than one per slot. */
-const SLOTS_WRITTEN_SINGLY = 12;
+const SLOTS_WRITTEN_SINGLY = 3;
 
 interface Block {
   number: number;

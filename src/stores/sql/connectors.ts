@@ -1,6 +1,7 @@
 import type { ConnectorStore, PendingAuthorization } from "#connectors/store.ts";
 import type { AccessPolicy, AuditEntry, Connection, ProviderInfo, Usage } from "#connectors/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
+import { lookup } from "../lookup.ts";
 
 const CONNECTION =
   "id, org_id, provider, connection_type, provider_account_id, provider_account_name, provider_info, scopes, token_expires_at, inserted_at, updated_at, user_id, access_policy, credential, revision";
@@ -38,10 +39,10 @@ function connections(database: Database): Connections {
       );
       return rows.map(fromRow);
     },
-    async findConnection(id) {
+    findConnection: lookup(database, async (id) => {
       const row = await readOne<ConnectionRow>(database, `SELECT ${CONNECTION} FROM connections WHERE id = ?`, [id]);
       return row && fromRow(row);
-    },
+    }),
     async insertConnection(connection, audit, limit) {
       const { org_id } = connection;
       const outcome = await database.write([

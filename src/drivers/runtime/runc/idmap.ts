@@ -1,6 +1,6 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, writeFileSync } from "node:fs";
+import { spawnLean } from "../../linux/spawn.ts";
 import { BLOCK } from "./uid-blocks.ts";
 
 /**
@@ -8,22 +8,21 @@ import { BLOCK } from "./uid-blocks.ts";
  * a program is started for it that does nothing; the namespace lives on in the mounts. The caller closes the answer.
  */
 export async function openUserNamespace(uid_base: number): Promise<number> {
-  const holder = spawn("unshare", ["--user", "cat"], { stdio: ["pipe", "pipe", "ignore"] });
-  const gone = once(holder, "close");
-  gone.catch(() => {});
+  const { pid, pipes, ended } = spawnLean("unshare", ["--user", "cat"], { stdio: ["we write", "we read", "nothing"] });
+  const [input, output] = pipes;
   try {
     // It repeats what it hears only once it is inside.
-    holder.stdin.write(".");
-    const first = await Promise.race([once(holder.stdout, "data"), gone]);
-    if (!Buffer.isBuffer(first[0])) throw new Error("user namespaces cannot be made on this host");
+    input?.on("error", () => {}).write(".");
+    const inside = output && (await Promise.race([once(output, "data"), once(output, "end")])).length > 0;
+    if (!inside) throw new Error("user namespaces cannot be made on this host");
     const map = `0 ${uid_base} ${BLOCK}`;
-    writeFileSync(`/proc/${holder.pid}/uid_map`, map);
-    writeFileSync(`/proc/${holder.pid}/gid_map`, map);
-    return openSync(`/proc/${holder.pid}/ns/user`, "r");
+    writeFileSync(`/proc/${pid}/uid_map`, map);
+    writeFileSync(`/proc/${pid}/gid_map`, map);
+    return openSync(`/proc/${pid}/ns/user`, "r");
   } finally {
-    holder.stdin.destroy();
-    holder.kill("SIGKILL");
-    await gone;
+    process.kill(pid, "SIGKILL");
+    for (const pipe of pipes) pipe?.destroy();
+    void ended();
   }
 }
 

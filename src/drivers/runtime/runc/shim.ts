@@ -2,11 +2,11 @@
  * conmon: the small program that stands between us and a machine. It starts runc, holds the machine's output and
  * writes it to the log, and leaves word of the end; it goes on when we are gone.
  */
-import { spawn } from "node:child_process";
 import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { Readable, Writable } from "node:stream";
+import type { Readable } from "node:stream";
 import type { Clock } from "#core/clock.ts";
+import { spawnLean } from "../../linux/spawn.ts";
 import type { Layout, MachinePaths } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 
@@ -28,26 +28,23 @@ export async function runShim(shim: Shim): Promise<number> {
   rmSync(paths.runc_log, { force: true });
   mkdirSync(paths.logs, { recursive: true, mode: 0o700 });
   const errors = openSync(join(paths.run, "conmon.err"), "a", 0o600);
-  const child = spawn("conmon", argumentsOf(shim), {
+  const { pipes, ended } = spawnLean("conmon", argumentsOf(shim), {
     // It leaves a file in the folder it works in when memory runs out.
     cwd: paths.run,
-    stdio: ["ignore", "ignore", errors, "pipe", "pipe"],
+    stdio: ["nothing", "nothing", errors, "we read", "we write"],
     env: {
       PATH: `${shim.bin ? `${shim.bin}:` : ""}/usr/sbin:/usr/bin:/sbin:/bin`,
       _OCI_SYNCPIPE: "3",
       _OCI_STARTPIPE: "4",
     },
-    detached: true,
+    apart: true,
   });
   closeSync(errors);
-  const failed = new Promise<never>((_, reject) => {
-    child.once("error", reject);
-  });
-  failed.catch(() => {});
-  const [, , , sync, begin] = child.stdio as unknown as [null, null, null, Readable, Writable];
-  begin.on("error", () => {}).end("\0");
-  const answer = await Promise.race([firstLine(sync), failed]);
-  child.unref();
+  const [, , , sync, begin] = pipes;
+  begin?.on("error", () => {}).end("\0");
+  const answer = await firstLine(sync);
+  // What was started goes as soon as the conmon that stays has begun.
+  void ended();
   const { data, message } = parse(answer);
   if (!(data > 0)) throw new Error(`runc: ${reason(paths) ?? message ?? "did not start the machine"}`);
   return data;
@@ -80,9 +77,9 @@ function argumentsOf({ layout, paths, id, tty, runc, restore }: Shim): string[] 
   return [...options.flat(), "--full-attach", ...(tty ? ["--terminal"] : []), ...more];
 }
 
-async function firstLine(stream: Readable): Promise<string> {
+async function firstLine(stream: Readable | undefined): Promise<string> {
   let text = "";
-  for await (const chunk of stream) {
+  for await (const chunk of stream ?? []) {
     text += String(chunk);
     if (text.includes("\n")) break;
   }

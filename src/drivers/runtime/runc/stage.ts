@@ -22,6 +22,7 @@ import { mountLoop } from "../../linux/loop.ts";
 import { program } from "../../linux/program.ts";
 import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
+import { noteDisks } from "./disk-stats.ts";
 import { furnish } from "./furnish.ts";
 import type { UserNamespaces } from "./idmap.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
@@ -67,9 +68,11 @@ export class Stage {
     await this.#svc(launch.id, record, paths, bootFile(processes));
     watch.lap("files");
     this.#bundle(launch, record, paths);
+    const staged = { ...record, ...(volume ? { volume } : {}) };
+    noteDisks(staged, paths);
     await bridge;
     watch.lap("network");
-    return { ...record, ...(volume ? { volume } : {}) };
+    return staged;
   }
 
   /** For a resume: the mounts as they were, nothing written into them. */
@@ -80,6 +83,7 @@ export class Stage {
     const volume = await this.#root(launch, record, paths, watch);
     await this.#svc(launch.id, record, paths, undefined);
     this.#bundle(launch, record, paths);
+    noteDisks({ ...record, ...(volume ? { volume } : {}) }, paths);
     await network.open(paths.veth, launch.private_ip);
     watch.lap("network");
     return volume;

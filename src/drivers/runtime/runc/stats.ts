@@ -2,28 +2,24 @@
  * What a machine would read in its own /proc, put together from what this host's kernel keeps about it: its cgroup, its
  * processes, its network namespace and its loop devices. Inside a container /proc speaks of the host; this does not.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { statfs } from "node:fs/promises";
-import { basename, join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import {
   CPU_MODES,
   type CpuReadings,
-  DISK_FIELDS,
-  type DiskReadings,
   type FilesystemReadings,
   fieldsOf,
   NET_FIELDS,
   type NetReadings,
   type Readings,
-  ROOT_DEVICE,
-  VOLUME_DEVICE,
 } from "#metrics/builtin/fields.ts";
 import type { MachineStats, MeasuredMachine } from "#metrics/builtin/sources.ts";
 import { cgroupDirs, processesIn } from "./cgroup.ts";
 import { cpuUse, memoryOf } from "./cgroup-stats.ts";
-import { type Layout, layoutOf, type MachinePaths, pathsOf } from "./layout.ts";
-import { type MachineRecord, readRecord } from "./record.ts";
+import { disksOf } from "./disk-stats.ts";
+import { type Layout, layoutOf, pathsOf } from "./layout.ts";
+import { readRecord } from "./record.ts";
 
 interface Options {
   data_dir: string;
@@ -154,51 +150,6 @@ function trafficOf(pid: number): NetReadings {
   const line = /^\s*eth0:(.*)$/m.exec(read(`/proc/${pid}/net/dev`))?.[1] ?? "";
   const numbers = line.trim().split(/\s+/).map(Number);
   return fieldsOf(NET_FIELDS, (_, i) => numbers[i] ?? 0);
-}
-
-function disksOf(record: MachineRecord, paths: MachinePaths): Record<string, DiskReadings> {
-  const root = mountedDevice(paths.upper);
-  const volume = record.volume?.device;
-  const counted: Record<string, number[]> = {
-    ...(root ? { [ROOT_DEVICE]: diskNumbers(join("/sys/dev/block", root)) } : {}),
-    ...(volume ? { [VOLUME_DEVICE]: diskNumbers(join("/sys/class/block", basename(volume))) } : {}),
-  };
-  const before = countedBefore(join(paths.run, "disk-stats.json"), record.boot, counted);
-  return Object.fromEntries(
-    Object.entries(counted).map(([device, numbers]) => [
-      device,
-      fieldsOf(DISK_FIELDS, (field, i) => {
-        // What is in progress is no count, so there is nothing to take off.
-        const earlier = field === "io_in_progress" ? 0 : (before[device]?.[i] ?? 0);
-        return Math.max(0, (numbers[i] ?? 0) - earlier);
-      }),
-    ]),
-  );
-}
-
-function diskNumbers(device: string): number[] {
-  return read(join(device, "stat")).trim().split(/\s+/).map(Number).slice(0, DISK_FIELDS.length);
-}
-
-/**
- * What a loop device had counted for whoever had it before: its numbers go on when it gets another file. Written down
- * at the first look at a boot, beside the machine's mounts, so that the machine's own counts survive our restarts.
- */
-function countedBefore(file: string, boot: string, now: Record<string, number[]>): Record<string, number[]> {
-  try {
-    const known = JSON.parse(readFileSync(file, "utf8")) as { boot: string; devices: Record<string, number[]> };
-    if (known.boot === boot) return known.devices;
-  } catch {
-    // Not looked at before.
-  }
-  writeFileSync(file, JSON.stringify({ boot, devices: now }), { mode: 0o600 });
-  return now;
-}
-
-/** `major:minor` of what is mounted there. */
-function mountedDevice(dir: string): string | undefined {
-  const lines = read("/proc/self/mountinfo").split("\n");
-  return lines.map((line) => line.split(" ")).findLast((fields) => fields[4] === dir)?.[2];
 }
 
 async function filesystemOf(dir: string): Promise<FilesystemReadings> {

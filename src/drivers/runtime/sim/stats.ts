@@ -78,7 +78,7 @@ function readingsOf(temper: Temper, machine: MeasuredMachine): Readings {
       number,
     ],
     cpus: Array.from({ length: machine.cpus }, (_, cpu) => processorOf(temper, cpu, busy)),
-    cpu_baseline: machine.cpu_kind === "performance" ? machine.cpus : machine.cpus / 16,
+    cpu_baseline: machine.cpu_kind === "performance" ? machine.cpus : machine.cpus / 4,
     cpu_balance: Math.round(temper.gauge("balance", 5000 * machine.cpus, 0.3)),
     cpu_throttle: temper.counter("throttle", 0.2 * busy),
     disks: {

@@ -64,7 +64,7 @@ function emitEdge(emit: Emit, temper: Temper): void {
   emit("svc_edge_data_out", temper.counter("edge out", 50_000));
   emit("svc_edge_data_in", temper.counter("edge in", 8000));
   emit("svc_edge_tls_handshake_errors", temper.counter("handshake errors", 0.01), { servername: "wrong.example" });
-  emitHistogram(emit, "svc_edge_tls_handshake_time_seconds", connects, 0.004, { version: "TLSv1.3" });
+  emitHistogram(emit, "svc_edge_tls_handshake_time_seconds", connects, 0.004, { version: "1.3" });
 }
 
 function emitRequests(emit: Emit, kind: "app" | "edge", temper: Temper): void {

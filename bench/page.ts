@@ -1,0 +1,47 @@
+/** docs/PERFORMANCE.md: the last figures of every area, next to those of its peers. */
+import type { Measured } from "./record.ts";
+import { digits, type Row } from "./report.ts";
+
+const HEAD = `# How fast it is, next to others
+
+Written by \`npm run bench all\` (or \`npm run bench AREA -- --record\`); do not edit. Figures depend on the box; ratios to peers
+that were measured in the same run much less. Green bars are better than the peer, orange ones worse.
+
+    npm run bench all                 # everything, and this page
+    npm run bench compare             # again, and an error when a ratio got worse by more than a fifth
+    npm run bench AREA… [-- --json]   # some of it, on the screen only
+`;
+
+export function performancePage(measured: readonly Measured[], plots: ReadonlySet<string>): string {
+  const missed = measured.flatMap(({ figures }) => figures).filter(({ met }) => met !== undefined);
+  const met = missed.filter((row) => row.met).length;
+  const areas = measured.map((one) => section(one, plots.has(one.area)));
+  return [HEAD, `${met} of ${missed.length} targets met.\n`, ...areas].join("\n");
+}
+
+function section({ area, date, machine, figures, skipped }: Measured, plotted: boolean): string {
+  const box = Object.entries(machine).map(([name, value]) => `${name} ${value}`);
+  const rows = figures.map((row, index) => {
+    const title = figures[index - 1]?.section === row.section ? "" : `| **${cell(row.section)}** | | | |\n`;
+    return `${title}| ${cell(row.what)} | ${digits(row.value)} ${row.unit} | ${ratio(row)} | ${cell(remarks(row))} |`;
+  });
+  const left = skipped.map(({ what, reason }) => `- Not measured: ${what}, ${reason}`);
+  return [
+    `## ${area}\n`,
+    `${date}; ${box.join(", ")}.\n`,
+    ...(plotted ? [`![${area}: ratios to peers](performance/${area}.svg)\n`] : []),
+    "| | | | |\n| --- | ---: | ---: | --- |",
+    `${rows.join("\n")}\n`,
+    ...(left.length > 0 ? [`${left.join("\n")}\n`] : []),
+  ].join("\n");
+}
+
+const ratio = ({ ratio: times, to }: Row): string =>
+  times === undefined ? "" : `${digits(times)} × ${cell(to ?? "")}`;
+
+function remarks({ met, at_least, at_most, note }: Row): string {
+  const target = at_least === undefined ? `at most ${at_most}` : `at least ${at_least}`;
+  return [met === undefined ? "" : `${met ? "met" : "**missed**"}: ${target}`, note ?? ""].filter(Boolean).join("; ");
+}
+
+const cell = (text: string): string => text.replaceAll("|", "\\|");

@@ -1,0 +1,47 @@
+/**
+ * npm run prove: the tests at the sizes of a tier, and docs/RELIABILITY.md with what they showed.
+ *
+ *   npm run prove [-- text-of-a-path… --tier push|night|soak]
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { reliabilityPage } from "./prove/page.ts";
+import { keepProofs, proofsOf, readProofs } from "./prove/record.ts";
+import type { Line } from "./prove/reporter.ts";
+import { runTests, TIERS, type Tier } from "./test-groups.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { tier: { type: "string", default: "night" } },
+});
+const tier = TIERS.find((one) => one === values.tier);
+if (!tier) {
+  process.stderr.write(`--tier is one of ${TIERS.join(", ")}, not ${values.tier}\n`);
+  process.exit(2);
+}
+process.exit(prove(positionals, tier) ? 0 : 1);
+
+function prove(wanted: readonly string[], tier: Tier): boolean {
+  const dir = mkdtempSync(join(tmpdir(), "hangar-prove-"));
+  try {
+    const date = new Date().toISOString().slice(0, 10);
+    return runTests(wanted, tier, {
+      // After each group, so that what was shown is kept when a later one is broken off.
+      reporter: { module: join(import.meta.dirname, "prove/reporter.ts"), file: join(dir, "lines") },
+      done() {
+        const lines = readFileSync(join(dir, "lines"), "utf8").trim().split("\n").filter(Boolean);
+        keepProofs(
+          proofsOf(
+            lines.map((line) => JSON.parse(line) as Line),
+            { tier, date },
+          ),
+        );
+        writeFileSync(join(import.meta.dirname, "../docs/RELIABILITY.md"), reliabilityPage(readProofs()));
+      },
+    });
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,48 @@
+/** docs/RELIABILITY.md: every promise, and what showed it last. */
+import { PROMISES } from "./promises.ts";
+import type { Proof } from "./record.ts";
+
+const HEAD = `# What Hangar promises, and what shows it
+
+Written by \`npm run prove\`; do not edit. Each line is a promise, the tests that show it, and what they said the last time:
+figures, the tier they ran in, the day, and the seed that repeats the run (\`SEED=n\`). **Pending** promises have no test yet;
+**broken** ones have a test that failed.
+
+    npm run prove -- --tier push            # the sizes of every push
+    npm run prove                           # the night's sizes
+    npm run prove -- volumes --tier soak    # one area, the largest sizes
+
+Many of these tests have a control: a broken variant of what they test, which they must catch.
+`;
+
+export function reliabilityPage(proofs: readonly Proof[]): string {
+  const rooms = Object.entries(PROMISES).map(([room, promises]) => {
+    const rows = Object.entries(promises).map(([id, words]) => {
+      const shown = proofs.filter((proof) => proof.promises.includes(id));
+      return `| ${id} | ${words} | ${stateOf(shown)} | ${shown.map(cell).join("<br>")} |`;
+    });
+    return `## ${room}\n\n| | promise | | shown by |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
+  });
+  return [`${HEAD}\n${summary(proofs)}\n`, ...rooms].join("\n");
+}
+
+function summary(proofs: readonly Proof[]): string {
+  const all = Object.values(PROMISES).flatMap((room) => Object.keys(room));
+  const states = all.map((id) => stateOf(proofs.filter(({ promises }) => promises.includes(id))));
+  const count = (state: string): number => states.filter((one) => one === state).length;
+  return `${all.length} promises: ${count("shown")} shown, ${count("**pending**")} pending, ${count("**broken**")} broken.`;
+}
+
+function stateOf(shown: readonly Proof[]): string {
+  if (shown.length === 0) return "**pending**";
+  return shown.every(({ passed }) => passed) ? "shown" : "**broken**";
+}
+
+function cell({ file, test, tier, date, seed, said, passed }: Proof): string {
+  const figures = said.length > 0 ? `: ${said.slice(0, 6).join("; ")}` : "";
+  const run = [tier, date, ...(seed ? [`SEED=${seed}`] : [])].join(", ");
+  const name = test.replaceAll(/ ?\([A-Z]\d+b?(, [A-Z]\d+b?)*\)/g, "");
+  return `${passed ? "" : "**failed** "}\`${file}\` ${name}${figures} (${run})`
+    .replaceAll("|", "\\|")
+    .replaceAll("\n", " ");
+}

@@ -1,0 +1,35 @@
+import type { Verb } from "../verb.ts";
+import { textOption } from "../verb.ts";
+
+const OPTIONS = [
+  ["--listen <address>", "where it listens (default: 127.0.0.1:4280; port 0 with a command)"],
+  ["--control <address>", "where it is told what to do (default: a free port)"],
+  ["--config <file>", "settings as of the platform: hosts, connectors, limits"],
+  ["--state <file>", "begins with what `hangar backup` or the emulator saved"],
+  ["--time <time>", "what time it is at first, such as 2030-01-01T00:00:00Z"],
+] as const;
+
+export const emulator: Verb = {
+  words: "emulator",
+  summary: "Run the platform in memory, for tests: no root, any system, time that can be moved",
+  arguments: [["[command...]", "ends with this command, which gets HANGAR_URL and HANGAR_TOKEN; after --"]],
+  options: [
+    ...OPTIONS,
+    ["--frozen", "time stands still until it is moved"],
+    ["--metrics", "measure machines, with made-up numbers"],
+  ],
+  examples: ["hangar emulator -- sh -c 'curl -sf -H \"Authorization: Bearer $HANGAR_TOKEN\" $HANGAR_URL/v1/apps'"],
+  async run({ runProgram }, input) {
+    const names = OPTIONS.map(([flags]) => flags.split(" ")[0]?.slice(2) ?? "");
+    const given = names.flatMap((name) => {
+      const value = textOption(input, name);
+      return value === undefined ? [] : [`--${name}`, value];
+    });
+    // Nobody waits for a known port when a command gets the address.
+    const anywhere = input.rest.length > 0 && !given.includes("--listen") ? ["--listen", "127.0.0.1:0"] : [];
+    const switches = ["frozen", "metrics"].flatMap((name) => (input.options[name] === true ? [`--${name}`] : []));
+    const args = [...given, ...anywhere, ...switches, "--", ...input.rest];
+    const { exit } = await runProgram("testing/main.ts", args, "foreground");
+    return { data: null, text: "", exit };
+  },
+};

@@ -1,0 +1,92 @@
+/** Settings of the front door. */
+import { isIP } from "node:net";
+import { type Given, pemFile, SettingsError, wholeNumber } from "./setting-values.ts";
+
+export const PROXY_SETTINGS = {
+  proxy_listen_host: { default: "127.0.0.1", words: "Where service ports of machines are opened." },
+  proxy_addresses: {
+    default: "",
+    words: "Further addresses of this box, with commas, that apps may have for themselves (`v4`).",
+  },
+  proxy_workers: { default: "0", words: "Threads that pass requests on; 0 is one for each core." },
+  autostop_idle: { default: "120", words: "Seconds without a request or connection before autostop acts." },
+  domain: { default: "localhost", words: "Apps are reached as `<app>.<domain>`." },
+  acme_directory: { default: "", words: "Address of a certificate authority (ACME); none by default." },
+  acme_ca: { default: "", words: "A PEM file that vouches for the authority itself, when the system does not." },
+  statics_url: {
+    default: "",
+    words:
+      "An S3-compatible server, such as `https://s3.example`, whose buckets apps may serve files from (`tigris_bucket` " +
+      "in `statics`): every bucket that the keys below may read, to every app.",
+  },
+  statics_region: { default: "us-east-1", words: "The region of that server, as its signatures name it." },
+  statics_access_key: { default: "", words: "An access key that may read those buckets; none asks without a name." },
+  statics_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
+} as const satisfies Record<string, { default: string; words: string }>;
+
+export interface ProxySetting {
+  listen_host: string;
+  addresses: string[];
+  /** 0 is one for each core. */
+  workers: number;
+  autostop_idle_s: number;
+  domain: string;
+  acme_directory: string;
+  /** PEM. */
+  acme_ca: string | undefined;
+  /** Where buckets with files are. */
+  buckets: BucketsSetting | undefined;
+}
+
+export interface BucketsSetting {
+  origin: string;
+  region: string;
+  /** Empty: asked without a signature. */
+  access_key: string;
+  secret_key: string;
+  /** The bucket there that is the platform's own, if there is one. */
+  closed: string | undefined;
+}
+
+export function proxySettings(given: (name: keyof typeof PROXY_SETTINGS) => Given): ProxySetting {
+  const host = given("proxy_listen_host");
+  if (!isIP(host.value)) throw new SettingsError(`${host.from}: "${host.value}" is not an address such as 127.0.0.1`);
+  const list = given("proxy_addresses");
+  const addresses = list.value.split(",").flatMap((one) => (one.trim() === "" ? [] : [one.trim()]));
+  const wrong = addresses.find((one) => !isIP(one));
+  if (wrong !== undefined) throw new SettingsError(`${list.from}: "${wrong}" is not an address`);
+  const domain = given("domain");
+  if (!/^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/.test(domain.value)) {
+    throw new SettingsError(`${domain.from}: "${domain.value}" is not a domain such as apps.example`);
+  }
+  const directory = given("acme_directory");
+  if (directory.value !== "" && !/^https?:\/\//.test(directory.value)) {
+    throw new SettingsError(`${directory.from}: "${directory.value}" is not an https address`);
+  }
+  const ca = given("acme_ca");
+  return {
+    listen_host: host.value,
+    addresses,
+    workers: wholeNumber(given("proxy_workers"), "proxy_workers"),
+    autostop_idle_s: wholeNumber(given("autostop_idle"), "autostop_idle"),
+    domain: domain.value,
+    acme_directory: directory.value,
+    acme_ca: ca.value === "" ? undefined : pemFile(ca),
+    buckets: bucketsSetting(given),
+  };
+}
+
+function bucketsSetting(given: (name: keyof typeof PROXY_SETTINGS) => Given): BucketsSetting | undefined {
+  const { value, from } = given("statics_url");
+  if (value === "") return undefined;
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "" || url.username !== "")
+    throw new SettingsError(`${from}: "${value}" is not an origin such as https://s3.example`);
+  return {
+    origin: url.origin,
+    region: given("statics_region").value,
+    access_key: given("statics_access_key").value,
+    secret_key: given("statics_secret_key").value,
+    closed: undefined,
+  };
+}

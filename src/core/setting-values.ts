@@ -1,0 +1,46 @@
+/** Values of settings as people write them, and what is said when one cannot be used. */
+import { readFileSync } from "node:fs";
+import { messageOf } from "./assert.ts";
+
+/** A setting that cannot be used. The text says which, where it came from and what is allowed. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+}
+
+/** A value, and where it came from. */
+export interface Given {
+  value: string;
+  from: string;
+}
+
+export function pemFile({ value, from }: Given): string {
+  try {
+    return readFileSync(value, "utf8");
+  } catch (thrown) {
+    throw new SettingsError(`${from}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+export function oneOf<const T extends string>({ value, from }: Given, name: string, allowed: readonly T[]): T {
+  const found = allowed.find((one) => one === value);
+  if (!found) throw new SettingsError(`${from}: ${name} is one of ${allowed.join(", ")}, not "${value}"`);
+  return found;
+}
+
+export function wholeNumber({ value, from }: Given, name: string): number {
+  if (!/^\d{1,9}$/.test(value)) throw new SettingsError(`${from}: ${name} is a whole number, not "${value}"`);
+  return Number(value);
+}
+
+export function address({ value, from }: Given): { host: string; port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(value);
+  const port = Number(match?.[3]);
+  if (!match || port > 65535) throw new SettingsError(`${from}: "${value}" is not host:port`);
+  return { host: match[1] ?? match[2] ?? "", port };
+}
+
+export function between(given: Given, name: string, low: number, high: number): number {
+  const value = wholeNumber(given, name);
+  if (value < low || value > high) throw new SettingsError(`${given.from}: ${name} is from ${low} to ${high}`);
+  return value;
+}

@@ -1,0 +1,41 @@
+/**
+ * The gateway on the private networks: `http://_api.internal:4280/v1/gateway/…`, for programs that cannot speak to a
+ * unix socket. A caller is the machine whose address it has. What proves who a machine is stays at the socket:
+ * a program that can be talked into fetching an address must not hand out tokens.
+ */
+import { createServer as createListener, type Server as Listener } from "node:net";
+import type { Server } from "#http/server.ts";
+import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
+
+export class NetworkDoor {
+  readonly what = "the gateway";
+  readonly #listeners = new Map<string, Listener>();
+  /** What answers; there once the platform has started. */
+  readonly #server = Promise.withResolvers<Server>();
+  #serving: Server | undefined;
+
+  async start(server: Server): Promise<void> {
+    await server.ready();
+    this.#serving = server;
+    this.#server.resolve(server);
+  }
+
+  async listen(address: string): Promise<void> {
+    const server = await this.#server.promise;
+    const listener = createListener((connection) => server.accept(connection));
+    listener.maxConnections = LIMITS.network_connections;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    listener.once("error", reject);
+    listener.listen(LIMITS.network_port, address, resolve);
+    await promise;
+    // A door that is open must not keep a stopping platform from ending.
+    listener.unref();
+    this.#listeners.set(address, listener);
+  }
+
+  async close(): Promise<void> {
+    for (const listener of this.#listeners.values()) listener.close();
+    this.#listeners.clear();
+    await this.#serving?.close();
+  }
+}

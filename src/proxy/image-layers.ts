@@ -1,0 +1,56 @@
+import type { Log } from "#core/log.ts";
+import type { ImageFiles, ImageLayer } from "#machines/image-source.ts";
+import type { Entry } from "#network/directory.ts";
+
+interface Parts {
+  images: ImageFiles;
+  /** More is known about the app's images. */
+  onChange(app_id: string): void;
+  log: Log;
+}
+
+/**
+ * Where the files of machines' images are, as far as that is known. Tables are made in one go and cannot wait, so an
+ * image that is asked about for the first time is looked up meanwhile, and the table made anew.
+ */
+export class ImageLayers {
+  readonly #parts: Parts;
+  readonly #known = new Map<string, ImageLayer[]>();
+  readonly #asked = new Set<string>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  of({ app_id, org_id, image_ref }: Entry): ImageLayer[] | undefined {
+    const key = `${org_id} ${image_ref.digest}`;
+    const known = this.#known.get(key);
+    if (known || image_ref.digest === "" || this.#asked.has(key)) return known;
+    this.#asked.add(key);
+    void this.#ask(key, { app_id, org_id, image_ref });
+    return undefined;
+  }
+
+  /** Forgets images that none of these machines has: others may be cleaned away. */
+  keep(machines: Iterable<Entry>): void {
+    const used = new Set<string>();
+    for (const { org_id, image_ref } of machines) used.add(`${org_id} ${image_ref.digest}`);
+    for (const key of this.#known.keys()) if (!used.has(key)) this.#known.delete(key);
+  }
+
+  async #ask(
+    key: string,
+    { app_id, org_id, image_ref }: Pick<Entry, "app_id" | "org_id" | "image_ref">,
+  ): Promise<void> {
+    try {
+      const layers = await this.#parts.images.layers(image_ref, org_id);
+      // One that is not here yet is asked for again when its machine has started.
+      if (layers) this.#known.set(key, layers);
+      if (layers) this.#parts.onChange(app_id);
+    } catch (error) {
+      this.#parts.log.warn({ error, image: image_ref.repository }, "an image's files cannot be served");
+    } finally {
+      this.#asked.delete(key);
+    }
+  }
+}

@@ -1,0 +1,21 @@
+import type { Socket } from "node:net";
+import type { Route } from "./route.ts";
+
+/** Bytes of a client's connection, told to the counters now and then. */
+export class Traffic {
+  readonly #socket: Socket;
+  #in = 0;
+  #out = 0;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  /** What came and went since the last time. */
+  tell(route: Route | undefined): void {
+    const { bytesRead, bytesWritten } = this.#socket;
+    route?.counters.moved(bytesRead - this.#in, bytesWritten - this.#out);
+    this.#in = bytesRead;
+    this.#out = bytesWritten;
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * A node in a machine of the platform needs no address, no token and no key: who it is, which nodes belong to it and who
+ * of them is primary, it finds out at its own socket. The nodes are the machines of one app.
+ */
+import { decodeJwt } from "jose";
+import type { Credentials } from "./credentials/credentials.ts";
+import { MachineIdentity } from "./credentials/machine-identity.ts";
+import { HttpLeases } from "./election/http-leases.ts";
+import type { LeaseStore } from "./election/lease-store.ts";
+import { MachineSocket } from "./machine-socket.ts";
+
+export interface InMachine {
+  credentials: Credentials;
+  leases: LeaseStore;
+  /** Where the other machines of the app reach this one. */
+  url(port: number): string;
+}
+
+/** What a machine's own token says about it. */
+export async function inMachine(socket_path: string): Promise<InMachine> {
+  const socket = new MachineSocket(socket_path);
+  const { iss: issuer = "", sub = "", machine_id } = decodeJwt(await socket.token("hangar-db"));
+  const [org = "", app = ""] = sub.split(":");
+  if (org === "" || app === "" || typeof machine_id !== "string") {
+    throw new Error(`${socket_path} gave a token that names no machine of an app`);
+  }
+  return {
+    credentials: new MachineIdentity({
+      issuer,
+      subject: `${org}:${app}:*`,
+      mint: (audience) => socket.token(audience),
+      keys: () => socket.keys(org),
+    }),
+    leases: new HttpLeases({ app, name: "default", send: (method, path, body) => socket.ask(method, path, body) }),
+    url: (port) => `http://${machine_id}.vm.${app}.internal:${port}`,
+  };
+}

@@ -1,0 +1,55 @@
+/** The promises of docs/RELIABILITY.md, and the tests that name them. */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { reliabilityPage } from "../scripts/prove/page.ts";
+import { PROMISE_IDS, promisesOf } from "../scripts/prove/promises.ts";
+import { proofsOf, readProofs } from "../scripts/prove/record.ts";
+
+const root = join(import.meta.dirname, "..");
+
+suite("promises", () => {
+  test("every one that a test names is there", () => {
+    const files = ["src", "test"].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+        .filter((file) => file.endsWith(".test.ts"))
+        .map((file) => join(root, folder, file)),
+    );
+    const names = files.flatMap((file) =>
+      [...readFileSync(file, "utf8").matchAll(/\b(?:test|suite)\((["`])(.*?)\1/gs)].map(([, , name = ""]) => name),
+    );
+    const unknown = names.flatMap(promisesOf).filter((id) => !PROMISE_IDS.has(id));
+    assert.deepEqual(unknown, []);
+  });
+
+  test("the page says what the last runs showed", () => {
+    assert.equal(readFileSync(join(root, "docs/RELIABILITY.md"), "utf8"), reliabilityPage(readProofs()));
+  });
+
+  test("a run is read: what was said belongs to the test before it, what was skipped shows nothing", () => {
+    const at = `${root}/a.test.ts:1`;
+    const ended = { at, file: `${root}/a.test.ts`, promises: ["S1"], skipped: undefined, ms: 1234, passed: true };
+    const proofs = proofsOf(
+      [
+        { ...ended, test: "one (S1)" },
+        { at, said: "SEED=7" },
+        { at, said: "60 kills" },
+        { ...ended, test: "two (S1)", passed: false },
+        { ...ended, test: "three (S1)", skipped: "no root" },
+        { at, said: "said by one that was skipped" },
+      ],
+      { tier: "push", date: "2026-01-02" },
+    );
+    assert.deepEqual(
+      proofs.map(({ test, seed, said, passed }) => ({ test, seed, said, passed })),
+      [
+        { test: "one (S1)", seed: "7", said: ["60 kills"], passed: true },
+        { test: "two (S1)", seed: undefined, said: [], passed: false },
+      ],
+    );
+    const page = reliabilityPage(proofs);
+    assert.match(page, /\| S1 \|.*\*\*broken\*\*.*60 kills \(push, 2026-01-02, SEED=7\)/);
+    assert.match(page, /\| S2 \|.*\*\*pending\*\*/);
+  });
+});

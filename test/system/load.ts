@@ -1,0 +1,45 @@
+/** Clients that ask one request after the other, for tests that change something meanwhile. */
+import { Agent, type IncomingMessage, request } from "node:http";
+import { text as read } from "node:stream/consumers";
+import { messageOf } from "#core/assert.ts";
+
+export interface Load {
+  /** What went wrong, in words. */
+  failures: string[];
+  count: number;
+  end(): Promise<void>;
+}
+
+/** Half of them send a body, half of them keep their connections. */
+export function load(port: number, clients: number): Load {
+  const agent = new Agent({ keepAlive: true });
+  const state = { failures: [] as string[], count: 0 };
+  let over = false;
+  const client = async (n: number): Promise<void> => {
+    while (!over) {
+      await ask(port, { post: n % 2 === 0, agent: n % 4 < 2 ? agent : false }).catch((error: unknown) =>
+        state.failures.push(messageOf(error)),
+      );
+      state.count++;
+    }
+  };
+  const all = Promise.all(Array.from({ length: clients }, (_, n) => client(n)));
+  return Object.assign(state, {
+    async end() {
+      over = true;
+      await all;
+      agent.destroy();
+    },
+  });
+}
+
+async function ask(port: number, { post, agent }: { post: boolean; agent: Agent | false }): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const headers = { host: "web.localhost" };
+  const asked = request({ host: "127.0.0.1", port, agent, method: post ? "POST" : "GET", headers }, resolve);
+  asked.on("error", reject);
+  asked.end(post ? "some words" : undefined);
+  const answer = await promise;
+  const text = await read(answer);
+  if (answer.statusCode !== 200) throw new Error(`${answer.statusCode} ${text}`);
+}

@@ -1,0 +1,149 @@
+/** The front door in front of real machines: waking them, replacing them, files of their image, their names. */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { silentLog } from "#core/log.ts";
+import { takeDown } from "#drivers/runtime/runc/down.ts";
+import { freePort } from "#proxy/fixtures.ts";
+import { type TestPlatform, testPlatform } from "../platform.ts";
+import { realMachinesMissing } from "../rootfs.ts";
+import { runs } from "../support.ts";
+import { nodeIdOf } from "./leaks.ts";
+import { load } from "./load.ts";
+
+const DEADLINE_MS = 60_000;
+
+/** Until something is so; the test fails when it takes longer than anything should. */
+async function until(what: string, so: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + DEADLINE_MS;
+  while (!(await so())) {
+    assert.ok(performance.now() < end, `${what}: not within ${DEADLINE_MS} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+suite("the front door and real machines", { skip: realMachinesMissing() }, () => {
+  const ends: (() => unknown)[] = [];
+  let platform: TestPlatform;
+  let port: number;
+
+  before(async () => {
+    platform = await testPlatform({ after: (end: () => unknown) => void ends.push(end) }, { HANGAR_DRIVER: "runc" });
+    port = await freePort();
+    await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+  });
+
+  after(async () => {
+    for (const end of ends) await end();
+    const { data_dir } = platform;
+    if (existsSync(join(data_dir, "node_id")))
+      await takeDown({ data_dir, node_id: nodeIdOf(data_dir), clock: systemClock, log: silentLog });
+  });
+
+  const configOf = (service: object, more: object = {}): object => ({
+    image: "hangar/hello",
+    guest: { cpu_kind: "shared", cpus: 1, memory_mb: 256 },
+    services: [
+      {
+        protocol: "tcp",
+        internal_port: 8080,
+        concurrency: { type: "requests", soft_limit: 100 },
+        ports: [{ port, handlers: ["http"] }],
+        ...service,
+      },
+    ],
+    ...more,
+  });
+
+  const get = async (path = "/"): Promise<Response> => await fetch(`http://127.0.0.1:${port}${path}`);
+  const serves = async (): Promise<boolean> =>
+    await get().then(
+      async (answer) => (await answer.text()) !== "" && answer.ok,
+      () => false,
+    );
+
+  /** A machine that answers requests; removed with the test. */
+  async function machine(t: { after(end: () => unknown): void }, config: object): Promise<string> {
+    const { status, body, text } = await platform.ask("POST /v1/apps/web/machines", { body: { config } });
+    assert.equal(status, 200, text);
+    t.after(() => platform.ask(`DELETE /v1/apps/web/machines/${body.id}?force=true`));
+    await platform.ask(`GET /v1/apps/web/machines/${body.id}/wait?state=started`);
+    return body.id as string;
+  }
+
+  test("a suspended machine wakes with the first request", async (t) => {
+    const id = await machine(t, configOf({ autostart: true }));
+    await until("it serves", serves);
+    const times: number[] = [];
+    for (let i = 0; i < runs(2, 10); i++) {
+      await platform.ask(`POST /v1/apps/web/machines/${id}/suspend`);
+      const { status } = await platform.ask(`GET /v1/apps/web/machines/${id}/wait?state=suspended`);
+      if (status !== 200) return t.skip("it could not be suspended here, and was stopped");
+      const began = performance.now();
+      const answer = await get();
+      const reader = answer.body?.getReader();
+      await reader?.read();
+      times.push(performance.now() - began);
+      assert.equal(answer.status, 200);
+      await reader?.cancel();
+    }
+    t.diagnostic(`from suspend to first byte: ${times.map((ms) => `${ms.toFixed(0)} ms`).join(", ")} (target 400 ms)`);
+  });
+
+  test("both machines are replaced under load, and no request fails", async (t) => {
+    const config = configOf({});
+    const ids = [await machine(t, config), await machine(t, config)];
+    await until("it serves", serves);
+    const clients = load(port, 16);
+    for (let i = 0; i < runs(1, 5); i++) {
+      for (const id of ids) {
+        const changed = configOf({}, { env: { ROUND: String(i) } });
+        const { body, text } = await platform.ask(`POST /v1/apps/web/machines/${id}`, { body: { config: changed } });
+        assert.ok(body.instance_id, text);
+        const wait = `GET /v1/apps/web/machines/${id}/wait?state=started&instance_id=${body.instance_id}`;
+        assert.equal((await platform.ask(wait)).status, 200);
+        const before = clients.count;
+        await until("more is answered", async () => clients.count > before + 100);
+      }
+    }
+    await clients.end();
+    assert.deepEqual(clients.failures, []);
+    t.diagnostic(`${clients.count} requests, none failed`);
+  });
+
+  test("files of the image are served without the machine; all else is the machine's", async (t) => {
+    const server = readFileSync(join(import.meta.dirname, "../../src/drivers/images/hello-server.mjs"), "utf8");
+    const id = await machine(t, configOf({}, { statics: [{ guest_path: "/", url_prefix: "/image" }] }));
+    await until("it serves", serves);
+    const path = "/image/hello/server.mjs";
+    await until("the file is served", async () => (await get(path)).headers.get("etag") !== null);
+    const answer = await get(path);
+    assert.deepEqual([answer.status, await answer.text()], [200, server]);
+    assert.match(answer.headers.get("content-type") ?? "", /^text\/javascript/);
+    assert.match(await (await get("/image/etc/nothing")).text(), /path +\/image\/etc\/nothing/);
+    await platform.ask(`POST /v1/apps/web/machines/${id}/stop`);
+    await until("it no longer runs", async () => !(await serves()));
+    assert.equal(await (await get(path)).text(), server);
+  });
+
+  test("machines find each other by name", async (t) => {
+    const [one, two] = [await machine(t, configOf({})), await machine(t, configOf({}))];
+    const ask = async (name: string): Promise<string[]> => {
+      const script = `require("dns").promises.resolve6(${JSON.stringify(name)}).then((all) => console.log(JSON.stringify(all.sort())), () => console.log("[]"))`;
+      const body = { command: ["/usr/bin/node", "-e", script], timeout: 20 };
+      const answer = (await platform.ask(`POST /v1/apps/web/machines/${one}/exec`, { body })).body;
+      return JSON.parse(String(answer.stdout)) as string[];
+    };
+    const ipOf = async (id: string): Promise<string> =>
+      (await platform.ask(`GET /v1/apps/web/machines/${id}`)).body.private_ip as string;
+    const both = [await ipOf(one), await ipOf(two)].sort();
+    await until("both are known", async () => (await ask("web.internal")).length === 2);
+    const short = (ip: string): string => new URL(`http://[${ip}]`).hostname;
+    assert.deepEqual((await ask("web.internal")).map(short), both.map(short));
+    assert.deepEqual((await ask(`${two}.vm.web.internal`)).map(short), [short(await ipOf(two))]);
+    assert.deepEqual(await ask("nobody.internal"), []);
+  });
+});
