@@ -19,6 +19,7 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
+import type { Fence } from "#hosts/fence.ts";
 import { Dashboard } from "#http/dashboard.ts";
 import type { PlatformFacts } from "#http/facts.ts";
 import { Idempotency } from "#http/idempotency.ts";
@@ -47,7 +48,7 @@ import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import type { Emulated } from "./wiring/emulated.ts";
 import { openInside } from "./wiring/inside.ts";
 import { openMachines } from "./wiring/machines.ts";
-import { type Fence, sealingKey, shareBaseUrl } from "./wiring/roles.ts";
+import { sealingKey, shareBaseUrl } from "./wiring/roles.ts";
 
 export interface Platform {
   /** Where it can be reached; of a host, where the API is. */

@@ -2,6 +2,7 @@
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
+import type { Fence } from "#hosts/fence.ts";
 import type { RuntimeDriver } from "#machines/driver.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
@@ -30,6 +31,16 @@ export async function openDriver({ name }: DriverChoice, parts: DriverParts): Pr
   // Loaded here: a box that cannot run it need not have what it stands on.
   const { openRuncDriver } = await import("./runtime/runc/driver.ts");
   return await openRuncDriver(parts);
+}
+
+/** What stops all machines of this host when its lease is over; nothing of sim runs, so nothing stops it. */
+export async function openFence(
+  { name }: DriverChoice,
+  parts: Pick<DriverParts, "data_dir" | "node_id" | "clock" | "log">,
+): Promise<Fence | undefined> {
+  if (name === "sim") return undefined;
+  const runc = await import("./runtime/runc/fence.ts");
+  return runc.openFence(parts);
 }
 
 /** In a process that runs no machines itself, the driver only says what images are. */

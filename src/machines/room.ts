@@ -113,6 +113,12 @@ export class MachineRoom {
     this.executor.interrupt();
   }
 
+  /** Machines that moved away from our hosts and may have left something. */
+  async leftovers(): Promise<string[]> {
+    const { store, hosts } = this.#parts;
+    return (await Promise.all(hosts.own.map((id) => store.leftovers(id)))).flat();
+  }
+
   /** What moved away from our hosts goes; fails when something of it cannot. */
   async clearLeftovers(): Promise<void> {
     await this.#leftovers?.clear();

@@ -14,7 +14,8 @@ import type { Wire } from "#core/wire.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { openDisk } from "#drivers/disk/open.ts";
 import { openImages } from "#drivers/images/images.ts";
-import { openRuntime } from "#drivers/open.ts";
+import { openFence, openRuntime } from "#drivers/open.ts";
+import type { Fence } from "#hosts/fence.ts";
 import { makeJoinToken } from "#hosts/join.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import type { HostService } from "#hosts/service.ts";
@@ -43,7 +44,7 @@ import { volumeRoutes } from "#volumes/routes.ts";
 import type { Emulated } from "./emulated.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
-import { Duty, type Fence, openHosts } from "./roles.ts";
+import { Duty, openHosts } from "./roles.ts";
 
 export interface MachineNeeds {
   clock: Clock;
@@ -149,7 +150,7 @@ export async function openMachines(database: Database, settings: Settings, needs
 
 /** What runs machines, and what it stands on. */
 async function openRoom(database: Database, settings: Settings, needs: MachineNeeds, quiet: Quiet) {
-  const { clock, log, box, secrets, choice, dir, local_api, fence } = needs;
+  const { clock, log, box, secrets, choice, dir, local_api } = needs;
   const images = await openImages(dir.file("images"), settings, clock, log);
   const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire });
@@ -157,6 +158,7 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const store = sqlMachineStore(database);
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
   const runtime = quietDriver(needs.around?.(opened) ?? opened, quiet);
+  const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence };
   const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
   const room = new MachineRoom({

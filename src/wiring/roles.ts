@@ -13,8 +13,10 @@ import { VERSION } from "#core/version.ts";
 import type { Wire } from "#core/wire.ts";
 import { insideCalls, reachingDriver } from "#drivers/remote/driver.ts";
 import { Channel, type Door, openDoor } from "#hosts/channel.ts";
+import type { Fence } from "#hosts/fence.ts";
 import { joinHost, keyFromToken } from "#hosts/join.ts";
 import { HostLease } from "#hosts/lease.ts";
+import { HOST_LIMITS } from "#hosts/limits.ts";
 import { declaredHosts, HostService } from "#hosts/service.ts";
 import type { HostStore } from "#hosts/store.ts";
 import type { Host, HostFacts, Placing } from "#hosts/types.ts";
@@ -100,14 +102,6 @@ export async function shareBaseUrl(database: Database, { role }: Settings, facts
   facts.base_url ||= row?.value ?? "";
 }
 
-/** What stops everything that runs on this host, and lets it go on. */
-export interface Fence {
-  /** Everything may run for so long without a further word, whatever becomes of this process. */
-  extend(left_ms: number): void;
-  shut(): Promise<void>;
-  open(): Promise<void>;
-}
-
 interface DutyParts {
   settings: Settings;
   hosts: HostService;
@@ -185,14 +179,15 @@ export class Duty {
         this.#room?.interrupt();
       },
       clear: async () => {
-        // What moved away meanwhile is gone before the rest goes on.
+        // What moved away meanwhile never runs again here.
+        await fence?.open((await this.#room?.leftovers()) ?? []);
         await this.#room?.clearLeftovers();
-        await fence?.open();
       },
       open: async () => {
         if (this.#started) await this.#room?.takeUp();
       },
-      onRenewed: (left_ms) => fence?.extend(left_ms),
+      // A little more than we take for ourselves: the guard is there for when we are not.
+      onRenewed: (left_ms) => fence?.extend(left_ms + (lease_ms * HOST_LIMITS.fence_part) / 2),
       onTaken: () => {
         wire.send("hosts", host_id);
         hosts.refresh().catch((error: unknown) => log.warn({ error }, "the hosts could not be read"));

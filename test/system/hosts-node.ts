@@ -51,7 +51,10 @@ const platform = await startPlatform(readSettings(process.argv.slice(2), process
   fence: {
     extend: (left_ms) => write({ what: "until", until: now() + (unfenced ? far : left_ms) }),
     shut: async () => (unfenced ? undefined : write({ what: "shut" })),
-    open: async () => write({ what: "open" }),
+    open: async (gone) => {
+      for (const id of gone) write({ what: "end", id });
+      write({ what: "open" });
+    },
   },
 });
 process.on("SIGTERM", () => void platform.close().then(() => process.exit(0)));
