@@ -23,6 +23,17 @@ import {
 import { contextAdd, contextList, contextRemove, contextShow, contextUse } from "./contexts/verbs.ts";
 import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import { deploy, diff, releases, rollback, scale } from "./deploy/verbs.ts";
+import {
+  hostsCordon,
+  hostsDrain,
+  hostsFail,
+  hostsJoinToken,
+  hostsList,
+  hostsRecover,
+  hostsRemove,
+  hostsShow,
+  hostsUncordon,
+} from "./hosts/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
 import { machinesExplain } from "./machines/explain.ts";
 import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
@@ -36,6 +47,7 @@ import {
   machinesUncordon,
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
+import { machinesMove } from "./machines/move.ts";
 import { run } from "./machines/run.ts";
 import { top } from "./machines/top.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
@@ -131,6 +143,7 @@ export const VERBS: readonly Verb[] = [
   machinesExec,
   machinesPs,
   machinesLogs,
+  machinesMove,
   machinesDestroy,
   volumesList,
   volumesCreate,
@@ -187,6 +200,15 @@ export const VERBS: readonly Verb[] = [
   dbImport,
   dbBackups,
   dbRestore,
+  hostsList,
+  hostsShow,
+  hostsJoinToken,
+  hostsCordon,
+  hostsUncordon,
+  hostsDrain,
+  hostsFail,
+  hostsRecover,
+  hostsRemove,
   doctor,
   backup,
   restore,
