@@ -1,10 +1,10 @@
 import type { VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, code, div, h, p, span } from "../html.ts";
 import { badge, block, card, empty, pageHead, sheet, useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
+import { useRounds } from "../parts/controls.ts";
 import { duration, figure, plural } from "../parts/format.ts";
 import { lastSeconds, queryNow, queryRange, type Series } from "../prometheus.ts";
 import { to } from "../router.ts";
@@ -76,11 +76,7 @@ const positions = ({ at }: Node): VNode =>
 
 /** Who is primary, who follows, and how far behind: what nodes tell when they are scraped. */
 export function Page(): VNode {
-  const [round, setRound] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || setRound((n) => n + 1), EVERY_MS);
-    return () => clearInterval(timer);
-  }, []);
+  const round = useRounds(EVERY_MS);
   const { machines } = useCell(fleet);
   const answer = useAnswer(topology, [org(), round]);
   const machineOf = new Map([...machines.values()].map((machine) => [machine.version, machine]));
