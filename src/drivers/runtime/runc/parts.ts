@@ -46,7 +46,7 @@ export function openParts(options: RuncOptions): Parts {
   makeLayout(layout);
   const network = new PrivateNetwork(options.node_id, options.onNetwork);
   const namespaces = new UserNamespaces();
-  const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes);
+  const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes, clock);
   const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
   const stage = new Stage({ layout, disks, namespaces, network, clock, userns: true, ...ports });
   const told = onTimings ? { onTimings } : {};
