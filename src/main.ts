@@ -5,6 +5,7 @@
  *   main.ts [settings]                      run in the foreground
  *   main.ts backup FILE [settings]          a consistent copy, while the platform runs or not
  *   main.ts restore FILE [settings]         fill an empty data dir or database from a copy
+ *   main.ts replace [settings]              run in place of the platform that runs, without a dropped request
  *   main.ts down [settings]                 end every machine of a platform that does not run
  */
 import { readFileSync } from "node:fs";
@@ -16,6 +17,7 @@ import { readSettings, type Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
 import { runBackup, runDown, runRestore } from "./maintenance.ts";
 import type { Platform } from "./platform.ts";
+import { replaceRunning, yieldWhenAsked } from "./wiring/replace.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -34,14 +36,20 @@ async function run(): Promise<void> {
     say(await runDown(readSettings(process.argv.slice(3), process.env)));
     return;
   }
+  if (verb === "replace") {
+    await serve(readSettings(process.argv.slice(3), process.env), replaceRunning);
+    return;
+  }
   await serve(readSettings(process.argv.slice(2), process.env));
 }
 
-async function serve(settings: Settings): Promise<void> {
+async function serve(settings: Settings, before?: typeof replaceRunning): Promise<void> {
   for (const warning of settings.warnings) say(`warning: ${warning}`);
   // Loaded here, because a backup needs none of it.
   const { startPlatform } = await import("./platform.ts");
+  const replaced = await before?.(settings.data_dir, say);
   const platform = await startPlatform(settings, { onBroken: stopBroken });
+  if (replaced) await platform.listening().then(() => replaced.leave());
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {
     // The second time it is meant.
@@ -55,6 +63,10 @@ async function serve(settings: Settings): Promise<void> {
   };
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
+  yieldWhenAsked(platform, say, () => {
+    stopping = true;
+    process.off("SIGINT", stop).off("SIGTERM", stop);
+  });
   say(banner(platform, await dashboardLink(platform)));
   // Otherwise written at the end of the process, which is never reached when it is killed.
   flushCompileCache();
@@ -65,14 +77,23 @@ async function serve(settings: Settings): Promise<void> {
  * may read it.
  */
 async function dashboardLink({ base_url, token_file, inject }: Platform): Promise<string> {
-  if (!process.stdout.isTTY) return `${base_url}/  (\`npx hangar dashboard\` prints a link that signs you in)`;
+  if (!process.stdout.isTTY || token_file === "")
+    return `${base_url}/  (\`npx hangar dashboard\` prints a link that signs you in)`;
   const authorization = `Bearer ${readFileSync(token_file, "utf8").trim()}`;
   const made = await inject({ method: "POST", url: "/v1/tokens/sign_in_codes", headers: { authorization } });
   return `${base_url}/#/sign-in/${made.json<{ code: string }>().code}  (signs you in, once, within 10 minutes)`;
 }
 
 function banner(platform: Platform, dashboard: string): string {
-  const { base_url, token_file, driver, database } = platform;
+  const { base_url, token_file, driver, database, host_ids } = platform;
+  if (token_file === "") {
+    return [
+      `Hangar ${VERSION} is ready as host ${host_ids.join(", ")} (${Math.round(process.uptime() * 1000)} ms).`,
+      `  API        ${base_url || "not known yet; start a process with --role control"}`,
+      `  Driver     ${driver.name}: ${driver.reason}`,
+      `  Database   ${database}`,
+    ].join("\n");
+  }
   const token = relative(process.cwd(), token_file);
   const shown = token.startsWith("..") ? token_file : token;
   return [

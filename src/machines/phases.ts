@@ -115,7 +115,12 @@ async function cycle({ driver }: PhaseParts, { machine, operation, signal, now }
   const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
   return (draft) => {
     putDown(draft, exit, now);
-    draft.hop("start", operation.payload.source);
+    const { source, move_to } = operation.payload;
+    if (move_to && move_to.host_id !== draft.machine.host_id) {
+      const from = draft.machine.host_id;
+      draft.move(move_to);
+      draft.hop("start", source, { reason: `moved from host ${from} to ${move_to.host_id}` });
+    } else draft.hop("start", source);
     return "goes on";
   };
 }

@@ -79,12 +79,13 @@ export class ProxyRoom {
   readonly #totals = new Totals();
   readonly #names: NetworkKeeper | undefined;
   readonly #closing = new AbortController();
+  #staying = false;
 
   constructor(parts: ProxyParts) {
     this.#parts = parts;
     const { settings, clock, log, machines, store, host_ids, region } = parts;
     const slots = new Slots();
-    this.directory = new Directory({ store, bus: machines.bus, host_ids });
+    this.directory = new Directory({ store, bus: machines.bus });
     this.#addresses = new Addresses({
       store: parts.addressStore,
       clock,
@@ -168,12 +169,29 @@ export class ProxyRoom {
     void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), () => this.#idle.look());
   }
 
+  /** At `close` the doors stay open and serve by what they know, until `leave`: another process will open its own. */
+  stay(): void {
+    this.#staying = true;
+  }
+
+  /** In a process that runs machines and has no front door: only the names they know each other by. */
+  async startNames(): Promise<void> {
+    if (!this.#names) return;
+    await this.directory.start();
+    this.#names.start();
+  }
+
   async close(): Promise<void> {
     this.#closing.abort();
     this.certificates.close();
     this.#names?.close();
     this.directory.close();
-    await this.workers.close();
+    if (!this.#staying) await this.workers.close();
+  }
+
+  /** The doors of another process are open: ours close when they have answered what they have. */
+  async leave(): Promise<void> {
+    await this.workers.close(true);
   }
 
   /**
@@ -195,7 +213,7 @@ export class ProxyRoom {
   #hear(report: Report, colour: Colour): void {
     const { clock, log } = this.#parts;
     if (report.type === "counts") this.#totals.add(report.counts, colour, clock.now());
-    else if (report.type === "start") {
+    else if (report.type === "start" && !this.#closing.signal.aborted) {
       this.#starter.start(report).catch((error: unknown) => log.error({ error }, "autostart failed"));
     }
   }
