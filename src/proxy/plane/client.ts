@@ -73,7 +73,7 @@ export class Http1Client extends Seeker implements Exchange {
   }
 
   get unsent(): boolean {
-    return this.#socket.writableLength > 0;
+    return this.#writer.holds;
   }
 
   /** Called now and then: ends what takes too long. */
