@@ -5,7 +5,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
-import { freePort, info, PROVE, Stage, sleep, until } from "./replication-support.ts";
+import { runs } from "../support.ts";
+import { freePort, info, progress, Stage, sleep, until } from "./replication-support.ts";
 
 interface Event {
   type: string;
@@ -127,7 +128,8 @@ suite("the event stream", { timeout: 900_000 }, () => {
   test("over many reconnects and changes of primary, ids are contiguous and checksums agree (E2)", async (t) => {
     const stage = new Stage(t);
     const cluster = await startCluster(stage);
-    const [changes, reconnects] = PROVE ? [50, 200] : [6, 30];
+    const [changes, reconnects] = [runs(6, 50), runs(30, 200)];
+    const say = progress(t, changes);
     const seen = new Map<string, string>();
     const steady = cluster.ports.map((port) => new Listener(port));
     stage.later(() => {
@@ -137,6 +139,7 @@ suite("the event stream", { timeout: 900_000 }, () => {
       const from = await cluster.primary();
       await writeAndListen(cluster, from, reconnects / changes, seen);
       await cluster.promote(from);
+      say(change);
     }
     for (const listener of steady) {
       assert.ok(listener.check("a stream through everything"));
