@@ -175,12 +175,14 @@ suite("the event stream", { timeout: 900_000 }, () => {
     };
     // The kernel holds some megabytes for each of them before the node notices anything.
     // At a rate that a reader of this process, which does other things too, can follow.
-    const writer = stage.writer(join(dir, "db"), 60, 500);
+    // With a name that makes events long.
+    const name = "d".repeat(190);
+    const writer = stage.writer(join(dir, name), 60, 500);
     await until("all five are cut", async () => (await metric("event_readers_cut_total")) >= 5, 90_000);
     await writer.end("SIGKILL");
     assert.equal(await metric("event_readers"), 1);
     await until("the good one has everything", async () => {
-      const position = (await info(port))?.databases["db"]?.slice(0, 16);
+      const position = (await info(port))?.databases[name]?.slice(0, 16);
       return good.events.at(-1)?.data.txID === position;
     });
     assert.ok(good.check("the good reader"));
