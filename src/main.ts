@@ -77,14 +77,23 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
  * may read it.
  */
 async function dashboardLink({ base_url, token_file, inject }: Platform): Promise<string> {
-  if (!process.stdout.isTTY) return `${base_url}/  (\`npx hangar dashboard\` prints a link that signs you in)`;
+  if (!process.stdout.isTTY || token_file === "")
+    return `${base_url}/  (\`npx hangar dashboard\` prints a link that signs you in)`;
   const authorization = `Bearer ${readFileSync(token_file, "utf8").trim()}`;
   const made = await inject({ method: "POST", url: "/v1/tokens/sign_in_codes", headers: { authorization } });
   return `${base_url}/#/sign-in/${made.json<{ code: string }>().code}  (signs you in, once, within 10 minutes)`;
 }
 
 function banner(platform: Platform, dashboard: string): string {
-  const { base_url, token_file, driver, database } = platform;
+  const { base_url, token_file, driver, database, host_ids } = platform;
+  if (token_file === "") {
+    return [
+      `Hangar ${VERSION} is ready as host ${host_ids.join(", ")} (${Math.round(process.uptime() * 1000)} ms).`,
+      `  API        ${base_url || "not known yet; start a process with --role control"}`,
+      `  Driver     ${driver.name}: ${driver.reason}`,
+      `  Database   ${database}`,
+    ].join("\n");
+  }
   const token = relative(process.cwd(), token_file);
   const shown = token.startsWith("..") ? token_file : token;
   return [

@@ -19,6 +19,7 @@ import { randomIds } from "#core/ids.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
+import type { Fence } from "#hosts/fence.ts";
 import { Dashboard } from "#http/dashboard.ts";
 import type { PlatformFacts } from "#http/facts.ts";
 import { Idempotency } from "#http/idempotency.ts";
@@ -26,6 +27,7 @@ import { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
+import type { RuntimeDriver } from "#machines/driver.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
@@ -33,7 +35,7 @@ import type { Reach } from "#proxy/exposure.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
-import { claimDataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import { claimDataDir, type DataDir, writeFileDurably } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { checkKey } from "#stores/key-check.ts";
 import { migrate } from "#stores/migrations.ts";
@@ -46,12 +48,15 @@ import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import type { Emulated } from "./wiring/emulated.ts";
 import { openInside } from "./wiring/inside.ts";
 import { openMachines } from "./wiring/machines.ts";
+import { sealingKey, shareBaseUrl } from "./wiring/roles.ts";
 
 export interface Platform {
-  /** Where it can be reached. */
+  /** Where it can be reached; of a host, where the API is. */
   base_url: string;
-  /** The file with the full-access token. */
+  /** The file with the full-access token; empty for a host, which answers nobody. */
   token_file: string;
+  /** The hosts that this process is. */
+  host_ids: readonly string[];
   driver: DriverChoice;
   database: string;
   log_file: string;
@@ -77,6 +82,9 @@ export interface PlatformOptions {
   images?: ImageSource;
   /** Where a machine's port is, when it is not at the machine's private address. */
   reach?: Reach;
+  /** What is put around the driver, and what fences this host: a test's way to see what is begun, and until when. */
+  around?: (driver: RuntimeDriver) => RuntimeDriver;
+  fence?: Fence;
   /** What the emulator has instead of a box. */
   emulated?: Emulated;
 }
@@ -84,7 +92,7 @@ export interface PlatformOptions {
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const { clock = systemClock, images, reach, emulated } = options;
+  const { clock = systemClock, emulated } = options;
   const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
@@ -93,10 +101,10 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const log_file = dir.file("hangar.log");
   const log = keepLog(log_file, settings, opened);
 
-  const box = new Box(settings.master_key ?? masterKey(dir));
   const database = emulated?.database ?? (await openStore(settings, options, log));
   opened.defer(() => database.close());
-  await prepare(database, box);
+  const master_key = await prepare(database, settings, dir, clock);
+  const box = new Box(master_key);
 
   const authStore = sqlAuthStore(database);
   const appStore = sqlAppStore(database);
@@ -106,8 +114,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
   const { local: local_api, network_doors } = inside;
-  const kept = { secrets, authStore, appStore, box };
-  const needs = { ...kept, clock, log, choice, dir, images, local_api, network_doors, reach, emulated };
+  const kept = { authStore, appStore, secrets, box, master_key };
+  const needs = { ...options, ...kept, clock, log, choice, dir, local_api, network_doors };
   const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
@@ -129,15 +137,12 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   for (const part of [inside, machines, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
-  const token_file = await ensureToken(tokens, dir.file("token"), clock);
+  const token_file = settings.role === "host" ? "" : await ensureToken(tokens, dir.file("token"), clock);
 
   await inside.start(rows, idempotency);
   await machines.start();
-  const address = reachable(
-    await (emulated?.listen(server) ?? server.listen(settings.listen.host, settings.listen.port)),
-  );
-  facts.base_url ||= address;
-  writeFileDurably(dir.file("address"), `${address}\n`); // Where the command finds this platform.
+  if (settings.role !== "host") facts.base_url ||= await listen(server, settings, dir, emulated);
+  if (settings.database_url) await shareBaseUrl(database, settings, facts);
   opened.defer(keepSweeping([idempotency, inside], clock, log));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
@@ -145,6 +150,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   return {
     base_url: facts.base_url,
     token_file,
+    host_ids: machines.host_ids,
     driver: choice,
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
     log_file,
@@ -195,11 +201,16 @@ async function openStore(
   });
 }
 
-/** Brings the tables to this version, and refuses a database that is half restored or sealed with another key. */
-async function prepare(database: Database, box: Box): Promise<void> {
+/**
+ * Brings the tables to this version, and refuses a database that is half restored or sealed with another key. Answers
+ * the key.
+ */
+async function prepare(database: Database, settings: Settings, dir: DataDir, clock: Clock): Promise<Buffer> {
   await migrate(database);
   await refuseHalfRestored(database);
-  await checkKey(database, box);
+  const key = await sealingKey(database, settings, dir, clock);
+  await checkKey(database, new Box(key));
+  return key;
 }
 
 /** What the platform says about itself; where it is reached is known once it listens. */
@@ -235,6 +246,14 @@ function keepSweeping(kept: readonly { expire(): Promise<unknown> }[], clock: Cl
   };
   void sweep();
   return () => stopping.abort();
+}
+
+/** Answers where it listens, and leaves word of it where the command looks for this platform. */
+async function listen(server: Server, settings: Settings, dir: DataDir, emulated?: Emulated): Promise<string> {
+  const { host, port } = settings.listen;
+  const address = reachable(await (emulated?.listen(server) ?? server.listen(host, port)));
+  writeFileDurably(dir.file("address"), `${address}\n`);
+  return address;
 }
 
 /** Listening everywhere is not an address one can call. */

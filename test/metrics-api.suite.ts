@@ -120,9 +120,11 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
       assert.equal((await get("/status/tsdb?topN=5")).totalSeries, 2);
       assert.equal((await get("/status/buildinfo")).version, "2.45.0");
       assert.deepEqual(
-        [await get("/rules"), await get("/alerts"), await get("/query_exemplars"), await get("/metadata")],
-        [{ groups: [] }, { alerts: [] }, [], {}],
+        [await get("/rules"), await get("/alerts"), await get("/query_exemplars")],
+        [{ groups: [] }, { alerts: [] }, []],
       );
+      const [[name, [facts]]] = Object.entries(await get("/metadata")) as [[string, [{ type: string }]]];
+      assert.deepEqual([name, facts.type], ["svc_edge_http_responses_count", "counter"]);
       assert.equal(await get("/format_query?query=sum(a)by(b)"), "sum(a) by(b)");
       const federated = await platform.ask('GET /prometheus/personal/federate?match[]={app="web"}');
       assert.match(federated.text, /svc_edge_http_responses_count\{app="web",region="local",status="200"\} 7170 \d+/);

@@ -10,6 +10,8 @@ import pg from "pg";
 interface Server {
   /** Address of a new, empty database. */
   database(): Promise<string>;
+  /** As after a crash: it ends at once, mid-sentence, and comes back from its log. Not of a server that was given. */
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -37,7 +39,7 @@ function owner(): { uid: number; gid: number } | undefined {
 
 export async function startPostgres(): Promise<Server> {
   const given = process.env["HANGAR_TEST_POSTGRES_URL"];
-  if (given) return { database: () => createDatabase(given), stop: async () => {} };
+  if (given) return { database: () => createDatabase(given), restart: async () => {}, stop: async () => {} };
   const bin = binaries();
   if (!bin) throw new Error(postgresMissing());
   const dir = mkdtempSync(join(tmpdir(), "hangar-pg-"));
@@ -50,15 +52,24 @@ export async function startPostgres(): Promise<Server> {
     stdio: "pipe",
   });
   const flags = ["-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200"];
-  const server = spawn(join(bin, "postgres"), flags, { ...as, cwd: dir, stdio: "ignore" });
+  const start = () => spawn(join(bin, "postgres"), flags, { ...as, cwd: dir, stdio: "ignore" });
+  let server = start();
+  const end = async (how: NodeJS.Signals): Promise<void> => {
+    const exited = once(server, "exit");
+    server.kill(how);
+    await exited;
+  };
   const url = `postgres://hangar@/postgres?host=${encodeURIComponent(dir)}`;
   await untilReady(url);
   return {
     database: () => createDatabase(url),
+    restart: async () => {
+      await end("SIGQUIT");
+      server = start();
+      await untilReady(url);
+    },
     stop: async () => {
-      const exited = once(server, "exit");
-      server.kill("SIGINT");
-      await exited;
+      await end("SIGINT");
       rmSync(dir, { recursive: true, force: true });
     },
   };

@@ -11,7 +11,7 @@ import { type Ids, randomIds } from "#core/ids.ts";
 import { silentLog } from "#core/log.ts";
 import type { ObjectStore } from "#core/objects.ts";
 import { LoopDisk } from "#drivers/disk/loop.ts";
-import { HostService } from "#hosts/service.ts";
+import { declaredHosts, HostService } from "#hosts/service.ts";
 import { migrate } from "#stores/migrations.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
@@ -67,7 +67,7 @@ export async function openRoom(
   await migrate(database);
   await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
   await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
-  const hosts = new HostService({ store: sqlHostStore(database), declared: [] });
+  const hosts = new HostService({ store: sqlHostStore(database), own: declaredHosts([]) });
   await hosts.start();
   const disk = new LoopDisk({ dir: join(dir, "volumes"), pool: options.pool ?? "auto" });
   const store = sqlVolumeStore(database);

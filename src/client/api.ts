@@ -224,7 +224,21 @@ export interface Api {
     params: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number })[] };
+    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string })[] };
+  };
+  /** One host. */
+  "GET /v1/platform/hosts/:host_id": {
+    params: { host_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string };
+  };
+  /** Forget a host that has nothing on it and whose process has stopped. */
+  "DELETE /v1/platform/hosts/:host_id": {
+    params: { host_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
   };
   /** Take a host for failed: its machines are marked, and those that stand by for them start. */
   "POST /v1/platform/hosts/:host_id/fail": {
@@ -239,6 +253,34 @@ export interface Api {
     query: Record<string, never>;
     body: undefined;
     answer: { ok: boolean };
+  };
+  /** Place nothing new on a host; what is there stays. */
+  "POST /v1/platform/hosts/:host_id/cordon": {
+    params: { host_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** Place machines on a host again. */
+  "POST /v1/platform/hosts/:host_id/uncordon": {
+    params: { host_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean };
+  };
+  /** Cordon a host and move its machines elsewhere; those that cannot are listed with the reason. */
+  "POST /v1/platform/hosts/:host_id/drain": {
+    params: { host_id: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { moving: string[]; stuck: ({ id: string; reason: string })[] };
+  };
+  /** Make a token that lets one new host join. */
+  "POST /v1/platform/host_join_tokens": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { token: string; expires_at: string };
   };
   /** List an organization's images and the platform's. */
   "GET /v1/images": {
@@ -365,6 +407,13 @@ export interface Api {
     query: { force_stop?: boolean | undefined; timeout?: string | undefined; signal?: string | undefined };
     body: undefined;
     answer: { ok: boolean };
+  };
+  /** Move a machine to another host: stopped here, started there, with a new address and a clean root. */
+  "POST /v1/apps/:app_name/machines/:machine_id/move": {
+    params: { app_name: string; machine_id: string };
+    query: Record<string, never>;
+    body: { host_id?: string | undefined };
+    answer: { ok: boolean; state: string; from: string };
   };
   /** Send no more requests to a machine; its state stays. */
   "POST /v1/apps/:app_name/machines/:machine_id/cordon": {
@@ -828,7 +877,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** What senders said about their metrics. */
+  /** What metrics are: the built-in ones of the last day, and what senders said about theirs. */
   "GET /prometheus/:org_slug/api/v1/metadata": {
     params: { org_slug: string };
     query: { metric?: string | undefined; limit?: number | undefined };

@@ -3,7 +3,7 @@ import { LIMITS } from "./limits.ts";
 /**
  * Tells the rest of the platform that something happened. Nothing is kept: a message is only a reason to look
  * at the store, so a lost or doubled one costs a look and never a fact. Inside one process it is this class;
- * several processes on one PostgreSQL put LISTEN and NOTIFY behind the same two verbs.
+ * several processes on one PostgreSQL have `machines/shared-bus.ts` behind the same two verbs.
  */
 export interface Bus<Message> {
   /** Never throws and never waits: a listener that fails harms only itself. */
@@ -26,6 +26,11 @@ export class LocalBus<Message> implements Bus<Message> {
   /** How many are listening; a test's way to see that nobody was forgotten. */
   get listeners(): number {
     return this.#listeners;
+  }
+
+  /** Whether anybody listens. */
+  wants(topic: string): boolean {
+    return this.#topics.has(topic);
   }
 
   publish(topic: string, message: Message): void {

@@ -90,6 +90,11 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "The machine is running and the request needs it stopped; stop it, or use force.",
   },
+  not_movable: {
+    http: 409,
+    retryable: false,
+    meaning: "The machine cannot go to another host: it mounts a volume, which is where it is.",
+  },
   app_not_empty: {
     http: 409,
     retryable: false,

@@ -88,6 +88,13 @@ export const LIMITS = {
   postgres_connections: 10,
   /** A batch that lost a deadlock or serialization race is run again this often. */
   write_retries: 5,
+  /** Words for other processes that wait to be sent. One more is not sent; whoever it is for finds out by looking. */
+  wire_waiting: 10_000,
+  /** Words sent in one statement. */
+  wire_batch: 200,
+  wire_connect_ms: 5 * SECOND,
+  /** A connection that is lost is made anew this often. */
+  wire_retry_ms: 250,
 
   // Logs of the platform itself.
   log_file_bytes: 16 * MIB,

@@ -31,3 +31,16 @@ export function wholeNumber({ value, from }: Given, name: string): number {
   if (!/^\d{1,9}$/.test(value)) throw new SettingsError(`${from}: ${name} is a whole number, not "${value}"`);
   return Number(value);
 }
+
+export function address({ value, from }: Given): { host: string; port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(value);
+  const port = Number(match?.[3]);
+  if (!match || port > 65535) throw new SettingsError(`${from}: "${value}" is not host:port`);
+  return { host: match[1] ?? match[2] ?? "", port };
+}
+
+export function between(given: Given, name: string, low: number, high: number): number {
+  const value = wholeNumber(given, name);
+  if (value < low || value > high) throw new SettingsError(`${given.from}: ${name} is from ${low} to ${high}`);
+  return value;
+}

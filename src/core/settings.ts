@@ -4,8 +4,11 @@ import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { messageOf } from "./assert.ts";
 import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settings.ts";
-import { type Given, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
+import { address, between, type Given, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
+import { type OwnHostSetting, ownHost, type Role, roleOf } from "./settings-hosts.ts";
 import { closest } from "./words.ts";
+
+export type { OwnHostSetting, Role } from "./settings-hosts.ts";
 
 /**
  * All settings, one row each: the environment variable, the flag and the key in the config file follow from
@@ -19,6 +22,31 @@ export const SETTINGS = {
   base_url: { default: "", words: "The public origin, when it is not http:// + listen." },
   driver: { default: "auto", words: "What runs machines: `runc`, `sim`, or `auto` (runc where the box can)." },
   database_url: { default: "", words: "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise." },
+  role: {
+    default: "all",
+    words:
+      "What this process does: `all`, or, with several on one PostgreSQL, `control` (the API and the front door) or `host` (runs machines). docs/hosts.md",
+  },
+  region: { default: "", words: "Of a host: the region it is in; `local` otherwise." },
+  zone: { default: "", words: "Of a host: what fails together with it, such as a rack; itself otherwise." },
+  host_cpus: {
+    default: "0",
+    words: "Of a host: CPUs that its machines may ask for altogether; 0 is eight for each it has, since they share.",
+  },
+  host_memory_mb: {
+    default: "0",
+    words: "Of a host: memory that its machines may ask for altogether; 0 is what it has.",
+  },
+  host_lease: {
+    default: "15",
+    words: "Of a host: seconds after which it is taken for lost when it is not heard of; it stops its machines before.",
+  },
+  host_listen: {
+    default: "127.0.0.1:0",
+    words: "Where other processes of the platform reach this one, for logs and commands in machines (TLS).",
+  },
+  host_address: { default: "", words: "That address as the others see it, when it is not the one listened on." },
+  join_token: { default: "", words: "Of a new host, once: what `hangar hosts join-token` printed." },
   metrics_url: {
     default: "",
     words:
@@ -88,6 +116,8 @@ export interface Settings {
   base_url: string;
   driver: "auto" | "runc" | "sim";
   database_url: string | undefined;
+  role: Role;
+  host: OwnHostSetting;
   metrics_url: string | undefined;
   metrics_retention_days: number;
   master_key: Buffer | undefined;
@@ -155,6 +185,8 @@ export function readSettings(args: readonly string[], env: Record<string, string
     base_url: origin(given("base_url")),
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     database_url: url.value === "" ? undefined : databaseUrl(url),
+    role: roleOf(given),
+    host: ownHost(given),
     metrics_url: given("metrics_url").value || undefined,
     metrics_retention_days: between(given("metrics_retention_days"), "metrics_retention_days", 1, 36_500),
     master_key: key.value === "" ? undefined : masterKey(key),
@@ -181,14 +213,18 @@ export function readSettings(args: readonly string[], env: Record<string, string
   };
 }
 
+/** Short names of flags that are typed often. */
+const FLAG_ALIASES: Record<string, Name> = { database: "database_url" };
+
 function readFlags(args: readonly string[]): Map<Name, Given> {
-  const options = Object.fromEntries(NAMES.map((name) => [name.replaceAll("_", "-"), { type: "string" as const }]));
+  const flags = [...NAMES.map((name) => name.replaceAll("_", "-")), ...Object.keys(FLAG_ALIASES)];
+  const options = Object.fromEntries(flags.map((flag) => [flag, { type: "string" as const }]));
   try {
     const { values } = parseArgs({ args: [...args], options, strict: true, allowPositionals: false });
     return new Map(
       Object.entries(values).map(([flag, value]) => {
-        const name = flag.replaceAll("-", "_") as Name;
-        return [name, { value: String(value), from: flagName(name) }];
+        const name = FLAG_ALIASES[flag] ?? (flag.replaceAll("-", "_") as Name);
+        return [name, { value: String(value), from: `--${flag}` }];
       }),
     );
   } catch (thrown) {
@@ -269,13 +305,6 @@ function readConnectors(tables: unknown, path: string): Record<string, Record<st
   return tables as Record<string, Record<string, string>>;
 }
 
-function address({ value, from }: Given): { host: string; port: number } {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(value);
-  const port = Number(match?.[3]);
-  if (!match || port > 65535) throw new SettingsError(`${from}: "${value}" is not host:port`);
-  return { host: match[1] ?? match[2] ?? "", port };
-}
-
 function origin({ value, from }: Given): string {
   if (value === "") return "";
   const url = URL.canParse(value) ? new URL(value) : undefined;
@@ -291,12 +320,6 @@ function issuer({ value, from }: Given): string {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || value.endsWith("/"))
     throw new SettingsError(`${from}: "${value}" is not an address such as https://machines.example/oidc`);
-  return value;
-}
-
-function between(given: Given, name: Name, low: number, high: number): number {
-  const value = wholeNumber(given, name);
-  if (value < low || value > high) throw new SettingsError(`${given.from}: ${name} is from ${low} to ${high}`);
   return value;
 }
 

@@ -1,6 +1,8 @@
 /** The driver that was chosen, put together. */
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { Settings } from "#core/settings.ts";
+import type { Fence } from "#hosts/fence.ts";
 import type { RuntimeDriver } from "#machines/driver.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
@@ -29,4 +31,33 @@ export async function openDriver({ name }: DriverChoice, parts: DriverParts): Pr
   // Loaded here: a box that cannot run it need not have what it stands on.
   const { openRuncDriver } = await import("./runtime/runc/driver.ts");
   return await openRuncDriver(parts);
+}
+
+/** What stops all machines of this host when its lease is over; nothing of sim runs, so nothing stops it. */
+export async function openFence(
+  { name }: DriverChoice,
+  parts: Pick<DriverParts, "data_dir" | "node_id" | "clock" | "log">,
+): Promise<Fence | undefined> {
+  if (name === "sim") return undefined;
+  const runc = await import("./runtime/runc/fence.ts");
+  return runc.openFence(parts);
+}
+
+/** In a process that runs no machines itself, the driver only says what images are. */
+export async function openRuntime(
+  { role, driver }: Pick<Settings, "role" | "driver">,
+  choice: DriverChoice,
+  parts: DriverParts,
+): Promise<RuntimeDriver> {
+  if (role !== "control") return await openDriver(choice, parts);
+  const sim = simDriver({ clock: parts.clock });
+  const resolve: RuntimeDriver["resolve"] = (image, org_id, signal) => parts.images.resolve(image, org_id, signal);
+  return driver === "sim"
+    ? sim
+    : new Proxy(sim, { get: (target, name) => (name === "resolve" ? resolve : bound(target, name)) });
+}
+
+function bound(target: RuntimeDriver, name: string | symbol): unknown {
+  const value: unknown = Reflect.get(target, name, target);
+  return typeof value === "function" ? (value as () => unknown).bind(target) : value;
 }

@@ -1,3 +1,5 @@
+import { isoTime } from "#core/clock.ts";
+import type { Ids } from "#core/ids.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import type { HostService } from "./service.ts";
@@ -12,6 +14,13 @@ const HostAnswer = Type.Object({
   state: Type.String({ description: "`ok` or `failed`." }),
   used_cpus: Type.Integer(),
   used_memory_mb: Type.Integer(),
+  cordoned: Type.Boolean({ description: "Nothing new is placed there." }),
+  held: Type.Boolean({ description: "An operator keeps it from coming back." }),
+  lease_seconds: Type.Integer({ description: "How long it may be silent before it is taken for lost; 0 is for ever." }),
+  address: Type.String({ description: "Where other processes reach it; empty when it has no door." }),
+  driver: Type.String(),
+  version: Type.String(),
+  last_seen: Type.String({ description: "By its own clock; empty for a host without a lease." }),
 });
 
 const Region = Type.Object({
@@ -25,25 +34,26 @@ const Region = Type.Object({
   capacity: Type.Integer({ description: "Smallest machines that still fit; -1 when there is no bound." }),
 });
 
-interface Parts {
+const Done = Type.Object({ ok: Type.Boolean() });
+const Drained = Type.Object({
+  moving: Type.Array(Type.String(), { description: "Machines that go elsewhere." }),
+  stuck: Type.Array(Type.Object({ id: Type.String(), reason: Type.String() })),
+});
+const JoinTokenAnswer = Type.Object({
+  token: Type.String({ description: "For one new host; shown this once." }),
+  expires_at: Type.String(),
+});
+
+export interface HostRouteParts {
   hosts: HostService;
   /** What else happens when a host fails or comes back. */
   onState(id: string, state: Host["state"]): Promise<void>;
+  drain(id: string, caller: string, ids: Ids): Promise<{ moving: string[]; stuck: { id: string; reason: string }[] }>;
+  joinToken(ids: Ids): Promise<{ token: string; expires_at: number }>;
 }
 
-export function hostRoutes({ hosts, onState }: Parts): Row[] {
-  const setState = (verb: "fail" | "recover", state: Host["state"], summary: string): Row =>
-    route(`POST /v1/platform/hosts/:host_id/${verb}`, {
-      summary,
-      part: "platform",
-      access: "control account",
-      answer: { status: 200, schema: Type.Object({ ok: Type.Boolean() }) },
-      async handle({ params }) {
-        await hosts.setState(params.host_id, state);
-        await onState(params.host_id, state);
-        return { ok: true };
-      },
-    });
+export function hostRoutes(parts: HostRouteParts): Row[] {
+  const { hosts } = parts;
   return [
     route("GET /v1/platform/regions", {
       summary: "Where machines can run",
@@ -60,20 +70,85 @@ export function hostRoutes({ hosts, onState }: Parts): Row[] {
       part: "platform",
       access: "read account",
       answer: { status: 200, schema: Type.Object({ hosts: Type.Array(HostAnswer) }) },
-      handle: async () => ({ hosts: await hosts.hosts() }),
+      handle: async () => ({ hosts: (await hosts.hosts()).map(hostAnswer) }),
     }),
-    setState(
-      "fail",
-      "failed",
-      "Take a host for failed: its machines are marked, and those that stand by for them start",
-    ),
-    setState("recover", "ok", "Take a failed host back"),
+    route("GET /v1/platform/hosts/:host_id", {
+      summary: "One host",
+      part: "platform",
+      access: "read account",
+      answer: { status: 200, schema: HostAnswer },
+      handle: async ({ params }) => hostAnswer(await hosts.find(params.host_id)),
+    }),
+    route("DELETE /v1/platform/hosts/:host_id", {
+      summary: "Forget a host that has nothing on it and whose process has stopped",
+      part: "platform",
+      access: "control account",
+      answer: { status: 200, schema: Done },
+      errors: ["conflict"],
+      async handle({ params }) {
+        await hosts.forget(params.host_id);
+        return { ok: true };
+      },
+    }),
+    ...operatorRoutes(parts),
   ];
 }
 
+function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): Row[] {
+  const act = (verb: string, summary: string, work: (id: string) => Promise<void>): Row =>
+    route(`POST /v1/platform/hosts/:host_id/${verb}`, {
+      summary,
+      part: "platform",
+      access: "control account",
+      answer: { status: 200, schema: Done },
+      async handle({ params }) {
+        await work(params.host_id);
+        return { ok: true };
+      },
+    });
+  const setState = async (id: string, state: Host["state"]): Promise<void> => {
+    await hosts.setState(id, state);
+    await onState(id, state);
+  };
+  return [
+    act("fail", "Take a host for failed: its machines are marked, and those that stand by for them start", (id) =>
+      setState(id, "failed"),
+    ),
+    act("recover", "Take a failed host back", (id) => setState(id, "ok")),
+    act("cordon", "Place nothing new on a host; what is there stays", (id) => hosts.setCordoned(id, true)),
+    act("uncordon", "Place machines on a host again", (id) => hosts.setCordoned(id, false)),
+    route("POST /v1/platform/hosts/:host_id/drain", {
+      summary: "Cordon a host and move its machines elsewhere; those that cannot are listed with the reason",
+      part: "platform",
+      access: "control account",
+      answer: { status: 200, schema: Drained },
+      handle: async ({ params, caller, ids }) => await drain(params.host_id, caller.name, ids),
+    }),
+    route("POST /v1/platform/host_join_tokens", {
+      summary: "Make a token that lets one new host join",
+      part: "platform",
+      access: "control account",
+      answer: { status: 200, schema: JoinTokenAnswer },
+      async handle({ ids }) {
+        const { token, expires_at } = await joinToken(ids);
+        return { token, expires_at: isoTime(expires_at) };
+      },
+    }),
+  ];
+}
+
+function hostAnswer(host: Host) {
+  const { id, region, zone, cpus, memory_mb, state, used_cpus, used_memory_mb, cordoned, held, address } = host;
+  const { driver = "", version = "" } = host.facts;
+  const last_seen = host.lease_ms > 0 ? isoTime(host.seen_at) : "";
+  const size = { cpus, memory_mb, used_cpus, used_memory_mb };
+  const lease_seconds = Math.round(host.lease_ms / 1000);
+  return { id, region, zone, ...size, state, cordoned, held, lease_seconds, address, driver, version, last_seen };
+}
+
 function regionAnswer(code: string, hosts: readonly Host[]) {
-  const capacity = hosts.map(({ state, cpus, memory_mb, used_cpus, used_memory_mb }) => {
-    if (state === "failed") return 0;
+  const capacity = hosts.map(({ state, cordoned, cpus, memory_mb, used_cpus, used_memory_mb }) => {
+    if (state === "failed" || cordoned) return 0;
     const byCpu = cpus === 0 ? Number.POSITIVE_INFINITY : cpus - used_cpus;
     const byMemory = memory_mb === 0 ? Number.POSITIVE_INFINITY : Math.floor((memory_mb - used_memory_mb) / 256);
     return Math.max(0, Math.min(byCpu, byMemory));

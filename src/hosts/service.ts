@@ -1,11 +1,14 @@
 import { fail } from "#core/errors.ts";
+import type { Wire } from "#core/wire.ts";
 import type { HostStore } from "./store.ts";
-import type { Host } from "./types.ts";
-
-export type DeclaredHost = Pick<Host, "id" | "region" | "zone" | "cpus" | "memory_mb">;
+import type { Host, Placing } from "./types.ts";
 
 /** What there is when none is declared: one host without bounds that stands for every region. */
-export const DEFAULT_HOST: DeclaredHost = { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 };
+export const DEFAULT_HOST: Placing = { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 };
+
+/** The hosts of a process that is one box: those its settings declare, or the one that needs no declaring. */
+export const declaredHosts = (declared: readonly Placing[]): readonly Placing[] =>
+  declared.length > 0 ? declared : [DEFAULT_HOST];
 
 export interface Wanted {
   region: string | undefined;
@@ -16,68 +19,133 @@ export interface Wanted {
   zone?: string;
   /** Where it must not go. */
   not_zones?: readonly string[];
+  not_hosts?: readonly string[];
+}
+
+/** Hosts whose free part differs by less are taken for equally empty. */
+const LEVEL = 0.05;
+
+interface HostParts {
+  store: HostStore;
+  /** The hosts that this process is; none in one that only answers. */
+  own: readonly Placing[];
+  /** Wakes the other processes, when there are any. */
+  wire?: Wire;
+  /** Where a machine goes that names no region, when this process is nowhere itself. */
+  region?: string;
 }
 
 /** Regions, hosts, what is free, and where a machine goes. */
 export class HostService {
-  readonly #store: HostStore;
-  readonly #declared: readonly DeclaredHost[];
-  /** Hosts that have failed, as last written; asked before every operation. */
-  readonly #failed = new Set<string>();
+  readonly #parts: HostParts;
+  /** All hosts, as last read or written; whether one can be reached is asked before every operation. */
+  #known: readonly Host[] = [];
+  /** Whose turn it is among hosts that have the same room. */
+  #turn = 0;
 
-  constructor(parts: { store: HostStore; declared: readonly DeclaredHost[] }) {
-    this.#store = parts.store;
-    this.#declared = parts.declared.length > 0 ? parts.declared : [DEFAULT_HOST];
+  constructor(parts: HostParts) {
+    this.#parts = parts;
   }
 
   async start(): Promise<void> {
-    await this.#store.declare(this.#declared);
-    for (const host of await this.#store.hosts()) if (host.state === "failed") this.#failed.add(host.id);
+    const { store, own } = this.#parts;
+    if (own.length > 0) await store.declare(own);
+    await this.refresh();
   }
 
   /** The hosts that this process looks after. */
   get own(): string[] {
-    return this.#declared.map((host) => host.id);
+    return this.#parts.own.map((host) => host.id);
   }
 
   get default_region(): string {
-    return this.#declared[0]?.region ?? DEFAULT_HOST.region;
+    const { own, region } = this.#parts;
+    return own[0]?.region ?? region ?? this.#known[0]?.region ?? DEFAULT_HOST.region;
   }
 
   /** Whether any region may be named: a single box without declared hosts is wherever it is said to be. */
   get everywhere(): boolean {
-    return this.#declared[0] === DEFAULT_HOST;
+    return this.#parts.own[0] === DEFAULT_HOST && this.#known.every(({ id }) => id === DEFAULT_HOST.id);
   }
 
   reachable(id: string): boolean {
-    return !this.#failed.has(id);
+    return this.#known.find((host) => host.id === id)?.state !== "failed";
+  }
+
+  /** A host as it was last seen. */
+  seen(id: string): Host | undefined {
+    return this.#known.find((host) => host.id === id);
+  }
+
+  /** Reads them, and remembers what was read. */
+  async refresh(): Promise<readonly Host[]> {
+    this.#known = await this.#parts.store.hosts();
+    return this.#known;
   }
 
   async hosts(): Promise<Host[]> {
-    return await this.#store.hosts();
+    return await this.#parts.store.hosts();
   }
 
+  async find(id: string): Promise<Host> {
+    return (await this.#parts.store.find(id)) ?? unknownHost(id);
+  }
+
+  /**
+   * An operator's word. A host with a lease that is taken for failed finds out at its next beat and fences itself; one
+   * that is let back takes its place by itself.
+   */
   async setState(id: string, state: Host["state"]): Promise<void> {
-    if (!(await this.#store.setState(id, state))) fail("not_found", `there is no host ${JSON.stringify(id)}`);
-    if (state === "failed") this.#failed.add(id);
-    else this.#failed.delete(id);
+    const { store } = this.#parts;
+    const host = await this.find(id);
+    const shown = state === "ok" && host.lease_ms > 0 ? host.state : state;
+    await this.#changed(await store.setState(id, shown, state === "failed" && host.lease_ms > 0), id);
+  }
+
+  async setCordoned(id: string, cordoned: boolean): Promise<void> {
+    await this.#changed(await this.#parts.store.setCordoned(id, cordoned), id);
+  }
+
+  /** Forgets a host for good; nothing may be on it. */
+  async forget(id: string): Promise<void> {
+    const host = await this.find(id);
+    if (host.state === "ok" && host.lease_ms > 0) {
+      fail("conflict", `host ${id} still runs; stop its process first`);
+    }
+    if (!(await this.#parts.store.forget(id)))
+      fail("conflict", `host ${id} still has machines or volumes; move or destroy them first`);
+    await this.#changed(true, id);
+  }
+
+  async #changed(found: boolean, id: string): Promise<void> {
+    if (!found) unknownHost(id);
+    await this.refresh();
+    this.#parts.wire?.send("hosts", id);
   }
 
   /** The host with most room among those that may take it. Fails with what was asked, what is free, and where it fits. */
   async place(wanted: Wanted): Promise<Host> {
-    const all = (await this.#store.hosts()).filter((host) => host.state === "ok");
+    const all = (await this.#parts.store.hosts()).filter((host) => host.state === "ok" && !host.cordoned);
     const region = wanted.region ?? this.default_region;
     if (!this.everywhere && !all.some((host) => host.region === region)) unknownRegion(region, all);
     const near = all.filter((host) => (this.everywhere || host.region === region) && allowed(host, wanted));
-    const [best] = near.filter((host) => fits(host, wanted)).toSorted((a, b) => room(b) - room(a));
-    return best ?? full(region, wanted, near, all);
+    const roomy = near.filter((host) => fits(host, wanted));
+    const most = Math.max(...roomy.map(room));
+    // Many who ask at once see the same host as the emptiest; in turn, they do not all go there.
+    const level = roomy.filter((host) => room(host) >= most - LEVEL);
+    return level[this.#turn++ % level.length] ?? full(region, wanted, near, all);
   }
 }
 
-const allowed = (host: Host, { host_id, zone, not_zones }: Wanted): boolean =>
+function unknownHost(id: string): never {
+  fail("not_found", `there is no host ${JSON.stringify(id.slice(0, 16))}`);
+}
+
+const allowed = (host: Host, { host_id, zone, not_zones, not_hosts }: Wanted): boolean =>
   (host_id === undefined || host.id === host_id) &&
   (zone === undefined || host.zone === zone) &&
-  !not_zones?.includes(host.zone);
+  !not_zones?.includes(host.zone) &&
+  !not_hosts?.includes(host.id);
 
 const free = (host: Host): { cpus: number; memory_mb: number } => ({
   cpus: host.cpus === 0 ? Number.POSITIVE_INFINITY : host.cpus - host.used_cpus,

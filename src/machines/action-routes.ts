@@ -9,7 +9,7 @@ import type { Machine } from "./types.ts";
 const CHANGES = ["lease_held", "lease_lost", "wrong_state", "host_unreachable", "conflict"] as const;
 
 export function actionRoutes(parts: RouteParts): Row[] {
-  return [...lifeRoutes(parts), ...cordonRoutes(parts), ...insideRoutes(parts)];
+  return [...lifeRoutes(parts), moveRoute(parts), ...cordonRoutes(parts), ...insideRoutes(parts)];
 }
 
 function lifeRoutes(parts: RouteParts): Row[] {
@@ -67,6 +67,22 @@ function lifeRoutes(parts: RouteParts): Row[] {
       },
     }),
   ];
+}
+
+function moveRoute(parts: RouteParts): Row {
+  return route("POST /v1/apps/:app_name/machines/:machine_id/move", {
+    summary: "Move a machine to another host: stopped here, started there, with a new address and a clean root",
+    part: "machines",
+    access: "control machine",
+    body: schema.MoveBody,
+    answer: { status: 200, schema: schema.MoveAnswer },
+    errors: [...CHANGES, "insufficient_capacity", "not_movable"],
+    async handle({ body, ...call }) {
+      const before = await machineOf(parts, call);
+      const { state } = await parts.relocation.move(before.id, body, askerOf(call));
+      return { ok: true, state, from: before.host_id };
+    },
+  });
 }
 
 function howOf(

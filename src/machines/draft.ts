@@ -3,7 +3,7 @@ import type { Ids } from "#core/ids.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { type Asked, after, DEADLINES_MS, EVENT_TYPES, type MachineState, next, type Trigger } from "./states.ts";
 import type { Change } from "./store.ts";
-import type { EventRequest, Machine, MachineEvent, Operation, OperationPayload, Source } from "./types.ts";
+import type { EventRequest, Machine, MachineEvent, Operation, OperationPayload, Place, Source } from "./types.ts";
 
 /**
  * A change of one machine while it is being thought out: what was read, and what shall be written. This is
@@ -20,6 +20,7 @@ export class Draft {
   readonly #known: ReadonlySet<string>;
   readonly #touched = new Set<string>();
   #attach: string | undefined;
+  #lost_epoch: number | undefined;
   #new_version = false;
   #new_metadata = false;
 
@@ -56,6 +57,16 @@ export class Draft {
   /** The volume is this machine's from the moment it exists. */
   attach(volume_id: string): void {
     this.#attach = volume_id;
+  }
+
+  /**
+   * From now on it is another host's. What is still to be done is done there. `lost_epoch` is the tenure in which the
+   * host it leaves was lost: written only while it still is.
+   */
+  move(place: Place, lost_epoch?: number): void {
+    this.set(place);
+    this.#lost_epoch = lost_epoch;
+    for (const operation of this.operations) this.put({ ...operation, host_id: place.host_id });
   }
 
   setMetadata(metadata: Record<string, string>): void {
@@ -133,9 +144,11 @@ export class Draft {
     };
     this.machine = machine;
     const left = new Set(this.operations.map((operation) => operation.id));
+    const moved = before !== undefined && before.host_id !== machine.host_id;
+    const had = before && !moved ? taken(before) : NOTHING;
     const reserve = {
-      cpus: taken(machine).cpus - (before ? taken(before).cpus : 0),
-      memory_mb: taken(machine).memory_mb - (before ? taken(before).memory_mb : 0),
+      cpus: taken(machine).cpus - had.cpus,
+      memory_mb: taken(machine).memory_mb - had.memory_mb,
     };
     return {
       machine,
@@ -147,6 +160,7 @@ export class Draft {
       new_metadata: this.#new_metadata,
       ...(reserve.cpus === 0 && reserve.memory_mb === 0 ? {} : { reserve }),
       ...(this.#attach === undefined ? {} : { attach: this.#attach }),
+      ...(moved ? { moved_from: { host_id: before.host_id, epoch: this.#lost_epoch ?? null, ...taken(before) } } : {}),
     };
   }
 
@@ -163,5 +177,7 @@ export class Draft {
 export const launches = (kind: Asked, payload: OperationPayload): boolean =>
   kind === "start" || kind === "restart" || (kind === "update" && payload.launch === true);
 
+const NOTHING = { cpus: 0, memory_mb: 0 };
+
 const taken = ({ reserved, cpus, memory_mb }: Machine): { cpus: number; memory_mb: number } =>
-  reserved ? { cpus, memory_mb } : { cpus: 0, memory_mb: 0 };
+  reserved ? { cpus, memory_mb } : NOTHING;

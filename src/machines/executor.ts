@@ -9,9 +9,10 @@ import type { Draft } from "./draft.ts";
 import type { Exit, ExitNotice, RuntimeDriver } from "./driver.ts";
 import { type Ledger, type News, topics, type Work } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
+import { begin, broke, finish } from "./outcomes.ts";
 import { clear, type Outcome, PHASES, refOf, stopHow } from "./phases.ts";
 import { exitEvent, restartDelay, restartsSoFar } from "./restart.ts";
-import { DEADLINES_MS, isPersistent, next } from "./states.ts";
+import { DEADLINES_MS, isPersistent } from "./states.ts";
 import type { MachineStore } from "./store.ts";
 import type { Machine, Operation } from "./types.ts";
 
@@ -67,17 +68,25 @@ export class Executor {
 
   /** Takes up what was left, then listens. Resolves when everything that was left is known, not when it is done. */
   async start(): Promise<void> {
-    const { host_ids, bus, driver, store } = this.#parts;
+    const { host_ids, bus, driver } = this.#parts;
     for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), (news) => this.#hear(news)));
     this.#ends.push(driver.onExit((notice) => this.#exited(notice)));
-    for (const machine of await store.alive(host_ids)) {
+    await this.takeUp();
+    this.#timers.set("reconcile", MACHINE_LIMITS.reconcile_ms, () => void this.#reconcileAgain());
+  }
+
+  /** Looks at everything anew: at the start, and when a host comes back that others may have changed meanwhile. */
+  async takeUp(): Promise<void> {
+    const { host_ids, store } = this.#parts;
+    const alive = await store.alive(host_ids);
+    this.#running.clear();
+    for (const machine of alive) {
       this.#remember(machine);
       // A state that passes without an operation that ends it: not ours to explain, but it must not last.
       if (!isPersistent(machine.state) && machine.pending === 0) this.wake(machine.id);
     }
     await this.#reconcile();
     for (const id of await store.unfinished(host_ids)) this.wake(id);
-    this.#timers.set("reconcile", MACHINE_LIMITS.reconcile_ms, () => void this.#reconcileAgain());
   }
 
   /** Ends driver calls in progress without writing an outcome: the operations are taken up at the next start. */
@@ -91,9 +100,19 @@ export class Executor {
     await Promise.race([ended, this.#parts.clock.sleep(MACHINE_LIMITS.close_ms)]);
   }
 
+  /** Breaks off what is being done, without an outcome. */
+  interrupt(): void {
+    for (const lane of this.#lanes.values()) lane.abort?.abort(SUPERSEDED);
+  }
+
   /** Nothing to do, as far as is known. */
   get idle(): boolean {
     return this.#lanes.size === 0;
+  }
+
+  /** Whether something is being done to the machine. */
+  busy(id: string): boolean {
+    return this.#lanes.has(id);
   }
 
   wake(id: string): void {
@@ -222,14 +241,20 @@ export class Executor {
     lane.abort = abort;
     const timer = `deadline:${machine.id}`;
     const grace = stopHow(machine, operation).timeout_ms + (DEADLINES_MS[machine.state] ?? 0);
-    this.#timers.set(timer, grace, () => abort.abort(LATE));
+    const extend = (): void => {
+      // Not for one that is over: its timer would end what comes next.
+      if (lane.abort === abort) this.#timers.set(timer, grace, () => abort.abort(LATE));
+    };
+    extend();
     try {
       const phase = PHASES[machine.state];
       if (!phase) return undefined;
-      const work = phase(this.#parts, { machine, operation, signal: abort.signal, now: clock.now() });
+      const work = phase(this.#parts, { machine, operation, signal: abort.signal, extend, now: clock.now() });
       return await Promise.race([work, this.#afterAbort(abort.signal, work)]);
     } catch (thrown) {
-      if (this.#closed || abort.signal.reason === SUPERSEDED) return undefined;
+      // A host that is no longer ours tells nothing about its machines.
+      const ours = this.#parts.reachable(machine.host_id);
+      if (this.#closed || !ours || abort.signal.reason === SUPERSEDED) return undefined;
       const late = abort.signal.reason === LATE;
       const reason = late ? `${machine.state} took longer than ${grace / 1000} s` : messageOf(thrown);
       if (machine.state === "destroying") throw new Error(reason, { cause: thrown });
@@ -358,26 +383,4 @@ export class Executor {
       this.#timers.cancel(timer);
     }
   }
-}
-
-function begin(draft: Draft, { id }: Operation): boolean {
-  const [operation] = draft.operations;
-  if (operation?.id !== id || operation.begun) return false;
-  // Where the table has no cell the wish is already fulfilled, or can no longer be.
-  if (next(draft.machine.state, operation.kind) === undefined) draft.finish(operation);
-  else draft.begin(operation);
-  return true;
-}
-
-function finish(draft: Draft, { id }: Operation): boolean {
-  const operation = draft.operations.find((one) => one.id === id);
-  if (!operation) return false;
-  draft.finish(operation);
-  return true;
-}
-
-function broke(draft: Draft, error: string): boolean {
-  clear(draft);
-  draft.hop("broke", "host", { error });
-  return true;
 }

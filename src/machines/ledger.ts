@@ -4,7 +4,7 @@ import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { Draft } from "./draft.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
-import type { Committed, Inserted, MachineStore } from "./store.ts";
+import type { Change, Committed, Inserted, MachineStore } from "./store.ts";
 import type { Machine, MachineEvent, Operation } from "./types.ts";
 
 /** What a change of a machine looks like to those who wait for it. */
@@ -18,7 +18,18 @@ export const topics = {
   machine: (id: string): string => `machine:${id}`,
   org: (id: string): string => `org:${id}`,
   host: (id: string): string => `host:${id}`,
+  /** Every machine there is. */
+  every: "machines",
 } as const;
+
+/**
+ * A machine as those see it who follow one host: one that has moved elsewhere is at rest there, with nothing to do, to
+ * run or to wait for.
+ */
+export function seenFrom(topic: string, machine: Machine): Machine {
+  if (!topic.startsWith("host:") || topic === topics.host(machine.host_id)) return machine;
+  return { ...machine, state: "stopped", boot: null, pending: 0, deadline_at: null, next_run_at: null };
+}
 
 /** A machine and what is to be done to it, as of one moment. */
 export interface Work {
@@ -96,11 +107,15 @@ export class Ledger {
   }
 }
 
-function announce(bus: Bus<News>, { machine, events }: News): void {
+function announce(bus: Bus<News>, { machine, events, moved_from }: Change): void {
   const news: News = { machine, events };
   bus.publish(topics.machine(machine.id), news);
   bus.publish(topics.host(machine.host_id), news);
+  bus.publish(topics.every, news);
   if (events.length > 0) bus.publish(topics.org(machine.org_id), news);
+  if (moved_from === undefined) return;
+  const left = topics.host(moved_from.host_id);
+  bus.publish(left, { machine: seenFrom(left, machine), events: [] });
 }
 
 export function outOfRoom({ id, host_id, cpus, memory_mb }: Machine): never {

@@ -34,6 +34,11 @@ export const MACHINE_LIMITS = {
   lease_wait_max_s: 60,
   lease_description_chars: 1000,
 
+  /** How often changes of other processes are looked for that no word came of. */
+  bus_look_ms: 2 * SECOND,
+  /** How far back: wall clocks of hosts may differ by so much before a change without a word is found late. */
+  bus_lately_ms: 30 * SECOND,
+
   wait_default_s: 60,
   /** The longest a wait may take; more is taken for this. */
   wait_max_s: 600,

@@ -28,6 +28,13 @@ export function privateAddress(machine: { id: string; org_id: string; network: s
   return groups.map((group) => group.replace(/^0{1,3}/, "")).join(":");
 }
 
+/** The same machine's address on another host: the fourth of its eight groups is the host. */
+export function addressOn(private_ip: string, host_id: string): string {
+  const groups = private_ip.split(":");
+  groups[3] = host_id.replace(/^0{1,3}/, "");
+  return groups.join(":");
+}
+
 /** The part of a private address that all machines of its network share: the first 48 bits. */
 export function networkPrefix(private_ip: string): string {
   const [head = ""] = private_ip.split("::");

@@ -11,7 +11,8 @@ import { type Ids, repeatableIds } from "#core/ids.ts";
 import { silentLog } from "#core/log.ts";
 import { simDriver } from "#drivers/runtime/sim/driver.ts";
 import { SimWorld } from "#drivers/runtime/sim/world.ts";
-import { type DeclaredHost, HostService } from "#hosts/service.ts";
+import { declaredHosts, HostService } from "#hosts/service.ts";
+import type { Placing } from "#hosts/types.ts";
 import type { Database } from "#stores/database.ts";
 import { migrate } from "#stores/migrations.ts";
 import { sqlAppStore } from "#stores/sql/apps.ts";
@@ -33,7 +34,7 @@ export const OWNER: Owner = { org_id: "o1", app_id: "a1", app_name: "web", netwo
 export type Outside = (call: string, when: "before" | "after") => Promise<void> | void;
 
 export interface RigOptions {
-  hosts?: readonly DeclaredHost[];
+  hosts?: readonly Placing[];
   outside?: Outside;
   fault?: (call: keyof RuntimeDriver, id: string, signal?: AbortSignal) => Promise<void>;
   /** What a variant that is known to be wrong does differently. */
@@ -91,7 +92,10 @@ export class Rig {
     const database = mortal(this.#database, ["read", "write"], dead, outside);
     const store = sqlMachineStore(database);
     this.store = this.#options.wrapStore?.(store) ?? store;
-    this.hosts = new HostService({ store: sqlHostStore(this.#database), declared: this.#options.hosts ?? [] });
+    this.hosts = new HostService({
+      store: sqlHostStore(this.#database),
+      own: declaredHosts(this.#options.hosts ?? []),
+    });
     await this.hosts.start();
     const { fault } = this.#options;
     const sim = simDriver({ clock: this.clock, world: this.world, ...(fault ? { fault } : {}) });

@@ -1,11 +1,13 @@
 /** The machines room put together: what it is made of, and what is started and stopped in which order. */
 import type { AppService } from "#apps/service.ts";
-import { LocalBus } from "#core/bus.ts";
+import { type Bus, LocalBus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
+import type { Wire } from "#core/wire.ts";
 import type { HostService } from "#hosts/service.ts";
+import type { Host } from "#hosts/types.ts";
 import { Answers } from "./answers.ts";
 import { CheckRunner } from "./checks.ts";
 import type { RuntimeDriver } from "./driver.ts";
@@ -13,10 +15,13 @@ import { Events } from "./events.ts";
 import { Executor } from "./executor.ts";
 import { Leases } from "./lease.ts";
 import { Ledger, type News } from "./ledger.ts";
+import { Leftovers } from "./leftovers.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { Metadata } from "./metadata.ts";
+import { Relocation } from "./relocation.ts";
 import type { RouteParts } from "./routing.ts";
 import { MachineService, type VolumeFinder } from "./service.ts";
+import { SharedBus } from "./shared-bus.ts";
 import type { MachineStore } from "./store.ts";
 import { Upkeep } from "./upkeep.ts";
 import { Waits } from "./wait.ts";
@@ -31,6 +36,12 @@ export interface RoomParts {
   /** Without it mounts are kept as they come and place nothing. */
   volumes?: VolumeFinder;
   ids?: Ids;
+  /** Of a process among several on one database. */
+  shared?: {
+    wire: Wire;
+    /** Whether the lease of one of our own hosts holds. */
+    holds(host_id: string): boolean;
+  };
 }
 
 export class MachineRoom {
@@ -40,10 +51,13 @@ export class MachineRoom {
   readonly metadata: Metadata;
   readonly events: Events;
   readonly ledger: Ledger;
-  readonly bus: LocalBus<News>;
+  readonly bus: Bus<News> & { readonly listeners: number };
   readonly executor: Executor;
   readonly upkeep: Upkeep;
   readonly checks: CheckRunner;
+  readonly relocation: Relocation;
+  readonly #leftovers: Leftovers | undefined;
+  readonly #shared_bus: SharedBus | undefined;
   readonly #parts: RoomParts;
 
   constructor(parts: RoomParts) {
@@ -51,10 +65,13 @@ export class MachineRoom {
     this.#parts = parts;
     const ids = parts.ids ?? randomIds(clock);
     const host_ids = hosts.own;
-    const bus = new LocalBus<News>({
+    const local = new LocalBus<News>({
       onError: (error) => log.error({ error }, "a listener failed"),
       onFull: () => fail("overloaded", "too many are waiting (limit bus_listeners)", { retry_after_s: 1 }),
     });
+    const { shared } = parts;
+    this.#shared_bus = shared && new SharedBus({ local, wire: shared.wire, store, clock, log });
+    const bus = this.#shared_bus ?? local;
     const ledger = new Ledger({ store, bus, clock, ids });
     this.bus = bus;
     this.ledger = ledger;
@@ -71,19 +88,50 @@ export class MachineRoom {
     this.waits = new Waits({ store, bus, clock });
     this.metadata = new Metadata({ ledger, leases: this.leases });
     this.events = new Events({ store, bus });
-    const reachable = (id: string): boolean => hosts.reachable(id);
+    const reachable = (id: string): boolean =>
+      shared ? host_ids.includes(id) && shared.holds(id) : hosts.reachable(id);
+    this.relocation = new Relocation({ store, ledger, leases: this.leases, hosts, log });
     this.executor = new Executor({ host_ids, store, ledger, driver, bus, clock, log, secrets, reachable });
     this.upkeep = new Upkeep({ host_ids, store, ledger, bus, clock, log });
     this.checks = new CheckRunner({ host_ids, store, ledger, driver, bus, clock, log });
+    const busy = (id: string): boolean => this.executor.busy(id);
+    this.#leftovers = shared && new Leftovers({ host_ids, store, driver, bus, clock, log, busy });
   }
 
   async start(): Promise<void> {
+    this.#shared_bus?.start();
+    this.#leftovers?.start();
+    // What moved away is gone before anything else is looked at.
+    await this.#leftovers?.sweep();
     await this.executor.start();
     await this.upkeep.start();
     await this.checks.start();
   }
 
+  /** Our hosts are not ours at the moment: what is being done is broken off. */
+  interrupt(): void {
+    this.executor.interrupt();
+  }
+
+  /** Machines that moved away from our hosts and may have left something. */
+  async leftovers(): Promise<string[]> {
+    const { store, hosts } = this.#parts;
+    return (await Promise.all(hosts.own.map((id) => store.leftovers(id)))).flat();
+  }
+
+  /** What moved away from our hosts goes; fails when something of it cannot. */
+  async clearLeftovers(): Promise<void> {
+    await this.#leftovers?.clear();
+  }
+
+  /** A host of ours came back: whatever is ours by now is taken up. */
+  async takeUp(): Promise<void> {
+    await this.executor.takeUp();
+  }
+
   async close(): Promise<void> {
+    this.#shared_bus?.close();
+    this.#leftovers?.close();
     this.upkeep.close();
     await this.checks.close();
     await this.executor.close();
@@ -92,7 +140,7 @@ export class MachineRoom {
 
   /** What the routes need. */
   routeParts(apps: AppService): RouteParts {
-    const { machines, leases, waits, metadata, events } = this;
+    const { machines, leases, waits, metadata, events, relocation } = this;
     const { store, driver, hosts, clock } = this.#parts;
     return {
       clock,
@@ -102,6 +150,7 @@ export class MachineRoom {
       waits,
       metadata,
       events,
+      relocation,
       answers: new Answers({ leases, hosts }),
       store,
       driver,
@@ -110,8 +159,17 @@ export class MachineRoom {
 
   /** A host failed or came back. */
   async hostState(host_id: string, state: "ok" | "failed"): Promise<void> {
+    const host = this.#parts.hosts.seen(host_id);
+    // One with a lease must have fenced itself first; whoever watches it goes on from there.
+    if (host && host.lease_ms > 0) return;
     if (state === "failed") return await this.upkeep.hostFailed(host_id);
     for (const id of await this.#parts.store.unfinished([host_id])) this.executor.wake(id);
+  }
+
+  /** A host is lost, and nothing runs there any more: what stands by starts, and what may goes elsewhere. */
+  async hostLost(host: Host): Promise<void> {
+    await this.upkeep.hostFailed(host.id);
+    await this.relocation.evacuate(host);
   }
 
   /** Destroys all machines of an app and waits until they are gone. */

@@ -11,6 +11,7 @@ import type { RuntimeDriver } from "./driver.ts";
 import type { Events } from "./events.ts";
 import type { Leases } from "./lease.ts";
 import type { Metadata } from "./metadata.ts";
+import type { Relocation } from "./relocation.ts";
 import type { Asker, MachineService } from "./service.ts";
 import type { MachineStore } from "./store.ts";
 import type { Machine } from "./types.ts";
@@ -24,6 +25,7 @@ export interface RouteParts {
   waits: Waits;
   metadata: Metadata;
   events: Events;
+  relocation: Relocation;
   answers: Answers;
   store: MachineStore;
   driver: RuntimeDriver;

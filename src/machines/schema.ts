@@ -161,6 +161,18 @@ export const RestartQuery = Type.Object({
   timeout: Type.Optional(text),
   signal: Type.Optional(text),
 });
+export const MoveBody = Type.Object({
+  host_id: Type.Optional(
+    Type.String({ description: "Where to; the host with most room in its region when left out.", maxLength: 16 }),
+  ),
+});
+
+export const MoveAnswer = Type.Object({
+  ok: Type.Boolean(),
+  state: Type.String(),
+  from: Type.String({ description: "The host it leaves." }),
+});
+
 export const SignalBody = Type.Object({ signal: Signal });
 export const StartAnswer = Type.Object({ previous_state: text, migrated: flag, new_host: text });
 

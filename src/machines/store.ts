@@ -18,13 +18,18 @@ export interface Change {
   reserve?: { cpus: number; memory_mb: number };
   /** Of a new machine: the volume it takes for itself. It gives it back when it is destroyed. */
   attach?: string;
+  /**
+   * The machine goes to another host: where it was, and what it gives back there. `reserve` is for the new one. With
+   * an epoch only if the host it leaves is still lost in that tenure, so that one that has come back keeps its own.
+   */
+  moved_from?: { host_id: string; epoch: number | null; cpus: number; memory_mb: number };
 }
 
 export type Committed =
   | "done"
   /** Somebody else changed the machine since it was read. Nothing was written. */
   | "conflict"
-  /** The host has not enough left. Nothing was written. */
+  /** The host has not enough left, or still has to clear away what an earlier stay left there. Nothing was written. */
   | "capacity";
 
 export type Inserted =
@@ -81,6 +86,16 @@ export interface MachineStore {
   unfinished(host_ids: readonly string[]): Promise<string[]>;
   /** Machines with a boot (running or frozen), or in a state that passes, or on a schedule. */
   alive(host_ids: readonly string[]): Promise<Machine[]>;
+  /** Everything on a host that is not destroyed. */
+  onHost(host_id: string): Promise<Machine[]>;
+  /** Those alive, wherever they are. */
+  aliveAnywhere(): Promise<Machine[]>;
+  /** Machines that changed since, by the wall clocks of those who changed them. */
+  changed(since_ms: number): Promise<{ id: string; revision: number }[]>;
+  /** Machines that have moved away from a host and may have left something there. */
+  leftovers(host_id: string): Promise<string[]>;
+  /** Nothing of it is left on the host. */
+  clearedAway(host_id: string, machine_id: string): Promise<void>;
   /** Machines that stand by for `machine_id`. */
   standbys(machine_id: string): Promise<Machine[]>;
 

@@ -70,6 +70,9 @@ export type ShownMachine = Pick<
   | "config"
 >;
 
+/** Where a machine is. */
+export type Place = Pick<Machine, "host_id" | "region" | "private_ip">;
+
 /** Plain JSON that only the driver reads. */
 export type Handle = Record<string, unknown>;
 
@@ -158,5 +161,7 @@ export interface OperationPayload {
   /** Of an update: whether the machine runs afterwards, and whether it never ran before. */
   launch?: boolean;
   was_created?: boolean;
+  /** Of a restart: it comes up there and not where it was. */
+  move_to?: Place;
   reason?: string;
 }

@@ -27,7 +27,6 @@ export type Entry = Pick<
 interface DirectoryParts {
   store: MachineStore;
   bus: Bus<News>;
-  host_ids: readonly string[];
 }
 
 /**
@@ -47,9 +46,9 @@ export class Directory {
   }
 
   async start(): Promise<void> {
-    const { store, bus, host_ids } = this.#parts;
-    for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), ({ machine }) => this.#hear(machine)));
-    for (const machine of await store.alive(host_ids))
+    const { store, bus } = this.#parts;
+    this.#ends.push(bus.subscribe(topics.every, ({ machine }) => this.#hear(machine)));
+    for (const machine of await store.aliveAnywhere())
       if (!this.#apps.get(machine.app_id)?.has(machine.id)) this.#put(machine);
   }
 

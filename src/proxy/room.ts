@@ -85,7 +85,7 @@ export class ProxyRoom {
     this.#parts = parts;
     const { settings, clock, log, machines, store, host_ids, region } = parts;
     const slots = new Slots();
-    this.directory = new Directory({ store, bus: machines.bus, host_ids });
+    this.directory = new Directory({ store, bus: machines.bus });
     this.#addresses = new Addresses({
       store: parts.addressStore,
       clock,
@@ -172,6 +172,13 @@ export class ProxyRoom {
   /** At `close` the doors stay open and serve by what they know, until `leave`: another process will open its own. */
   stay(): void {
     this.#staying = true;
+  }
+
+  /** In a process that runs machines and has no front door: only the names they know each other by. */
+  async startNames(): Promise<void> {
+    if (!this.#names) return;
+    await this.directory.start();
+    this.#names.start();
   }
 
   async close(): Promise<void> {

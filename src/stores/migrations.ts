@@ -194,6 +194,32 @@ export const MIGRATIONS: readonly Migration[] = [
          created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, PRIMARY KEY (app_id, version))`,
     ],
   },
+  {
+    id: 9,
+    name: "hosts that join by themselves and hold leases",
+    statements: [
+      ...[
+        "cordoned BIGINT NOT NULL DEFAULT 0",
+        "node_id TEXT NOT NULL DEFAULT ''",
+        "epoch BIGINT NOT NULL DEFAULT 0",
+        "beat BIGINT NOT NULL DEFAULT 0",
+        "lease_ms BIGINT NOT NULL DEFAULT 0",
+        "handled BIGINT NOT NULL DEFAULT 0",
+        "held BIGINT NOT NULL DEFAULT 0",
+        "address TEXT NOT NULL DEFAULT ''",
+        "facts TEXT NOT NULL DEFAULT '{}'",
+        "joined_at BIGINT NOT NULL DEFAULT 0",
+        "seen_at BIGINT NOT NULL DEFAULT 0",
+      ].map((column) => `ALTER TABLE hosts ADD COLUMN ${column}`),
+      `CREATE TABLE host_join_tokens (
+         id TEXT PRIMARY KEY, hash BYTES NOT NULL, sealed_key BYTES NOT NULL, expires_at BIGINT NOT NULL)`,
+      // No reference to either: what is left on a disk is cleared away whatever became of the rows.
+      `CREATE TABLE host_leftovers (
+         host_id TEXT NOT NULL, machine_id TEXT NOT NULL, PRIMARY KEY (host_id, machine_id))`,
+      // What changed lately, for those who look for what no word came of.
+      "CREATE INDEX machines_updated ON machines (updated_at)",
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
@@ -205,6 +231,7 @@ export const TABLES = [
   "app_secrets",
   "idempotency",
   "hosts",
+  "host_leftovers",
   "machine_counters",
   "machines",
   "machine_versions",

@@ -1,6 +1,7 @@
 import { messageOf } from "#core/assert.ts";
 import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
+import type { Wire } from "#core/wire.ts";
 import { DamagedSnapshot } from "./backup/restore-image.ts";
 import { type Decision, hop, type Ledger } from "./ledger.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
@@ -11,6 +12,8 @@ interface ExecutorParts extends WorkParts {
   host_ids: readonly string[];
   ledger: Ledger;
   log: Log;
+  /** Tells other processes that there is something to do, or that it is done. */
+  wire?: Wire;
 }
 
 export interface Progress {
@@ -42,6 +45,7 @@ export class VolumeExecutor {
   readonly #progress = new Map<string, Progress>();
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #closing = new AbortController();
+  readonly #ends: (() => void)[] = [];
 
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
@@ -49,14 +53,44 @@ export class VolumeExecutor {
   }
 
   async start(): Promise<void> {
+    const { wire } = this.#parts;
+    if (wire) {
+      this.#ends.push(wire.listen("volumes", (id) => this.#heardOf(id)));
+      this.#ends.push(wire.onGap(() => void this.#takeUp()));
+      this.#lookLater();
+    }
     const { store, host_ids } = this.#parts;
-    for (const id of await store.unfinished(host_ids)) this.wake(id);
+    for (const id of await store.unfinished(host_ids)) this.#run(id);
+  }
+
+  /** Word may be lost between processes, so what is to be done is looked for now and then. */
+  #lookLater(): void {
+    this.#timers.set("look", VOLUME_LIMITS.shared_look_ms, () => {
+      void this.#takeUp();
+      this.#lookLater();
+    });
+  }
+
+  async #takeUp(): Promise<void> {
+    const { store, host_ids, log } = this.#parts;
+    try {
+      for (const id of await store.unfinished(host_ids)) this.#run(id);
+    } catch (error) {
+      log.warn({ error }, "unfinished operations of volumes could not be read");
+    }
+  }
+
+  /** Something changed about the volume elsewhere: it may be work of ours, or what somebody here waits for. */
+  #heardOf(volume_id: string): void {
+    this.#run(volume_id);
+    for (const watchers of this.#watchers.values()) for (const watcher of watchers) watcher();
   }
 
   /** What is being done is broken off; it is taken up at the next start. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("the platform is stopping"));
     this.#timers.close();
+    for (const end of this.#ends.splice(0)) end();
     const ended = Promise.all(this.#lanes.values());
     await Promise.race([ended, this.#parts.clock.sleep(VOLUME_LIMITS.close_ms)]);
   }
@@ -71,10 +105,15 @@ export class VolumeExecutor {
   }
 
   wake(volume_id: string): void {
+    this.#parts.wire?.send("volumes", volume_id);
+    this.#run(volume_id);
+  }
+
+  #run(volume_id: string): void {
     for (const lane of [volume_id, laneOf({ volume_id, kind: "snapshot" })]) {
       if (this.#closing.signal.aborted) return;
       if (this.#lanes.has(lane)) this.#again.add(lane);
-      else this.#lanes.set(lane, this.#run(volume_id, lane));
+      else this.#lanes.set(lane, this.#runLane(volume_id, lane));
     }
   }
 
@@ -105,7 +144,7 @@ export class VolumeExecutor {
     this.#watchers.delete(operation_id);
   }
 
-  async #run(volume_id: string, lane: string): Promise<void> {
+  async #runLane(volume_id: string, lane: string): Promise<void> {
     const places = this.#places[lane === volume_id ? "volumes" : "snapshots"];
     try {
       do {
@@ -128,7 +167,8 @@ export class VolumeExecutor {
     if (this.#closing.signal.aborted) return false;
     const work = await this.#parts.store.findWork(volume_id);
     const operation = work?.operations.find((one) => laneOf(one) === lane);
-    if (!work || !operation) return false;
+    // What is on another host is done there.
+    if (!work || !operation || !this.#parts.host_ids.includes(work.volume.host_id)) return false;
     const outcome = await this.#perform(work.volume, operation);
     if (outcome === undefined) return false;
     await this.#parts.ledger.change(volume_id, ({ volume, operations }) => {
@@ -137,6 +177,7 @@ export class VolumeExecutor {
       return { ...outcome(volume), remove_operations: [operation.id] };
     });
     this.#tell(operation.id);
+    this.#parts.wire?.send("volumes", volume_id);
     return true;
   }
 

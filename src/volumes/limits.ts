@@ -28,6 +28,8 @@ export const VOLUME_LIMITS = {
   operations_parallel: 8,
   /** How long a request waits for what it asked for. Past it: it is answered with the state as it is then. */
   answer_ms: 60 * SECOND,
+  /** Among several processes, how often unfinished operations are looked for that no word came of. */
+  shared_look_ms: 2000,
   /** Between looks whether an operation of another process has ended. */
   look_ms: 250,
   /** An operation that failed is tried again after this, then twice as late … */

@@ -3,6 +3,7 @@ import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { ObjectStore } from "#core/objects.ts";
+import type { Wire } from "#core/wire.ts";
 import type { HostService } from "#hosts/service.ts";
 import { Answers } from "./answers.ts";
 import type { VolumeDisk } from "./disk.ts";
@@ -26,6 +27,8 @@ export interface RoomParts {
   clock: Clock;
   log: Log;
   undelete_ms: number;
+  /** Of a process among several on one database. */
+  wire?: Wire;
 }
 
 export class VolumeRoom implements VolumeMounts {
@@ -56,6 +59,7 @@ export class VolumeRoom implements VolumeMounts {
       ledger,
       clock,
       log,
+      ...(parts.wire ? { wire: parts.wire } : {}),
     });
     this.#keys = keys;
     this.#ledger = ledger;

@@ -10,13 +10,17 @@ import { randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
 import { scoped } from "#core/objects.ts";
 import type { Settings } from "#core/settings.ts";
+import type { Wire } from "#core/wire.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { openDisk } from "#drivers/disk/open.ts";
 import { openImages } from "#drivers/images/images.ts";
-import { openDriver } from "#drivers/open.ts";
+import { openFence, openRuntime } from "#drivers/open.ts";
+import type { Fence } from "#hosts/fence.ts";
+import { makeJoinToken } from "#hosts/join.ts";
 import { hostRoutes } from "#hosts/routes.ts";
-import { HostService } from "#hosts/service.ts";
+import type { HostService } from "#hosts/service.ts";
 import type { Row } from "#http/route.ts";
+import type { RuntimeDriver } from "#machines/driver.ts";
 import { imageRoutes } from "#machines/image-routes.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
@@ -27,12 +31,11 @@ import { Webhooks } from "#machines/webhooks.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
-import { quietDriver } from "#proxy/quiet-driver.ts";
+import { type Quiet, quietDriver } from "#proxy/quiet-driver.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
-import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
 import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
@@ -41,6 +44,7 @@ import { volumeRoutes } from "#volumes/routes.ts";
 import type { Emulated } from "./emulated.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
+import { Duty, openHosts } from "./roles.ts";
 
 export interface MachineNeeds {
   clock: Clock;
@@ -51,16 +55,21 @@ export interface MachineNeeds {
   appStore: AppStore;
   choice: DriverChoice;
   dir: DataDir;
-  images: ImageSource | undefined;
   local_api: LocalApi;
   /** What machines find on their private network beside names. */
   network_doors: readonly NetworkDoor[];
-  reach: Reach | undefined;
-  emulated: Emulated | undefined;
+  images?: ImageSource;
+  reach?: Reach;
+  emulated?: Emulated;
+  around?: (driver: RuntimeDriver) => RuntimeDriver;
+  fence?: Fence;
+  /** For a token that lets a new host in. */
+  master_key: Uint8Array;
 }
 
 export interface MachinesPart {
   apps: AppService;
+  host_ids: readonly string[];
   proxy: ProxyRoom;
   rows: Row[];
   metrics(): MetricsEngine;
@@ -71,26 +80,10 @@ export interface MachinesPart {
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
-  const { clock, log, box, secrets, appStore, choice, dir, local_api } = needs;
-  const images = await openImages(dir.file("images"), settings, clock, log);
-  const hosts = new HostService({ store: sqlHostStore(database), declared: settings.hosts });
-  await hosts.start();
-  const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name });
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, sim: needs.emulated?.sim };
-  const driver = quietDriver(
-    await openDriver(choice, { ...own, images: needs.images ?? images, local_api, volumes }),
-    (...asked) => proxy.control.quiet(...asked),
-  );
-  const store = sqlMachineStore(database);
-  const room = new MachineRoom({
-    store,
-    hosts,
-    driver,
-    clock,
-    log,
-    secrets: (app_id) => secrets.reveal(app_id),
-    volumes,
-  });
+  const { clock, log, box, appStore, choice, dir } = needs;
+  const quiet: Quiet = (...asked) => proxy.control.quiet(...asked);
+  const opened = await openRoom(database, settings, needs, quiet);
+  const { images, hosts, hostStore, volumes, store, duty, wire, room } = opened;
   const apps = new AppService({
     store: appStore,
     clock,
@@ -115,12 +108,19 @@ export async function openMachines(database: Database, settings: Settings, needs
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
+  const answers = settings.role !== "host";
   return {
     apps,
+    host_ids: hosts.own,
     proxy,
     metrics: measuring.engine,
     rows: [
-      ...hostRoutes({ hosts, onState: (id, state) => room.hostState(id, state) }),
+      ...hostRoutes({
+        hosts,
+        onState: (id, state) => room.hostState(id, state),
+        drain: (id, name, ids) => room.relocation.drain(id, { name, ids }),
+        joinToken: (ids) => makeJoinToken(hostStore, { master_key: needs.master_key, clock, ids }),
+      }),
       ...imageRoutes(images),
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
@@ -129,28 +129,65 @@ export async function openMachines(database: Database, settings: Settings, needs
       ...measuring.rows,
     ],
     async start() {
-      await volumes.start();
-      await room.start();
-      await webhooks.start();
-      await proxy.start();
+      if (hosts.own.length > 0) await volumes.start();
+      await (duty ? duty.start(room) : room.start());
+      if (answers) await webhooks.start();
+      await (answers ? proxy.start() : proxy.startNames());
       await measuring.start();
     },
     async close() {
       await proxy.close();
       webhooks.close();
       await room.close();
+      await duty?.close();
       await volumes.close();
       await measuring.close();
       await images.close();
+      await wire?.close();
     },
   };
+}
+
+/** What runs machines, and what it stands on. */
+async function openRoom(database: Database, settings: Settings, needs: MachineNeeds, quiet: Quiet) {
+  const { clock, log, box, secrets, choice, dir, local_api } = needs;
+  const images = await openImages(dir.file("images"), settings, clock, log);
+  const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
+  const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire });
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, sim: needs.emulated?.sim };
+  const store = sqlMachineStore(database);
+  const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
+  const runtime = quietDriver(needs.around?.(opened) ?? opened, quiet);
+  const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
+  const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence };
+  const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
+  const room = new MachineRoom({
+    store,
+    hosts,
+    clock,
+    log,
+    volumes,
+    driver: duty?.driver ?? runtime,
+    secrets: (app_id) => secrets.reveal(app_id),
+    ...(duty ? { shared: { wire, holds: (id: string) => duty.holds(id) } } : {}),
+  });
+  return { images, hosts, hostStore, volumes, store, duty, wire, room };
+}
+
+interface VolumeNeeds {
+  clock: Clock;
+  log: Log;
+  box: Box;
+  hosts: HostService;
+  driver: string;
+  wire: Wire | undefined;
 }
 
 /** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
 async function openVolumes(
   database: Database,
   { data_dir, objects, volume_undelete_hours, volume_disk: disk, volume_pool: pool }: Settings,
-  { clock, log, box, hosts, driver }: { clock: Clock; log: Log; box: Box; hosts: HostService; driver: string },
+  { clock, log, box, hosts, driver, wire }: VolumeNeeds,
 ): Promise<VolumeRoom> {
   const store = sqlVolumeStore(database);
   const kept = await openObjects(objects, join(data_dir, "objects"), clock);
@@ -164,5 +201,6 @@ async function openVolumes(
     clock,
     log,
     undelete_ms: volume_undelete_hours * 3_600_000,
+    ...(wire ? { wire } : {}),
   });
 }

@@ -27,7 +27,7 @@ interface ProxyNeeds {
   images: ImageFiles;
   network_doors: readonly NetworkDoor[];
   /** Where a machine's port is, when it is not at the machine's private address. */
-  reach: Reach | undefined;
+  reach?: Reach;
 }
 
 /** Requests from outside to machines, and the names machines know each other by. */

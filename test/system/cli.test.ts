@@ -49,7 +49,9 @@ suite("hangar", () => {
     };
     // In an order in which each finds what it needs: made before shown, shown before deleted, files apart.
     const last = (words: string): number => ["revoke", "unset", "delete"].findIndex((verb) => words.endsWith(verb)) + 1;
-    const apart = ["up", "down", "connectors finish"];
+    // Those that need a second host, or leave none, are tried in hosts-cli.test.ts.
+    const elsewhere = ["machines move", "hosts drain", "hosts fail", "hosts remove"];
+    const apart = ["up", "down", "connectors finish", ...elsewhere];
     const verbs = VERBS.filter(({ words }) => !apart.includes(words) && !words.startsWith("db ")).toSorted(
       (a, b) => last(a.words) - last(b.words) || creates(b.words) - creates(a.words),
     );
@@ -133,7 +135,7 @@ suite("hangar", () => {
     for (const app_name of ["web", "worker"]) await platform.ask("POST /v1/apps", { body: { app_name } });
     const complete = async (...words: string[]): Promise<string[]> =>
       (await run(`hangar __complete -- ${words.map((w) => `'${w}'`).join(" ")}`)).stdout.trim().split("\n");
-    assert.deepEqual(await complete("ap"), ["apps"]);
+    assert.deepEqual(await complete("ap"), ["apply", "apps"]);
     assert.deepEqual(await complete("apps", ""), ["create", "delete", "list", "show"]);
     assert.deepEqual(await complete("apps", "show", "w"), ["web", "worker"]);
     assert.ok((await complete("tokens", "create", "--n")).includes("--name"));

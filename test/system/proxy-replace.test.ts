@@ -11,18 +11,9 @@ import { realMachinesMissing } from "../rootfs.ts";
 import { runs, tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
+import { until } from "./front-door.ts";
 import { nodeIdOf } from "./leaks.ts";
 import { load } from "./load.ts";
-
-const DEADLINE_MS = 60_000;
-
-async function until(what: string, so: () => Promise<boolean> | boolean): Promise<void> {
-  const end = performance.now() + DEADLINE_MS;
-  while (!(await so())) {
-    assert.ok(performance.now() < end, `${what}: not within ${DEADLINE_MS} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 suite("replacing the platform", { skip: realMachinesMissing() }, () => {
   test("`replace` under load: the machine goes on, and no request fails", async (t) => {
@@ -47,7 +38,7 @@ suite("replacing the platform", { skip: realMachinesMissing() }, () => {
       const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { accept: "application/json" } });
       return ((await answer.json()) as { requests: number }).requests;
     };
-    await until("it serves", () =>
+    await until(() =>
       count().then(
         () => true,
         () => false,
@@ -62,7 +53,7 @@ suite("replacing the platform", { skip: realMachinesMissing() }, () => {
       await ended;
       ended = fresh.ended;
       const before = clients.count;
-      await until("more is answered", () => clients.count > before + 100);
+      await until(() => clients.count > before + 100);
     }
     await clients.end();
     assert.deepEqual(clients.failures, []);

@@ -14,7 +14,7 @@ import { type Ids, randomIds } from "#core/ids.ts";
 import { silentLog } from "#core/log.ts";
 import type { ObjectStore } from "#core/objects.ts";
 import { SimDisk } from "#drivers/disk/sim.ts";
-import { HostService } from "#hosts/service.ts";
+import { declaredHosts, HostService } from "#hosts/service.ts";
 import type { Database } from "#stores/database.ts";
 import { migrate } from "#stores/migrations.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
@@ -90,7 +90,7 @@ async function newWorld(): Promise<World> {
 
 /** A process over the world; with a fuse, one that will end. */
 async function boot({ database, dir }: World, fuse?: Fuse): Promise<{ room: VolumeRoom; disk: SimDisk }> {
-  const hosts = new HostService({ store: sqlHostStore(database), declared: [] });
+  const hosts = new HostService({ store: sqlHostStore(database), own: declaredHosts([]) });
   await hosts.start();
   const disk = new SimDisk(join(dir, "volumes"));
   await disk.start();

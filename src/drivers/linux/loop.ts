@@ -65,6 +65,15 @@ function attach(file: string, backing: number): { device: string; fd: number } {
   throw new Error(`no free loop device for ${file}`);
 }
 
+/** Whether a device still shows this file. It does as long as anybody has its file system mounted, in any namespace. */
+export function shows(device: string, file: string): boolean {
+  try {
+    return readFileSync(`/sys/block/${basename(device)}/loop/backing_file`, "utf8").startsWith(file);
+  } catch {
+    return false;
+  }
+}
+
 /** The device that is mounted at `target`, or undefined. */
 export function deviceAt(target: string): string | undefined {
   for (const line of readFileSync("/proc/self/mountinfo", "utf8").split("\n")) {

@@ -20,8 +20,8 @@ async function aServer(
   machines: readonly Machine[],
 ): Promise<{ resolver: Resolver; bus: LocalBus<News> }> {
   const bus = new LocalBus<News>({ onError() {}, onFull: () => assert.fail() });
-  const store = { alive: async () => machines } as unknown as MachineStore;
-  const directory = new Directory({ store, bus, host_ids: ["0001"] });
+  const store = { aliveAnywhere: async () => machines } as unknown as MachineStore;
+  const directory = new Directory({ store, bus });
   await directory.start();
   const server = new DnsServer({ directory, loadApp: async () => {}, log: silentLog, upstreams: [] });
   const port = await server.listen("127.0.0.1", "fdaa:1:2::3", 0);
@@ -73,9 +73,9 @@ suite("names of the private network", () => {
   test("a machine that starts or stops is seen at once, and one of another network never", async (t) => {
     const { resolver, bus } = await aServer(t, [machine("9", { private_ip: "fdaa:9:9:1::9" })]);
     await assert.rejects(resolver.resolve6("web.internal"), { code: "ENOTFOUND" });
-    bus.publish(topics.host("0001"), { machine: machine("1"), events: [] });
+    bus.publish(topics.every, { machine: machine("1"), events: [] });
     assert.deepEqual(await resolver.resolve6("web.internal"), ["fdaa:1:2:1::1"]);
-    bus.publish(topics.host("0001"), { machine: machine("1", { state: "stopped" }), events: [] });
+    bus.publish(topics.every, { machine: machine("1", { state: "stopped" }), events: [] });
     await assert.rejects(resolver.resolve6("web.internal"), { code: "ENOTFOUND" });
   });
 

@@ -17,6 +17,8 @@ export async function openPostgres(url: string): Promise<Database> {
   });
   // An idle connection that breaks is replaced at the next use; without a listener it would end the process.
   pool.on("error", () => {});
+  // The same for one that breaks between two statements of a transaction: the next statement fails and says so.
+  pool.on("connect", (client) => client.on("error", () => {}));
   const database = new PostgresDatabase(pool);
   await database.read("SELECT 1");
   return database;

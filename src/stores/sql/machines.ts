@@ -29,7 +29,9 @@ const OPERATION = "id, machine_id, host_id, position, kind, payload, not_before,
 const WORK = `SELECT ${MACHINE}, v.config, o.id AS o_id, o.position AS o_position, o.kind AS o_kind,
   o.payload AS o_payload, o.not_before AS o_not_before, o.begun AS o_begun
   ${FROM} LEFT JOIN machine_operations o ON o.machine_id = m.id WHERE m.id = ? ORDER BY o.position`;
-const marks = (list: readonly unknown[]): string => list.map(() => "?").join(", ");
+const ALIVE = "(m.boot IS NOT NULL OR m.deadline_at IS NOT NULL OR m.next_run_at IS NOT NULL)";
+/** A list that is empty holds nothing, also where the database has no empty lists. */
+const marks = (list: readonly unknown[]): string => (list.length === 0 ? "NULL" : list.map(() => "?").join(", "));
 
 export function sqlMachineStore(database: Database): MachineStore {
   const machines = async (sql: string, args: readonly Value[]): Promise<Machine[]> =>
@@ -64,12 +66,12 @@ export function sqlMachineStore(database: Database): MachineStore {
       const sql = `SELECT DISTINCT machine_id FROM machine_operations WHERE host_id IN (${marks(host_ids)})`;
       return (await database.read<{ machine_id: string }>(sql, host_ids)).map((row) => row.machine_id);
     },
-    alive: (host_ids) =>
-      machines(
-        `${SELECT} WHERE m.host_id IN (${marks(host_ids)})
-         AND (m.boot IS NOT NULL OR m.deadline_at IS NOT NULL OR m.next_run_at IS NOT NULL)`,
-        host_ids,
-      ),
+    alive: (host_ids) => machines(`${SELECT} WHERE m.host_id IN (${marks(host_ids)}) AND ${ALIVE}`, host_ids),
+    onHost: (host_id) =>
+      machines(`${SELECT} WHERE m.host_id = ? AND m.state <> 'destroyed' ORDER BY m.created_at, m.id`, [host_id]),
+    aliveAnywhere: () => machines(`${SELECT} WHERE ${ALIVE}`, []),
+    changed: (since_ms) => database.read("SELECT id, revision FROM machines WHERE updated_at >= ?", [since_ms]),
+    ...leftoverRows(database),
     standbys: (machine_id) =>
       machines(`${SELECT} JOIN machine_standbys s ON s.machine_id = m.id WHERE s.stands_for = ?`, [machine_id]),
 
@@ -162,6 +164,7 @@ async function commit(database: Database, change: Change): Promise<Committed> {
   const outcome = await database.write([
     // The revision stands for everything that was read: state, version, lease. If it still is the same, so are they.
     { sql: UPDATE_MACHINE, args: updateArgs(machine), rows: 1 },
+    ...moveSteps(change),
     ...reserveStep(change),
     ...contentSteps(change),
     ...(gone
@@ -189,6 +192,51 @@ function attachStep({ machine, attach }: Change): Step[] {
       rows: 1,
     },
   ];
+}
+
+/** What it leaves behind is written down with the move, so that the host it left clears it away whenever it can. */
+function moveSteps({ machine, moved_from }: Change): Step[] {
+  if (!moved_from) return [];
+  const { id, host_id, region, private_ip } = machine;
+  return [
+    {
+      // Not to a host that still has something of an earlier stay.
+      sql: `UPDATE machines SET host_id = ?, region = ?, private_ip = ? WHERE id = ?
+            AND NOT EXISTS (SELECT 1 FROM host_leftovers l WHERE l.host_id = ? AND l.machine_id = machines.id)`,
+      args: [host_id, region, private_ip, id, host_id],
+      rows: 1,
+    },
+    {
+      // The host's row is locked until the write is done: coming back happens wholly before or wholly after.
+      sql: `UPDATE hosts SET used_cpus = used_cpus - ?, used_memory_mb = used_memory_mb - ? WHERE id = ?
+            ${moved_from.epoch === null ? "" : "AND state = 'failed' AND epoch = ?"}`,
+      args: [
+        moved_from.cpus,
+        moved_from.memory_mb,
+        moved_from.host_id,
+        ...(moved_from.epoch === null ? [] : [moved_from.epoch]),
+      ],
+      rows: 1,
+    },
+    {
+      sql: "INSERT INTO host_leftovers (host_id, machine_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+      args: [moved_from.host_id, id],
+    },
+    { sql: "UPDATE machine_operations SET host_id = ? WHERE machine_id = ?", args: [host_id, id] },
+  ];
+}
+
+function leftoverRows(database: Database): Pick<MachineStore, "leftovers" | "clearedAway"> {
+  return {
+    async leftovers(host_id) {
+      const sql = "SELECT machine_id FROM host_leftovers WHERE host_id = ?";
+      return (await database.read<{ machine_id: string }>(sql, [host_id])).map((row) => row.machine_id);
+    },
+    async clearedAway(host_id, machine_id) {
+      const sql = "DELETE FROM host_leftovers WHERE host_id = ? AND machine_id = ?";
+      await database.write([{ sql, args: [host_id, machine_id] }]);
+    },
+  };
 }
 
 function reserveStep({ machine, reserve }: Change): Step[] {

@@ -24,7 +24,8 @@ const WORK = `SELECT ${VOLUME}, o.id AS o_id, o.position AS o_position, o.kind A
 const NEEDED = `EXISTS (SELECT 1 FROM volume_snapshots o WHERE o.base_snapshot_id = s.id AND o.status IN ('waiting', 'running'))
   OR EXISTS (SELECT 1 FROM volume_operations o WHERE o.reads = s.id)`;
 const PACKS_PER_STEP = 200;
-const marks = (list: readonly unknown[]): string => list.map(() => "?").join(", ");
+/** A list that is empty holds nothing, also where the database has no empty lists. */
+const marks = (list: readonly unknown[]): string => (list.length === 0 ? "NULL" : list.map(() => "?").join(", "));
 
 export function sqlVolumeStore(database: Database): VolumeStore {
   const volumes = async (where: string, args: readonly Value[]): Promise<Volume[]> =>

@@ -20,6 +20,7 @@ import { begun, release, runShim } from "./shim.ts";
 import type { Stage } from "./stage.ts";
 import { Stopwatch, type Timings } from "./timings.ts";
 import { indexOf, UidBlocks } from "./uid-blocks.ts";
+import { whileComing } from "./while-coming.ts";
 
 export interface BootParts {
   layout: Layout;
@@ -136,14 +137,14 @@ export class Boots {
     return isAlive(record.pid, record.pid_start) && !this.#exits.read(record.id);
   }
 
-  async start(launch: Launch, signal: AbortSignal): Promise<Started> {
+  async start(launch: Launch, signal: AbortSignal, extend = (): void => {}): Promise<Started> {
     signal.throwIfAborted();
     const { id, boot } = launch;
     const before = this.read(id);
     if (before?.boot === boot && this.runs(before)) return { handle: handleOf(before) };
     await this.#vacate(id, before, launch.keep_rootfs);
     const watch = new Stopwatch(this.parts.clock);
-    const image = await this.parts.images.hold(launch, launch.image_ref, signal);
+    const image = await whileComing(extend, this.parts.images.hold(launch, launch.image_ref, signal));
     watch.lap("image");
     signal.throwIfAborted();
     const intent = this.write({

@@ -74,8 +74,8 @@ class RuncDriver implements RuntimeDriver {
     return this.#boots.parts.images.resolve(image, org_id, signal);
   }
 
-  start(launch: Launch, signal: AbortSignal): Promise<Started> {
-    return this.#boots.start(launch, signal);
+  start(launch: Launch, signal: AbortSignal, extend?: () => void): Promise<Started> {
+    return this.#boots.start(launch, signal, extend);
   }
 
   stop(ref: Ref, how: StopHow, signal: AbortSignal): Promise<Exit | undefined> {

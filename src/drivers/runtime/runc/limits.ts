@@ -24,6 +24,8 @@ export const RUNC_LIMITS = {
   logs_kept_ms: 24 * 3600 * 1000,
   /** … and of no more machines than this; the oldest go. */
   logs_kept_machines: 1000,
+  /** How often a start says that its image is still on its way; without that word it fails after its time. */
+  image_beat_ms: 10_000,
   /** runc or CRIU that takes longer is ended, and the call fails. */
   program_ms: 120_000,
   /** Processes that do not go after SIGKILL in this time: the call fails, and the next one tries again. */

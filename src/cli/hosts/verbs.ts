@@ -1,0 +1,131 @@
+import type { Api } from "#client/api.ts";
+import { systemClock } from "#core/clock.ts";
+import { ago, facts, table } from "../output.ts";
+import { firstArgument, type Verb } from "../verb.ts";
+
+type Host = Api["GET /v1/platform/hosts/:host_id"]["answer"];
+
+const size = (used: number, all: number, unit: string): string => `${used} of ${all === 0 ? "any" : all}${unit}`;
+
+const stateOf = ({ state, cordoned, held }: Host): string =>
+  [state, ...(cordoned ? ["cordoned"] : []), ...(held ? ["held"] : [])].join(", ");
+
+const seen = ({ last_seen }: Host): string => (last_seen === "" ? "-" : ago(last_seen, systemClock.now()));
+
+export const hostsList: Verb = {
+  words: "hosts list",
+  summary: "List the hosts, how full they are, and when they were last heard of",
+  examples: ["hangar hosts list"],
+  async run({ client }) {
+    const { hosts } = await client.call("GET /v1/platform/hosts", {});
+    const rows = hosts.map((host) => [
+      host.id,
+      host.region,
+      host.zone,
+      stateOf(host),
+      size(host.used_cpus, host.cpus, ""),
+      size(host.used_memory_mb, host.memory_mb, " MB"),
+      seen(host),
+    ]);
+    return { data: hosts, text: table(["id", "region", "zone", "state", "cpus", "memory", "heard of"], rows) };
+  },
+};
+
+export const hostsShow: Verb = {
+  words: "hosts show",
+  summary: "Show a host",
+  arguments: [["<host>", "four hex digits, as `hangar hosts list` shows them"]],
+  examples: ["hangar hosts show 0001"],
+  async run({ client }, input) {
+    const host = await client.call("GET /v1/platform/hosts/:host_id", { params: { host_id: firstArgument(input) } });
+    return {
+      data: host,
+      text: facts([
+        ["id", host.id],
+        ["region", host.region],
+        ["zone", host.zone],
+        ["state", stateOf(host)],
+        ["cpus", size(host.used_cpus, host.cpus, "")],
+        ["memory", size(host.used_memory_mb, host.memory_mb, " MB")],
+        ["driver", host.driver || "-"],
+        ["version", host.version || "-"],
+        ["lease", host.lease_seconds === 0 ? "none: it is this process" : `${host.lease_seconds} s`],
+        ["heard of", seen(host)],
+        ["address", host.address || "-"],
+      ]),
+    };
+  },
+};
+
+type Action = "cordon" | "uncordon" | "fail" | "recover";
+
+const action = (verb: Action, summary: string, said: string): Verb => ({
+  words: `hosts ${verb}`,
+  summary,
+  arguments: [["<host>", "four hex digits"]],
+  examples: [`hangar hosts ${verb} 0001`],
+  async run({ client }, input) {
+    const host_id = firstArgument(input);
+    await client.call(`POST /v1/platform/hosts/:host_id/${verb}`, { params: { host_id } });
+    return { data: { host_id, ok: true }, text: `${host_id}: ${said}` };
+  },
+});
+
+export const hostsCordon = action(
+  "cordon",
+  "Place nothing new on a host; what is there stays",
+  "nothing new comes here",
+);
+export const hostsUncordon = action("uncordon", "Place machines on a host again", "machines may come here again");
+export const hostsFail = action(
+  "fail",
+  "Say that a host is gone: it fences itself if it is not, and what stands by takes over",
+  "taken for failed",
+);
+export const hostsRecover = action("recover", "Let a host back that was said to be gone", "may come back");
+
+export const hostsDrain: Verb = {
+  words: "hosts drain",
+  summary: "Cordon a host and move its machines elsewhere",
+  arguments: [["<host>", "four hex digits"]],
+  examples: ["hangar hosts drain 0001"],
+  async run({ client }, input) {
+    const host_id = firstArgument(input);
+    const drained = await client.call("POST /v1/platform/hosts/:host_id/drain", { params: { host_id } });
+    const { moving, stuck } = drained;
+    const lines = [`${host_id}: ${moving.length} machines move, ${stuck.length} cannot`];
+    return {
+      data: drained,
+      text: [...lines, ...stuck.map(({ id, reason }) => `  ${id}  ${reason}`)].join("\n"),
+      ...(stuck.length > 0 ? { exit: 1 } : {}),
+    };
+  },
+};
+
+export const hostsRemove: Verb = {
+  words: "hosts remove",
+  summary: "Forget a host that is empty and whose process has stopped",
+  arguments: [["<host>", "four hex digits"]],
+  examples: ["hangar hosts remove 00aa"],
+  async run({ client }, input) {
+    const host_id = firstArgument(input);
+    await client.call("DELETE /v1/platform/hosts/:host_id", { params: { host_id } });
+    return { data: { host_id, removed: true }, text: `${host_id} is forgotten` };
+  },
+};
+
+export const hostsJoinToken: Verb = {
+  words: "hosts join-token",
+  summary: "Make a token that lets one new host join, within an hour",
+  examples: ["hangar hosts join-token"],
+  async run({ client }) {
+    const made = await client.call("POST /v1/platform/host_join_tokens", {});
+    const text = [
+      made.token,
+      "",
+      "On the new host, once:",
+      "  hangar up -- --role host --database postgres://… --join-token <the line above>",
+    ].join("\n");
+    return { data: made, text };
+  },
+};

@@ -1,0 +1,32 @@
+import { textOption, type Verb } from "../verb.ts";
+import { APP, findMachine, readMachine } from "./find.ts";
+import { andWait } from "./follow.ts";
+
+export const machinesMove: Verb = {
+  words: "machines move",
+  summary: "Move a machine to another host: stopped here, started there, with a new address and a clean root",
+  arguments: [["<machine>", "id or name"]],
+  options: [
+    APP,
+    ["--host <id>", "where to (default: the host with most room in its region)"],
+    ["--nonce <nonce>", "the nonce of the machine's lease"],
+  ],
+  completes: "machines",
+  examples: ["hangar machines move $MACHINE"],
+  async run(context, input) {
+    const found = await findMachine(context, input);
+    const { params, headers } = found;
+    const before = await readMachine(context, found);
+    const machine = await andWait(context, found, ["settled"], () =>
+      context.client.call("POST /v1/apps/:app_name/machines/:machine_id/move", {
+        params,
+        headers,
+        body: { host_id: textOption(input, "host") },
+      }),
+    );
+    return {
+      data: machine,
+      text: `${machine.id} (${machine.name}) is ${machine.state} on ${machine.host}, before on ${before.host}`,
+    };
+  },
+};

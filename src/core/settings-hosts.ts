@@ -1,0 +1,60 @@
+/** Settings of one process among several on one database. */
+import { address, between, type Given, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
+
+export type Role = "all" | "control" | "host";
+
+/** What this process is as a host among others; a size of 0 is what the box has. */
+export interface OwnHostSetting {
+  region: string;
+  zone: string;
+  cpus: number;
+  memory_mb: number;
+  lease_ms: number;
+  listen: { host: string; port: number };
+  /** `host:port` as others see it; empty is what is listened on. */
+  address: string;
+  join_token: string;
+}
+
+type HostName =
+  | "role"
+  | "database_url"
+  | "region"
+  | "zone"
+  | "host_cpus"
+  | "host_memory_mb"
+  | "host_lease"
+  | "host_listen"
+  | "host_address"
+  | "join_token";
+
+/** Several processes need a database that they can share. */
+export function roleOf(given: (name: HostName) => Given): Role {
+  const role = oneOf(given("role"), "role", ["all", "control", "host"]);
+  if (role !== "all" && given("database_url").value === "") {
+    throw new SettingsError(
+      `${given("role").from}: role ${role} needs --database postgres://… that all processes share`,
+    );
+  }
+  return role;
+}
+
+export function ownHost(given: (name: HostName) => Given): OwnHostSetting {
+  const word = (name: HostName): string => {
+    const { value, from } = given(name);
+    if (value === "" || /^[a-z0-9-]{1,32}$/.test(value)) return value;
+    throw new SettingsError(`${from}: "${value}" is not a ${name}: up to 32 lower-case letters, digits and dashes`);
+  };
+  const reached = given("host_address");
+  if (reached.value !== "") address(reached);
+  return {
+    region: word("region"),
+    zone: word("zone"),
+    cpus: wholeNumber(given("host_cpus"), "host_cpus"),
+    memory_mb: wholeNumber(given("host_memory_mb"), "host_memory_mb"),
+    lease_ms: between(given("host_lease"), "host_lease", 1, 300) * 1000,
+    listen: address(given("host_listen")),
+    address: reached.value,
+    join_token: given("join_token").value,
+  };
+}

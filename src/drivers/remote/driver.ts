@@ -1,0 +1,72 @@
+import { fail } from "#core/errors.ts";
+import type { Calls, Channel } from "#hosts/channel.ts";
+import type { HostService } from "#hosts/service.ts";
+import type { Exec, ExecResult, LogPage, LogsFrom, Process, Ref, RuntimeDriver } from "#machines/driver.ts";
+import type { MachineStore } from "#machines/store.ts";
+
+/** What reaches into a machine, wherever it is. All else is done by the executor of its own host. */
+const INSIDE = ["signal", "exec", "ps", "logs"] as const;
+
+interface RemoteParts {
+  /** What this process runs itself, and what resolves images; in one that runs nothing, only the latter is used. */
+  local: RuntimeDriver;
+  hosts: HostService;
+  store: Pick<MachineStore, "find">;
+  channel: Channel;
+}
+
+/** The driver as the API sees it: a machine of our own is reached here, another one through its host's door. */
+export function reachingDriver(parts: RemoteParts): RuntimeDriver {
+  const { local, hosts, channel } = parts;
+  const own = new Set(hosts.own);
+  const doorOf = async (id: string): Promise<string | undefined> => {
+    const host_id = (await parts.store.find(id))?.host_id;
+    if (host_id === undefined || own.has(host_id)) return undefined;
+    const host = await hosts.find(host_id);
+    if (host.state === "ok" && host.address !== "") return host.address;
+    fail("host_unreachable", `machine ${id} is on host ${host_id}, which cannot be reached`, { retry_after_s: 5 });
+  };
+  const through = async <Answer>(
+    id: string,
+    call: string,
+    body: unknown,
+    here: () => Promise<Answer>,
+    signal?: AbortSignal,
+  ) => {
+    const door = await doorOf(id);
+    return door === undefined ? await here() : ((await channel.call(door, call, body, signal)) as Answer);
+  };
+  const inside: Pick<RuntimeDriver, (typeof INSIDE)[number]> = {
+    signal: (ref, name) => through(ref.id, "signal", { ref, name }, () => local.signal(ref, name)),
+    exec: (ref, command, signal) =>
+      through<ExecResult>(ref.id, "exec", { ref, command }, () => local.exec(ref, command, signal), signal),
+    ps: (ref) => through<Process[]>(ref.id, "ps", { ref }, () => local.ps(ref)),
+    logs: (id, from) => through<LogPage>(id, "logs", { id, from }, () => local.logs(id, from)),
+  };
+  return new Proxy(local, {
+    get(target, name) {
+      if (name in inside) return inside[name as keyof typeof inside];
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value as () => unknown).bind(target) : value;
+    },
+  });
+}
+
+/** The other end: what a host does for those who have the platform's key. */
+export function insideCalls(driver: RuntimeDriver): Calls {
+  return {
+    signal: async (body) => {
+      const { ref, name } = body as { ref: Ref; name: string };
+      await driver.signal(ref, name);
+    },
+    exec: async (body, signal) => {
+      const { ref, command } = body as { ref: Ref; command: Exec };
+      return await driver.exec(ref, command, signal);
+    },
+    ps: async (body) => await driver.ps((body as { ref: Ref }).ref),
+    logs: async (body) => {
+      const { id, from } = body as { id: string; from: LogsFrom };
+      return await driver.logs(id, from);
+    },
+  };
+}

@@ -1,0 +1,107 @@
+/**
+ * What stops all machines of this host when its lease is over, whatever became of our own process: killed, stopped,
+ * or too busy to look. A second program, small enough to read at one sight, sleeps until the moment up to which things
+ * may run and then freezes the cgroup that all machines are in. What is started in a frozen cgroup is born frozen, so
+ * a start that was on its way does no harm either.
+ *
+ * The moment stands in a file, in milliseconds since the box was started; we write it, the guard reads it. The guard
+ * is the only one of its host (a lock sees to that), outlives us, and goes when there is no cgroup any more.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Fence } from "#hosts/fence.ts";
+import { cgroupDirs, processesIn } from "./cgroup.ts";
+import { layoutOf } from "./layout.ts";
+
+const GUARD = `exec 9<> "$1.lock" || exit 1
+flock -n 9 || exit 0
+exec 8<> <(:)
+look() {
+  read -r up _ < /proc/uptime; now=$((10#\${up/./} * 10))
+  until=0; read -r until < "$1" || until=0
+  left=$((until - now))
+}
+while [ -e "$2" ]; do
+  look "$1"
+  if ((left > 0)); then
+    ((left > 1000)) && left=1000
+    printf -v nap '%d.%03d' $((left / 1000)) $((left % 1000))
+    read -r -t "$nap" -u 8
+    continue
+  fi
+  echo "$3" > "$2"
+  # Told otherwise in the meantime: whoever did so has let everything run already.
+  look "$1"
+  if ((left > 0)); then echo "$4" > "$2"; continue; fi
+  read -r -t 0.2 -u 8
+done`;
+
+/** How a whole tree of cgroups is frozen and let go, in either version. */
+interface Freezing {
+  file: string;
+  frozen: string;
+  thawed: string;
+}
+
+function freezingOf(cgroup: string): Freezing {
+  const { freezer, unified = "" } = cgroupDirs(cgroup);
+  if (freezer) return { file: join(freezer, "freezer.state"), frozen: "FROZEN", thawed: "THAWED" };
+  return { file: join(unified, "cgroup.freeze"), frozen: "1", thawed: "0" };
+}
+
+export function openFence(parts: { data_dir: string; node_id: string; clock: Clock; log: Log }): Fence {
+  const { cgroup, run } = layoutOf(parts.data_dir, parts.node_id);
+  const { file, frozen, thawed } = freezingOf(cgroup);
+  const moment = join(run, "fence");
+  mkdirSync(join(file, ".."), { recursive: true });
+  mkdirSync(run, { recursive: true, mode: 0o711 });
+  let guard: ChildProcess | undefined;
+  const uptime = (): number => Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
+  const set = (word: string): void => {
+    // The cgroup goes with the last machine, when the platform is taken down; then there is nothing to stop.
+    mkdirSync(join(file, ".."), { recursive: true });
+    writeFileSync(file, word);
+  };
+  return {
+    extend(left_ms) {
+      // Few bytes over few: one write, so the guard never reads half of one.
+      writeFileSync(moment, `${Math.floor(uptime() + left_ms)}\n`);
+      // One that finds another at work, of an earlier process of ours, goes at once; we ask again at the next beat.
+      if (guard && guard.exitCode === null && guard.signalCode === null) return;
+      const args = ["-c", GUARD, "hangar-guard", moment, file, frozen, thawed];
+      guard = spawn("bash", args, { detached: true, stdio: "ignore" });
+      guard.on("error", (error) => parts.log.error({ error }, "the guard of this host's machines cannot be started"));
+      guard.unref();
+    },
+    async shut() {
+      if (existsSync(file)) set(frozen);
+      // A large machine takes a moment to stand still.
+      for (let tries = 0; tries < SETTLE_TRIES && !settled(file); tries++) await parts.clock.sleep(SETTLE_MS);
+    },
+    async open(gone) {
+      // What must not run any more is dead before it is let go: a process that is thawed meets its signals first.
+      for (const id of gone) for (const pid of processesIn(`${cgroup}/${id}`)) kill(pid);
+      set(thawed);
+    },
+  };
+}
+
+const SETTLE_MS = 10;
+const SETTLE_TRIES = 200;
+
+function settled(file: string): boolean {
+  if (!existsSync(file)) return true;
+  if (file.endsWith("freezer.state")) return readFileSync(file, "utf8").trim() === "FROZEN";
+  return /^frozen 1$/m.test(readFileSync(file.replace(/freeze$/, "events"), "utf8"));
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== "ESRCH") throw thrown;
+  }
+}

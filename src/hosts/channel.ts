@@ -1,0 +1,115 @@
+/**
+ * The way from one process of the platform to another, for what cannot wait in a database: logs, commands in machines.
+ * TLS 1.3 with a key that both ends have from the store and nobody else has, so each knows that the other belongs to
+ * the platform; no certificates to make, renew or lose. Keys for a connection are made anew each time (X25519), so
+ * what was recorded stays closed even to who learns the key later.
+ */
+import { Agent, createServer, request, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { messageOf } from "#core/assert.ts";
+import type { Box } from "#core/box.ts";
+import { ApiError, type ErrorCode, fail } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { HOST_LIMITS } from "./limits.ts";
+
+/** What can be asked for at the other end: plain JSON in, plain JSON out. */
+export type Calls = Record<string, (body: unknown, signal: AbortSignal) => Promise<unknown>>;
+
+const IDENTITY = "hangar";
+const TLS = { ciphers: "TLS_AES_128_GCM_SHA256", minVersion: "TLSv1.3", maxVersion: "TLSv1.3" } as const;
+const keyOf = (box: Box): Buffer => box.derive("channel between hosts");
+
+export interface Door {
+  /** `host:port` as it is listened on. */
+  address: string;
+  close(): Promise<void>;
+}
+
+export async function openDoor(parts: {
+  listen: { host: string; port: number };
+  box: Box;
+  calls: Calls;
+  log: Log;
+}): Promise<Door> {
+  const { listen, calls, log } = parts;
+  const key = keyOf(parts.box);
+  const server = createServer({ ...TLS, pskCallback: (_socket, identity) => (identity === IDENTITY ? key : null) });
+  server.maxHeadersCount = 32;
+  server.on("request", (asked, answer) => {
+    const gone = new AbortController();
+    answer.on("close", () => gone.abort());
+    const work = text(asked).then(async (body) => {
+      const call = calls[(asked.url ?? "").slice(1)] ?? fail("not_found", "there is no such call");
+      return (await call(JSON.parse(body), gone.signal)) ?? null;
+    });
+    work.then(
+      (result) => answer.end(JSON.stringify({ result })),
+      (thrown: unknown) => {
+        const code = thrown instanceof ApiError ? thrown.code : "";
+        answer.writeHead(500).end(JSON.stringify({ code, error: messageOf(thrown) }));
+      },
+    );
+  });
+  server.on("tlsClientError", (error) => log.warn({ error }, "somebody without the platform's key knocked"));
+  await listening(server, listen);
+  const { address, port } = server.address() as AddressInfo;
+  return {
+    address: `${address.includes(":") ? `[${address}]` : address}:${port}`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
+    },
+  };
+}
+
+async function listening(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => resolve());
+  });
+}
+
+/** Calls to other processes. Connections are kept, so that a page of logs costs no handshake. */
+export class Channel {
+  readonly #agent: Agent;
+
+  constructor(box: Box) {
+    const key = keyOf(box);
+    this.#agent = new Agent({
+      ...TLS,
+      keepAlive: true,
+      pskCallback: () => ({ identity: IDENTITY, psk: key }),
+      // The key is the identity: who has it is one of us, whatever its address is called.
+      checkServerIdentity: () => undefined,
+    });
+  }
+
+  async call(address: string, name: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
+    const sent = JSON.stringify(body);
+    const time = AbortSignal.timeout(HOST_LIMITS.call_ms);
+    const until = signal ? AbortSignal.any([signal, time]) : time;
+    const answer = await new Promise<{ status: number; text: string }>((resolve, reject) => {
+      const url = `https://${address}/${name}`;
+      const asking = request(url, { method: "POST", agent: this.#agent, signal: until }, (response) => {
+        text(response).then((words) => resolve({ status: response.statusCode ?? 0, text: words }), reject);
+      });
+      asking.on("error", reject);
+      asking.end(sent);
+    }).catch((cause: unknown) => unreachable(address, cause));
+    const told = JSON.parse(answer.text) as { result?: unknown; code?: string; error?: string };
+    if (answer.status === 200) return told.result;
+    if (told.code) throw new ApiError(told.code as ErrorCode, told.error ?? "");
+    throw new Error(told.error ?? `the host answered ${answer.status}`);
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+function unreachable(address: string, cause: unknown): never {
+  fail("host_unreachable", `the host at ${address} does not answer: ${messageOf(cause)}`, { cause, retry_after_s: 2 });
+}

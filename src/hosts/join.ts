@@ -1,0 +1,76 @@
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import { type Ids, randomIds } from "#core/ids.ts";
+import { SettingsError } from "#core/setting-values.ts";
+import { HOST_LIMITS } from "./limits.ts";
+import type { HostStore } from "./store.ts";
+import type { Placing } from "./types.ts";
+
+/**
+ * A join token lets one new host in. It is `hjt_<id>_<secret>`; the database keeps a hash of the secret and the
+ * platform's master key sealed with it, so whoever has the token and the database has what a host needs, and whoever
+ * has only one of the two has nothing.
+ */
+const TOKEN = /^hjt_([0-9a-f]{12})_([0-9a-f]{64})$/;
+
+const hashOf = (secret: string): Buffer => createHash("sha256").update(`hangar host: ${secret}`).digest();
+const boxOf = (secret: string): Box => new Box(createHmac("sha256", secret).update("hangar join token").digest());
+
+export async function makeJoinToken(
+  store: HostStore,
+  { master_key, clock, ids }: { master_key: Uint8Array; clock: Clock; ids: Ids },
+): Promise<{ token: string; expires_at: number }> {
+  const id = ids.hex(12);
+  const secret = ids.hex(64);
+  const expires_at = clock.now() + HOST_LIMITS.join_token_ms;
+  await store.addToken({
+    id,
+    hash: hashOf(secret),
+    sealed_key: boxOf(secret).seal(`join:${id}`, master_key),
+    expires_at,
+  });
+  return { token: `hjt_${id}_${secret}`, expires_at };
+}
+
+interface JoinParts {
+  store: HostStore;
+  clock: Clock;
+  node_id: string;
+}
+
+/**
+ * What a process without a master key does first. It uses nothing up: a crash between this and `joinHost` costs
+ * nothing but a second start with the same token.
+ */
+export async function keyFromToken(token: string, { store, clock }: JoinParts): Promise<Buffer> {
+  const [, id = "", secret = ""] = TOKEN.exec(token) ?? [];
+  const known = id ? await store.findToken(id) : undefined;
+  if (!known || !timingSafeEqual(hashOf(secret), known.hash) || known.expires_at < clock.now()) {
+    throw new SettingsError(
+      "join_token: it is not one of this platform, was used, or is older than an hour; `hangar hosts join-token` makes a new one",
+    );
+  }
+  return boxOf(secret).open(`join:${id}`, known.sealed_key);
+}
+
+/** The host of this data dir: the one it is already, or a new one for the token. */
+export async function joinHost(
+  parts: JoinParts,
+  { token, ...size }: Omit<Placing, "id" | "zone"> & { zone: string; token: string },
+): Promise<Placing> {
+  const { store, clock, node_id } = parts;
+  const placed = (id: string): Placing => ({ ...size, id, zone: size.zone || id });
+  const known = (await store.hosts()).find((host) => host.node_id === node_id);
+  if (known) return placed(known.id);
+  const [, token_id = ""] = TOKEN.exec(token) ?? [];
+  await keyFromToken(token, parts);
+  const ids = randomIds(clock);
+  for (;;) {
+    const id = ids.hex(4);
+    const taken = (await store.hosts()).some((host) => host.id === id);
+    if (!taken && (await store.join({ ...placed(id), node_id }, token_id, clock.now()))) return placed(id);
+    // The token was used by somebody else meanwhile, or the id was: the first ends this, the second is tried again.
+    await keyFromToken(token, parts);
+  }
+}

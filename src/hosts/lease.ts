@@ -1,0 +1,164 @@
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import { Timers } from "#core/timers.ts";
+import { HOST_LIMITS } from "./limits.ts";
+import type { Arrival, HostStore } from "./store.ts";
+
+interface LeaseParts {
+  host_id: string;
+  node_id: string;
+  lease_ms: number;
+  arrival(): Omit<Arrival, "lease_ms" | "now">;
+  store: Pick<HostStore, "find" | "take" | "renew">;
+  clock: Clock;
+  log: Log;
+  /** Nothing of this host may run when this has resolved. */
+  fence(): Promise<void>;
+  /** The host is ours, for the first time or again. What is no longer ours goes, then the rest may run on … */
+  clear(): Promise<void>;
+  /** … and then it is looked at what there is to do. */
+  open(): Promise<void>;
+  /** Told after every renewal how long it may be before the next one, for what fences when this process cannot. */
+  onRenewed(left_ms: number): void;
+  /** Told after every taking. */
+  onTaken(): void;
+}
+
+/** The host is another process's, and nothing may be done for it here. */
+export class HostTakenError extends Error {
+  override readonly name = "HostTakenError";
+}
+
+/**
+ * Keeps one host's lease. Everything is counted on the clock that never jumps, from before a renewal was sent:
+ *
+ *   sent                            ¾ lease          lease                    1¼ lease
+ *   ├─ the database sees the beat ───┤ fence begins ──┤ nothing runs any more ──┤ others may take the host
+ *
+ * Others see the beat after it was sent and wait longer than we do, so what they begin never meets what we still
+ * have. A renewal that comes late opens again; one that is refused means that somebody took the host, and then it is
+ * taken back as a newcomer would: first what is no longer ours goes, then the rest runs on.
+ */
+export class HostLease {
+  readonly #parts: LeaseParts;
+  readonly #timers: Timers;
+  readonly #fence_ms: number;
+  #epoch = 0;
+  /** When the lease ends unless it is renewed, on the clock that never jumps. */
+  #until = Number.NEGATIVE_INFINITY;
+  #state: "open" | "fenced" | "closed" = "fenced";
+  /** Fencing and opening, one after the other. */
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(parts: LeaseParts) {
+    this.#parts = parts;
+    this.#timers = new Timers(parts.clock);
+    this.#fence_ms = parts.lease_ms * HOST_LIMITS.fence_part;
+  }
+
+  /** Takes the host, or says why it cannot. What runs on it is looked at before this resolves. */
+  async start(): Promise<void> {
+    if (!(await this.#take())) {
+      const { host_id, store } = this.#parts;
+      const host = await store.find(host_id);
+      throw new HostTakenError(
+        host?.held
+          ? `an operator holds host ${host_id} back; \`hangar hosts recover ${host_id}\` lets it come`
+          : `host ${host_id} belongs to another data dir (node ${host?.node_id ?? "unknown"}): start this process ` +
+              "with --role host, or with --role control",
+      );
+    }
+    await this.#turn;
+  }
+
+  /** Whether something may be begun here now. */
+  get valid(): boolean {
+    return this.#state === "open" && this.#left() > 0;
+  }
+
+  /** What runs goes on: whoever starts again in time takes it up, and whoever does not is taken for lost. */
+  close(): void {
+    this.#state = "closed";
+    this.#timers.close();
+  }
+
+  /** Until fencing must begin. */
+  #left(): number {
+    return this.#until - this.#fence_ms - this.#parts.clock.monotonic();
+  }
+
+  #later(): void {
+    const { lease_ms } = this.#parts;
+    this.#timers.set("beat", lease_ms / HOST_LIMITS.beats_per_lease, () => void this.#beat());
+  }
+
+  async #beat(): Promise<void> {
+    const { store, clock, log, host_id, node_id } = this.#parts;
+    const sent = clock.monotonic();
+    try {
+      const renewed = await store.renew({ id: host_id, node_id, epoch: this.#epoch }, clock.now());
+      if (renewed) this.#renewed(sent);
+      else await this.#lost();
+    } catch (error) {
+      log.warn({ error, host: host_id }, "the host's lease could not be renewed");
+    }
+    if (this.#state !== "closed") this.#later();
+  }
+
+  #renewed(sent: number): void {
+    this.#until = sent + this.#parts.lease_ms;
+    this.#parts.onRenewed(this.#left());
+    this.#timers.set("fence", this.#left(), () => void this.#fence("its lease was not renewed in time"));
+    // Not waited for: opening may take longer than the lease, and beats go on meanwhile.
+    if (this.#state === "fenced") void this.#open();
+  }
+
+  async #lost(): Promise<void> {
+    await this.#fence("somebody took it away");
+    await this.#take();
+  }
+
+  async #take(): Promise<boolean> {
+    const { store, clock, arrival, lease_ms, host_id, node_id, log } = this.#parts;
+    const sent = clock.monotonic();
+    const host = await store.find(host_id);
+    if (!host) return false;
+    const tenure = { id: host_id, node_id, epoch: host.epoch };
+    const epoch = await store.take(tenure, host.epoch, { ...arrival(), lease_ms, now: clock.now() });
+    if (epoch === undefined) return false;
+    this.#epoch = epoch;
+    log.info({ host: host_id, epoch }, "the host is taken");
+    this.#renewed(sent);
+    this.#later();
+    this.#parts.onTaken();
+    return true;
+  }
+
+  async #fence(why: string): Promise<void> {
+    if (this.#state !== "open") return;
+    this.#state = "fenced";
+    this.#parts.log.warn({ host: this.#parts.host_id, why }, "the host fences itself");
+    await this.#inTurn(() => this.#parts.fence());
+  }
+
+  async #open(): Promise<void> {
+    await this.#inTurn(async () => {
+      // It took so long that the time is over again.
+      if (this.#state !== "fenced" || this.#left() <= 0) return;
+      // When this fails, it is tried again at the next beat, and nothing is begun before.
+      await this.#parts.clear();
+      if (this.#left() <= 0) return await this.#parts.fence();
+      this.#state = "open";
+      await this.#parts.open();
+    });
+  }
+
+  async #inTurn(work: () => Promise<void>): Promise<void> {
+    const { log, host_id } = this.#parts;
+    const turn = this.#turn.then(work).catch((error: unknown) => {
+      log.error({ error, host: host_id }, "fencing or opening a host failed");
+    });
+    this.#turn = turn;
+    await turn;
+  }
+}

@@ -1,0 +1,26 @@
+/** Bounds of the hosts room, by name. What happens at the bound is written beside it. */
+const SECOND = 1000;
+
+export const HOST_LIMITS = {
+  /** A host's lease, when the setting does not say; shorter finds a loss sooner, longer rides out a slow database. */
+  lease_s: 15,
+  lease_min_s: 1,
+  lease_max_s: 300,
+  /** A host renews this often in the time of one lease. */
+  beats_per_lease: 4,
+  /** The last part of a lease is for stopping what runs: a host that was not renewed by then fences itself. */
+  fence_part: 0.25,
+  /**
+   * A host is taken for lost when no beat was seen for its lease and this part of it more: what clocks of two boxes
+   * may differ by in that time, a hundred times over.
+   */
+  margin_part: 0.25,
+  /** How often the hosts are looked at; a word on the wire comes sooner. */
+  watch_ms: SECOND,
+  /** A lost or refused host tries this often to take its place again. */
+  retake_ms: SECOND,
+  /** A join token works once, and no longer than this. */
+  join_token_ms: 3600 * SECOND,
+  /** One call to another host. Past it: 503 `host_unreachable`. */
+  call_ms: 30 * SECOND,
+} as const;

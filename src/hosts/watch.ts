@@ -1,0 +1,98 @@
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Wire } from "#core/wire.ts";
+import { HOST_LIMITS } from "./limits.ts";
+import type { HostService } from "./service.ts";
+import type { HostStore } from "./store.ts";
+import type { Host } from "./types.ts";
+
+interface WatchParts {
+  hosts: HostService;
+  store: HostStore;
+  wire: Wire;
+  clock: Clock;
+  log: Log;
+  /** What follows from losing a host; repeated until it succeeds. Absent in a process that only carries out. */
+  onLost?: (host: Host) => Promise<void>;
+}
+
+/** When a beat was first seen, on the clock that never jumps. */
+interface Sighting {
+  beat: number;
+  at: number;
+}
+
+/**
+ * Looks at the hosts, and in a control process judges them: a host whose beat stood still for its lease and a margin
+ * is lost. How long is measured here and by nobody else's clock. Any number of processes may watch: one of them wins
+ * the write that says so, and each does what follows until it is written that it was done.
+ */
+export class HostWatch {
+  readonly #parts: WatchParts;
+  readonly #seen = new Map<string, Sighting>();
+  readonly #closing = new AbortController();
+  readonly #ends: (() => void)[] = [];
+  #again = Promise.withResolvers<void>();
+  /** Looked at without a gap: after one every host gets a whole lease to be heard of again. */
+  #blind = true;
+
+  constructor(parts: WatchParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    const { wire } = this.#parts;
+    this.#ends.push(wire.listen("hosts", () => this.#again.resolve()));
+    void this.#run();
+  }
+
+  close(): void {
+    this.#closing.abort();
+    for (const end of this.#ends.splice(0)) end();
+    this.#again.resolve();
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await this.look().catch((error: unknown) => {
+        this.#blind = true;
+        log.warn({ error }, "the hosts could not be looked at");
+      });
+      const nap = new AbortController();
+      const sleep = clock.sleep(HOST_LIMITS.watch_ms, AbortSignal.any([signal, nap.signal])).catch(() => {});
+      await Promise.race([sleep, this.#again.promise]);
+      nap.abort();
+      this.#again = Promise.withResolvers();
+    }
+  }
+
+  async look(): Promise<void> {
+    const { hosts, clock, onLost } = this.#parts;
+    const begun = clock.monotonic();
+    const all = await hosts.refresh();
+    const now = clock.monotonic();
+    for (const host of all) {
+      const seen = this.#seen.get(host.id);
+      if (this.#blind || seen?.beat !== host.beat) this.#seen.set(host.id, { beat: host.beat, at: now });
+    }
+    this.#blind = false;
+    if (onLost) for (const host of all) await this.#judge(host, begun, onLost);
+  }
+
+  async #judge(host: Host, now: number, onLost: (host: Host) => Promise<void>): Promise<void> {
+    const { store, hosts, wire, log } = this.#parts;
+    const { id, beat, lease_ms, state } = host;
+    const silent = now - (this.#seen.get(id)?.at ?? now);
+    if (lease_ms === 0 || silent < lease_ms * (1 + HOST_LIMITS.margin_part)) return;
+    if (state === "ok" && (await store.lose(id, beat))) {
+      log.warn({ host: id, silent_ms: Math.round(silent) }, "a host is lost");
+      wire.send("hosts", id);
+    }
+    const lost = state === "ok" ? (await hosts.refresh()).find((one) => one.id === id) : host;
+    if (lost?.state !== "failed" || lost.beat !== beat || lost.handled >= lost.epoch) return;
+    await onLost(lost);
+    await store.handled(id, lost.epoch);
+  }
+}

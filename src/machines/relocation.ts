@@ -1,0 +1,149 @@
+import { ApiError, fail } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { HostService } from "#hosts/service.ts";
+import type { Host } from "#hosts/types.ts";
+import { accept, runs } from "./accept.ts";
+import type { Draft } from "./draft.ts";
+import type { Leases } from "./lease.ts";
+import type { Ledger } from "./ledger.ts";
+import { addressOn } from "./names.ts";
+import { clear } from "./phases.ts";
+import type { Asker } from "./service.ts";
+import { next } from "./states.ts";
+import type { MachineStore } from "./store.ts";
+import type { Machine, Place, ShownMachine } from "./types.ts";
+
+/** In a machine's metadata: what becomes of it when its host is lost. `move` starts it elsewhere. */
+export const ON_HOST_LOSS = "hangar_on_host_loss";
+
+interface RelocationParts {
+  store: MachineStore;
+  ledger: Ledger;
+  leases: Leases;
+  hosts: HostService;
+  log: Log;
+}
+
+/** What could not be moved, and why. */
+export interface Stuck {
+  id: string;
+  reason: string;
+}
+
+/** Machines that go from one host to another: because somebody asks, because the host is emptied, because it is lost. */
+export class Relocation {
+  readonly #parts: RelocationParts;
+
+  constructor(parts: RelocationParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Moves a machine. One that runs is restarted, and comes up there: it is stopped where it is, and the write that
+   * says so is the one that makes it the other host's, so that at no moment both may run it. Its address changes, and
+   * its root file system begins anew.
+   */
+  async move(id: string, wish: { host_id?: string | undefined }, asker: Asker): Promise<Machine> {
+    const { store, ledger, leases } = this.#parts;
+    const machine = (await store.find(id)) ?? fail("not_found", `machine not found: ${id}`);
+    if (wish.host_id === machine.host_id) return machine;
+    const place = await this.#placeFor(machine, wish.host_id);
+    return await ledger.change(
+      id,
+      (draft) => {
+        leases.check(draft.machine, asker.nonce);
+        if (draft.machine.host_id !== machine.host_id) return false;
+        const payload = { source: asker.source ?? "user", move_to: place } as const;
+        if (runs(draft) || draft.machine.state === "suspended") return accept(draft, "restart", payload);
+        this.#settled(draft);
+        draft.note("move", draft.machine.state, payload.source, { from: machine.host_id, to: place.host_id });
+        draft.move(place);
+        return true;
+      },
+      asker.ids,
+    );
+  }
+
+  /** Nothing new comes to the host any more, and what can goes elsewhere. Answers what goes and what cannot. */
+  async drain(host_id: string, asker: Asker): Promise<{ moving: string[]; stuck: Stuck[] }> {
+    const { hosts, store } = this.#parts;
+    await hosts.setCordoned(host_id, true);
+    const moving: string[] = [];
+    const stuck: Stuck[] = [];
+    for (const { id } of await store.onHost(host_id)) {
+      try {
+        await this.move(id, {}, asker);
+        moving.push(id);
+      } catch (thrown) {
+        if (!(thrown instanceof ApiError)) throw thrown;
+        stuck.push({ id, reason: thrown.message });
+      }
+    }
+    return { moving, stuck };
+  }
+
+  /**
+   * The host is lost, and whatever ran there does not any more. Machines that allow it start elsewhere; the others
+   * wait for it. Each in one write that holds only while the host is still lost, so this may be done by several at
+   * once, and again after a crash halfway.
+   */
+  async evacuate({ id, epoch }: Host): Promise<void> {
+    const { store, log } = this.#parts;
+    for (const machine of await store.alive([id])) {
+      if (!mayLeave(machine)) continue;
+      try {
+        await this.#rescue(machine, epoch);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.code === "storage_failed") throw error;
+        log.warn({ error, machine: machine.id, host: id }, "a machine of a lost host could not be started elsewhere");
+      }
+    }
+  }
+
+  async #rescue(machine: Machine, epoch: number): Promise<void> {
+    const place = await this.#placeFor(machine);
+    await this.#parts.ledger.change(machine.id, (draft) => {
+      if (draft.machine.host_id !== machine.host_id || !runs(draft)) return false;
+      const request = { reason: `host ${machine.host_id} was lost; started on ${place.host_id}` };
+      for (const operation of draft.operations) draft.finish(operation);
+      clear(draft);
+      const { state } = draft.machine;
+      if (state === "started") draft.hop("exited", "host", request);
+      else if (next(state, "broke")) draft.hop("broke", "host", request);
+      draft.move(place, epoch);
+      return accept(draft, "start", { source: "host", ...request });
+    });
+  }
+
+  #settled({ machine, operations }: Draft): void {
+    if (operations.length === 0 && next(machine.state, "start")) return;
+    fail("wrong_state", `machine ${machine.id} is ${machine.state}; wait for it to settle, then move it`, {
+      facts: { current_state: machine.state },
+      retry_after_s: 1,
+    });
+  }
+
+  async #placeFor(machine: Machine, host_id?: string): Promise<Place> {
+    const { id, region, cpus, memory_mb, private_ip } = machine;
+    const volume = volumeOf(machine);
+    if (volume !== undefined) {
+      fail("not_movable", `machine ${id} mounts volume ${volume}, which is on host ${machine.host_id}`, {
+        hint: "fork the volume to the other host, and create the machine anew with the fork",
+      });
+    }
+    const named = host_id === undefined ? undefined : await this.#parts.hosts.find(host_id);
+    const host = await this.#parts.hosts.place({
+      region: named?.region ?? region,
+      cpus,
+      memory_mb,
+      not_hosts: [machine.host_id],
+      ...(named ? { host_id: named.id } : {}),
+    });
+    return { host_id: host.id, region: host.region, private_ip: addressOn(private_ip, host.id) };
+  }
+}
+
+const volumeOf = ({ config }: Pick<ShownMachine, "config">): string | undefined => config.mounts?.[0]?.volume;
+
+const mayLeave = (machine: Machine): boolean =>
+  machine.config.metadata?.[ON_HOST_LOSS] === "move" && volumeOf(machine) === undefined;

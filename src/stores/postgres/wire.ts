@@ -1,0 +1,134 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import type { Clock } from "#core/clock.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Log } from "#core/log.ts";
+import type { Wire, WireChannel } from "#core/wire.ts";
+
+const NAME = "hangar";
+
+/**
+ * LISTEN and NOTIFY on one connection of its own. Words are sent after the write they tell of and not in it: a
+ * NOTIFY makes its transaction's commit wait for every other one's, and a process that is killed between the two
+ * loses a word, which those who look now and then make good.
+ */
+export async function openPostgresWire(url: string, parts: { clock: Clock; log: Log }): Promise<Wire> {
+  const wire = new PostgresWire(url, parts);
+  await wire.connect();
+  return wire;
+}
+
+class PostgresWire implements Wire {
+  readonly #url: string;
+  readonly #parts: { clock: Clock; log: Log };
+  /** Names us, so that we do not hear ourselves. */
+  readonly #self = randomBytes(6).toString("hex");
+  readonly #listeners = new Map<WireChannel, Set<(word: string) => void>>();
+  readonly #gaps = new Set<() => void>();
+  readonly #closing = new AbortController();
+  #client: pg.Client | undefined;
+  #waiting: string[] = [];
+  #sending = false;
+
+  constructor(url: string, parts: { clock: Clock; log: Log }) {
+    this.#url = url;
+    this.#parts = parts;
+  }
+
+  send(channel: WireChannel, word: string): void {
+    // A queue that fills up while the database is away tells of nothing that a look would not find.
+    if (this.#waiting.length >= LIMITS.wire_waiting) return;
+    this.#waiting.push(`${this.#self} ${channel} ${word}`);
+    if (!this.#sending) void this.#sendAll();
+  }
+
+  listen(channel: WireChannel, listener: (word: string) => void): () => void {
+    const listeners = this.#listeners.get(channel) ?? new Set();
+    this.#listeners.set(channel, listeners);
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }
+
+  onGap(listener: () => void): () => void {
+    this.#gaps.add(listener);
+    return () => void this.#gaps.delete(listener);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.end().catch(() => {});
+  }
+
+  async connect(): Promise<void> {
+    const client = new pg.Client({
+      connectionString: this.#url,
+      application_name: "hangar wire",
+      connectionTimeoutMillis: LIMITS.wire_connect_ms,
+      keepAlive: true,
+    });
+    client.on("notification", ({ payload = "" }) => this.#hear(payload));
+    client.on("error", () => this.#lost(client));
+    client.on("end", () => this.#lost(client));
+    try {
+      await client.connect();
+      await client.query(`LISTEN ${NAME}`);
+    } catch (thrown) {
+      await client.end().catch(() => {});
+      throw thrown;
+    }
+    this.#client = client;
+  }
+
+  /** All that waits in one statement. What fails with its connection is lost; the gap that follows makes it good. */
+  async #sendAll(): Promise<void> {
+    this.#sending = true;
+    await Promise.resolve();
+    try {
+      while (this.#waiting.length > 0 && this.#client) {
+        const words = this.#waiting.splice(0, LIMITS.wire_batch);
+        await this.#client.query("SELECT pg_notify($1, word) FROM unnest($2::text[]) AS word", [NAME, words]);
+      }
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#parts.log.warn({ error }, "word of changes could not be sent");
+    } finally {
+      this.#sending = false;
+    }
+  }
+
+  #hear(payload: string): void {
+    const [from, channel, ...word] = payload.split(" ");
+    if (from === this.#self) return;
+    for (const listener of this.#listeners.get(channel as WireChannel) ?? []) {
+      try {
+        listener(word.join(" "));
+      } catch (error) {
+        this.#parts.log.error({ error }, "a listener on the wire failed");
+      }
+    }
+  }
+
+  #lost(client: pg.Client): void {
+    if (this.#client !== client) return;
+    this.#client = undefined;
+    client.end().catch(() => {});
+    void this.#comeBack();
+  }
+
+  async #comeBack(): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { signal } = this.#closing;
+    log.warn({}, "the database can no longer be listened to; trying again");
+    while (!signal.aborted) {
+      try {
+        await this.connect();
+        for (const gap of this.#gaps) gap();
+        if (!this.#sending) void this.#sendAll();
+        return;
+      } catch {
+        await clock.sleep(LIMITS.wire_retry_ms, signal).catch(() => {});
+      }
+    }
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * One process among several on one database, put together: which hosts it is, what wakes it, how it keeps its leases
+ * and watches those of others. With SQLite there is none of this: one process is everything.
+ */
+import { existsSync, statfsSync } from "node:fs";
+import { arch, availableParallelism, totalmem } from "node:os";
+import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import { SettingsError } from "#core/setting-values.ts";
+import type { Settings } from "#core/settings.ts";
+import { VERSION } from "#core/version.ts";
+import type { Wire } from "#core/wire.ts";
+import { insideCalls, reachingDriver } from "#drivers/remote/driver.ts";
+import { Channel, type Door, openDoor } from "#hosts/channel.ts";
+import type { Fence } from "#hosts/fence.ts";
+import { joinHost, keyFromToken } from "#hosts/join.ts";
+import { HostLease } from "#hosts/lease.ts";
+import { HOST_LIMITS } from "#hosts/limits.ts";
+import { declaredHosts, HostService } from "#hosts/service.ts";
+import type { HostStore } from "#hosts/store.ts";
+import type { Host, HostFacts, Placing } from "#hosts/types.ts";
+import { HostWatch } from "#hosts/watch.ts";
+import type { RuntimeDriver } from "#machines/driver.ts";
+import { fencedDriver } from "#machines/fenced-driver.ts";
+import type { MachineRoom } from "#machines/room.ts";
+import type { MachineStore } from "#machines/store.ts";
+import { type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
+import { type Database, readOne } from "#stores/database.ts";
+import { sqlHostStore } from "#stores/sql/hosts.ts";
+
+/** CPUs of a box that machines may ask for altogether, for each it has: few use theirs all the time. */
+const SHARE = 8;
+const MIB = 1024 * 1024;
+
+/** The key that seals everything: given, kept, brought by a join token, or made at the first start of all. */
+export async function sealingKey(database: Database, settings: Settings, dir: DataDir, clock: Clock): Promise<Buffer> {
+  const { master_key, role, host } = settings;
+  if (master_key) return master_key;
+  const file = dir.file("master.key");
+  if (!existsSync(file) && host.join_token !== "") {
+    const store = sqlHostStore(database);
+    const key = await keyFromToken(host.join_token, { store, clock, node_id: dir.node_id });
+    writeFileDurably(file, `${key.toString("base64")}\n`);
+  }
+  if (!existsSync(file) && role === "host") {
+    throw new SettingsError("role host: a new host needs --join-token; `hangar hosts join-token` makes one");
+  }
+  return masterKey(dir);
+}
+
+/** The hosts, those of this process first of all, and what wakes it when there are other processes. */
+export async function openHosts(
+  database: Database,
+  settings: Settings,
+  parts: { clock: Clock; log: Log; dir: DataDir },
+): Promise<{ hosts: HostService; store: HostStore; wire: Wire | undefined }> {
+  const store = sqlHostStore(database);
+  const wire = await openWire(settings, parts);
+  const own = await ownHosts(store, settings, parts);
+  const { region } = settings.host;
+  const hosts = new HostService({ store, own, ...(region ? { region } : {}), ...(wire ? { wire } : {}) });
+  await hosts.start();
+  return { hosts, store, wire };
+}
+
+async function openWire({ database_url }: Settings, parts: { clock: Clock; log: Log }): Promise<Wire | undefined> {
+  if (database_url === undefined) return undefined;
+  const { openPostgresWire } = await import("#stores/postgres/wire.ts");
+  return await openPostgresWire(database_url, parts);
+}
+
+async function ownHosts(
+  store: HostStore,
+  { role, hosts, host }: Settings,
+  { clock, dir }: { clock: Clock; dir: DataDir },
+): Promise<readonly Placing[]> {
+  if (role === "control") return [];
+  if (role === "all") return declaredHosts(hosts);
+  const { region, zone, cpus, memory_mb, join_token: token } = host;
+  const size = {
+    region: region || "local",
+    zone,
+    cpus: cpus || SHARE * availableParallelism(),
+    memory_mb: memory_mb || Math.floor(totalmem() / MIB),
+  };
+  return [await joinHost({ store, clock, node_id: dir.node_id }, { ...size, token })];
+}
+
+/**
+ * Where the API is for the rest of the world. A process that answers it writes it down; one that only carries out
+ * reads it, since tokens of its machines name it.
+ */
+export async function shareBaseUrl(database: Database, { role }: Settings, facts: { base_url: string }): Promise<void> {
+  const key = "base_url";
+  if (role !== "host") {
+    const sql = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    await database.write([{ sql, args: [key, facts.base_url] }]);
+    return;
+  }
+  const row = await readOne<{ value: string }>(database, "SELECT value FROM meta WHERE key = ?", [key]);
+  facts.base_url ||= row?.value ?? "";
+}
+
+interface DutyParts {
+  settings: Settings;
+  hosts: HostService;
+  wire: Wire;
+  clock: Clock;
+  log: Log;
+  dir: DataDir;
+  box: Box;
+  driver: RuntimeDriver;
+  fence: Fence | undefined;
+  store: HostStore;
+  machines: MachineStore;
+}
+
+/** What a process owes the others: the leases of its own hosts, a watch over all, a door to its machines. */
+export class Duty {
+  /** Begins nothing without a lease, and reaches machines wherever they are. */
+  readonly driver: RuntimeDriver;
+  readonly #parts: DutyParts;
+  readonly #channel: Channel;
+  readonly #leases = new Map<string, HostLease>();
+  #watch: HostWatch | undefined;
+  #room: MachineRoom | undefined;
+  #started = false;
+  #door: Door | undefined;
+
+  constructor(parts: DutyParts) {
+    this.#parts = parts;
+    const { settings, hosts, box, machines: store } = parts;
+    this.#channel = new Channel(box);
+    for (const id of hosts.own) this.#leases.set(id, this.#lease(id, settings.host.lease_ms));
+    const fenced = fencedDriver(parts.driver, () => hosts.own.every((id) => this.holds(id)));
+    this.driver = reachingDriver({ local: fenced, hosts, store, channel: this.#channel });
+  }
+
+  holds(host_id: string): boolean {
+    return this.#leases.get(host_id)?.valid ?? false;
+  }
+
+  /** Opens the door, takes our hosts, lets the room begin, and watches. */
+  async start(room: MachineRoom): Promise<void> {
+    const { settings, hosts, store, wire, clock, log, box, driver } = this.#parts;
+    if (hosts.own.length > 0)
+      this.#door = await openDoor({ listen: settings.host.listen, box, calls: insideCalls(driver), log });
+    this.#room = room;
+    for (const lease of this.#leases.values()) await lease.start();
+    await hosts.refresh();
+    await room.start();
+    this.#started = true;
+    const judges = settings.role !== "host";
+    const onLost = (host: Host): Promise<void> => room.hostLost(host);
+    this.#watch = new HostWatch({ hosts, store, wire, clock, log, ...(judges ? { onLost } : {}) });
+    this.#watch.start();
+  }
+
+  async close(): Promise<void> {
+    this.#watch?.close();
+    for (const lease of this.#leases.values()) lease.close();
+    this.#channel.close();
+    await this.#door?.close();
+  }
+
+  #lease(host_id: string, lease_ms: number): HostLease {
+    const { settings, dir, store, clock, log, hosts, wire, driver, fence } = this.#parts;
+    return new HostLease({
+      host_id,
+      node_id: dir.node_id,
+      lease_ms,
+      arrival: () => ({ address: settings.host.address || (this.#door?.address ?? ""), facts: factsOf(driver, dir) }),
+      store,
+      clock,
+      log,
+      fence: async () => {
+        await fence?.shut();
+        this.#room?.interrupt();
+      },
+      clear: async () => {
+        // What moved away meanwhile never runs again here.
+        await fence?.open((await this.#room?.leftovers()) ?? []);
+        await this.#room?.clearLeftovers();
+      },
+      open: async () => {
+        if (this.#started) await this.#room?.takeUp();
+      },
+      // A little more than we take for ourselves: the guard is there for when we are not.
+      onRenewed: (left_ms) => fence?.extend(left_ms + (lease_ms * HOST_LIMITS.fence_part) / 2),
+      onTaken: () => {
+        wire.send("hosts", host_id);
+        hosts.refresh().catch((error: unknown) => log.warn({ error }, "the hosts could not be read"));
+      },
+    });
+  }
+}
+
+function factsOf(driver: RuntimeDriver, dir: DataDir): HostFacts {
+  const { suspend, suspend_reason } = driver.capabilities();
+  const { bavail, bsize } = statfsSync(dir.path);
+  return {
+    driver: driver.name,
+    suspend: suspend ? "yes" : (suspend_reason ?? "no"),
+    disk_gb: Math.floor((bavail * bsize) / 1024 ** 3),
+    version: VERSION,
+    arch: arch(),
+  };
+}

@@ -1,0 +1,94 @@
+/** The guard of a host's machines, with real processes in real cgroups: what runs stops in time, whoever is gone. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { silentLog } from "#core/log.ts";
+import { cgroupDirs, processesIn, removeCgroup } from "#drivers/runtime/runc/cgroup.ts";
+import { openFence } from "#drivers/runtime/runc/fence.ts";
+import { tempDir } from "../support.ts";
+import { startProgram } from "./child.ts";
+import { until } from "./hosts-support.ts";
+
+const root = process.getuid?.() === 0 ? undefined : "cgroups need root";
+
+/** A process that counts as fast as it may, in a machine's place below a host's cgroup. */
+function machine(t: TestContext, node_id: string, id: string): { count(): number; pid: number } {
+  const file = join(tempDir(), "count");
+  writeFileSync(file, "0");
+  const script = `i=0; while :; do i=$((i+1)); echo $i > ${file}; sleep 0.01; done`;
+  const child = spawn("bash", ["-c", script], { stdio: "ignore" });
+  const pid = child.pid ?? 0;
+  for (const dir of new Set(Object.values(cgroupDirs(`/hangar/${node_id}/${id}`)))) {
+    mkdirSync(dir, { recursive: true });
+    // A tree without processors of its own takes nobody in, and is not needed.
+    if (!dir.includes("cpuset")) writeFileSync(join(dir, "cgroup.procs"), String(pid));
+  }
+  t.after(async () => {
+    for (const one of [pid, ...processesIn(`/hangar/${node_id}/${id}`)])
+      try {
+        process.kill(one, "SIGKILL");
+      } catch {
+        // It has ended already.
+      }
+    await until("its cgroup is gone", async () => removeCgroup(`/hangar/${node_id}`));
+  });
+  return { count: () => Number(readFileSync(file, "utf8")) || 0, pid };
+}
+
+/** It counts on, or stands still, for long enough to tell. */
+async function runs({ count }: { count(): number }): Promise<boolean> {
+  const before = count();
+  await systemClock.sleep(200);
+  return count() > before;
+}
+
+const nodeId = (name: string): string => `guard${process.pid}${name}`;
+
+function fenceOf(t: TestContext, node_id: string) {
+  const data_dir = tempDir();
+  const fence = openFence({ data_dir, node_id, clock: systemClock, log: silentLog });
+  t.after(async () => {
+    await fence.open([]);
+    rmSync(`/run/hangar/${node_id}`, { recursive: true, force: true });
+  });
+  return fence;
+}
+
+suite("the guard of a host", { skip: root }, () => {
+  test("what is not told to go on stops, goes on when it is let, and what is gone never moves again", async (t) => {
+    const node_id = nodeId("a");
+    const fence = fenceOf(t, node_id);
+    const [stays, goes] = [machine(t, node_id, "m1"), machine(t, node_id, "m2")];
+    fence.extend(60_000);
+    assert.ok(await until("it counts", () => runs(stays)));
+    fence.extend(100);
+    await fence.shut();
+    assert.equal(await runs(stays), false);
+    const last = goes.count();
+    fence.extend(60_000);
+    assert.equal(await runs(stays), false, "more time alone lets nothing go on");
+    await fence.open(["m2"]);
+    assert.ok(await until("it goes on", () => runs(stays)));
+    assert.equal(goes.count(), last, "it did not take one more step");
+    assert.ok(await until("it is dead", async () => !existsSync(`/proc/${goes.pid}/exe`)));
+  });
+
+  test("a process that is killed or stopped leaves a guard that keeps the time", async (t) => {
+    for (const how of ["SIGKILL", "SIGSTOP"] as const) {
+      const node_id = nodeId(how.toLowerCase());
+      const fence = fenceOf(t, node_id);
+      const counting = machine(t, node_id, "m1");
+      const child = startProgram(t, "test/system/hosts-guarded.ts", [tempDir(), node_id, "2000"]);
+      await child.until(/^extended/);
+      assert.ok(await until("it counts", () => runs(counting)));
+      child.signal(how);
+      await until(`it stands still after ${how}`, async () => !(await runs(counting)));
+      fence.extend(60_000);
+      await fence.open([]);
+      assert.ok(await until("it goes on", () => runs(counting)));
+    }
+  });
+});

@@ -1,0 +1,134 @@
+/** Several processes on one PostgreSQL: controls, hosts that keep journals, and a caller that does not give up. */
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { startPostgres } from "../postgres.ts";
+import { tempDir } from "../support.ts";
+import { type Child, startProgram } from "./child.ts";
+import { type Daemon, startDaemon } from "./daemon.ts";
+import { readJournal, type Span, spansOf } from "./hosts-history.ts";
+
+export interface HostProcess {
+  id: string;
+  child: Child;
+  journal: string;
+  /** The same data dir again, after its process is gone. */
+  again(): Promise<void>;
+}
+
+export interface Cluster {
+  controls: Daemon[];
+  hosts: HostProcess[];
+  restartDatabase(): Promise<void>;
+  /** When each machine could run where, by all journals. */
+  history(): Span[];
+}
+
+export interface Machine {
+  id: string;
+  state: string;
+  host: string;
+  host_status: string;
+}
+
+export const LEASE_S = 2;
+
+export async function startCluster(
+  t: TestContext,
+  { controls, hosts, unfenced = 0 }: { controls: number; hosts: number; unfenced?: number },
+): Promise<Cluster> {
+  const postgres = await startPostgres();
+  t.after(() => postgres.stop());
+  const database = await postgres.database();
+  const flags = ["--database", database, "--host-lease", String(LEASE_S), "--log-level", "warn"];
+  const first = await startDaemon(t, tempDir(), ["--role", "control", ...flags]);
+  const cluster: Cluster = {
+    controls: [first],
+    hosts: [],
+    restartDatabase: () => postgres.restart(),
+    history: () => cluster.hosts.flatMap(({ id, journal }) => spansOf(id, readJournal(journal))),
+  };
+  // What a process says when it falls over is worth more than that somebody missed it.
+  t.after(() => {
+    for (const { child } of [...cluster.controls, ...cluster.hosts]) {
+      const lines = child.complaints.split("\n").filter((line) => line !== "" && !line.startsWith("{"));
+      if (lines.length > 0) t.diagnostic(lines.join("\n"));
+    }
+  });
+  const token = async (): Promise<string> =>
+    String((await first.call("POST", "/v1/platform/host_join_tokens")).body["token"]);
+  for (let index = 1; index < controls; index++) {
+    const join_token = ["--join-token", await token()];
+    cluster.controls.push(await startDaemon(t, tempDir(), ["--role", "control", ...flags, ...join_token]));
+  }
+  for (let index = 0; index < hosts; index++) {
+    cluster.hosts.push(await startHost(t, [...flags, "--join-token", await token()], index < unfenced));
+  }
+  return cluster;
+}
+
+async function startHost(t: TestContext, flags: readonly string[], unfenced: boolean): Promise<HostProcess> {
+  const dir = tempDir();
+  const journal = join(dir, "journal");
+  const env = { HANGAR_TEST_JOURNAL: journal, ...(unfenced ? { HANGAR_TEST_UNFENCED: "1" } : {}) };
+  const args = ["--role", "host", "--driver", "sim", "--data-dir", dir, "--host-cpus", "500", ...flags];
+  const start = async (): Promise<{ child: Child; id: string }> => {
+    const child = startProgram(t, "test/system/hosts-node.ts", args, env);
+    const id = (await child.until(/^ready /)).split(" ")[1] ?? "";
+    return { child, id };
+  };
+  const host: HostProcess = {
+    ...(await start()),
+    journal,
+    async again() {
+      host.child = (await start()).child;
+    },
+  };
+  return host;
+}
+
+/** An answer that asking again does not change. */
+class Refused extends Error {}
+
+/** Looks until it is so; a box that is loaded takes long, so the deadline is generous. */
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined | false>,
+  limit_ms = 60_000,
+): Promise<T> {
+  const began = performance.now();
+  for (;;) {
+    let problem: unknown;
+    const found = await look().catch((thrown: unknown) => {
+      if (thrown instanceof Refused) throw thrown;
+      problem = thrown;
+      return undefined;
+    });
+    if (found) return found;
+    if (performance.now() - began > limit_ms) throw new Error(`it did not come to pass: ${what}`, { cause: problem });
+    await delay(50);
+  }
+}
+
+/** A request that is repeated under the same key until it is answered for good. */
+export async function insist(
+  daemon: Daemon,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<Record<string, unknown>> {
+  const key = { "idempotency-key": randomUUID() };
+  return await until(`${method} ${path}`, async () => {
+    const answer = await daemon.call(method, path, body, key);
+    if (answer.status < 400) return answer.body;
+    if (answer.body["retryable"] === true || answer.status >= 500) return undefined;
+    throw new Refused(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  });
+}
+
+export async function machinesOf(daemon: Daemon): Promise<Machine[]> {
+  const { status, body } = await daemon.call("GET", "/v1/apps/web/machines");
+  if (status !== 200) throw new Error(`machines cannot be listed: ${status}`);
+  return body as unknown as Machine[];
+}
