@@ -141,11 +141,7 @@ function common(name: string, child: ChildProcess, dir: string, base: string): O
     name,
     base,
     query_suffix: "",
-    cpu() {
-      const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-      // User and system time, in ticks of 10 ms.
-      return (Number(fields[11]) + Number(fields[12])) / 100;
-    },
+    cpu: () => cpuSeconds(child.pid ?? 0),
     rss_mib() {
       const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
       return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024);
@@ -159,6 +155,18 @@ function common(name: string, child: ChildProcess, dir: string, base: string): O
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** What all threads of a process used, to the nanosecond; of threads that ended meanwhile nothing is known. */
+function cpuSeconds(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`).map((id) => {
+    try {
+      return Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, "utf8").split(" ")[0]);
+    } catch {
+      return 0;
+    }
+  });
+  return threads.reduce((sum, ns) => sum + ns, 0) / 1e9;
 }
 
 /** A folder and a port nobody has at the moment: the peers cannot choose one themselves and say so. */

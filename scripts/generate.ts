@@ -5,6 +5,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Verb } from "#cli/verb.ts";
+import { VERBS } from "#cli/verbs.ts";
 import { CONNECTOR_LIMITS } from "#connectors/limits.ts";
 import { CATALOGUE } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -159,9 +161,27 @@ function volumeStates(): string {
   return `\n# The states of a volume\n\nAn empty volume begins as \`creating\`, one from a snapshot as \`restoring\`, a fork as \`hydrating\`. \`done\` and \`broke\` are what\nthe platform reports; the rest is asked for.\n\n${table(["state", "what leads on"], rows)}\n`;
 }
 
+function cliPage(): string {
+  const list = (pairs: Verb["options"] = []): string[] => pairs.map(([name, words]) => `- \`${name}\` ${words}`);
+  const sections = VERBS.map((verb) =>
+    [
+      `## hangar ${verb.words}`,
+      `${verb.summary}.`,
+      [...list(verb.arguments), ...list(verb.options)].join("\n"),
+      verb.examples.map((example) => `    ${example}`).join("\n"),
+    ]
+      .filter((part) => part !== "")
+      .join("\n\n"),
+  );
+  const all =
+    "Every command also has `--json`, `--url`, `--token`, `--data-dir`, `--context`, `--show-request` and `--help`; those that look have `--watch`. Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 not allowed, 4 not found, 5 conflict or leased, 6 timed out, 7 no room.";
+  return `# The command\n\n${NOTE}${all}\n\n${sections.join("\n\n")}\n`;
+}
+
 const rows = await allRows();
 const files: Record<string, string> = {
   "src/client/api.ts": clientTypes(rows),
+  "docs/cli.md": cliPage(),
   "docs/errors.md": errorsPage(),
   "docs/settings.md": settingsPage(),
   "docs/limits.md": limitsPage(),

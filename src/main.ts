@@ -5,6 +5,7 @@
  *   main.ts [settings]                      run in the foreground
  *   main.ts backup FILE [settings]          a consistent copy, while the platform runs or not
  *   main.ts restore FILE [settings]         fill an empty data dir or database from a copy
+ *   main.ts replace [settings]              run in place of the platform that runs, without a dropped request
  *   main.ts down [settings]                 end every machine of a platform that does not run
  */
 import { readFileSync } from "node:fs";
@@ -16,6 +17,7 @@ import { readSettings, type Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
 import { runBackup, runDown, runRestore } from "./maintenance.ts";
 import type { Platform } from "./platform.ts";
+import { replaceRunning, yieldWhenAsked } from "./wiring/replace.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -34,14 +36,20 @@ async function run(): Promise<void> {
     say(await runDown(readSettings(process.argv.slice(3), process.env)));
     return;
   }
+  if (verb === "replace") {
+    await serve(readSettings(process.argv.slice(3), process.env), replaceRunning);
+    return;
+  }
   await serve(readSettings(process.argv.slice(2), process.env));
 }
 
-async function serve(settings: Settings): Promise<void> {
+async function serve(settings: Settings, before?: typeof replaceRunning): Promise<void> {
   for (const warning of settings.warnings) say(`warning: ${warning}`);
   // Loaded here, because a backup needs none of it.
   const { startPlatform } = await import("./platform.ts");
+  const replaced = await before?.(settings.data_dir, say);
   const platform = await startPlatform(settings, { onBroken: stopBroken });
+  if (replaced) await platform.listening().then(() => replaced.leave());
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {
     // The second time it is meant.
@@ -55,6 +63,10 @@ async function serve(settings: Settings): Promise<void> {
   };
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
+  yieldWhenAsked(platform, say, () => {
+    stopping = true;
+    process.off("SIGINT", stop).off("SIGTERM", stop);
+  });
   say(banner(platform, await dashboardLink(platform)));
   // Otherwise written at the end of the process, which is never reached when it is killed.
   flushCompileCache();

@@ -67,6 +67,10 @@ export interface Platform {
   /** What the front door counted, as of now. */
   proxySamples: ProxyRoom["proxySamples"];
   inject: Server["inject"];
+  /** Resolves when every port that is open to the world really is. */
+  listening(): Promise<void>;
+  /** Closes all but the open ports, which go on by what they know; answers what closes those as well. */
+  handOver(): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
 
@@ -153,9 +157,25 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     rows,
     metrics: machines.metrics,
     local_api,
-    proxySamples: (now) => machines.proxy.proxySamples(now),
     inject: server.inject,
+    ...frontDoor(machines.proxy, running),
     close: () => running.disposeAsync(),
+  };
+}
+
+/** What is open to the world, and how another platform takes its place. */
+function frontDoor(
+  proxy: ProxyRoom,
+  running: AsyncDisposableStack,
+): Pick<Platform, "proxySamples" | "listening" | "handOver"> {
+  return {
+    proxySamples: (now) => proxy.proxySamples(now),
+    listening: () => proxy.workers.settled(),
+    async handOver() {
+      proxy.stay();
+      await running.disposeAsync();
+      return () => proxy.leave();
+    },
   };
 }
 

@@ -33,10 +33,36 @@ async function withRequests(platform: TestPlatform, rig: ApiRig): Promise<number
 }
 
 const BASE = "/prometheus/personal/api/v1";
-const form = (fields: Record<string, string>): { body: string; headers: Record<string, string> } => ({
+const form = (
+  fields: Record<string, string>,
+  headers: Record<string, string> = {},
+): { body: string; headers: Record<string, string> } => ({
   body: new URLSearchParams(fields).toString(),
-  headers: { "content-type": "application/x-www-form-urlencoded" },
+  headers: { ...headers, "content-type": "application/x-www-form-urlencoded" },
 });
+
+/** Everything that answers with series, asked for all there are. */
+const ALL = '{__name__!=""}';
+const QUESTIONS: { path: string; fields: Record<string, string> }[] = [
+  { path: "/api/v1/query", fields: { query: ALL } },
+  { path: "/api/v1/series", fields: { "match[]": ALL } },
+  { path: "/api/v1/labels", fields: {} },
+  { path: "/api/v1/label/__name__/values", fields: {} },
+  { path: "/api/v1/label/app/values", fields: { "match[]": ALL } },
+  { path: "/api/v1/status/tsdb", fields: {} },
+  { path: "/federate", fields: { "match[]": ALL } },
+];
+
+/** Fields that engines know, or that somebody could think they do. */
+const forgeries = (org: string): Record<string, string>[] => [
+  {},
+  { extra_label: `hangar_org=${org}` },
+  { "extra_filters[]": '{hangar_org=~".*"}' },
+  { extra_filters: `{hangar_org="${org}"}`, extra_label: "hangar_org=" },
+  { "match[]": `{hangar_org="${org}"}`, query: `{hangar_org="${org}"}` },
+  { "match[]": '{hangar_org=~".+" or app!=""}', query: 'WITH (x = {hangar_org=~".*"}) x' },
+  { org, org_id: org, org_slug: "personal", tenant: org, accountID: "0" },
+];
 
 export function metricsApiSuite(name: string, rig: ApiRig): void {
   suite(`metrics query API, ${name}`, () => {
@@ -94,9 +120,11 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
       assert.equal((await get("/status/tsdb?topN=5")).totalSeries, 2);
       assert.equal((await get("/status/buildinfo")).version, "2.45.0");
       assert.deepEqual(
-        [await get("/rules"), await get("/alerts"), await get("/query_exemplars"), await get("/metadata")],
-        [{ groups: [] }, { alerts: [] }, [], {}],
+        [await get("/rules"), await get("/alerts"), await get("/query_exemplars")],
+        [{ groups: [] }, { alerts: [] }, []],
       );
+      const [[name, [facts]]] = Object.entries(await get("/metadata")) as [[string, [{ type: string }]]];
+      assert.deepEqual([name, facts.type], ["svc_edge_http_responses_count", "counter"]);
       assert.equal(await get("/format_query?query=sum(a)by(b)"), "sum(a) by(b)");
       const federated = await platform.ask('GET /prometheus/personal/federate?match[]={app="web"}');
       assert.match(federated.text, /svc_edge_http_responses_count\{app="web",region="local",status="200"\} 7170 \d+/);
@@ -145,6 +173,33 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
       );
       assert.deepEqual(own.body.data.result, []);
       assert.equal((await platform.ask(`GET ${BASE}/query?query=up`, { token: null, headers })).status, 404);
+    });
+
+    test("no field, header or label of a request opens another organization", async (t) => {
+      const platform = await rig.platform(t);
+      await withRequests(platform, rig);
+      const theirs: string = (await platform.ask("GET /v1/orgs/personal")).body.id;
+      const own: string = (await platform.ask("POST /v1/orgs", { body: { name: "other" } })).body.id;
+      const text = { format: "prometheus", timestamp_ms: systemClock.now() - 1000 } as const;
+      await platform.metrics().importText(own, Buffer.from(`mine{hangar_org="${theirs}"} 1\n`), text);
+      await rig.visible(platform);
+      const made = await platform.ask("POST /v1/orgs/other/tokens", { body: { kind: "org" } });
+      const headers = { authorization: `SvcV1 ${made.body.token}`, "x-scope-orgid": theirs, "x-tenant": theirs };
+      let answered = 0;
+      const tries = QUESTIONS.flatMap(({ path, fields }) =>
+        forgeries(theirs).map((forged) => ({ url: `/prometheus/other${path}`, fields: { ...fields, ...forged } })),
+      );
+      for (const { url, fields } of tries) {
+        const asked = `${url}?${form(fields).body}`;
+        for (const { status, text: body } of [
+          await platform.ask(`GET ${asked}`, { token: null, headers }),
+          await platform.ask(`POST ${url}`, { token: null, ...form(fields, headers) }),
+        ]) {
+          if (status === 200 && body.includes("mine")) answered++;
+          assert.doesNotMatch(body, /svc_edge_|"(web|api)"/, asked);
+        }
+      }
+      assert.ok(answered >= 10, `${answered} answers had something of our own in them`);
     });
   });
 }

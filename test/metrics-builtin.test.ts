@@ -44,6 +44,21 @@ suite("built-in metrics", () => {
       [],
     );
 
+    const { data: metadata } = (await platform.ask(`GET ${BASE}/metadata`)).body;
+    const typeOf = (name: string): string =>
+      (metadata[name] ?? metadata[name.replace(/_(bucket|sum|count)$/, "")])?.[0].type;
+    assert.deepEqual(
+      names.filter((name) => typeOf(name) === undefined),
+      [],
+    );
+    // Counters are those that the specification marks, and what ends in _count.
+    assert.deepEqual(
+      ["svc_instance_cpu", "svc_edge_data_in", "svc_app_concurrency", "svc_app_connect_time_seconds_sum"].map(typeOf),
+      ["counter", "counter", "gauge", "histogram"],
+    );
+    for (const name of PROXY_SERIES.filter((one) => one.endsWith("s_count")))
+      assert.notEqual(typeOf(name), "gauge", name);
+
     const ask = (text: string): Promise<Shown[]> => query(platform, clock, text);
     const standard = { app: "web", host: "0001", region: "local" };
     const [up] = await ask("svc_instance_up");

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ARCHES, buildNative, NATIVE, PROGRAM_NAMES } from "../scripts/build-native.ts";
+import { buildPoints, POINTS } from "../scripts/build-wasm.ts";
 import { tempDir } from "./support.ts";
 
 /** Other compilers write other bytes. */
@@ -21,3 +22,12 @@ for (const arch of ARCHES) {
     }
   });
 }
+
+const clang = /version ([\d.]+)/.exec(spawnSync("clang", ["--version"], { encoding: "utf8" }).stdout ?? "")?.[1];
+const CLANG = "14.0.6";
+const noClang = clang === CLANG ? undefined : `there is no clang ${CLANG} with lld`;
+test("the program that writes numbers is what its source says", { skip: noClang }, () => {
+  const built = join(tempDir(), "points.wasm");
+  assert.equal(buildPoints(built), undefined);
+  assert.ok(readFileSync(built).equals(readFileSync(join(POINTS, "points.wasm"))));
+});

@@ -5,6 +5,9 @@ import { suite, type TestContext, test } from "node:test";
 import { aBackend, freePort } from "#proxy/fixtures.ts";
 import { type TestPlatform, testPlatform } from "./platform.ts";
 
+/** Longer than anything takes on a busy box. */
+const DEADLINE_MS = 60_000;
+
 interface Rig {
   platform: TestPlatform;
   port: number;
@@ -25,7 +28,11 @@ async function rig(t: TestContext, listener: RequestListener, env: Record<string
   );
   await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
   const until: Rig["until"] = async (what) => {
-    while (!(await what())) await new Promise((resolve) => setTimeout(resolve, 5));
+    const end = performance.now() + DEADLINE_MS;
+    while (!(await what())) {
+      assert.ok(performance.now() < end, `not within ${DEADLINE_MS} ms: ${what.toString()}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
   };
   return {
     platform,

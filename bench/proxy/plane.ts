@@ -20,7 +20,12 @@ const plane = new Plane(
     host_id: "0001",
     buckets: undefined,
   },
-  { clock: systemClock, report: () => {} },
+  {
+    clock: systemClock,
+    report({ type }) {
+      if (type === "ready") process.stdout.write("ready\n");
+    },
+  },
 );
 const table = (start: number, tls: boolean): PortTable => ({
   protocol: "tcp",
@@ -34,3 +39,4 @@ const table = (start: number, tls: boolean): PortTable => ({
 });
 const app = { app_id: "web", app_name: "web", org_id: "o1", hostnames: ["web.localhost"], addresses: [], since: 1 };
 plane.obey({ type: "app", app: { ...app, statics: [], ports: [table(port, false), table(tls_port, true)] } });
+plane.obey({ type: "ready?", id: 1 });

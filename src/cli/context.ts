@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { Client, type Outgoing } from "#client/client.ts";
+import { placeNamed, readPlaces } from "./contexts/file.ts";
 import { type Context, UsageError } from "./verb.ts";
 
 export interface GlobalOptions {
@@ -13,20 +14,24 @@ export interface GlobalOptions {
   token?: string;
   dataDir?: string;
   showRequest?: boolean;
+  context?: string;
 }
 
-export function createContext(options: GlobalOptions, env: Record<string, string | undefined>): Context {
+type Env = Readonly<Record<string, string | undefined>>;
+
+export function createContext(options: GlobalOptions, env: Env): Context {
   const data_dir = resolve(options.dataDir ?? env["HANGAR_DATA_DIR"] ?? ".hangar");
-  const known = findToken(options, env, data_dir);
+  const { url, token: known, because } = choose(options, env, data_dir);
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   const client = new Client({
-    base_url: baseUrl(options, env, data_dir),
+    base_url: url,
     token: known,
     ...(options.showRequest ? { onRequest: (request: Outgoing) => say(asCurl(request)) } : {}),
   });
   return {
     client,
     data_dir,
+    chosen: because,
     say,
     token: () => known ?? noToken(data_dir),
     stdin: () => text(process.stdin),
@@ -34,28 +39,47 @@ export function createContext(options: GlobalOptions, env: Record<string, string
   };
 }
 
-function findToken(
-  options: GlobalOptions,
-  env: Record<string, string | undefined>,
-  data_dir: string,
-): string | undefined {
-  const file = join(data_dir, "token");
-  return options.token ?? env["HANGAR_TOKEN"] ?? (existsSync(file) ? readFileSync(file, "utf8").trim() : undefined);
+interface Choice {
+  url: string;
+  token: string | undefined;
+  /** In words, for whoever wonders. */
+  because: string;
 }
+
+/**
+ * Which platform is meant: a flag wins over the environment, the environment over the context in use, and that over
+ * the data dir, unless one was named.
+ */
+function choose(options: GlobalOptions, env: Env, data_dir: string): Choice {
+  const named = options.context ?? env["HANGAR_CONTEXT"];
+  const places = readPlaces(env);
+  const elsewhere = options.url ?? env["HANGAR_URL"] ?? options.dataDir ?? env["HANGAR_DATA_DIR"];
+  const name = named ?? (elsewhere === undefined ? places.current : undefined);
+  const place = name === undefined ? undefined : placeNamed(places, name);
+  const recorded = fileText(join(data_dir, "address"));
+  // A flag that names a context means all of it, whatever the environment says.
+  const environment = options.context === undefined ? env : {};
+  const found: [string | undefined, string][] = [
+    [options.url, "--url"],
+    [environment["HANGAR_URL"], "HANGAR_URL"],
+    [place?.url, `context ${name}`],
+    [recorded, `the data dir ${data_dir}`],
+  ];
+  const [url = "http://127.0.0.1:4280", because = "nothing else was said"] =
+    found.find(([address]) => address !== undefined) ?? [];
+  if (!URL.canParse(url)) throw new UsageError(`${url} is not an address such as http://127.0.0.1:4280`);
+  const token =
+    options.token ?? environment["HANGAR_TOKEN"] ?? (place ? place.token : fileText(join(data_dir, "token")));
+  return { url, token, because };
+}
+
+const fileText = (file: string): string | undefined =>
+  existsSync(file) ? readFileSync(file, "utf8").trim() : undefined;
 
 function noToken(data_dir: string): never {
   throw new UsageError(
     `there is no token: ${join(data_dir, "token")} does not exist. Start the platform once (npm start), or set HANGAR_TOKEN`,
   );
-}
-
-/** Where the platform is: as said, else where the one of this data dir listens, else the default. */
-function baseUrl(options: GlobalOptions, env: Record<string, string | undefined>, data_dir: string): string {
-  const file = join(data_dir, "address");
-  const recorded = existsSync(file) ? readFileSync(file, "utf8").trim() : "http://127.0.0.1:4280";
-  const url = options.url ?? env["HANGAR_URL"] ?? recorded;
-  if (!URL.canParse(url)) throw new UsageError(`${url} is not an address such as http://127.0.0.1:4280`);
-  return url;
 }
 
 /** The same request for a terminal; the token is fetched, not shown. */

@@ -8,6 +8,7 @@ import { createContext, type GlobalOptions } from "./context.ts";
 import { errorText } from "./output.ts";
 import { type Input, UsageError, type Verb } from "./verb.ts";
 import { VERBS } from "./verbs.ts";
+import { isReading, isWatched, watchAnswers } from "./watch.ts";
 
 /** Exit codes: scripts branch on these. */
 const EXIT = { ok: 0, failure: 1, usage: 2, auth: 3, not_found: 4, conflict: 5, timeout: 6, capacity: 7 } as const;
@@ -36,6 +37,7 @@ const NOUNS: Record<string, string> = {
   connectors: "Providers that machines may call, and who may",
   oidc: "Identity tokens of machines",
   db: "Replicated SQLite",
+  context: "Platforms by name",
 };
 
 function build(): Command {
@@ -84,6 +86,7 @@ function globalOptions(command: Command): Command {
     .option("--url <address>", "the platform (default: the one of the data dir, HANGAR_URL)")
     .option("--token <token>", "the token (default: HANGAR_TOKEN, else the data dir's)")
     .option("--data-dir <dir>", "the data dir (default: HANGAR_DATA_DIR, else ./.hangar)")
+    .option("--context <name>", "a platform of `hangar context list` (default: HANGAR_CONTEXT, else the one in use)")
     .option("--show-request", "print each request as a curl command on stderr");
 }
 
@@ -92,12 +95,16 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
   command.addHelpText("before", `Examples:\n${verb.examples.map((example) => `  ${example}`).join("\n")}\n`);
   for (const [argument, words] of verb.arguments ?? []) command.argument(argument, words);
   for (const [flags, words] of verb.options ?? []) command.option(flags, words);
+  if (isReading(verb)) command.option("--watch", "again and again until interrupted; a line each time with --json");
+  if (verb.live) command.option("--once", "once, also on a terminal");
   command.action(async (...given: unknown[]) => {
     const positional = given.slice(0, -2) as (string | string[] | undefined)[];
     const options = command.optsWithGlobals<GlobalOptions & Input["options"]>();
     const rest = positional.flatMap((argument) => (Array.isArray(argument) ? argument : []));
     const args = positional.map((argument) => (Array.isArray(argument) ? argument[0] : argument));
-    const { data, text, exit } = await verb.run(createContext(options, process.env), { args, rest, options });
+    const run = () => verb.run(createContext(options, process.env), { args, rest, options });
+    if (isWatched(verb, options)) return await watchAnswers(run, options.json === true);
+    const { data, text, exit } = await run();
     if (options.json) process.stdout.write(`${JSON.stringify(data, undefined, 2)}\n`);
     else if (text !== "") process.stdout.write(`${text}\n`);
     process.exitCode = exit ?? EXIT.ok;

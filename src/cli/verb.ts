@@ -13,6 +13,8 @@ export interface Verb {
   examples: readonly string[];
   /** What a shell completes the first argument with. */
   completes?: "apps" | "orgs" | "machines" | "volumes";
+  /** Shown again and again on a terminal, unless --once. */
+  live?: boolean;
   run(context: Context, input: Input): Promise<Result>;
 }
 
@@ -36,6 +38,8 @@ export interface Context {
   /** The token that would be used; fails in words when there is none. */
   token(): string;
   data_dir: string;
+  /** Why it is this platform that is talked to, in words. */
+  chosen: string;
   /** Progress and remarks: stderr, so that stdout stays clean. */
   say(text: string): void;
   stdin(): Promise<string>;

@@ -1,3 +1,4 @@
+import { apply, exportApps } from "./apply/verbs.ts";
 import { appsCreate, appsDelete, appsList, appsShow } from "./apps/verbs.ts";
 import { authToken } from "./auth/token.ts";
 import { authWhoami } from "./auth/whoami.ts";
@@ -19,6 +20,7 @@ import {
   connectorsShow,
   connectorsTest,
 } from "./connectors/verbs.ts";
+import { contextAdd, contextList, contextRemove, contextShow, contextUse } from "./contexts/verbs.ts";
 import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
 import { deploy, diff, releases, rollback, scale } from "./deploy/verbs.ts";
 import {
@@ -33,6 +35,7 @@ import {
   hostsUncordon,
 } from "./hosts/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
+import { machinesExplain } from "./machines/explain.ts";
 import { machinesEvents, machinesExec, machinesLease, machinesMetadata, machinesPs } from "./machines/inside.ts";
 import {
   machinesCordon,
@@ -45,6 +48,8 @@ import {
 } from "./machines/lifecycle.ts";
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesMove } from "./machines/move.ts";
+import { run } from "./machines/run.ts";
+import { top } from "./machines/top.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 
 import { metricsQuery, metricsRange, metricsSeries, metricsTop } from "./metrics/verbs.ts";
@@ -58,6 +63,7 @@ import { completion } from "./platform/completion.ts";
 import { dashboard } from "./platform/dashboard.ts";
 import { doctor } from "./platform/doctor.ts";
 import { emulator } from "./platform/emulator.ts";
+import { explainField } from "./platform/explain.ts";
 import { backup, down, restore, up } from "./platform/verbs.ts";
 import { postgresCreate } from "./postgres/create.ts";
 import { secretsList, secretsSet, secretsUnset } from "./secrets/verbs.ts";
@@ -83,11 +89,16 @@ import {
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
   up,
+  run,
+  top,
   deploy,
   diff,
   scale,
   releases,
   rollback,
+  exportApps,
+  apply,
+  explainField,
   dashboard,
   down,
   authToken,
@@ -128,6 +139,7 @@ export const VERBS: readonly Verb[] = [
   machinesMetadata,
   machinesLease,
   machinesEvents,
+  machinesExplain,
   machinesExec,
   machinesPs,
   machinesLogs,
@@ -201,5 +213,10 @@ export const VERBS: readonly Verb[] = [
   backup,
   restore,
   emulator,
+  contextAdd,
+  contextList,
+  contextUse,
+  contextShow,
+  contextRemove,
   completion,
 ];

@@ -877,7 +877,7 @@ export interface Api {
     body: undefined;
     answer: string;
   };
-  /** What senders said about their metrics. */
+  /** What metrics are: the built-in ones of the last day, and what senders said about theirs. */
   "GET /prometheus/:org_slug/api/v1/metadata": {
     params: { org_slug: string };
     query: { metric?: string | undefined; limit?: number | undefined };

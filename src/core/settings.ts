@@ -53,6 +53,7 @@ export const SETTINGS = {
       "A VictoriaMetrics to keep metrics in, such as `http://127.0.0.1:8428`, or two addresses of a cluster with " +
       "`{tenant}` in them (docs/metrics.md); the embedded engine otherwise.",
   },
+  metrics_retention_days: { default: "15", words: "Days for which the embedded engine keeps metrics: 1 to 36500." },
   master_key: {
     default: "",
     words: "Base64 of 32 bytes that seal all secrets; otherwise `master.key` in the data dir.",
@@ -118,6 +119,7 @@ export interface Settings {
   role: Role;
   host: OwnHostSetting;
   metrics_url: string | undefined;
+  metrics_retention_days: number;
   master_key: Buffer | undefined;
   log_level: LogLevel;
   rate_limit: number;
@@ -186,6 +188,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     role: roleOf(given),
     host: ownHost(given),
     metrics_url: given("metrics_url").value || undefined,
+    metrics_retention_days: between(given("metrics_retention_days"), "metrics_retention_days", 1, 36_500),
     master_key: key.value === "" ? undefined : masterKey(key),
     log_level: oneOf(given("log_level"), "log_level", ["debug", "info", "warn", "error"]),
     rate_limit: wholeNumber(given("rate_limit"), "rate_limit"),

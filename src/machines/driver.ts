@@ -26,8 +26,12 @@ export interface RuntimeDriver {
    */
   resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef>;
 
-  /** Boots cold. Resolves when the first process runs, not when checks pass. Another boot of the machine that is left over ends first. */
-  start(launch: Launch, signal: AbortSignal): Promise<Started>;
+  /**
+   * Boots cold. Resolves when the first process runs, not when checks pass. Another boot of the machine that is left over
+   * ends first. While its image is on its way `extend` is called now and then, and once when it is there: the time that
+   * a start may take counts from the last call.
+   */
+  start(launch: Launch, signal: AbortSignal, extend?: () => void): Promise<Started>;
   /** The stop signal, then SIGKILL after the timeout. Resolves with how it ended; undefined when nothing ran. A snapshot is dropped. */
   stop(ref: Ref, how: StopHow, signal: AbortSignal): Promise<Exit | undefined>;
   /** Keeps the memory and ends the processes; no exit is reported. Fails with `SuspendRefused`, the machine running on, when it cannot. */

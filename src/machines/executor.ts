@@ -241,11 +241,15 @@ export class Executor {
     lane.abort = abort;
     const timer = `deadline:${machine.id}`;
     const grace = stopHow(machine, operation).timeout_ms + (DEADLINES_MS[machine.state] ?? 0);
-    this.#timers.set(timer, grace, () => abort.abort(LATE));
+    const extend = (): void => {
+      // Not for one that is over: its timer would end what comes next.
+      if (lane.abort === abort) this.#timers.set(timer, grace, () => abort.abort(LATE));
+    };
+    extend();
     try {
       const phase = PHASES[machine.state];
       if (!phase) return undefined;
-      const work = phase(this.#parts, { machine, operation, signal: abort.signal, now: clock.now() });
+      const work = phase(this.#parts, { machine, operation, signal: abort.signal, extend, now: clock.now() });
       return await Promise.race([work, this.#afterAbort(abort.signal, work)]);
     } catch (thrown) {
       // A host that is no longer ours tells nothing about its machines.

@@ -22,6 +22,8 @@ export interface Phase {
   machine: Machine;
   operation: Operation;
   signal: AbortSignal;
+  /** The state's time begins anew. */
+  extend: () => void;
   now: number;
 }
 
@@ -37,7 +39,7 @@ export const PHASES: Partial<Record<MachineState, (parts: PhaseParts, phase: Pha
   destroying: remove,
 };
 
-async function boot(parts: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+async function boot(parts: PhaseParts, { machine, operation, signal, extend, now }: Phase): Promise<Outcome> {
   const { driver } = parts;
   let lost: string | undefined;
   if (machine.snapshot && machine.boot !== null && machine.handle) {
@@ -50,7 +52,7 @@ async function boot(parts: PhaseParts, { machine, operation, signal, now }: Phas
   }
   const keep = lost !== undefined || keepsRootfs(machine, operation);
   const launch = await launchOf(parts, machine, operation.id, keep);
-  const started = await driver.start(launch, signal);
+  const started = await driver.start(launch, signal, extend);
   return booted(operation.id, started, now, lost === undefined ? undefined : { resumed: false, reason: lost });
 }
 

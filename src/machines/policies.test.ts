@@ -5,6 +5,7 @@ import { aVolume } from "#volumes/fixtures.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { Rig } from "./rig-fixtures.ts";
 import { nextRun } from "./schedule.ts";
+import { DEADLINES_MS } from "./states.ts";
 import type { MachineConfig } from "./types.ts";
 
 const HOUR = 3_600_000;
@@ -150,6 +151,23 @@ suite("machines that look after themselves", () => {
     await assert.rejects(rig.room.machines.stop(main.id, {}, rig.asker()), { code: "host_unreachable" });
     await rig.hosts.setState(main.host_id, "ok");
     await rig.room.machines.stop(main.id, {}, rig.asker());
+    await rig.close();
+  });
+
+  test("the time of a start counts from when its image is there, however long that takes to come", async () => {
+    const rig = await Rig.open();
+    const limit = DEADLINES_MS.starting ?? 0;
+    const env = { SIM_PULL_MS: String(2 * limit), SIM_BOOT_MS: String(limit - 1000) };
+    const { id } = await rig.create({ env });
+    await rig.clock.advance(2.5 * limit);
+    assert.equal((await rig.find(id)).state, "starting");
+    await rig.clock.advance(limit);
+    await rig.settle();
+    assert.equal((await rig.find(id)).state, "started");
+    const late = await rig.create({ env: { ...env, SIM_BOOT_MS: String(2 * limit) } });
+    await rig.clock.advance(5 * limit);
+    await rig.settle();
+    assert.equal((await rig.find(late.id)).state, "failed");
     await rig.close();
   });
 

@@ -4,6 +4,7 @@ import { VERSION } from "#core/version.ts";
 import { orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
+import { builtinMetadata } from "./builtin/catalogue.ts";
 import type { MetricsEngine } from "./engine/engine.ts";
 import { answering } from "./failures.ts";
 import { selectorOf, stepOf, timeOf } from "./params.ts";
@@ -207,7 +208,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
 }
 
 /** What Grafana's data source asks besides. There are no rules and no alerts here, and it is told so. */
-function grafanaRoutes({ engine }: Parts): Row[] {
+function grafanaRoutes({ engine, clock }: Parts): Row[] {
   const fixed = (path: string, summary: string, data: unknown): Row =>
     route(`GET ${BASE}${path}`, { ...COMMON, summary, answer: JSON_BYTES, handle: async () => success(data) });
   return [
@@ -225,11 +226,14 @@ function grafanaRoutes({ engine }: Parts): Row[] {
     ...both(fixed("/api/v1/query_exemplars", "Exemplars: there are none", [])),
     route(`GET ${BASE}/api/v1/metadata`, {
       ...COMMON,
-      summary: "What senders said about their metrics",
+      summary: "What metrics are: the built-in ones of the last day, and what senders said about theirs",
       query: Type.Object({ metric: text, limit: Type.Optional(Type.Integer({ minimum: 0 })) }),
       answer: JSON_BYTES,
       async handle({ query, ...admitted }) {
-        const known = await engine().metadata(orgOf(admitted).id);
+        const { id } = orgOf(admitted);
+        const end_ms = clock.now();
+        const names = await engine().labelValues(id, "__name__", { start_ms: end_ms - DAY_MS, end_ms });
+        const known = [...builtinMetadata(new Set(names)), ...(await engine().metadata(id))];
         const wanted = query.metric ? known.filter(([name]) => name === query.metric) : known;
         const shown = query.limit ? wanted.slice(0, query.limit) : wanted;
         return success(Object.fromEntries(shown.map(([name, facts]) => [name, [facts]])));

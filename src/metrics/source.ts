@@ -29,6 +29,8 @@ export interface Columns {
   timestamps: Float64Array;
   values: Float64Array;
   length: number;
+  /** What was appended may not be in the order of time. */
+  unsure?: boolean;
 }
 
 export interface Series {

@@ -79,6 +79,7 @@ export class ProxyRoom {
   readonly #totals = new Totals();
   readonly #names: NetworkKeeper | undefined;
   readonly #closing = new AbortController();
+  #staying = false;
 
   constructor(parts: ProxyParts) {
     this.#parts = parts;
@@ -175,12 +176,22 @@ export class ProxyRoom {
     this.#names.start();
   }
 
+  /** At `close` the doors stay open and serve by what they know, until `leave`: another process will open its own. */
+  stay(): void {
+    this.#staying = true;
+  }
+
   async close(): Promise<void> {
     this.#closing.abort();
     this.certificates.close();
     this.#names?.close();
     this.directory.close();
-    await this.workers.close();
+    if (!this.#staying) await this.workers.close();
+  }
+
+  /** The doors of another process are open: ours close when they have answered what they have. */
+  async leave(): Promise<void> {
+    await this.workers.close(true);
   }
 
   /**
@@ -202,7 +213,7 @@ export class ProxyRoom {
   #hear(report: Report, colour: Colour): void {
     const { clock, log } = this.#parts;
     if (report.type === "counts") this.#totals.add(report.counts, colour, clock.now());
-    else if (report.type === "start") {
+    else if (report.type === "start" && !this.#closing.signal.aborted) {
       this.#starter.start(report).catch((error: unknown) => log.error({ error }, "autostart failed"));
     }
   }

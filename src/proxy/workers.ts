@@ -108,12 +108,13 @@ export class Workers {
     for (const member of old) this.#drain(member, true);
   }
 
-  /** Lets requests in flight finish. */
-  async close(): Promise<void> {
+  /** Lets requests in flight finish. Patient: also those that are just about to come on kept connections. */
+  async close(patient = false): Promise<void> {
     this.#closed = true;
     const all = this.#members;
     this.#members = [];
-    for (const member of [...all, ...this.#draining]) this.#drain(member, false);
+    if (patient) keepHandshakes();
+    for (const member of [...all, ...this.#draining]) this.#drain(member, patient);
     await Promise.all([...this.#draining].map(({ thread }) => new Promise((resolve) => thread.once("exit", resolve))));
   }
 

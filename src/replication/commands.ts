@@ -35,6 +35,8 @@ export interface StartOptions {
   trust_network?: boolean;
   /** Where the primary copies its transactions to. */
   backup?: ObjectStore;
+  /** How far back that reaches. */
+  backup_keep_ms?: number;
   clock: Clock;
   checkpoint_frames?: number;
   step?: (step: Step) => void;
@@ -102,11 +104,13 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
 /** Backs up while the node is primary: one node of a cluster does. */
 async function backUp(
   node: ReplicationNode,
-  { backup: store, clock, dir, log }: StartOptions,
+  { backup: store, backup_keep_ms: keep_ms, clock, dir, log }: StartOptions,
   signal: AbortSignal,
 ): Promise<void> {
   if (!store) return;
-  const backup = new Backup({ directory: node.directory, store, clock, scratch: join(dir, ".replication"), log });
+  const keep = keep_ms === undefined ? {} : { keep_ms };
+  const scratch = join(dir, ".replication");
+  const backup = new Backup({ directory: node.directory, store, clock, scratch, log, ...keep });
   node.keepAfter = (name) => backup.storedTxid(name);
   while (!signal.aborted) {
     if (node.role.kind === "primary") await backup.once();

@@ -88,6 +88,12 @@ export const REPLICATION_LIMITS = {
   backup_ms: 1 * SECOND,
   /** Transactions are merged into one object up to this size. */
   backup_bytes: 64 * MIB,
+  /** A snapshot is stored this often while anything changes: a restore reads one, and the changes since. */
+  backup_snapshot_ms: 24 * 60 * 60 * SECOND,
+  /** … and when so many objects of changes follow the last one. */
+  backup_snapshot_changes: 5000,
+  /** Backups reach back this far, unless told otherwise. What is only needed for older moments is deleted. */
+  backup_keep_ms: 30 * 24 * 60 * 60 * SECOND,
 
   /** Transactions kept because a backup does not take them. Past it they go, and the backup goes on with a snapshot. */
   backup_backlog_bytes: 4 * 1024 * MIB,

@@ -18,6 +18,7 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --token-file FILE        the token for a lease of the platform (or HANGAR_TOKEN)
   --no-candidate           with --lease: follow, but never become primary
   --backup WHERE           while primary, copy transactions to a folder or to https://host/bucket[/path]
+  --backup-keep DAYS       how far back that reaches (default: 30)
   --key-file FILE          a key the nodes share (or HANGAR_DB_KEY)
   --identity-issuer URL    instead of a key: machines with tokens of this issuer are nodes
   --identity-subject SUB   … whose subject is this: org:app:machine, or org:app:*
@@ -37,6 +38,7 @@ const OPTIONS = {
   "token-file": { type: "string" },
   "no-candidate": { type: "boolean" },
   backup: { type: "string" },
+  "backup-keep": { type: "string" },
   "trust-network": { type: "boolean", default: false },
   ...CREDENTIAL_OPTIONS,
 } as const;
@@ -55,6 +57,11 @@ function election(flags: Flags, machine: InMachine | undefined): Election {
   const leases = flags.lease === undefined ? machine?.leases : openLeases(flags.lease, named);
   if (leases === undefined) return { kind: "primary" };
   return { kind: "lease", leases, candidate: flags["no-candidate"] !== true };
+}
+
+function daysIn(text: string): number {
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new Error(`--backup-keep is a number of days, not ${JSON.stringify(text)}`);
+  return Number(text) * 24 * 60 * 60 * 1000;
 }
 
 /** Loaded only where it is used. */
@@ -79,6 +86,7 @@ async function main(): Promise<void> {
     ...(advertise === undefined ? {} : { advertise }),
     ...(credentials === undefined ? {} : { credentials }),
     ...(flags.backup === undefined ? {} : { backup: await backupAt(flags.backup, systemClock) }),
+    ...(flags["backup-keep"] === undefined ? {} : { backup_keep_ms: daysIn(flags["backup-keep"]) }),
     trust_network: flags["trust-network"],
     election: election(flags, machine),
     clock: systemClock,

@@ -54,6 +54,20 @@ export function claimDataDir(path: string): DataDir {
   };
 }
 
+/** The process that has the data dir, or undefined when none does. */
+export function holderOf(path: string): number | undefined {
+  if (!existsSync(join(path, "lock"))) return undefined;
+  const lock = new DatabaseSync(join(path, "lock"), { timeout: 0 });
+  try {
+    lock.exec("BEGIN EXCLUSIVE; ROLLBACK");
+    return undefined;
+  } catch {
+    return Number(readFileSync(join(path, "pid"), "utf8"));
+  } finally {
+    lock.close();
+  }
+}
+
 function heldBy(path: string, cause: unknown): DataDirError {
   // SQLITE_BUSY; anything else is a disk that does not work.
   if ((cause as { errcode?: number }).errcode !== 5) {

@@ -61,9 +61,11 @@ export interface Measuring {
   close(): Promise<void>;
 }
 
-export function openMeasuring({ metrics_url }: Pick<Settings, "metrics_url">, parts: MeasuringParts): Measuring {
+type MetricsSettings = Pick<Settings, "metrics_url" | "metrics_retention_days">;
+
+export function openMeasuring(settings: MetricsSettings, parts: MeasuringParts): Measuring {
   const { clock, log, machines, stats, reach, volumes } = parts;
-  const open = engineFrom(metrics_url, parts);
+  const open = engineFrom(settings, parts);
   let opened: MetricsEngine | undefined;
   const engine = (): MetricsEngine => {
     opened ??= open();
@@ -96,11 +98,17 @@ export function openMeasuring({ metrics_url }: Pick<Settings, "metrics_url">, pa
   };
 }
 
+const DAY_MS = 86_400_000;
+
 /** The embedded engine, or the one the setting names; a setting that cannot be used is told at once. */
-function engineFrom(metrics_url: string | undefined, parts: MeasuringParts): () => MetricsEngine {
+function engineFrom(
+  { metrics_url, metrics_retention_days }: MetricsSettings,
+  parts: MeasuringParts,
+): () => MetricsEngine {
   const { authStore, clock, log } = parts;
   const dir = parts.dir.file("metrics");
-  if (metrics_url === undefined) return () => openMetricsEngine({ dir, clock });
+  const limits = { retention_ms: metrics_retention_days * DAY_MS };
+  if (metrics_url === undefined) return () => openMetricsEngine({ dir, clock, limits });
   const address = parseRemoteAddress(metrics_url);
   if (!address) {
     throw new SettingsError(

@@ -135,7 +135,7 @@ suite("hangar", () => {
     for (const app_name of ["web", "worker"]) await platform.ask("POST /v1/apps", { body: { app_name } });
     const complete = async (...words: string[]): Promise<string[]> =>
       (await run(`hangar __complete -- ${words.map((w) => `'${w}'`).join(" ")}`)).stdout.trim().split("\n");
-    assert.deepEqual(await complete("ap"), ["apps"]);
+    assert.deepEqual(await complete("ap"), ["apply", "apps"]);
     assert.deepEqual(await complete("apps", ""), ["create", "delete", "list", "show"]);
     assert.deepEqual(await complete("apps", "show", "w"), ["web", "worker"]);
     assert.ok((await complete("tokens", "create", "--n")).includes("--name"));

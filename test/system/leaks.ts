@@ -18,9 +18,15 @@ export const nodeIdOf = (data_dir: string): string => readFileSync(join(data_dir
 /** Everything there is, by kind; kinds of which there is nothing are left out. */
 export function census({ data_dir, node_id }: Installation): Census {
   const run = `/run/hangar/${node_id}`;
+  const mounts = lines("/proc/self/mountinfo").filter((line) => line.includes(run) || line.includes(`${data_dir}/`));
   const found: Census = {
-    mounts: lines("/proc/self/mountinfo").filter((line) => line.includes(run) || line.includes(`${data_dir}/`)),
-    loops: loops().filter((file) => file.startsWith(`${data_dir}/`)),
+    mounts: mounts.filter((line) => !line.includes(` ${run} `)),
+    loops: loops().filter((file) => file.startsWith(`${data_dir}/`) && !file.startsWith(`${data_dir}/ready/`)),
+    // What is there as long as the platform is: the run dir in memory, and disks that wait for machines.
+    kept: [
+      ...mounts.filter((line) => line.includes(` ${run} `)),
+      ...loops().filter((file) => file.startsWith(`${data_dir}/ready/`)),
+    ],
     devices: names("/sys/class/net").filter((name) => name.startsWith(`h${node_id.slice(0, 5)}`)),
     cgroups: names("/sys/fs/cgroup").flatMap((tree) => folders(join("/sys/fs/cgroup", tree, "hangar", node_id))),
     processes: processes().filter((words) => words.includes(run)),

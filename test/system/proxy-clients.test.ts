@@ -5,56 +5,13 @@ import { writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
-import { aBackend, freePort } from "#proxy/fixtures.ts";
+import { freePort } from "#proxy/fixtures.ts";
 import { selfSigned } from "#proxy/x509.ts";
-import { type TestPlatform, testPlatform } from "../platform.ts";
 import { runs, tempDir } from "../support.ts";
+import { openDoor, until } from "./front-door.ts";
 
 const missing = (program: string, flag = "--version"): string | undefined =>
   spawnSync(program, [flag]).error ? `there is no ${program} (apt-get install ${program})` : undefined;
-
-async function until(what: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await what())) await new Promise((resolve) => setTimeout(resolve, 20));
-}
-
-interface Door {
-  platform: TestPlatform;
-  plain: number;
-  secure: number;
-  machine: string;
-}
-
-/** An app with one machine, whose port 8080 is a server of the test's, open on a plain and a TLS port. */
-async function open(
-  t: TestContext,
-  listener: Parameters<typeof aBackend>[1],
-  env: Record<string, string> = {},
-  service: object = {},
-): Promise<Door> {
-  const backend = await aBackend(t, listener);
-  const [plain, secure] = [await freePort(), await freePort()];
-  const platform = await testPlatform(
-    t,
-    { HANGAR_DRIVER: "sim", ...env },
-    { reach: () => ({ host: "127.0.0.1", port: backend.port }) },
-  );
-  await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
-  const ports = [
-    { port: plain, handlers: ["http"] },
-    { port: secure, handlers: ["tls", "http"] },
-  ];
-  const config = { image: "hangar/hello", services: [{ protocol: "tcp", internal_port: 8080, ports, ...service }] };
-  const { body } = await platform.ask("POST /v1/apps/web/machines", { body: { config } });
-  await platform.ask(`GET /v1/apps/web/machines/${body.id}/wait?state=started`);
-  await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
-  await until(() =>
-    fetch(`http://127.0.0.1:${plain}/`).then(
-      (response) => response.ok,
-      () => false,
-    ),
-  );
-  return { platform, plain, secure, machine: body.id as string };
-}
 
 async function curl(...args: string[]): Promise<string> {
   const child = spawn("curl", ["-s", "-m", "20", ...args], { stdio: ["ignore", "pipe", "inherit"] });
@@ -68,7 +25,7 @@ async function curl(...args: string[]): Promise<string> {
 
 suite("the front door and its clients", () => {
   test("curl: HTTP/1.0, 1.1 and 2, uploads, a certificate of one's own", { skip: missing("curl") }, async (t) => {
-    const { platform, plain, secure } = await open(t, (request, response) => {
+    const { platform, plain, secure } = await openDoor(t, (request, response) => {
       let bytes = 0;
       request.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
@@ -107,7 +64,7 @@ suite("the front door and its clients", () => {
   });
 
   test("hundreds of sockets that drip are let go, and others are served meanwhile (P2)", async (t) => {
-    const { plain } = await open(t, (_request, response) => response.end("ok"));
+    const { plain } = await openDoor(t, (_request, response) => response.end("ok"));
     const count = runs(200) >= 2000 ? 2000 : 500;
     const sockets: Socket[] = [];
     let closed = 0;
@@ -136,7 +93,7 @@ suite("the front door and its clients", () => {
   });
 
   test("five hundred requests to a stopped machine: one start, five hundred answers (P5)", async (t) => {
-    const { platform, plain, machine } = await open(
+    const { platform, plain, machine } = await openDoor(
       t,
       (_request, response) => response.end("awake"),
       {},
@@ -153,33 +110,6 @@ suite("the front door and its clients", () => {
       ({ status, source }) => status === "starting" && source === "proxy",
     );
     assert.equal(starts.length, 1);
-  });
-
-  test("a gigabyte for a slow reader stays with the machine (P4)", async (t) => {
-    const size = runs(100) >= 1000 ? 1024 : 256;
-    const chunk = Buffer.alloc(1024 * 1024);
-    const { plain } = await open(t, (request, response) => {
-      if (request.url !== "/large") return response.end("ok");
-      let left = size;
-      const more = (): void => {
-        while (left > 0 && response.write(chunk)) left--;
-        if (left > 0) response.once("drain", more);
-        else response.end();
-      };
-      return more();
-    });
-    const before = process.memoryUsage().rss;
-    const socket = connect({ port: plain, host: "127.0.0.1" });
-    t.after(() => socket.destroy());
-    socket.write("GET /large HTTP/1.1\r\nhost: web.localhost\r\n\r\n");
-    await new Promise((resolve) => socket.once("data", resolve));
-    socket.pause();
-    for (let i = 0; i < 10; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 200));
-      const grown = (process.memoryUsage().rss - before) / 1024 / 1024;
-      assert.ok(grown < 128, `${grown.toFixed(0)} MiB more`);
-    }
-    socket.destroy();
   });
 
   test("a certificate from an authority, asked for and answered over http-01", {
@@ -215,7 +145,7 @@ suite("the front door and its clients", () => {
         }),
     );
     const env = { HANGAR_ACME_DIRECTORY: `https://localhost:${acme}/dir`, HANGAR_ACME_CA: join(dir, "cert.pem") };
-    const { platform } = await open(t, (_request, response) => response.end("ok"), env);
+    const { platform } = await openDoor(t, (_request, response) => response.end("ok"), env);
     const config = {
       image: "hangar/hello",
       services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port: challenge, handlers: ["http"] }] }],

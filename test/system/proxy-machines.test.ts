@@ -10,19 +10,9 @@ import { freePort } from "#proxy/fixtures.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { realMachinesMissing } from "../rootfs.ts";
 import { runs } from "../support.ts";
+import { until } from "./front-door.ts";
 import { nodeIdOf } from "./leaks.ts";
 import { load } from "./load.ts";
-
-const DEADLINE_MS = 60_000;
-
-/** Until something is so; the test fails when it takes longer than anything should. */
-async function until(what: string, so: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + DEADLINE_MS;
-  while (!(await so())) {
-    assert.ok(performance.now() < end, `${what}: not within ${DEADLINE_MS} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 suite("the front door and real machines", { skip: realMachinesMissing() }, () => {
   const ends: (() => unknown)[] = [];
@@ -76,7 +66,7 @@ suite("the front door and real machines", { skip: realMachinesMissing() }, () =>
 
   test("a suspended machine wakes with the first request", async (t) => {
     const id = await machine(t, configOf({ autostart: true }));
-    await until("it serves", serves);
+    await until(serves);
     const times: number[] = [];
     for (let i = 0; i < runs(2, 10); i++) {
       await platform.ask(`POST /v1/apps/web/machines/${id}/suspend`);
@@ -96,7 +86,7 @@ suite("the front door and real machines", { skip: realMachinesMissing() }, () =>
   test("both machines are replaced under load, and no request fails", async (t) => {
     const config = configOf({});
     const ids = [await machine(t, config), await machine(t, config)];
-    await until("it serves", serves);
+    await until(serves);
     const clients = load(port, 16);
     for (let i = 0; i < runs(1, 5); i++) {
       for (const id of ids) {
@@ -106,7 +96,7 @@ suite("the front door and real machines", { skip: realMachinesMissing() }, () =>
         const wait = `GET /v1/apps/web/machines/${id}/wait?state=started&instance_id=${body.instance_id}`;
         assert.equal((await platform.ask(wait)).status, 200);
         const before = clients.count;
-        await until("more is answered", async () => clients.count > before + 100);
+        await until(async () => clients.count > before + 100);
       }
     }
     await clients.end();
@@ -117,15 +107,15 @@ suite("the front door and real machines", { skip: realMachinesMissing() }, () =>
   test("files of the image are served without the machine; all else is the machine's", async (t) => {
     const server = readFileSync(join(import.meta.dirname, "../../src/drivers/images/hello-server.mjs"), "utf8");
     const id = await machine(t, configOf({}, { statics: [{ guest_path: "/", url_prefix: "/image" }] }));
-    await until("it serves", serves);
+    await until(serves);
     const path = "/image/hello/server.mjs";
-    await until("the file is served", async () => (await get(path)).headers.get("etag") !== null);
+    await until(async () => (await get(path)).headers.get("etag") !== null);
     const answer = await get(path);
     assert.deepEqual([answer.status, await answer.text()], [200, server]);
     assert.match(answer.headers.get("content-type") ?? "", /^text\/javascript/);
     assert.match(await (await get("/image/etc/nothing")).text(), /path +\/image\/etc\/nothing/);
     await platform.ask(`POST /v1/apps/web/machines/${id}/stop`);
-    await until("it no longer runs", async () => !(await serves()));
+    await until(async () => !(await serves()));
     assert.equal(await (await get(path)).text(), server);
   });
 
@@ -140,7 +130,7 @@ suite("the front door and real machines", { skip: realMachinesMissing() }, () =>
     const ipOf = async (id: string): Promise<string> =>
       (await platform.ask(`GET /v1/apps/web/machines/${id}`)).body.private_ip as string;
     const both = [await ipOf(one), await ipOf(two)].sort();
-    await until("both are known", async () => (await ask("web.internal")).length === 2);
+    await until(async () => (await ask("web.internal")).length === 2);
     const short = (ip: string): string => new URL(`http://[${ip}]`).hostname;
     assert.deepEqual((await ask("web.internal")).map(short), both.map(short));
     assert.deepEqual((await ask(`${two}.vm.web.internal`)).map(short), [short(await ipOf(two))]);

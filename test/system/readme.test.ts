@@ -1,30 +1,47 @@
-/** The tour of the README, line by line, as a new user types it. */
+/** The tour of the README and the commands of the guides, line by line, as a new user types them. */
 import assert from "node:assert/strict";
 import { readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { suite, type TestContext, test } from "node:test";
 import { testPlatform } from "../platform.ts";
 import { shell, tempDir } from "../support.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-test("every line of the 60-second tour works", async (t) => {
-  const [, tour] = /```sh tour\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8")) ?? [];
-  assert.ok(tour, "the README has a tour");
+/** Runs every block of a page that is marked with `mark`, in one shell, so that variables carry over. */
+async function follow(t: TestContext, page: string, mark: string): Promise<string> {
+  const pattern = new RegExp(`\`\`\`sh ${mark}\\n([\\s\\S]*?)\`\`\``, "g");
+  const blocks = [...readFileSync(join(root, page), "utf8").matchAll(pattern)].map(([, block = ""]) => block);
+  assert.ok(blocks.length > 0, `${page} has commands`);
   const platform = await testPlatform(t);
   const dir = tempDir();
   symlinkSync(platform.data_dir, join(dir, ".hangar"));
-  // One shell for all lines, so that variables carry over; `npx hangar` is the checkout's own command.
+  // `npx hangar` is the checkout's own command.
   const npx = `npx() { shift; "${process.execPath}" "${join(root, "bin/hangar.mjs")}" "$@"; }`;
-  const script = `set -eu -o pipefail\n${npx}\n${tour
-    .split("\n")
+  const lines = blocks.join("").split("\n");
+  const script = `set -eu -o pipefail\n${npx}\n${lines
     .map((line) => (line ? `echo '$ '${quote(line)} >&2; ${line}` : ""))
     .join("\n")}`;
-  const { status, stdout, stderr } = await shell(script, { cwd: dir });
+  const { status, stdout, stderr } = await shell(script, { cwd: dir, HOME: dir });
   assert.equal(status, 0, `${stdout}\n${stderr}`);
-  assert.match(stdout, /no: caveat actions: the token allows read, this needs delete\nas it should be/);
-  assert.match(stdout, /only app web \(everything\)/);
-  assert.doesNotMatch(stdout, /12345/);
-});
+  return stdout;
+}
 
 const quote = (line: string): string => `'${line.replaceAll("'", "'\\''")}'`;
+
+suite("documents are followed", () => {
+  test("every line of the 60-second tour works", async (t) => {
+    const stdout = await follow(t, "README.md", "tour");
+    assert.match(stdout, /no: caveat actions: the token allows read, this needs delete\nas it should be/);
+    assert.match(stdout, /only app web \(everything\)/);
+    assert.doesNotMatch(stdout, /12345/);
+  });
+
+  test("every command of the operations guide works", async (t) => {
+    assert.match(await follow(t, "docs/operations.md", "operations"), /"ok":true[\s\S]*Backed up[\s\S]*Restored/);
+  });
+
+  test("every command of the security guide works", async (t) => {
+    assert.match(await follow(t, "docs/security.md", "security"), /ci[\s\S]*dashboard/);
+  });
+});

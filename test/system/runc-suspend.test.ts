@@ -74,7 +74,7 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     const volumes = {
       mount: async () => {
         const mounted = readFileSync("/proc/self/mountinfo", "utf8").includes(` ${volume} `);
-        if (!mounted) mountLoop(join(dir, "volume.ext4"), volume, "");
+        if (!mounted) await mountLoop(join(dir, "volume.ext4"), volume);
         return { dir: volume };
       },
       unmount: async () => void (await program("umount", [volume]).catch(() => "")),

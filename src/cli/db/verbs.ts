@@ -23,6 +23,7 @@ const NODE_OPTIONS: readonly Option[] = [
   ["--no-candidate", "with --lease: follow, but never become primary"],
   ["--advertise <url>", "where other nodes reach this one"],
   ["--backup <where>", "while primary, copy transactions to a folder or to https://host/bucket[/path]"],
+  ["--backup-keep <days>", "how far back that reaches (default: 30)"],
   ...CREDENTIALS,
   ["--trust-network", "listen anywhere without a key or an identity"],
 ];

@@ -4,6 +4,7 @@
  *
  * - Kernels since 6.16 refuse a question that CRIU before 4.2 asks every socket; a small library answers it.
  * - CRIU 3.17 forgets that a process had given up gaining privileges; what it restores inherits it from CRIU itself.
+ * - What it finds out about the kernel it keeps where we say, which is in memory.
  * - While a machine is written down its network is locked with nftables; the other way leaves rules behind.
  */
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -23,8 +24,8 @@ export interface Criu {
   version: string;
 }
 
-/** Makes the wrapper in `dir`. Undefined when there is no CRIU on this host. */
-export async function openCriu(dir: string, shim: string): Promise<Criu | undefined> {
+/** Makes the wrapper in `dir`; `run` is in memory. Undefined when there is no CRIU on this host. */
+export async function openCriu(dir: string, shim: string, run: string): Promise<Criu | undefined> {
   const real = CRIU.find((file) => existsSync(file));
   if (!real) return undefined;
   mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -34,7 +35,7 @@ export async function openCriu(dir: string, shim: string): Promise<Criu | undefi
   const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
   const lines = [
     "#!/bin/sh",
-    `export CRIU_CONFIG_FILE=${quoted(config)} LD_PRELOAD=${quoted(shim)}`,
+    `export CRIU_CONFIG_FILE=${quoted(config)} LD_PRELOAD=${quoted(shim)} HANGAR_RUN=${quoted(run)}`,
     `exec setpriv --no-new-privs -- ${real} "$@"`,
   ];
   writeFileSync(wrapper, `${lines.join("\n")}\n`, { mode: 0o700 });

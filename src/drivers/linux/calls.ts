@@ -1,6 +1,6 @@
 /**
- * The few system calls that Node does not have. They run on the calling thread and are quick; what may take long,
- * such as unmounting a file system with much to write, is done by a program of its own.
+ * The few system calls that Node does not have. They run on the calling thread and are quick; one that waits for a disk
+ * is made on another thread (`callLater`), or by a program of its own.
  */
 
 import { createRequire } from "node:module";
@@ -8,7 +8,11 @@ import { constants } from "node:os";
 
 /** Text, numbers, memory, and lists of text that end with null. */
 type Value = string | number | bigint | Uint8Array | Int32Array | null | readonly (string | null)[];
-type Native = (...args: Value[]) => number;
+interface Native {
+  (...args: Value[]): number;
+  async(...args: [...Value[], (error: Error | null, result: number) => void]): void;
+}
+type Call = (subject: string, ...values: Value[]) => number;
 
 interface Ffi {
   load(library: string): { func(name: string, result: string, args: string[]): Native };
@@ -53,18 +57,33 @@ const WIDE = new Set(["syscall", "lseek", "send", "recv"]);
  * A function of the C library that answers -1 when it fails; `subject` of a failure is what it was about. What answers
  * an int must be read as one: the upper half of the register may hold anything.
  */
-export function call(
-  name: string,
-  args: string[],
-  symbol = name,
-): (subject: string, ...values: Parameters<Native>) => number {
-  let native: Native | undefined;
+export function call(name: string, args: string[], symbol = name): Call {
+  const native = functionOf(symbol, args);
   return (subject, ...values) => {
-    const { ffi, libc } = library();
-    native ??= libc.func(symbol, WIDE.has(symbol) ? "long" : "int", args);
-    const result = Number(native(...values));
-    if (result === -1) throw new CallError(name, subject, ffi.errno());
+    const result = Number(native()(...values));
+    if (result === -1) throw new CallError(name, subject, library().ffi.errno());
     return result;
+  };
+}
+
+/** The same on a thread of its own: what is passed in memory must stay until it is over. */
+function callLater(name: string, args: string[], symbol = name): (...given: Parameters<Call>) => Promise<number> {
+  const native = functionOf(symbol, args);
+  return (subject, ...values) =>
+    new Promise((resolve, reject) => {
+      native().async(...values, (error, result) => {
+        if (error) reject(error);
+        else if (Number(result) === -1) reject(new CallError(name, subject, library().ffi.errno()));
+        else resolve(Number(result));
+      });
+    });
+}
+
+function functionOf(symbol: string, args: string[]): () => Native {
+  let native: Native | undefined;
+  return () => {
+    native ??= library().libc.func(symbol, WIDE.has(symbol) ? "long" : "int", args);
+    return native;
   };
 }
 
@@ -86,6 +105,7 @@ const moveMount = call("move_mount", ["long", "int", "str", "int", "str", "uint"
 const mountSetattr = call("mount_setattr", ["long", "int", "str", "uint", "void *", "size_t"], "syscall");
 const fsopen = call("fsopen", ["long", "str", "uint"], "syscall");
 const fsconfig = call("fsconfig", ["long", "int", "uint", "str", "str", "int"], "syscall");
+const fsconfigLater = callLater("mount", ["long", "int", "uint", "str", "str", "int"], "syscall");
 const fsmount = call("fsmount", ["long", "int", "uint", "uint"], "syscall");
 const openAt2 = call("openat2", ["long", "int", "str", "void *", "size_t"], "syscall");
 const mountCall = call("mount", ["str", "str", "str", "ulong", "str"]);
@@ -160,6 +180,28 @@ export function mountWith(type: string, target: string, options: readonly [strin
   } finally {
     close("", context);
   }
+}
+
+const FSMOUNT_CLOEXEC = 1;
+
+/**
+ * A file system on a device, mounted nowhere yet: it is there as long as the answer is open, and goes with us if we do.
+ * Reading and repairing it may take long and is done elsewhere.
+ */
+export async function openFileSystem(type: string, device: string): Promise<number> {
+  const context = fsopen(type, SYS.fsopen, type, 1);
+  try {
+    fsconfig(device, SYS.fsconfig, context, FSCONFIG.string, "source", device, 0);
+    await fsconfigLater(device, SYS.fsconfig, context, FSCONFIG.create, null, null, 0);
+    return fsmount(device, SYS.fsmount, context, FSMOUNT_CLOEXEC, MS.NOSUID | MS.NODEV);
+  } finally {
+    close("", context);
+  }
+}
+
+/** Puts at `target` what `openFileSystem` answered. */
+export function putMount(mount: number, target: string): void {
+  moveMount(target, SYS.move_mount, mount, "", AT_FDCWD, target, MOVE_EMPTY_PATH);
 }
 
 const RESOLVE = { NO_MAGICLINKS: 2n, IN_ROOT: 0x10n };

@@ -139,6 +139,9 @@ export class GuestTree implements Disposable {
     try {
       // The name is made in a folder that is open: nothing on the way can be exchanged.
       const made = `/proc/self/fd/${above}/${basename(path)}`;
+      const there = lstatSync(made, { throwIfNoEntry: false });
+      if (there?.isSymbolicLink())
+        throw new Error(`${path} is a link in the image, to ${readlinkSync(made)}, where there is nothing`);
       mkdirSync(made, 0o755);
       lchownSync(made, uid, gid);
     } finally {

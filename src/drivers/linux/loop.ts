@@ -1,11 +1,10 @@
 /** Loop devices: a file seen as a disk. */
 import { closeSync, constants, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { CallError, ioctl, ioctlValue, MS, mount } from "./calls.ts";
+import { CallError, ioctl, ioctlValue, openFileSystem, putMount } from "./calls.ts";
 
 const LOOP_CTL_GET_FREE = 0x4c82;
 const LOOP_CONFIGURE = 0x4c0a;
-const LOOP_CLR_FD = 0x4c01;
 /** The device goes away with its last user, so that nobody has to remember it. */
 const LO_FLAGS_AUTOCLEAR = 4;
 /** struct loop_config: fd, block size, then loop_info64 with its flags; the rest is zero. */
@@ -13,23 +12,32 @@ const CONFIG = { bytes: 304, flags: 8 + 52 };
 /** Somebody else may take the free device first. More than this many times in a row is no accident. */
 const TRIES = 64;
 
-/** Mounts the ext4 file system in `file` at `target`. Answers the device, `/dev/loop7`. */
-export function mountLoop(file: string, target: string, options: string): string {
+/**
+ * The ext4 file system in `file`, mounted nowhere yet. It is there as long as the answer is open; the device goes with
+ * the last place it is mounted at, so nothing is left when we are killed.
+ */
+export async function openDisk(file: string): Promise<number> {
   const backing = openSync(file, constants.O_RDWR);
   try {
     const { device, fd } = attach(file, backing);
     try {
-      mount(device, target, "ext4", MS.NOSUID | MS.NODEV, options);
-    } catch (thrown) {
-      ioctlValue(device, fd, LOOP_CLR_FD, 0);
-      throw thrown;
+      return await openFileSystem("ext4", device);
     } finally {
-      // The mount holds the device from here on.
+      // The file system holds the device from here on; one that could not be opened lets it go.
       closeSync(fd);
     }
-    return device;
   } finally {
     closeSync(backing);
+  }
+}
+
+/** Mounts the ext4 file system in `file` at `target`, `nosuid` and `nodev`. */
+export async function mountLoop(file: string, target: string): Promise<void> {
+  const disk = await openDisk(file);
+  try {
+    putMount(disk, target);
+  } finally {
+    closeSync(disk);
   }
 }
 
@@ -55,6 +63,15 @@ function attach(file: string, backing: number): { device: string; fd: number } {
     closeSync(control);
   }
   throw new Error(`no free loop device for ${file}`);
+}
+
+/** Whether a device still shows this file. It does as long as anybody has its file system mounted, in any namespace. */
+export function shows(device: string, file: string): boolean {
+  try {
+    return readFileSync(`/sys/block/${basename(device)}/loop/backing_file`, "utf8").startsWith(file);
+  } catch {
+    return false;
+  }
 }
 
 /** The device that is mounted at `target`, or undefined. */

@@ -2,7 +2,8 @@
  * What keeps private networks apart, as nftables rules of this installation's own tables:
  *
  * - between two networks nothing passes, and from outside only answers;
- * - the host takes from machines what asks for names, for the gateway on their network, pings and neighbours;
+ * - the host takes from machines what asks for names, for the gateway on their network, pings and neighbours; from a
+ *   machine that is not on its bridge yet it takes nothing;
  * - a machine sends only under its own addresses, and is no router;
  * - what leaves the host leaves under the host's address.
  *
@@ -109,6 +110,7 @@ table inet ${table} {
   chain host {
     type filter hook input priority filter; policy accept;
     iifname "${prefix}b*" jump machine
+    iifname "${prefix}v*" drop
   }
   chain machine {
     icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept

@@ -8,6 +8,7 @@
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { gatewayAddress, networkPrefix } from "#machines/names.ts";
 import { packed } from "../linux/netlink.ts";
 import { Firewall } from "./firewall.ts";
@@ -45,6 +46,9 @@ const exists = (device: string): boolean => existsSync(`/sys/class/net/${device}
 
 /** Sends what it is given in the machine's network namespace; see native/hook.c. */
 const HOOK = join(import.meta.dirname, "../runtime/runc/native", process.arch, "hook");
+const FORWARDING = "3";
+/** About half a second; then it is reached a little later. */
+const FORWARDS_TRIES = 400;
 /** In the hook, the host's network namespace. */
 const HOST_NETNS = 100;
 /** Numbers of the devices in a machine; the kernel may have given low ones to devices of its own. */
@@ -146,7 +150,9 @@ export class PrivateNetwork {
     ];
     // The range is read in the writer's user namespace, so it is given in the host's numbers.
     const range = `${uid_base} ${uid_base + uid_count - 1}`;
-    return { path: HOOK, args: ["hook", range, packed(messages).toString("hex")], env: [] };
+    // The kernel takes its time to see that a cable carries, and a bridge drops what comes before: it is told now.
+    const words = [messages, [setUp(veth)]].map((list) => packed(list).toString("hex"));
+    return { path: HOOK, args: ["hook", range, ...words], env: [] };
   }
 
   /** From here on the machine is reached. */
@@ -154,7 +160,8 @@ export class PrivateNetwork {
     const bridge = this.bridgeOf(private_ip);
     const device = numberOf(bridge);
     if (device === undefined) throw new Error(`the bridge ${bridge} of this network is gone`);
-    tellLinks([setMaster(veth, device), setUp(veth), addRoute(`${ipv4}/32`, { device })]);
+    tellLinks([setMaster(veth, device), addRoute(`${ipv4}/32`, { device })]);
+    for (let tries = 0; !forwards(veth, bridge) && tries < FORWARDS_TRIES; tries++) await pause(1);
   }
 
   async detach(veth: string): Promise<void> {
@@ -170,6 +177,22 @@ export class PrivateNetwork {
       // The kernel clears away a namespace in its own time; it was faster.
       if (exists(veth)) throw thrown;
     }
+  }
+}
+
+/**
+ * Whether the bridge passes on what is sent to this port. The kernel sees in its own time that a port carries, and that
+ * a bridge does which had none before; what is sent earlier is lost, and sent again a second later.
+ */
+function forwards(veth: string, bridge: string): boolean {
+  return about(veth, "brport/state") === FORWARDING && about(bridge, "operstate") === "up";
+}
+
+function about(device: string, what: string): string | undefined {
+  try {
+    return readFileSync(`/sys/class/net/${device}/${what}`, "utf8").trim();
+  } catch {
+    return undefined;
   }
 }
 

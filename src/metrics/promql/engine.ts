@@ -134,15 +134,23 @@ function sortsByName(expr: Expr): boolean {
 /** The steps that have a value. Series with the same gaps at their ends share their list of timestamps. */
 function present(row: Row, times: Float64Array, shared: Map<string, Float64Array>): ResultSeries {
   const { values, labels } = row;
-  const first = values.findIndex((v) => !Number.isNaN(v));
-  const last = values.findLastIndex((v) => !Number.isNaN(v));
+  let first = 0;
+  let last = values.length - 1;
+  while (Number.isNaN(values[first] as number)) first++;
+  while (Number.isNaN(values[last] as number)) last--;
   const inner = values.subarray(first, last + 1);
   const key = `${first} ${last}`;
   const timestamps = shared.get(key) ?? times.subarray(first, last + 1);
   shared.set(key, timestamps);
-  if (!inner.some(Number.isNaN)) return { labels, timestamps, values: inner };
+  if (!hasGap(inner)) return { labels, timestamps, values: inner };
   const keep = (_: number, i: number): boolean => !Number.isNaN(inner[i] as number);
   return { labels, timestamps: timestamps.filter(keep), values: inner.filter(keep) };
+}
+
+/** A plain loop: large answers have hundreds of thousands of points. */
+function hasGap(values: Float64Array): boolean {
+  for (let i = 0; i < values.length; i++) if (Number.isNaN(values[i] as number)) return true;
+  return false;
 }
 
 /** The selectors of a query: what it reads, for callers that watch or restrict it. */

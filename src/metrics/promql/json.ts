@@ -1,4 +1,5 @@
 import type { Labels } from "../source.ts";
+import { pointsAsJson } from "./points.ts";
 import type { QueryResult, ResultSeries } from "./results.ts";
 
 /**
@@ -34,21 +35,10 @@ function writeData(out: Output, { data }: QueryResult): void {
   }
 }
 
-// String building is left to V8, whose ropes are flattened once per piece; a buffer written byte by byte was slower,
-// and so was a call of `write` per point.
-function writeValues(out: Output, series: ResultSeries, times: TimeTexts): void {
-  const texts = times.of(series.timestamps);
-  const { values } = series;
-  let text = '"values":[';
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i] as number;
-    text += `${i > 0 ? "," : ""}${texts[i]}"${Number.isFinite(value) ? value : number(value)}"]`;
-    if (text.length > PIECE_CHARS) {
-      out.write(text);
-      text = "";
-    }
-  }
-  out.write(`${text}]}`);
+function writeValues(out: Output, { timestamps, values }: ResultSeries, times: TimeTexts): void {
+  out.write('"values":[');
+  out.append(pointsAsJson(values, times.of(timestamps)));
+  out.write("]}");
 }
 
 /** The part of a point before its value, `[12.5,`, for every timestamp of the answer. */
@@ -109,6 +99,13 @@ class Output {
     if (this.#pending.length > PIECE_CHARS) this.#flush();
   }
 
+  append(bytes: Uint8Array): void {
+    this.#flush();
+    this.#reserve(bytes.length);
+    this.#bytes.set(bytes, this.#length);
+    this.#length += bytes.length;
+  }
+
   bytes(): Buffer {
     this.#flush();
     return this.#bytes.subarray(0, this.#length);
@@ -116,14 +113,17 @@ class Output {
 
   #flush(): void {
     // No character takes more than three bytes per UTF-16 unit.
-    const needed = this.#length + this.#pending.length * 3;
-    if (needed > this.#bytes.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
-      larger.set(this.#bytes.subarray(0, this.#length));
-      this.#bytes = larger;
-    }
+    this.#reserve(this.#pending.length * 3);
     this.#length += this.#bytes.write(this.#pending, this.#length);
     this.#pending = "";
+  }
+
+  #reserve(more: number): void {
+    const needed = this.#length + more;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
+    larger.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = larger;
   }
 }
 

@@ -59,6 +59,7 @@ export function putTimes(
   return { kind: dense ? TIMES.dense : TIMES.sparse, at };
 }
 
+/** Answers whether the times surely rise, from the one before them on: most do, and need not be looked at again. */
 export function readTimes(
   from: ByteReader,
   kind: number,
@@ -66,16 +67,17 @@ export function readTimes(
   into: Float64Array,
   at: number,
   base_ms: number,
-): void {
+): boolean {
   let time = base_ms + from.zigzag();
   const step = from.zigzag();
   into[at] = time;
+  const rises = kind === TIMES.regular && step > 0 && (at === 0 || time > (into[at - 1] as number));
   if (kind === TIMES.dense) {
     for (let i = 1; i < count; i++) {
       time += step + unzigzag(from.varint());
       into[at + i] = time;
     }
-    return;
+    return false;
   }
   const exceptions = kind === TIMES.sparse ? from.zigzag() : 0;
   let done = 1;
@@ -87,4 +89,5 @@ export function readTimes(
     into[at + done++] = time;
   }
   for (; done < count; done++) into[at + done] = time += step;
+  return rises;
 }

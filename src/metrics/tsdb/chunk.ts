@@ -45,7 +45,7 @@ export function decodeChunk(bytes: Uint8Array, at: number, base_ms: number, into
   const times = (head >> 4) & 3;
   if (count === 0 || count > CHUNK_SAMPLES || times > TIMES.dense) throw new DamagedBytes("not a chunk");
   growColumns(into, into.length + count);
-  readTimes(from, times, count, into.timestamps, into.length, base_ms);
+  if (!readTimes(from, times, count, into.timestamps, into.length, base_ms)) into.unsure = true;
   readValues(from, head & VALUES.planes, (head & SPECIALS) !== 0, count, into.values, into.length);
   into.length += count;
 }

@@ -8,6 +8,7 @@ const bitsOf = (values: Float64Array): Uint32Array =>
 
 export function pushSample(columns: Columns, time: number, low: number, high: number): void {
   growColumns(columns, columns.length + 1);
+  columns.unsure = true;
   const bits = bitsOf(columns.values);
   columns.timestamps[columns.length] = time;
   bits[2 * columns.length] = low;
@@ -17,6 +18,7 @@ export function pushSample(columns: Columns, time: number, low: number, high: nu
 
 export function pushColumns(into: Columns, from: Columns): void {
   growColumns(into, into.length + from.length);
+  into.unsure = true;
   into.timestamps.set(from.timestamps.subarray(0, from.length), into.length);
   bitsOf(into.values).set(bitsOf(from.values).subarray(0, 2 * from.length), 2 * into.length);
   into.length += from.length;
@@ -38,6 +40,8 @@ export function clip(columns: Columns, from: number, start_ms: number, end_ms: n
 
 /** Sorts by time and, where two samples have the same time, keeps the one that was written later. */
 export function settle(columns: Columns): void {
+  if (!columns.unsure) return;
+  columns.unsure = false;
   const { timestamps, length } = columns;
   let ordered = true;
   for (let i = 1; i < length && ordered; i++) ordered = (timestamps[i] as number) > (timestamps[i - 1] as number);
@@ -55,4 +59,5 @@ export function settle(columns: Columns): void {
   }
   columns.length = 0;
   pushColumns(columns, sorted);
+  columns.unsure = false;
 }

@@ -53,6 +53,7 @@ export class Tails {
   /** Appends the first `count` samples of a slot to `into`. */
   read(slot: number, count: number, base_ms: number, into: Columns): void {
     growColumns(into, into.length + count);
+    into.unsure = true;
     const times = this.#times[(slot / SLOTS) | 0] as Uint32Array;
     const bits = this.#bits[(slot / SLOTS) | 0] as Uint32Array;
     const out = new Uint32Array(into.values.buffer, into.values.byteOffset, into.values.length * 2);

@@ -71,6 +71,10 @@ export class Http1Client extends Seeker implements Exchange {
     return this.#head?.method ?? "GET";
   }
 
+  get unsent(): boolean {
+    return this.#socket.writableLength > 0;
+  }
+
   /** Called now and then: ends what takes too long. */
   sweep(now: number): void {
     const quiet = now - this.#moved_at;

@@ -78,6 +78,10 @@ class Compressing implements Exchange, Line {
     return this.#client?.method ?? "GET";
   }
 
+  get unsent(): boolean {
+    return this.#packer !== undefined || (this.#client?.unsent ?? false);
+  }
+
   informed(head: AnswerHead): void {
     this.#client?.informed(head);
   }

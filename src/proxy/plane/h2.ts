@@ -115,6 +115,9 @@ class Http2Exchange extends Seeker implements Exchange {
     return this.#head?.method ?? "GET";
   }
 
+  /** Frames are sent when there is room for them, and nobody tells when. */
+  readonly unsent = true;
+
   begin(headers: IncomingHttpHeaders): void {
     try {
       this.#head = requestHead(headers, this.#stream.endAfterHeaders);

@@ -1,8 +1,16 @@
 import assert from "node:assert/strict";
-import { get } from "node:http";
+import { once } from "node:events";
+import { Agent, get, type IncomingMessage } from "node:http";
 import { text as read } from "node:stream/consumers";
 import { suite, test } from "node:test";
+import { random, seed } from "../../../test/support.ts";
 import { aBackend, aPlane, aTarget } from "../fixtures.ts";
+import { ReadBuffers } from "./read-buffers.ts";
+
+/** So many rounds of the event loop. */
+async function turns(count: number): Promise<void> {
+  for (let n = 0; n < count; n++) await new Promise((resolve) => setImmediate(resolve));
+}
 
 suite("the front door, HTTP/1", () => {
   test("a request reaches the machine and its answer comes back", async (t) => {
@@ -101,6 +109,57 @@ suite("the front door, HTTP/1", () => {
     await door.raw("GET / HTTP/1.1\r\nhost: web.localhost\r\n\r\n", (so_far) => so_far.includes("begin"));
     await gone.promise;
     while (door.slots.load(target.slot) > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  test("answers are what the machine sent, however slowly they are read and whose turn it is next", async (t) => {
+    const SIZE = 6_000_000;
+    const PIECE = 10_000;
+    const choose = random(seed(t));
+    const whole = Buffer.from(Array.from({ length: SIZE }, () => Math.floor(choose() * 256)));
+    // In pieces that a proxy sends on without waiting for the one before.
+    const backend = await aBackend(t, (_request, response) => {
+      response.setHeader("content-length", SIZE);
+      const more = (at: number): void => {
+        if (at === SIZE) response.end();
+        else response.write(whole.subarray(at, at + PIECE), () => more(at + PIECE));
+      };
+      more(0);
+    });
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)] });
+    const agent = new Agent({ keepAlive: true });
+    t.after(() => agent.destroy());
+    const client = async (): Promise<void> => {
+      const [answer] = (await once(get({ port: door.port, host: "127.0.0.1", agent }), "response")) as [
+        IncomingMessage,
+      ];
+      let bytes = 0;
+      for await (const chunk of answer) {
+        const { length } = chunk as Buffer;
+        assert.ok((chunk as Buffer).equals(whole.subarray(bytes, bytes + length)), `after ${bytes} bytes`);
+        bytes += length;
+        // It looks away, so that what was sent has to wait in the proxy: at first until the kernel takes no more.
+        await turns(bytes === length ? 1500 : choose() < 0.05 ? 50 : 0);
+      }
+      assert.equal(bytes, SIZE);
+    };
+    for (let i = 0; i < 2; i++) await Promise.all([client(), client(), client()]);
+  });
+
+  test("memory that was passed on is not read into before it comes back", () => {
+    const buffers = new ReadBuffers();
+    const first = buffers.current;
+    buffers.lend();
+    const second = buffers.current;
+    assert.notEqual(second, first);
+    buffers.returned();
+    buffers.lend();
+    assert.equal(buffers.current, first);
+    // What another exchange still has to send never comes back.
+    buffers.forget();
+    buffers.returned();
+    buffers.lend();
+    assert.ok(![first, second].includes(buffers.current));
   });
 
   test("who asks for an app that is not there is told so", async (t) => {

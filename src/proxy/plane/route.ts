@@ -33,6 +33,8 @@ export interface Waiter {
   kind: "exchange" | "socket" | "seat";
   /** Not a connection that was used before. */
   fresh: boolean;
+  /** The connection may change its protocol, and belongs to whoever asked then. */
+  upgrade?: boolean;
   preface: Buffer | undefined;
   /** Since when it waits; set by the route. */
   since: number;

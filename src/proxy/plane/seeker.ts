@@ -13,6 +13,7 @@ import type { TargetState } from "./target.ts";
 export abstract class Seeker implements Waiter {
   readonly kind = "exchange";
   fresh = false;
+  upgrade = false;
   preface: Buffer | undefined;
   since = 0;
   refused_at: number | undefined;
@@ -39,7 +40,8 @@ export abstract class Seeker implements Waiter {
   protected seek(route: Route, head: RequestHead): void {
     this.attempts = new Attempts(head, this.plane);
     this.wish = undefined;
-    this.fresh = endsConnection(head) || head.upgrade !== undefined;
+    this.upgrade = head.upgrade !== undefined;
+    this.fresh = endsConnection(head) || this.upgrade;
     this.#from = route;
     if (!tryFiles(route, head, this)) this.#obtain();
   }

@@ -81,7 +81,7 @@ export class TargetState implements UpstreamOwner {
    * seat from now on and leaves it after the exchange; with `connections` the connection itself has it.
    */
   take(
-    how: { fresh: boolean; preface: Buffer | undefined },
+    how: { fresh: boolean; preface: Buffer | undefined; upgrade?: boolean },
     done: (line: Line | undefined, problem?: Error) => void,
   ): boolean {
     if (this.table.h2) return this.#takeStream(done);
@@ -108,7 +108,7 @@ export class TargetState implements UpstreamOwner {
       if (how.preface) this.#single.add(upstream);
       done(upstream);
     };
-    Upstream.open(this.table, this, opened, how.preface);
+    Upstream.open(this.table, this, opened, how);
     return true;
   }
 

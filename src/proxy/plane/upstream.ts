@@ -1,11 +1,14 @@
-import { connect, type Socket } from "node:net";
+import { connect, type OnReadOpts, type Socket } from "node:net";
 import { PROXY_LIMITS } from "../limits.ts";
 import { BodyReader } from "./body.ts";
 import { type AnswerHead, BadMessage, readAnswer } from "./head.ts";
+import { ReadBuffers } from "./read-buffers.ts";
 
 /** Who asked, and is told what comes back. Calls come in this order: informed*, answered, data*, ended; or failed. */
 export interface Exchange {
   readonly method: string;
+  /** Whether the memory of what was told so far is still needed, because not all of it is sent. */
+  readonly unsent: boolean;
   /** An interim answer (1xx). */
   informed(head: AnswerHead): void;
   answered(head: AnswerHead): void;
@@ -54,20 +57,25 @@ export class Upstream implements Line {
   #pending: Buffer | undefined;
   #keep_alive = false;
   #keep_ms = 0;
+  /** Part of what is being read is still needed. */
+  #unsent = false;
   /** Whether the request was written to its end. */
   #sent = true;
   #chunked = false;
   #touched = false;
   #closed = false;
+  readonly #buffers: ReadBuffers | undefined;
   reused = false;
   /** When it was last used or set aside, for the sweep. */
   since = 0;
   keep_until = 0;
 
-  constructor(socket: Socket, owner: UpstreamOwner) {
+  /** With buffers, what comes is brought to `read`. */
+  constructor(socket: Socket, owner: UpstreamOwner, buffers?: ReadBuffers) {
     this.socket = socket;
     this.#owner = owner;
-    socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    this.#buffers = buffers;
+    if (!buffers) socket.on("data", (chunk: Buffer) => this.read(chunk));
     socket.on("drain", () => this.#exchange?.drained());
     socket.on("end", () => this.#ended());
     socket.on("error", (error) => this.#fail(error));
@@ -79,13 +87,24 @@ export class Upstream implements Line {
     at: { host: string; port: number },
     owner: UpstreamOwner,
     done: (upstream: Upstream | undefined, problem?: Error) => void,
-    preface?: Buffer,
+    how: { preface?: Buffer | undefined; upgrade?: boolean } = {},
   ): void {
-    dial(at, (socket, problem) => {
-      if (!socket) return done(undefined, problem);
-      if (preface) socket.write(preface);
-      done(new Upstream(socket, owner));
-    });
+    let upstream: Upstream | undefined;
+    // A connection that may change hands is read the usual way.
+    const buffers = how.upgrade ? undefined : new ReadBuffers();
+    const opened = (socket: Socket | undefined, problem?: Error): void => {
+      if (socket) upstream = new Upstream(socket, owner, buffers);
+      if (how.preface) socket?.write(how.preface);
+      done(upstream, problem);
+    };
+    const onread = buffers && {
+      buffer: () => buffers.current,
+      callback(bytes: number): boolean {
+        upstream?.read(buffers.current.subarray(0, bytes));
+        return true;
+      },
+    };
+    dial(at, opened, onread);
   }
 
   get closed(): boolean {
@@ -94,6 +113,7 @@ export class Upstream implements Line {
 
   begin(exchange: Exchange, head: string, body: { complete: boolean; chunked: boolean }): void {
     this.#exchange = exchange;
+    this.#buffers?.forget();
     this.#touched = false;
     this.#sent = body.complete;
     this.#chunked = body.chunked;
@@ -133,7 +153,8 @@ export class Upstream implements Line {
     this.#close();
   }
 
-  #read(chunk: Buffer): void {
+  /** Bytes of the machine. Their memory is the next read's, unless it is lent. */
+  read(chunk: Buffer): void {
     if (!this.#exchange) {
       this.destroy(); // Bytes that nobody asked for.
       this.#touched = true;
@@ -147,6 +168,7 @@ export class Upstream implements Line {
       if (!(thrown instanceof BadMessage)) throw thrown;
       this.#fail(thrown);
     }
+    this.#lend();
   }
 
   #take(chunk: Buffer): void {
@@ -156,7 +178,7 @@ export class Upstream implements Line {
       const end = bytes.indexOf(HEAD_END);
       if (end < 0) {
         if (bytes.length > PROXY_LIMITS.head_bytes) throw new BadMessage("the answer's head is too large", 502);
-        this.#pending = bytes;
+        this.#pending = Buffer.from(bytes);
         return;
       }
       this.#pending = undefined;
@@ -171,6 +193,7 @@ export class Upstream implements Line {
     const exchange = this.#exchange as Exchange;
     const head = readAnswer(text, exchange.method);
     if (head.status === 101) {
+      if (this.#buffers) throw new BadMessage("it changes the protocol without being asked to", 502);
       this.#handOver(exchange, head, rest);
       return false;
     }
@@ -192,14 +215,30 @@ export class Upstream implements Line {
     const body = this.#body;
     if (!body || bytes.length === 0) return;
     const used = body.feed(bytes, {
-      data: (chunk) => this.#exchange?.data(chunk),
+      data: (chunk) => this.#pass(chunk),
       end: (trailers) => this.#complete(trailers, false),
     });
     if (used < bytes.length && this.#exchange === undefined) this.destroy();
   }
 
+  #lend(): void {
+    if (this.#unsent) this.#buffers?.lend();
+    this.#unsent = false;
+  }
+
+  #pass(chunk: Buffer): void {
+    const exchange = this.#exchange;
+    if (!exchange) return;
+    if (!exchange.unsent) this.#buffers?.returned();
+    exchange.data(chunk);
+    this.#unsent ||= exchange.unsent;
+  }
+
   #complete(trailers: string, more: boolean): void {
     const exchange = this.#exchange;
+    this.#lend();
+    // Whoever asks next on this connection knows nothing of what this one still has to send.
+    this.#buffers?.forget();
     this.#exchange = undefined;
     this.#body = undefined;
     // An answer that came before the whole request was sent leaves the connection in the middle of it.
@@ -245,8 +284,10 @@ export class Upstream implements Line {
 export function dial(
   at: { host: string; port: number },
   done: (socket: Socket | undefined, problem?: Error) => void,
+  onread?: OnReadOpts,
 ): void {
-  const socket = connect({ host: at.host, port: at.port, noDelay: true, allowHalfOpen: true });
+  const reading = onread ? { onread } : {};
+  const socket = connect({ host: at.host, port: at.port, noDelay: true, allowHalfOpen: true, ...reading });
   const timer = setTimeout(() => socket.destroy(new Error("the machine does not answer")), PROXY_LIMITS.connect_ms);
   const failed = (problem: Error): void => {
     clearTimeout(timer);

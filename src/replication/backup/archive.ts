@@ -41,7 +41,7 @@ export function changesKey(name: string, first: number, { txid, checksum }: Posi
 
 const number = (hex: string | undefined): number => Number(`0x${hex}`);
 
-export function parseSnapshot(key: string): ArchivedSnapshot | undefined {
+function parseSnapshot(key: string): ArchivedSnapshot | undefined {
   const match = /\/snapshot\/([0-9a-f]{16})-([0-9a-f]{16})\.ltx$/.exec(key);
   return match ? { key, position: { txid: number(match[1]), checksum: BigInt(`0x${match[2]}`) } } : undefined;
 }
@@ -50,6 +50,19 @@ export function parseChanges(key: string): ArchivedChanges | undefined {
   const match = /\/changes\/([0-9a-f]{16})-([0-9a-f]{16})-([0-9a-f]{16})\.ltx$/.exec(key);
   if (!match) return undefined;
   return { key, first: number(match[1]), position: { txid: number(match[2]), checksum: BigInt(`0x${match[3]}`) } };
+}
+
+/** What of a list of keys is a backup. */
+export interface Archive {
+  snapshots: ArchivedSnapshot[];
+  changes: ArchivedChanges[];
+}
+
+export function archiveIn(keys: readonly string[]): Archive {
+  return {
+    snapshots: keys.map(parseSnapshot).filter((found) => found !== undefined),
+    changes: keys.map(parseChanges).filter((found) => found !== undefined),
+  };
 }
 
 export interface BackedUp {
@@ -64,8 +77,7 @@ export interface BackedUp {
 export function listBackups(keys: readonly string[]): BackedUp[] {
   const byName = Map.groupBy(keys, (key) => key.slice(0, key.indexOf("/")));
   return [...byName].flatMap(([prefix, own]) => {
-    const snapshots = own.map(parseSnapshot).filter((found) => found !== undefined);
-    const changes = own.map(parseChanges).filter((found) => found !== undefined);
+    const { snapshots, changes } = archiveIn(own);
     const [first, ...others] = snapshots.map(({ position }) => position.txid);
     if (first === undefined) return [];
     const last = Math.max(first, ...others, ...changes.map(({ position }) => position.txid));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import type { ObjectStore } from "#core/objects.ts";
@@ -14,6 +15,8 @@ import { hex16 } from "../position.ts";
 import { listBackups } from "./archive.ts";
 import { Backup } from "./backup.ts";
 import { restore } from "./restore.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Where backups can go, and what a test of that place needs. */
 const PLACES: { name: string; skip?: string | undefined; open(t: TestContext): Promise<ObjectStore> }[] = [
@@ -31,19 +34,26 @@ const PLACES: { name: string; skip?: string | undefined; open(t: TestContext): P
 
 for (const { name: place, skip, open } of PLACES)
   suite(`backup to ${place} and restore`, { skip: skip ?? false }, () => {
-    function scene(dir: string, store: ObjectStore, clock = systemClock) {
+    function scene(dir: string, store: ObjectStore, clock = systemClock, keep_ms?: number) {
       const app = new Application(join(dir, "db"));
       const failed = (error: unknown): void => assert.fail(String(error));
       const log = (): void => undefined;
       const directory = new Directory({ dir, node_id: 1n, clock, onFailure: failed, onTransactions: log, log });
       for (const database of directory.discover()) database.release();
       mkdirSync(join(dir, ".scratch"));
-      const backup = new Backup({ directory, store, clock, scratch: join(dir, ".scratch"), log });
+      const keep = keep_ms === undefined ? {} : { keep_ms };
+      const backup = new Backup({ directory, store, clock, scratch: join(dir, ".scratch"), log, ...keep });
       const capture = (): void => {
         for (const database of directory) captureAll(database);
         for (const database of directory) database.log.syncNow();
       };
       return { app, directory, backup, capture };
+    }
+
+    /** The same folder once more. */
+    function reopened(dir: string, store: ObjectStore, clock: typeof systemClock) {
+      rmSync(join(dir, ".scratch"), { recursive: true });
+      return scene(dir, store, clock);
     }
 
     test("a database comes back as it was at each backup, by time and by transaction", async (t) => {
@@ -76,6 +86,86 @@ for (const { name: place, skip, open } of PLACES)
       await assert.rejects(restore({ store, name: "db", to: join(dir, "db") }), { name: "RestoreError" });
       directory.close();
       app.close();
+    });
+
+    test("every moment of the last days can be restored, and what only older ones need is deleted", async (t) => {
+      const dir = tempDir();
+      let now_ms = 1_700_000_000_000;
+      const store = await open(t);
+      const clock = { ...systemClock, now: () => now_ms };
+      const { app, directory, backup, capture } = scene(dir, store, clock, 2 * DAY_MS);
+      const moments: { at_ms: number; entries: number }[] = [];
+      const counts: number[] = [];
+      // Ten days, in steps of eight hours.
+      for (let step = 0; step < 30; step++) {
+        app.write(900);
+        capture();
+        await backup.once();
+        moments.push({ at_ms: now_ms, entries: look(join(dir, "db")).entries });
+        counts.push((await store.list("db/")).length);
+        now_ms += DAY_MS / 3;
+      }
+      now_ms -= DAY_MS / 3;
+      const oldest_ms = now_ms - 2 * DAY_MS;
+      for (const [i, { at_ms, entries }] of moments.entries()) {
+        const to = join(dir, `.restored-${i}`);
+        if (at_ms >= oldest_ms) {
+          await restore({ store, name: "db", to, at_ms });
+          assert.deepEqual(look(to), { integrity: "ok", sum: 3000, entries }, `moment ${i}`);
+        } else if (at_ms < oldest_ms - DAY_MS) {
+          await assert.rejects(restore({ store, name: "db", to, at_ms }), { message: /does not go back so far/ });
+        }
+      }
+      assert.ok(Math.max(...counts) <= 18, `at most so many objects at once: ${counts.join(" ")}`);
+      // A node that starts later knows when the last snapshot was, and does not begin with another.
+      const log = (): void => undefined;
+      const again = new Backup({ directory, store, clock, scratch: join(dir, ".scratch"), log });
+      const before = await store.list("db/snapshot/");
+      await again.once();
+      assert.deepEqual(await store.list("db/snapshot/"), before);
+      directory.close();
+      app.close();
+    });
+
+    test("where a history was dropped, a moment is restored from the one that was true then", async (t) => {
+      const [dir, other] = [tempDir(), tempDir()];
+      let now_ms = 1_700_000_000_000;
+      const store = await open(t);
+      const clock = { ...systemClock, now: () => now_ms };
+      const lost = scene(dir, store, clock);
+      const round = async (on: typeof lost): Promise<void> => {
+        on.app.write();
+        on.capture();
+        await on.backup.once();
+        now_ms += 1000;
+      };
+      await round(lost);
+      // What the next primary has: the first transaction, and not the ones the lost primary stored after it.
+      lost.directory.close();
+      lost.app.close();
+      cpSync(dir, other, { recursive: true });
+      rmSync(join(other, ".scratch"), { recursive: true });
+      const failing = reopened(dir, store, clock);
+      for (let i = 0; i < 3; i++) await round(failing);
+      const lost_at_ms = now_ms;
+      failing.directory.close();
+      failing.app.close();
+      const next = scene(other, store, clock);
+      next.app.db.exec("CREATE TABLE another (x)");
+      await round(next);
+      await round(next);
+      const restored = async (at_ms: number): Promise<{ entries: number; another: boolean }> => {
+        const to = join(dir, `.restored-${at_ms}`);
+        await restore({ store, name: "db", to, at_ms });
+        const db = new DatabaseSync(to, { readOnly: true });
+        const another = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'another'").get() !== undefined;
+        db.close();
+        return { entries: look(to).entries, another };
+      };
+      assert.deepEqual(await restored(lost_at_ms - 1), { entries: 4, another: false });
+      assert.deepEqual(await restored(now_ms), { entries: 3, another: true });
+      next.directory.close();
+      next.app.close();
     });
 
     test("a backup that starts again goes on where the store ends", async (t) => {

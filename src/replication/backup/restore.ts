@@ -14,11 +14,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ObjectStore } from "#core/objects.ts";
-import { readLtxHeader, snapshotPages, verifySnapshot } from "../database/snapshot.ts";
-import { decodeLtx, type LtxHeader } from "../ltx/codec.ts";
+import { snapshotPages, verifySnapshot } from "../database/snapshot.ts";
+import { decodeHeader, decodeLtx, LTX_HEADER_BYTES, type Ltx, type LtxHeader } from "../ltx/codec.ts";
 import type { Page, PageTable } from "../ltx/page-table.ts";
 import type { Position } from "../position.ts";
-import { type ArchivedChanges, type ArchivedSnapshot, databasePrefix, parseChanges, parseSnapshot } from "./archive.ts";
+import { type ArchivedChanges, type ArchivedSnapshot, archiveIn, databasePrefix } from "./archive.ts";
 
 export interface RestoreOptions {
   store: ObjectStore;
@@ -45,11 +45,9 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   const scratch = mkdtempSync(join(tmpdir(), "hangar-restore-"));
   const fresh = `${to}.incoming`;
   try {
-    const keys = (await store.list(databasePrefix(name))).map(({ key }) => key);
-    const snapshots = keys.map(parseSnapshot).filter((found) => found !== undefined);
-    const changes = keys.map(parseChanges).filter((found) => found !== undefined);
+    const { snapshots, changes } = archiveIn((await store.list(databasePrefix(name))).map(({ key }) => key));
     if (snapshots.length === 0) throw new RestoreError(`there is no backup of ${name}`);
-    const restored = await build(options, newestFirst(snapshots), changes, scratch, fresh);
+    const restored = await build(options, await startOf(options, snapshots), changes, scratch, fresh);
     renameSync(fresh, to);
     return restored;
   } finally {
@@ -58,8 +56,20 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   }
 }
 
-function newestFirst(snapshots: ArchivedSnapshot[]): ArchivedSnapshot[] {
-  return snapshots.toSorted((a, b) => b.position.txid - a.position.txid);
+/**
+ * The snapshot to begin with: of those that are early enough, the one that was taken last. Not the one with the most
+ * transactions: those may be of a history that was dropped, and then the one that went on has a later snapshot.
+ */
+async function startOf(options: RestoreOptions, snapshots: readonly ArchivedSnapshot[]): Promise<string> {
+  let [found, taken_ms] = ["", Number.NEGATIVE_INFINITY];
+  for (const { key } of snapshots) {
+    const bytes = await options.store.get(key, { offset: 0, length: LTX_HEADER_BYTES });
+    const header = bytes && decodeHeader(bytes);
+    if (!header || !early(options, header) || header.timestamp_ms < taken_ms) continue;
+    [found, taken_ms] = [key, header.timestamp_ms];
+  }
+  if (found === "") throw new RestoreError(`the backup of ${options.name} does not go back so far`);
+  return found;
 }
 
 /** True when what the header describes is not later than what was asked for. */
@@ -71,27 +81,23 @@ function early({ at_ms, txid }: RestoreOptions, header: LtxHeader): boolean {
 
 async function build(
   options: RestoreOptions,
-  snapshots: ArchivedSnapshot[],
+  start: string,
   changes: ArchivedChanges[],
   scratch: string,
   fresh: string,
 ): Promise<Restored> {
   const file = join(scratch, "object.ltx");
-  for (const { key } of snapshots) {
-    await options.store.getFile(key, file);
-    if (!early(options, readLtxHeader(file))) continue;
-    const { header, table, position } = verifySnapshot(file);
-    const fd = openSync(fresh, "w", 0o644);
-    try {
-      const target = new Target(fd, header.page_size, table);
-      for (const batch of snapshotPages({ path: file, header, table, position })) target.write(batch);
-      const restored = { position, timestamp_ms: header.timestamp_ms };
-      return await replayChanges(options, changes, file, target, restored);
-    } finally {
-      closeSync(fd);
-    }
+  await options.store.getFile(start, file);
+  const { header, table, position } = verifySnapshot(file);
+  const fd = openSync(fresh, "w", 0o644);
+  try {
+    const target = new Target(fd, header.page_size, table);
+    for (const batch of snapshotPages({ path: file, header, table, position })) target.write(batch);
+    const restored = { position, timestamp_ms: header.timestamp_ms };
+    return await replayChanges(options, changes, file, target, restored);
+  } finally {
+    closeSync(fd);
   }
-  throw new RestoreError(`the backup of ${options.name} does not go back so far`);
 }
 
 /** Follows the changes from position to position, as long as they are early enough. */
@@ -115,14 +121,25 @@ async function replayChanges(
   return restored;
 }
 
-/** Of the changes that begin after `position`, those that begin from its very checksum. */
-async function findNext(options: RestoreOptions, changes: ArchivedChanges[], file: string, position: Position) {
+/**
+ * Of the changes that begin after `position`, those that begin from its very checksum. Where two histories part, the
+ * later one is the one that went on.
+ */
+async function findNext(
+  options: RestoreOptions,
+  changes: ArchivedChanges[],
+  file: string,
+  position: Position,
+): Promise<Ltx | undefined> {
+  let next: Ltx | undefined;
   for (const { key } of changes.filter(({ first }) => first === position.txid + 1)) {
     await options.store.getFile(key, file);
     const ltx = decodeLtx(readFileSync(file));
-    if (ltx.header.pre_checksum === position.checksum && early(options, ltx.header)) return ltx;
+    const { pre_checksum, timestamp_ms } = ltx.header;
+    if (pre_checksum !== position.checksum || !early(options, ltx.header)) continue;
+    if (!next || timestamp_ms > next.header.timestamp_ms) next = ltx;
   }
-  return undefined;
+  return next;
 }
 
 /** The file being made, and the checksums of what is in it. */

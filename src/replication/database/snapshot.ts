@@ -4,9 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import {
   type ByteSource,
-  decodeHeader,
   isSnapshot,
-  LTX_HEADER_BYTES,
   LtxError,
   type LtxHeader,
   LtxReader,
@@ -61,8 +59,8 @@ export class Snapshot {
     return scan(this.#source.files, this.#source.moment);
   }
 
-  /** The pieces of an LTX file with the whole database. */
-  *ltx(packing: Packing = "store"): Generator<Buffer> {
+  /** The pieces of an LTX file with the whole database. `timestamp_ms`: that of its last transaction, unless given. */
+  *ltx(packing: Packing = "store", timestamp_ms = this.timestamp_ms): Generator<Buffer> {
     const { page_size, pages } = this.#source.moment;
     const { txid, checksum } = this.position;
     const header: LtxHeader = {
@@ -70,7 +68,7 @@ export class Snapshot {
       commit: pages,
       min_txid: 1,
       max_txid: txid,
-      timestamp_ms: this.timestamp_ms,
+      timestamp_ms,
       pre_checksum: 0n,
       wal_offset: 0,
       wal_size: 0,
@@ -204,16 +202,4 @@ export function createFromSnapshot(snapshot: ReceivedSnapshot, path: string, dir
   const { position, table } = snapshot;
   new Kept(dir).saveTable({ position, table, cursor: undefined });
   writeDatabaseFile(snapshot, path);
-}
-
-/** The header of the LTX file at `path`. */
-export function readLtxHeader(path: string): LtxHeader {
-  const fd = openSync(path, "r");
-  try {
-    const bytes = Buffer.alloc(LTX_HEADER_BYTES);
-    readSync(fd, bytes, 0, LTX_HEADER_BYTES, 0);
-    return decodeHeader(bytes);
-  } finally {
-    closeSync(fd);
-  }
 }

@@ -15,6 +15,8 @@ export interface PrimaryStatus {
   hostname?: string;
 }
 
+export const EVENTS_HEADERS = { "content-type": "application/json", "cache-control": "no-store" } as const;
+
 interface EventReader {
   response: ServerResponse;
   /** Lines the connection had no room for, and how many events they are. */
@@ -44,7 +46,7 @@ export class EventHub {
     if (this.#readers.size >= REPLICATION_LIMITS.event_readers) {
       fail("overloaded", `event_readers: ${REPLICATION_LIMITS.event_readers} readers are connected`);
     }
-    response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store" });
+    response.writeHead(200, EVENTS_HEADERS);
     const reader: EventReader = { response, waiting: [], events_waiting: 0, blocked: false };
     this.#readers.add(reader);
     response.on("drain", () => this.#drained(reader));

@@ -1,121 +1,17 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { get, request } from "node:http";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { request } from "node:http";
 import { join } from "node:path";
-import { suite, type TestContext, test } from "node:test";
+import { suite } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { NodeClient } from "../asking.ts";
-import { type Election, type RunningNode, type StartOptions, startNode } from "../commands.ts";
+import type { Election } from "../commands.ts";
 import { BODY_HEADER, sha256 } from "../credentials/credentials.ts";
 import { SharedKey } from "../credentials/shared-key.ts";
 import { Application, look } from "../database/fixtures.ts";
 import { RowLeases } from "../election/row-leases.ts";
 import { SqliteRows } from "../election/sqlite-rows.ts";
-import { formatPosition } from "../position.ts";
-
-/** What a test has opened, closed again in the other order when it ends. */
-class Scene {
-  readonly #t: TestContext;
-  readonly #close: (() => unknown)[] = [];
-
-  constructor(t: TestContext) {
-    this.#t = t;
-  }
-
-  dir(): string {
-    const dir = mkdtempSync(join(tmpdir(), "hangar-node-"));
-    this.#close.push(() => rmSync(dir, { recursive: true, force: true }));
-    return dir;
-  }
-
-  app(dir: string, page_size?: number): Application {
-    const app = new Application(join(dir, "db"), page_size);
-    this.#close.push(() => app.close());
-    return app;
-  }
-
-  later(close: () => unknown): void {
-    this.#close.push(close);
-  }
-
-  async start(dir: string, election: Election, more: Partial<StartOptions> = {}): Promise<RunningNode> {
-    const running = await startNode({
-      dir,
-      host: "127.0.0.1",
-      port: 0,
-      election,
-      clock: systemClock,
-      log: (message) => this.#t.diagnostic(message),
-      onFailure: (error) => this.#t.diagnostic(`failure: ${String(error)}`),
-      ...more,
-    });
-    let open = true;
-    const { close } = running;
-    running.close = async () => {
-      if (open) await close();
-      open = false;
-    };
-    this.#close.push(() => running.close());
-    return running;
-  }
-
-  listen(url: string): Line[] {
-    const lines: Line[] = [];
-    let rest = "";
-    const request = get(`${url}/events`, (response) => {
-      response.setEncoding("utf8");
-      response.on("data", (text: string) => {
-        const parts = (rest + text).split("\n");
-        rest = parts.pop() ?? "";
-        for (const part of parts) lines.push(JSON.parse(part) as Line);
-      });
-      response.on("error", () => undefined);
-    });
-    request.on("error", () => undefined);
-    this.#close.push(() => request.destroy());
-    return lines;
-  }
-
-  async end(): Promise<void> {
-    for (const close of this.#close.reverse()) await close();
-  }
-}
-
-interface Line {
-  type: string;
-  db?: string;
-  data: Record<string, unknown>;
-}
-
-function story(title: string, tell: (scene: Scene) => Promise<void>): void {
-  test(title, async (t) => {
-    const scene = new Scene(t);
-    try {
-      await tell(scene);
-    } finally {
-      await scene.end();
-    }
-  });
-}
-
-/** Waits for something to become true, and says what it was when it does not. */
-async function until(what: string, done: () => boolean): Promise<void> {
-  const end = performance.now() + 10_000;
-  while (!done()) {
-    if (performance.now() > end) assert.fail(`waited in vain: ${what}`);
-    await new Promise((next) => {
-      setTimeout(next, 2);
-    });
-  }
-}
-
-function same(a: RunningNode, b: RunningNode, name = "db"): () => boolean {
-  return () => {
-    const [x, y] = [a.node.directory.get(name), b.node.directory.get(name)];
-    return x !== undefined && y !== undefined && formatPosition(x.position) === formatPosition(y.position);
-  };
-}
+import { type Scene, same, story, until } from "./fixtures.ts";
 
 suite("nodes", () => {
   story(
@@ -285,15 +181,57 @@ suite("nodes", () => {
   });
 });
 
+/** Nodes that are elected by one lease. */
+function candidates(scene: Scene): () => Election {
+  const path = join(scene.dir(), "lease.db");
+  return () => {
+    const leases = new RowLeases(new SqliteRows(path), systemClock);
+    scene.later(() => leases.close());
+    return { kind: "lease", leases, candidate: true, renew_ms: 60 };
+  };
+}
+
 suite("elected nodes", () => {
+  story("a node that may lack transactions leads only when it is forced to; what is lost is counted", async (scene) => {
+    const [here, there] = [scene.dir(), scene.dir()];
+    const elected = candidates(scene);
+    const app = scene.app(here);
+    const first = await scene.start(here, elected());
+    const behind = await scene.start(there, elected());
+    await until("both have it", () => same(first, behind)() && behind.node.complete_term === first.node.term);
+    const first_txid = first.node.directory.get("db")?.position.txid ?? 0;
+    await behind.close();
+    await first.close();
+    // In the next term the one leads alone, and is lost with what only it has.
+    const second = await scene.start(here, elected());
+    await until("primary", () => second.node.role.kind === "primary");
+    for (let i = 0; i < 3; i++) app.write();
+    const txid = (): number => second.node.directory.get("db")?.position.txid ?? 0;
+    await until("all three are captured", () => txid() === first_txid + 3);
+    const lost = txid();
+    await second.close();
+
+    const alone = await scene.start(there, elected());
+    const client = new NodeClient(alone.url, systemClock);
+    await assert.rejects(client.promote(), /may lack transactions/);
+    assert.equal(alone.node.role.kind, "none");
+    await client.promote({ force: true });
+    assert.equal(alone.node.role.kind, "primary");
+    const had = alone.node.directory.get("db")?.position.txid ?? 0;
+    // Not what the other wrote: the same transaction on both would be no difference.
+    scene.app(there).write(17);
+
+    const back = await scene.start(here, elected());
+    await until("it follows", () => same(alone, back)() && back.node.role.kind === "replica");
+    assert.equal(back.node.metrics.dropped, lost - had);
+    assert.equal(look(join(here, "db")).entries, 1);
+    const [kept = ""] = readdirSync(join(here, ".replication", "aside"));
+    assert.equal(look(join(here, ".replication", "aside", kept)).entries, 3);
+  });
+
   story("promoting a replica loses nothing, and the old primary follows the new one", async (scene) => {
     const dirs = [scene.dir(), scene.dir()] as const;
-    const path = join(scene.dir(), "lease.db");
-    const elected = (): Election => {
-      const leases = new RowLeases(new SqliteRows(path), systemClock);
-      scene.later(() => leases.close());
-      return { kind: "lease", leases, candidate: true, renew_ms: 60 };
-    };
+    const elected = candidates(scene);
     const a = await scene.start(dirs[0], elected());
     await until("the first is primary", () => a.node.role.kind === "primary");
     const app = new Application(join(dirs[0], "db"));

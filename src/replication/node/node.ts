@@ -355,6 +355,7 @@ export class ReplicationNode {
   }
 
   #heard(primary_ms: number): void {
+    if (!Number.isFinite(primary_ms)) return;
     this.#lag_ms = Math.max(0, this.clock.now() - primary_ms);
     this.#files.lag(this.#lag_ms);
     // A primary is heard at least once a second, so a replica's log is tidied from here.

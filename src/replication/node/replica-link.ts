@@ -7,7 +7,7 @@ import { verifySnapshot } from "../database/snapshot.ts";
 import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { decodeHeader, LtxError } from "../ltx/codec.ts";
 import { formatPosition } from "../position.ts";
-import type { Directory } from "./directory.ts";
+import { type Directory, isDatabaseName } from "./directory.ts";
 import { type Divergence, findDivergences } from "./divergence.ts";
 import type { Peer } from "./peer.ts";
 import { FRAME, type Frame, FrameReader, readTransaction } from "./wire.ts";
@@ -84,6 +84,7 @@ export class ReplicaLink {
   #take({ type, payload }: Frame): void {
     if (type === FRAME.transaction) {
       const { name, ltx } = readTransaction(payload);
+      refuseBadName(name);
       if (name !== this.#batch.name) this.#applyBatch();
       this.#batch.name = name;
       this.#batch.files.push(ltx);
@@ -149,6 +150,7 @@ export class ReplicaLink {
   }
 
   #beginSnapshot(name: string): void {
+    refuseBadName(name);
     this.#dropIncoming();
     const path = join(this.#directory.dir, ".replication", `${name}.incoming.ltx`);
     this.#incoming = { name, path, fd: openSync(path, "w", 0o600) };
@@ -207,4 +209,9 @@ export class ReplicaLink {
       this.#options.events.log(`${path}: ${messageOf(error)}`);
     }
   }
+}
+
+/** A name becomes a path here, whoever it comes from. */
+function refuseBadName(name: string): void {
+  if (!isDatabaseName(name)) throw new Error(`the primary sent a database called ${JSON.stringify(name)}`);
 }

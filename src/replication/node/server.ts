@@ -20,6 +20,7 @@ import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, parsePosition } from "../position.ts";
 import { knownPositions } from "./divergence.ts";
+import { EVENTS_HEADERS } from "./events.ts";
 import { importDatabase } from "./import.ts";
 import type { ReplicationNode } from "./node.ts";
 import { PeerRefused, readBody, TERM_HEADER } from "./peer.ts";
@@ -52,7 +53,7 @@ interface Route {
 }
 
 const ROUTES: Record<string, Record<string, Route>> = {
-  "/events": { GET: { open: true, handle: ({ node, response }) => node.events.subscribe(response) } },
+  "/events": { GET: { open: true, handle: events } },
   "/info": { GET: { open: true, handle: ({ node, response }) => answer(response, info(node)) } },
   "/metrics": { GET: { open: true, handle: metrics } },
   "/export": { GET: { open: false, handle: exportDatabase } },
@@ -144,6 +145,12 @@ function info(node: ReplicationNode): object {
     databases,
     refused: Object.fromEntries(node.directory.refused),
   };
+}
+
+function events({ node, request, response }: Call): void {
+  // Who asks for the headers alone is not kept waiting for a body that has no end.
+  if (request.method === "HEAD") response.writeHead(200, EVENTS_HEADERS).end();
+  else node.events.subscribe(response);
 }
 
 function metrics({ node, response }: Call): void {

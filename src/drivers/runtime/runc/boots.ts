@@ -10,8 +10,9 @@ import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { removeCgroup } from "./cgroup.ts";
 import { clearBoot, endPrograms, programsEnded } from "./clearing.ts";
+import { discard, discardRest } from "./discard.ts";
 import { Exits, exitOf } from "./exits.ts";
-import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
+import { type Layout, type MachinePaths, pathsOf, removeRun } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
 import { knownIds, type MachineRecord, readRecord, removeRecord, writeRecord } from "./record.ts";
@@ -19,6 +20,7 @@ import { begun, release, runShim } from "./shim.ts";
 import type { Stage } from "./stage.ts";
 import { Stopwatch, type Timings } from "./timings.ts";
 import { indexOf, UidBlocks } from "./uid-blocks.ts";
+import { whileComing } from "./while-coming.ts";
 
 export interface BootParts {
   layout: Layout;
@@ -64,6 +66,7 @@ export class Boots {
       if (!record) continue;
       this.#uids.take(id, record.uid_base);
       network.join(this.paths(id).veth, record.private_ip);
+      discardRest(this.paths(id).snapshot);
     }
     await Promise.all(
       found.map(async ({ id, record }) => {
@@ -93,7 +96,7 @@ export class Boots {
     );
     await network.removeAll();
     removeCgroup(layout.cgroup);
-    rmSync(layout.run, { recursive: true, force: true });
+    removeRun(layout);
     return ids;
   }
 
@@ -134,14 +137,14 @@ export class Boots {
     return isAlive(record.pid, record.pid_start) && !this.#exits.read(record.id);
   }
 
-  async start(launch: Launch, signal: AbortSignal): Promise<Started> {
+  async start(launch: Launch, signal: AbortSignal, extend = (): void => {}): Promise<Started> {
     signal.throwIfAborted();
     const { id, boot } = launch;
     const before = this.read(id);
     if (before?.boot === boot && this.runs(before)) return { handle: handleOf(before) };
     await this.#vacate(id, before, launch.keep_rootfs);
     const watch = new Stopwatch(this.parts.clock);
-    const image = await this.parts.images.hold(launch, launch.image_ref, signal);
+    const image = await whileComing(extend, this.parts.images.hold(launch, launch.image_ref, signal));
     watch.lap("image");
     signal.throwIfAborted();
     const intent = this.write({
@@ -183,12 +186,10 @@ export class Boots {
     ]);
     watch.lap("conmon and runc");
     signal.throwIfAborted();
-    await network.attach(this.sender(staged));
-    watch.lap("network");
     const pid_start = startOf(pid);
     const alive = (): boolean => startOf(pid) !== undefined;
-    await release(paths, alive, clock);
-    await begun(pid, alive, clock);
+    const reached = network.attach(this.sender(staged));
+    await Promise.all([reached, release(paths, alive, clock).then(() => begun(pid, alive, clock))]);
     const record = this.running(staged, pid, pid_start);
     await stage.started(id);
     watch.lap("release");
@@ -200,15 +201,17 @@ export class Boots {
     return { veth: this.paths(id).veth, private_ip, ipv4: ipv4Of(indexOf(uid_base)) };
   }
 
-  /** Written down as running. One that has ended meanwhile is told by its exit file. */
+  /** Written down as running. Of one that has ended meanwhile word came too early, and is heard now. */
   running(record: MachineRecord, pid: number, pid_start: string | undefined): MachineRecord {
-    return this.write({
+    const running = this.write({
       ...record,
       state: "running",
       pid,
       ...(pid_start === undefined ? {} : { pid_start }),
       kernel_boot: this.#kernel_boot,
     });
+    if (this.#exits.read(record.id)) setImmediate(() => void this.#heard(record.id));
+    return running;
   }
 
   /** Nothing of an earlier boot is left when the next begins. */
@@ -261,7 +264,7 @@ export class Boots {
   #drop(record: MachineRecord): undefined {
     const { snapshot: _, ...rest } = record;
     this.write({ ...rest, state: "exited" });
-    rmSync(this.paths(record.id).snapshot, { recursive: true, force: true });
+    discard(this.paths(record.id).snapshot);
   }
 
   /** A boot is over: how it ended is written down, and what is left is cleared away behind it. */
@@ -381,7 +384,7 @@ export class Boots {
     // The last one turns off the light.
     await network.removeAll();
     removeCgroup(layout.cgroup);
-    rmSync(layout.run, { recursive: true, force: true });
+    removeRun(layout);
   }
 }
 

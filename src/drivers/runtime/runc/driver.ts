@@ -27,6 +27,7 @@ import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
 import { processList } from "./ps.ts";
 import type { MachineRecord } from "./record.ts";
+import type { RootDisks } from "./root-disk.ts";
 import { recoverHalf, resume, suspend } from "./suspend.ts";
 import { tryToSuspend } from "./trial.ts";
 
@@ -35,25 +36,34 @@ export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDrive
   const { layout, boots, namespaces, disks } = openParts(options);
   await boots.open((record) => recoverHalf(boots, record));
   const freezer = new Freezer(boots, (parts) => tryToSuspend(options, parts));
-  // Formatting the pattern of all disks is not waited for here; the first start does, if it comes that soon.
-  void disks.prepare().catch(() => {});
+  disks.open();
   const keeper = new LogKeeper(layout, options.clock, options.log);
   void keeper.run();
-  return new RuncDriver(boots, namespaces, keeper, freezer);
+  return new RuncDriver({ boots, namespaces, disks, keeper, freezer });
+}
+
+interface DriverParts {
+  boots: Boots;
+  namespaces: UserNamespaces;
+  disks: RootDisks;
+  keeper: LogKeeper;
+  freezer: Freezer;
 }
 
 class RuncDriver implements RuntimeDriver {
   readonly name = "runc";
   readonly #boots: Boots;
   readonly #namespaces: UserNamespaces;
+  readonly #disks: RootDisks;
   readonly #keeper: LogKeeper;
   readonly #freezer: Freezer;
 
-  constructor(boots: Boots, namespaces: UserNamespaces, keeper: LogKeeper, freezer: Freezer) {
-    this.#freezer = freezer;
-    this.#boots = boots;
-    this.#namespaces = namespaces;
-    this.#keeper = keeper;
+  constructor(of: DriverParts) {
+    this.#freezer = of.freezer;
+    this.#boots = of.boots;
+    this.#namespaces = of.namespaces;
+    this.#disks = of.disks;
+    this.#keeper = of.keeper;
   }
 
   capabilities(): Capabilities {
@@ -64,8 +74,8 @@ class RuncDriver implements RuntimeDriver {
     return this.#boots.parts.images.resolve(image, org_id, signal);
   }
 
-  start(launch: Launch, signal: AbortSignal): Promise<Started> {
-    return this.#boots.start(launch, signal);
+  start(launch: Launch, signal: AbortSignal, extend?: () => void): Promise<Started> {
+    return this.#boots.start(launch, signal, extend);
   }
 
   stop(ref: Ref, how: StopHow, signal: AbortSignal): Promise<Exit | undefined> {
@@ -124,7 +134,7 @@ class RuncDriver implements RuntimeDriver {
   async close(): Promise<void> {
     this.#keeper.close();
     await this.#boots.close();
-    await this.#namespaces.close();
+    await Promise.all([this.#namespaces.close(), this.#disks.close()]);
   }
 
   #running({ id, boot }: Ref): MachineRecord & { pid: number } {

@@ -51,7 +51,7 @@ export class Freezer {
 
   async #open(): Promise<SuspendParts> {
     const { layout, runc, log } = this.#boots.parts;
-    const criu = await openCriu(join(layout.data, "bin"), SHIM);
+    const criu = await openCriu(join(layout.data, "bin"), SHIM, layout.run);
     if (!criu) return this.#refuse("CRIU is not installed (apt-get install criu)");
     const runc_version = /version (\S+)/.exec(await program(runc, ["--version"]))?.[1] ?? "unknown";
     const problem = await this.#verdict(criu, runc_version);

@@ -6,8 +6,9 @@
  * machine, the logs. The *run dir* (`/run/hangar/…`) holds what a reboot ends anyway: mounts, runc's state, pids.
  * Machines run as other users than we do, and those must be able to walk in; a data dir is closed to them.
  */
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
+import { detach, MS, mount } from "../../linux/calls.ts";
 import { deviceName } from "../../net/names.ts";
 
 export interface Layout {
@@ -18,6 +19,8 @@ export interface Layout {
   /** Folders of machines that need not. */
   boots: string;
   logs: string;
+  /** Empty root disks that wait for their machines. */
+  ready: string;
   /** runc's own state. */
   runc: string;
   /** Where conmon leaves word of each end. */
@@ -62,6 +65,7 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
     machines: join(data_dir, "machines"),
     boots: join(run, "m"),
     logs: join(data_dir, "logs"),
+    ready: join(data_dir, "ready"),
     runc: join(run, "runc"),
     exits: join(run, "exits"),
     cgroup: `/hangar/${node_id}`,
@@ -71,11 +75,32 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
 
 /** Makes the folders. A folder that runc made itself would be closed to the machines' users. */
 export function makeLayout(layout: Layout): void {
+  openRun(layout.run);
   for (const dir of ["/run/hangar", layout.run, layout.boots, layout.runc, layout.exits]) {
     mkdirSync(dir, { recursive: true, mode: 0o711 });
     chmodSync(dir, 0o711);
   }
   for (const dir of [layout.machines, layout.logs]) mkdirSync(dir, { recursive: true, mode: 0o700 });
+}
+
+const TMPFS = 0x01021994;
+const isMemory = (dir: string): boolean => statfsSync(dir).type === TMPFS;
+
+/**
+ * The run dir is in memory: conmon and runc wait until each of their small files is on the disk. On most hosts /run is;
+ * elsewhere we make it so, but not over the head of machines that run.
+ */
+function openRun(run: string): void {
+  if (existsSync(run)) return;
+  mkdirSync(run, { recursive: true, mode: 0o711 });
+  if (!isMemory(run)) mount("tmpfs", run, "tmpfs", MS.NOSUID | MS.NODEV, "mode=0711");
+}
+
+/** Nothing of the installation runs any more. */
+export function removeRun({ run }: Layout): void {
+  if (!existsSync(run)) return;
+  if (isMemory(run) && !isMemory(join(run, ".."))) detach(run);
+  rmSync(run, { recursive: true, force: true });
 }
 
 export function pathsOf(layout: Layout, id: string): MachinePaths {

@@ -4,6 +4,8 @@ const MB = 1024 * 1024;
 export const RUNC_LIMITS = {
   /** Size of a machine's root disk, taken from the host only as far as it is written. Full: ENOSPC inside the machine. */
   root_disk_bytes: 8 * 1024 * MB,
+  /** Empty root disks kept mounted ahead. When more machines start at once, the others wait for theirs. */
+  disks_ready: 3,
   /** Processes and threads of one machine. One more: EAGAIN inside the machine. */
   pids: 4096,
   /** Open files of one process, unless the host allows less. One more: EMFILE inside the machine. */
@@ -22,6 +24,8 @@ export const RUNC_LIMITS = {
   logs_kept_ms: 24 * 3600 * 1000,
   /** … and of no more machines than this; the oldest go. */
   logs_kept_machines: 1000,
+  /** How often a start says that its image is still on its way; without that word it fails after its time. */
+  image_beat_ms: 10_000,
   /** runc or CRIU that takes longer is ended, and the call fails. */
   program_ms: 120_000,
   /** Processes that do not go after SIGKILL in this time: the call fails, and the next one tries again. */

@@ -2,33 +2,117 @@
  * The disk under a machine's root file system: a sparse file with ext4 in it, so that it has a size, statistics, and
  * goes away as one file. Formatting takes longer than everything else about a disk, so it is done once; a new disk is
  * a copy of the few blocks that formatting wrote.
+ *
+ * Mounting waits for the host's disk, long when others write to it, so a few empty disks are kept mounted ahead, at no
+ * place: they end with our process, and their files are removed by the next.
  */
-import { execFile } from "node:child_process";
-import { closeSync, fstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import {
+  close,
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { seekData } from "../../linux/calls.ts";
+import { putMount, seekData } from "../../linux/calls.ts";
+import { mountLoop, openDisk } from "../../linux/loop.ts";
+import { program } from "../../linux/program.ts";
+import { RUNC_LIMITS } from "./limits.ts";
 
-const run = promisify(execFile);
+const REFILL_MS = 300;
+/** Elsewhere: it unmounts. */
+const closeLater = promisify(close);
 
 interface Template {
   size: number;
   pieces: { at: number; bytes: Buffer }[];
 }
 
+/** A disk that waits for its machine. */
+interface Ready {
+  file: string;
+  mount: number;
+}
+
 export class RootDisks {
+  /** Where disks wait. */
   readonly #dir: string;
   readonly #size: number;
   #template: Promise<Template> | undefined;
+  readonly #ready: Ready[] = [];
+  #filling: Promise<void> | undefined;
+  #made = 0;
+  /** Between open and close. */
+  #keeping = false;
 
   constructor(dir: string, size: number) {
     this.#dir = dir;
     this.#size = size;
   }
 
-  /** Formats the pattern of all disks, if that has not been done. */
-  async prepare(): Promise<Template> {
+  /** Begins to keep disks ready. What an earlier process of ours had ready is of no use. */
+  open(): void {
+    rmSync(this.#dir, { recursive: true, force: true });
+    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
+    this.#keeping = true;
+    this.#fill();
+  }
+
+  /** Mounts the disk in `file` at `target`; an empty one is made when there is none. */
+  async mount(file: string, target: string): Promise<void> {
+    if (existsSync(file)) return await mountLoop(file, target);
+    const ready = this.#ready.shift();
+    // Not now: the machine that is being started has better use for the host's disk.
+    setTimeout(() => this.#fill(), REFILL_MS).unref();
+    if (!ready) {
+      await this.make(file);
+      return await mountLoop(file, target);
+    }
+    try {
+      renameSync(ready.file, file);
+      putMount(ready.mount, target);
+    } finally {
+      closeSync(ready.mount);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#keeping = false;
+    await this.#filling;
+    await Promise.all(this.#ready.map(({ mount }) => closeLater(mount)));
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  #fill(): void {
+    if (!this.#keeping || this.#filling || this.#ready.length >= RUNC_LIMITS.disks_ready) return;
+    const filling = this.#one();
+    this.#filling = filling.then(
+      () => {
+        this.#filling = undefined;
+        this.#fill();
+      },
+      () => {
+        // Whoever needs a disk makes one, and hears what is wrong.
+        this.#filling = undefined;
+      },
+    );
+  }
+
+  async #one(): Promise<void> {
+    const file = join(this.#dir, String(this.#made++));
+    await this.make(file);
+    this.#ready.push({ file, mount: await openDisk(file) });
+  }
+
+  /** The pattern of all disks, formatted if that has not been done. */
+  async #pattern(): Promise<Template> {
     this.#template ??= this.#format();
     this.#template.catch(() => {
       this.#template = undefined;
@@ -38,7 +122,7 @@ export class RootDisks {
 
   /** Makes an empty disk at `file`; one that is there is overwritten. */
   async make(file: string): Promise<void> {
-    const { size, pieces } = await this.prepare();
+    const { size, pieces } = await this.#pattern();
     rmSync(file, { force: true });
     await using disk = await open(file, "wx", 0o600);
     await disk.truncate(size);
@@ -46,13 +130,16 @@ export class RootDisks {
   }
 
   async #format(): Promise<Template> {
+    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
     const file = join(this.#dir, "template.ext4");
     rmSync(file, { force: true });
     const fd = openSync(file, "w+", 0o600);
     try {
       const size = String(Math.floor(this.#size / 1024));
       const lazy = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
-      await run("mkfs.ext4", ["-q", "-F", "-m", "0", "-J", "size=16", "-E", lazy, file, `${size}k`]);
+      // A root disk never grows: the room that is kept for that would be most of what is copied.
+      const made = ["-q", "-F", "-m", "0", "-O", "^resize_inode", "-J", "size=16", "-E", lazy];
+      await program("mkfs.ext4", [...made, file, `${size}k`]);
       return { size: fstatSync(fd).size, pieces: [...written(fd)] };
     } finally {
       closeSync(fd);

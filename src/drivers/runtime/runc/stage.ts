@@ -18,7 +18,6 @@ import type { LocalApi } from "#machines/local-api.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
 import { bind, CallError, detach, MS, mount, mountWith } from "../../linux/calls.ts";
 import { GuestTree } from "../../linux/guest-tree.ts";
-import { mountLoop } from "../../linux/loop.ts";
 import { program } from "../../linux/program.ts";
 import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
@@ -90,9 +89,9 @@ export class Stage {
   }
 
   /** The memory images are shown to CRIU only while it reads them. */
-  async unbindImages(id: string): Promise<void> {
+  unbindImages(id: string): void {
     const { images } = pathsOf(this.#parts.layout, id);
-    if (mountsUnder(join(images, "..")).has(images)) await program("umount", ["--lazy", images]);
+    if (mountsUnder(join(images, "..")).has(images)) detach(images);
   }
 
   get userns(): boolean {
@@ -124,10 +123,7 @@ export class Stage {
     const { namespaces, disks, userns } = this.#parts;
     const mounted = mountsUnder(paths.run);
     if (userns && !mounted.has(paths.rootfs)) namespaces.prepare(record.uid_base);
-    if (!mounted.has(paths.upper)) {
-      if (!existsSync(paths.disk)) await disks.make(paths.disk);
-      mountLoop(paths.disk, paths.upper, "");
-    }
+    if (!mounted.has(paths.upper)) await disks.mount(paths.disk, paths.upper);
     watch.lap("disk");
     const [wanted] = launch.config.mounts ?? [];
     const volume = wanted?.volume === undefined ? undefined : { id: wanted.volume };

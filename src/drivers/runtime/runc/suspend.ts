@@ -9,6 +9,7 @@ import { bind } from "../../linux/calls.ts";
 import { program } from "../../linux/program.ts";
 import { type Boots, handleOf } from "./boots.ts";
 import { answers, confinementOf, portsOf, weaker } from "./confinement.ts";
+import { discard } from "./discard.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { isAlive, numberIn, startOf } from "./process-table.ts";
 import type { MachineRecord, Snapshot } from "./record.ts";
@@ -103,7 +104,7 @@ export async function recoverHalf(boots: Boots, record: MachineRecord): Promise<
     const { snapshot: _, ...rest } = record;
     boots.running(rest, pid, start);
     await boots.parts.network.attach(boots.sender(record));
-    await boots.parts.stage.unbindImages(id);
+    boots.parts.stage.unbindImages(id);
     rmSync(paths.snapshot, { recursive: true, force: true });
   } else if (record.state === "suspending" && existsSync(join(paths.snapshot, "inventory.img"))) {
     await freeze(boots, record);
@@ -125,10 +126,7 @@ export async function resume(parts: SuspendParts, launch: Launch, signal: AbortS
   if (boots.runs(record)) return { handle: handleOf(record) };
   if (record.state !== "frozen" || !record.snapshot) return undefined;
   const watch = new Stopwatch(boots.parts.clock);
-  const unusable = await problemOf(parts, record, record.snapshot);
-  watch.lap("check");
   try {
-    if (unusable) throw new Error(unusable);
     const handle = await goOn(parts, launch, record, record.snapshot, watch, signal);
     boots.parts.onTimings?.(id, watch.end());
     boots.parts.log.debug({ machine: id, ...watch.end() }, "a machine has been resumed");
@@ -155,18 +153,24 @@ async function problemOf({ boots, criu, runc_version }: SuspendParts, record: Ma
 }
 
 async function goOn(
-  { boots, criu }: SuspendParts,
+  parts: SuspendParts,
   launch: Launch,
   record: MachineRecord,
   snapshot: Snapshot,
   watch: Stopwatch,
   signal: AbortSignal,
 ): Promise<Handle> {
+  const { boots, criu } = parts;
   const { id, private_ip } = launch;
   const { stage, layout, network, runc } = boots.parts;
   const paths = boots.paths(id);
   boots.write({ ...record, state: "resuming" });
-  const volume = await stage.rebuild(launch, record, watch);
+  const [unusable, volume] = await Promise.all([
+    problemOf(parts, record, snapshot),
+    stage.rebuild(launch, record, watch),
+  ]);
+  watch.lap("check");
+  if (unusable) throw new Error(unusable);
   openToMachine(paths.snapshot, stage.userns ? record.uid_base : 0);
   bind(paths.snapshot, paths.images, {});
   const work = join(paths.run, "criu");
@@ -184,7 +188,7 @@ async function goOn(
   watch.lap("verify");
   const { snapshot: _, ...rest } = record;
   const running = boots.running({ ...rest, ...(volume ? { volume } : {}) }, pid, startOf(pid));
-  await stage.unbindImages(id);
-  rmSync(paths.snapshot, { recursive: true, force: true });
+  stage.unbindImages(id);
+  discard(paths.snapshot);
   return handleOf(running);
 }

@@ -33,6 +33,7 @@ export interface SimOptions {
  * Runs nothing and behaves as if it did: the whole API without root, on any box, for tests and for trying
  * things out. A machine's environment may say how it behaves:
  *
+ *   SIM_PULL_MS=60000     its image takes that long to come, before it boots
  *   SIM_BOOT_MS=200       takes that long to boot        SIM_FAIL=text       does not boot, and says so
  *   SIM_RUN_MS=5000       ends by itself after that      SIM_EXIT_CODE=1     … with this code
  *   SIM_STOP_MS=100       takes that long to stop        SIM_SUSPEND=text    refuses to be suspended
@@ -74,11 +75,15 @@ class SimDriver implements RuntimeDriver {
     return { ...named, digest };
   }
 
-  async start(launch: Launch, signal: AbortSignal): Promise<Started> {
+  async start(launch: Launch, signal: AbortSignal, extend?: () => void): Promise<Started> {
     await this.#begin("start", launch.id, signal);
     const before = this.#world.boots.get(launch.id);
     if (before?.boot === launch.boot && before.state === "running") return { handle: handleOf(before) };
     const knobs = knobsOf(launch);
+    for (let left = knobs.pull_ms; left > 0; left -= PULL_BEAT_MS) {
+      await this.#clock.sleep(Math.min(left, PULL_BEAT_MS), signal);
+      extend?.();
+    }
     if (knobs.boot_ms > 0) await this.#clock.sleep(knobs.boot_ms, signal);
     if (knobs.fail) throw new Error(knobs.fail);
     if (launch.config.env?.["SIM_LOCAL_API"] === "1") await this.#local_api?.open(launch.id);
@@ -272,10 +277,14 @@ const LOG_LINES = 100;
 
 const handleOf = ({ state, started_at, knobs }: SimBoot): Record<string, unknown> => ({ state, started_at, knobs });
 
+/** How often a start says that its image is still on its way. */
+const PULL_BEAT_MS = 10_000;
+
 function knobsOf({ config }: Launch): SimKnobs {
   const env = config.env ?? {};
   const number = (name: string): number => Math.max(0, Number(env[name]) || 0);
   return {
+    pull_ms: number("SIM_PULL_MS"),
     boot_ms: number("SIM_BOOT_MS"),
     stop_ms: number("SIM_STOP_MS"),
     exit_code: number("SIM_EXIT_CODE"),

@@ -1,6 +1,7 @@
 import type { Exit, ExitNotice } from "#machines/driver.ts";
 
 export interface SimKnobs {
+  pull_ms: number;
   boot_ms: number;
   stop_ms: number;
   exit_code: number;

@@ -2,11 +2,11 @@
  * Wires a machine's network. runc runs it when the machine's namespaces are there and none of its processes has begun,
  * at a start and inside a resume alike, and on its own: the platform may be gone by then.
  *
- *     hook RANGE MESSAGES
+ *     hook RANGE INSIDE OUTSIDE
  *
- * Its input is runc's word of the machine, of which the pid counts. RANGE is who in the machine may ping. MESSAGES are
- * netlink messages in hexadecimal, made by the platform: they are sent in the machine's network namespace, where
- * descriptor 100 stands for the host's own.
+ * Its input is runc's word of the machine, of which the pid counts. RANGE is who in the machine may ping. INSIDE and
+ * OUTSIDE are netlink messages in hexadecimal, made by the platform: sent in the machine's network namespace, where
+ * descriptor 100 stands for the host's own, and then in the host's.
  */
 #include "syscalls.h"
 
@@ -103,9 +103,12 @@ static word decode(const char *text) {
   return n;
 }
 
+/* A socket speaks to the network namespace in which it was made. */
+static long open_netlink(void) { return checked(call(SYS_socket, AF_NETLINK, SOCK_RAW, 0, 0), "netlink"); }
+
 /* Each message is answered once; the first that is refused ends it. */
-static void tell(word size) {
-  long fd = checked(call(SYS_socket, AF_NETLINK, SOCK_RAW, 0, 0), "netlink");
+static void tell(long fd, const char *text) {
+  word size = decode(text);
   checked(call6(SYS_sendto, fd, (word)messages, size, 0, 0, 0), "netlink");
   int wanted = 0;
   for (word at = 0; at < size; at += (*(unsigned *)(messages + at) + 3) & ~3U) wanted++;
@@ -122,12 +125,14 @@ static void tell(word size) {
 
 __attribute__((used)) static void run(word *stack) {
   char **args = (char **)(stack + 1);
-  if (stack[0] != 3) refused("it takes two words", 0);
+  if (stack[0] != 4) refused("it takes three words", 0);
   long n, size = 0;
   while (size < INPUT_MAX - 1 && (n = call(SYS_read, 0, input + size, INPUT_MAX - 1 - size, 0)) > 0) size += n;
+  long outside = open_netlink();
   enter(find_pid());
   allow_ping(args[1]);
-  tell(decode(args[2]));
+  tell(open_netlink(), args[2]);
+  tell(outside, args[3]);
   leave(0);
 }
 

@@ -1,0 +1,170 @@
+/** Why a machine is as it is: told from its events, its config and what the front door says. */
+import type { Machine, MachineConfig } from "#client/api.ts";
+import { systemClock } from "#core/clock.ts";
+import { ago } from "../output.ts";
+import type { Context, Verb } from "../verb.ts";
+import { APP, findMachine, readMachine } from "./find.ts";
+
+type Services = Awaited<ReturnType<typeof readServices>>;
+type Event = Machine["events"][number];
+
+/** One thing that is known, and what to do about it where something can be done. */
+export interface Reason {
+  about: "state" | "restart" | "starts" | "checks" | "traffic" | "lease" | "host";
+  text: string;
+  try?: string;
+}
+
+export const machinesExplain: Verb = {
+  words: "machines explain",
+  summary: "Tell why a machine is in its state, what would start it, and how it is reached",
+  arguments: [["<machine>", "id or name"]],
+  options: [APP],
+  completes: "machines",
+  examples: ["hangar machines explain $MACHINE"],
+  async run(context, input) {
+    const found = await findMachine(context, input);
+    const machine = await readMachine(context, found);
+    const services = await readServices(context, found.params.app_name);
+    const reasons = explain(machine, found.params.app_name, services, systemClock.now());
+    const lines = reasons.map((reason) => `${reason.about.padEnd(8)} ${reason.text}${hint(reason)}`);
+    return { data: { id: machine.id, name: machine.name, state: machine.state, reasons }, text: lines.join("\n") };
+  },
+};
+
+const hint = (reason: Reason): string => (reason.try ? `\n${" ".repeat(9)}try: ${reason.try}` : "");
+
+const readServices = ({ client }: Context, app_name: string) =>
+  client.call("GET /v1/apps/:app_name/services", { params: { app_name } });
+
+export function explain(machine: Machine, app_name: string, services: Services, now_ms: number): Reason[] {
+  const config = machine.config as unknown as MachineConfig;
+  return [
+    stateReason(machine, now_ms),
+    ...restartReason(machine, config),
+    ...startReasons(machine, config),
+    ...checkReasons(machine),
+    ...trafficReasons(machine, app_name, config, services),
+    ...leaseReason(machine, now_ms),
+    ...(machine.host_status === "ok"
+      ? []
+      : [{ about: "host" as const, text: `its host ${machine.host} is ${machine.host_status}` }]),
+  ];
+}
+
+/** Who did it, in words; the names are those of the events. */
+const WHO: Record<string, string> = {
+  user: "someone asked for it",
+  proxy: "the front door did it: nobody had asked for it for a while, or somebody did again",
+  host: "its host reported it",
+  policy: "its restart policy did it",
+  schedule: "its schedule did it",
+  standby: "the machine it stands by for failed",
+};
+
+function stateReason(machine: Machine, now_ms: number): Reason {
+  const last = machine.events.find(({ status }) => status === machine.state) ?? machine.events[0];
+  if (!last) return { about: "state", text: `it is ${machine.state}, and nothing has happened to it yet` };
+  const since = ago(last.timestamp, now_ms);
+  // The host only reports what others began: the events before, the newest first, say who and why.
+  const before = machine.events.slice(machine.events.indexOf(last));
+  const cause = before.find((event) => exitText(event) ?? errorText(event)) ?? last;
+  const asked = before.find(({ source }) => source !== "host") ?? last;
+  const recent = before.indexOf(cause) <= before.indexOf(asked) ? cause : asked;
+  const why = exitText(recent) ?? errorText(recent) ?? WHO[asked.source] ?? `by ${asked.source}`;
+  const text = `it is ${machine.state} since ${since}: ${why}`;
+  return machine.state === "failed"
+    ? { about: "state", text, try: `hangar machines logs ${machine.id}, then hangar machines start ${machine.id}` }
+    : { about: "state", text };
+}
+
+function exitText(event: Event | undefined): string | undefined {
+  const exit = event?.request?.["exit_event"] as
+    | { exit_code: number; oom_killed: boolean; requested_stop: boolean; signal: number }
+    | undefined;
+  if (!exit) return undefined;
+  if (exit.oom_killed) return "its program was killed because its memory was full (give it more with --memory)";
+  if (exit.requested_stop) return "it was asked to stop";
+  const by = exit.signal > 0 ? `, by signal ${exit.signal}` : "";
+  return `its program ended with exit code ${exit.exit_code}${by}`;
+}
+
+function errorText({ request }: Event): string | undefined {
+  const text = request?.["error"] ?? request?.["reason"];
+  return typeof text === "string" ? text : undefined;
+}
+
+function restartReason({ state }: Machine, { restart }: MachineConfig): Reason[] {
+  if (state !== "stopped" && state !== "failed") return [];
+  const policy = restart?.policy || "on-failure";
+  const words: Record<string, string> = {
+    no: "its restart policy is `no`: it stays as it is",
+    "on-failure": `its restart policy is \`on-failure\`: it is started again when its program fails, ${restart?.max_retries ?? 10} times`,
+    always: "its restart policy is `always`: it is started again when its program ends by itself",
+  };
+  return [{ about: "restart", text: words[policy] ?? policy }];
+}
+
+function startReasons({ id, state, cordoned }: Machine, config: MachineConfig): Reason[] {
+  if (state === "started") return [];
+  const woken = (config.services ?? []).some(({ autostart }) => autostart);
+  const said: Reason[] = [
+    ...(woken && !cordoned ? [{ about: "starts" as const, text: "a request to one of its services starts it" }] : []),
+    ...(config.schedule ? [{ about: "starts" as const, text: `its schedule starts it: ${config.schedule}` }] : []),
+    ...(config.standbys?.length
+      ? [{ about: "starts" as const, text: `it stands by, and starts when ${config.standbys.join(" or ")} fails` }]
+      : []),
+  ];
+  if (said.length > 0) return said;
+  return [{ about: "starts", text: "nothing starts it but you", try: `hangar machines start ${id}` }];
+}
+
+function checkReasons({ checks }: Machine): Reason[] {
+  const bad = Object.entries(checks).filter(([, { status }]) => status !== "passing");
+  return bad.map(([name, { status, output }]) => ({ about: "checks", text: `${name} is ${status}: ${output}` }));
+}
+
+function trafficReasons(
+  { id, cordoned }: Machine,
+  app_name: string,
+  config: MachineConfig,
+  { open, services }: Services,
+): Reason[] {
+  if ((config.services ?? []).length === 0)
+    return [{ about: "traffic", text: "it has no services: nothing from outside reaches it" }];
+  if (!open) {
+    const give = `hangar ips allocate ${app_name}`;
+    return [{ about: "traffic", text: `the app ${app_name} has no address, so it is closed`, try: give }];
+  }
+  if (cordoned)
+    return [{ about: "traffic", text: "it is cordoned: it gets no requests", try: `hangar machines uncordon ${id}` }];
+  return services.flatMap(({ urls, problems, machines }) =>
+    machines
+      .filter((one) => one.id === id)
+      .flatMap((one): Reason[] => [
+        {
+          about: "traffic",
+          text: `${urls[0] ?? "?"} leads to its port ${one.internal_port}: ${servingText(one)}`,
+        },
+        ...problems.map((text): Reason => ({ about: "traffic", text })),
+      ]),
+  );
+}
+
+type Served = Services["services"][number]["machines"][number];
+
+function servingText({ serving, in_progress, soft_limit, state, autostart }: Served): string {
+  if (serving) return `it serves, ${in_progress} of ${soft_limit} in progress`;
+  return `it does not serve while it is ${state}${autostart ? ", and is started when somebody asks" : ""}`;
+}
+
+function leaseReason({ lease }: Machine, now_ms: number): Reason[] {
+  if (!lease) return [];
+  const seconds = Math.max(0, Math.round(lease.expires_at - now_ms / 1000));
+  return [
+    {
+      about: "lease",
+      text: `${lease.owner} holds its lease for ${seconds} s more (${lease.description || "no description"}): others may not change it`,
+    },
+  ];
+}

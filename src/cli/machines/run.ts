@@ -1,0 +1,48 @@
+import { ClientError } from "#client/client.ts";
+import { firstArgument, type Input, listOption, textOption, UsageError, type Verb } from "../verb.ts";
+import { machinesRun } from "./verbs.ts";
+
+/** The image that comes with the platform listens here, so nobody has to know. */
+const BUILT_IN: Record<string, string> = { "hangar/hello": "8080:8080/http" };
+
+/** The shortest way from an image to something that answers. */
+export const run: Verb = {
+  ...machinesRun,
+  words: "run",
+  summary: "Run an image: makes the app if there is none, opens its ports, and waits until it runs",
+  options: [
+    ["-a, --app <app>", "the app it belongs to (default: named after the image)"],
+    ["--org <slug>", "whose app it is, when it has to be made"],
+    ...(machinesRun.options ?? []).filter(([flags]) => !flags.includes("--app")),
+  ],
+  examples: ["hangar run hangar/hello --port 8099:8080/http --autostop suspend"],
+  async run(context, input) {
+    const image = firstArgument(input);
+    const app_name = textOption(input, "app") ?? nameOf(image);
+    const org_slug = textOption(input, "org") ?? "personal";
+    const made = await context.client
+      .call("POST /v1/apps", { body: { app_name, org_slug } })
+      .catch((thrown: unknown) => {
+        // It is there already; whether we may use it, the next request says.
+        if (thrown instanceof ClientError && thrown.body.status === "name_taken") return undefined;
+        throw thrown;
+      });
+    if (made) context.say(`created the app ${app_name}`);
+    const port = BUILT_IN[image];
+    const ports = listOption(input, "port").length > 0 || !port ? {} : { port: [port] };
+    const options: Input["options"] = { ...input.options, ...ports, app: app_name };
+    return await machinesRun.run(context, { ...input, options });
+  },
+};
+
+/** `registry/some/image:tag@digest` is called `image`. */
+function nameOf(image: string): string {
+  const name = (image.split("@")[0] ?? "")
+    .split("/")
+    .at(-1)
+    ?.split(":")[0]
+    ?.toLowerCase()
+    .replaceAll(/[^a-z0-9-]/g, "-");
+  if (!name || !/^[a-z]/.test(name)) throw new UsageError(`say which app: --app <name> (none can be made of ${image})`);
+  return name;
+}

@@ -1,0 +1,100 @@
+/** All machines on one page: their state, what they use, and what happened last. */
+import { styleText } from "node:util";
+import { systemClock } from "#core/clock.ts";
+import { count } from "#core/words.ts";
+import { type Found, range } from "../metrics/ask.ts";
+import { sparkline } from "../metrics/plot.ts";
+import { ago, bytesText, table } from "../output.ts";
+import { type Context, type Input, textOption, type Verb } from "../verb.ts";
+
+const MINUTES = 15;
+const STEP_S = 30;
+const SPARK_COLUMNS = 12;
+const EVENTS = 8;
+/** Machines on the page; the busiest come first, and the rest is counted. */
+const SHOWN = 200;
+
+const CPU = 'sum by (instance) (rate(svc_instance_cpu{mode=~"user|system"}[1m])) / 100';
+const MEMORY = "sum by (instance) (svc_instance_memory_mem_total - svc_instance_memory_mem_available)";
+
+export const top: Verb = {
+  words: "top",
+  summary: "Show all machines of an organization, what they use and what happens; live on a terminal",
+  options: [["--org <slug>", "the organization (default: personal)"]],
+  examples: ["hangar top --once", "hangar top --json"],
+  live: true,
+  async run(context, input) {
+    const now = systemClock.now();
+    const [{ machines }, cpu, memory, events] = await Promise.all([
+      readMachines(context, input),
+      used(context, input, CPU, now),
+      used(context, input, MEMORY, now),
+      readEvents(context, input),
+    ]);
+    const data = machines
+      .map(({ id, name, app_name, state, version, updated_at }) => {
+        const [busy, held] = [cpu.get(version) ?? [], memory.get(version) ?? []];
+        return {
+          id,
+          name,
+          app_name,
+          state,
+          updated_at,
+          cpu: busy.at(-1) ?? null,
+          memory_bytes: held.at(-1) ?? null,
+          cpu_history: busy,
+        };
+      })
+      .sort((a, b) => (b.cpu ?? -1) - (a.cpu ?? -1) || a.name.localeCompare(b.name));
+    const rows = data
+      .slice(0, SHOWN)
+      .map((machine) => [
+        machine.id,
+        machine.name,
+        machine.app_name,
+        machine.state,
+        machine.cpu === null ? "-" : `${(machine.cpu * 100).toFixed(1)} %`,
+        sparkline(machine.cpu_history, SPARK_COLUMNS),
+        machine.memory_bytes === null ? "-" : bytesText(machine.memory_bytes),
+        ago(machine.updated_at, now),
+      ]);
+    const heads = ["id", "name", "app", "state", "cpu", `${MINUTES} min`, "memory", "changed"];
+    const text = [headline(data, now), "", table(heads, rows), "", ...events].join("\n");
+    return { data: { machines: data, events }, text };
+  },
+};
+
+function headline(machines: readonly { state: string }[], now_ms: number): string {
+  const states = Object.entries(Object.groupBy(machines, ({ state }) => state)).map(
+    ([state, list]) => `${list?.length ?? 0} ${state}`,
+  );
+  const time = new Date(now_ms).toISOString().slice(11, 19);
+  return styleText("bold", `${count(machines.length, "machine")}: ${states.join(", ") || "none"}  (${time})`);
+}
+
+const readMachines = ({ client }: Context, input: Input) =>
+  client.call("GET /v1/orgs/:org_slug/machines", { params: orgOf(input), query: { limit: 1000 } });
+
+const orgOf = (input: Input): { org_slug: string } => ({ org_slug: textOption(input, "org") ?? "personal" });
+
+/** The last minutes of a query by instance; nothing where metrics cannot be asked. */
+async function used(context: Context, input: Input, query: string, now_ms: number): Promise<Map<string, number[]>> {
+  const end = Math.floor(now_ms / 1000);
+  const asked = { start: end - MINUTES * 60, end, step: STEP_S };
+  const found: Found[] = await range(context, input, query, asked).catch(() => []);
+  return new Map(
+    found.map(({ metric, values = [] }) => [metric["instance"] ?? "", values.map(([, value]) => Number(value))]),
+  );
+}
+
+async function readEvents({ client }: Context, input: Input): Promise<string[]> {
+  const { events } = await client.call("GET /v1/orgs/:org_slug/events", {
+    params: orgOf(input),
+    query: { tail: EVENTS },
+    headers: { accept: "application/json" },
+  });
+  return events.map(
+    ({ timestamp, app_name, machine_name, type, status, source }) =>
+      `${new Date(timestamp).toISOString().slice(11, 19)}  ${app_name}/${machine_name}  ${type} ${status} by ${source}`,
+  );
+}

@@ -1,0 +1,131 @@
+/** What a field of the API means: read from the platform's own OpenAPI document, so that it is never another one's. */
+import { closest } from "#core/words.ts";
+import { table } from "../output.ts";
+import { type Context, UsageError, type Verb } from "../verb.ts";
+
+interface Schema {
+  $ref?: string;
+  type?: string | string[];
+  description?: string;
+  properties?: Record<string, Schema>;
+  additionalProperties?: Schema | boolean;
+  required?: string[];
+  items?: Schema;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  enum?: unknown[];
+  const?: unknown;
+  default?: unknown;
+  minimum?: number;
+  maximum?: number;
+  maxLength?: number;
+  pattern?: string;
+}
+
+interface OpenApi {
+  paths: Record<string, Record<string, { requestBody?: { content: Record<string, { schema: Schema }> } }>>;
+  components?: { schemas?: Record<string, Schema> };
+}
+
+/** Where each first word of a path begins: a request that makes such a thing. */
+const ROOTS: Record<string, [path: string, method: string, ...within: string[]]> = {
+  config: ["/v1/apps/{app_name}/machines", "post", "config"],
+  machine: ["/v1/apps/{app_name}/machines", "post"],
+  volume: ["/v1/apps/{app_name}/volumes", "post"],
+  app: ["/v1/apps", "post"],
+};
+
+export const explainField: Verb = {
+  words: "explain",
+  summary: "Tell what a field means and what it may hold, from the platform's own schema",
+  arguments: [["<path>", `such as config.services.ports; begins with ${Object.keys(ROOTS).join(", ")}`]],
+  examples: ["hangar explain config.services.ports", "hangar explain volume"],
+  async run(context, input) {
+    const words = (input.args[0] ?? "").split(".");
+    const [root = "", ...path] = words;
+    const document = await readOpenApi(context);
+    let schema = rootOf(document, root);
+    for (const [at, word] of path.entries()) schema = step(document, schema, word, words.slice(0, at + 1).join("."));
+    const own = resolved(document, schema);
+    const fields = Object.entries(fieldsOf(document, own));
+    const required = new Set(inner(document, own).required);
+    const rows = fields.map(([name, field]) => {
+      const plain = resolved(document, field);
+      return [name, typeText(document, plain), required.has(name) ? "required" : "", plain.description ?? ""];
+    });
+    const head = [`${words.join(".")}  ${typeText(document, own)}`, own.description ?? "", bounds(own)];
+    const text = [
+      ...head.filter((line) => line !== ""),
+      ...(rows.length > 0 ? ["", table(["field", "type", "", "meaning"], rows)] : []),
+    ];
+    return { data: { path: words.join("."), schema: own }, text: text.join("\n") };
+  },
+};
+
+async function readOpenApi({ client }: Context): Promise<OpenApi> {
+  // Typed as text, because it is sent as it is; the client has read it all the same.
+  return (await client.call("GET /openapi.json", {})) as unknown as OpenApi;
+}
+
+function rootOf(document: OpenApi, root: string): Schema {
+  const place = Object.hasOwn(ROOTS, root) ? ROOTS[root] : undefined;
+  if (!place) throw new UsageError(`a path begins with ${Object.keys(ROOTS).join(", ")}, not ${root || "nothing"}`);
+  const [path, method, ...within] = place;
+  let schema = document.paths[path]?.[method]?.requestBody?.content["application/json"]?.schema ?? {};
+  for (const word of within) schema = step(document, schema, word, root);
+  return schema;
+}
+
+function step(document: OpenApi, schema: Schema, word: string, place: string): Schema {
+  const fields = fieldsOf(document, resolved(document, schema));
+  const found = fields[word] ?? fields["*"];
+  if (found) return found;
+  const names = Object.keys(fields);
+  const near = closest(word, names);
+  const known = names.length > 0 ? `it has ${names.join(", ")}` : "it has no fields";
+  throw new UsageError(`${place} has no field ${word}${near ? `; did you mean ${near}?` : ""} (${known})`);
+}
+
+function resolved(document: OpenApi, schema: Schema): Schema {
+  const name = schema.$ref?.split("/").at(-1);
+  if (!name) return schema;
+  const { $ref: _, ...own } = schema;
+  return { ...document.components?.schemas?.[name], ...own };
+}
+
+/** What a list holds, or the schema itself; of several shapes the one with fields. */
+function inner(document: OpenApi, schema: Schema): Schema {
+  if (schema.items) return inner(document, resolved(document, schema.items));
+  const choices = (schema.anyOf ?? schema.oneOf ?? []).map((one) => inner(document, resolved(document, one)));
+  return choices.find(({ properties }) => properties) ?? schema;
+}
+
+/** Fields by name; a map has one, `*`. */
+function fieldsOf(document: OpenApi, schema: Schema): Record<string, Schema> {
+  const { properties, additionalProperties } = inner(document, schema);
+  const any = typeof additionalProperties === "object" ? { "*": additionalProperties } : {};
+  return { ...properties, ...any };
+}
+
+function typeText(document: OpenApi, schema: Schema): string {
+  if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(" | ");
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.items) return `list of ${typeText(document, resolved(document, schema.items))}`;
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (choices) return [...new Set(choices.map((one) => typeText(document, resolved(document, one))))].join(" | ");
+  return [schema.type ?? "anything"].flat().join(" | ");
+}
+
+function bounds({ default: usual, minimum, maximum, maxLength, pattern }: Schema): string {
+  const said: [string, unknown][] = [
+    ["default", usual],
+    ["at least", minimum],
+    ["at most", maximum],
+    ["letters at most", maxLength],
+    ["pattern", pattern],
+  ];
+  return said
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
+    .join(", ");
+}

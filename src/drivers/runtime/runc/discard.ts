@@ -1,0 +1,28 @@
+/** Taking away what is large without waiting for it: a machine's memory that is of no use any more. */
+import { existsSync, readdirSync, renameSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+
+const MARK = ".discarded-";
+let count = 0;
+
+/** It is gone from its place at once, and from the disk a little later. */
+export function discard(dir: string): void {
+  if (!existsSync(dir)) return;
+  const aside = `${dir}${MARK}${process.pid}-${count++}`;
+  renameSync(dir, aside);
+  void remove(aside);
+}
+
+/** What we had set aside when we were killed. */
+export function discardRest(dir: string): void {
+  const parent = dirname(dir);
+  if (!existsSync(parent)) return;
+  for (const name of readdirSync(parent))
+    if (name.startsWith(`${basename(dir)}${MARK}`)) void remove(join(parent, name));
+}
+
+/** Whatever keeps it from being removed, it is tried again at the next start of ours, or goes with the machine. */
+async function remove(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true }).catch(() => {});
+}

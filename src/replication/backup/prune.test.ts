@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { changesKey, parseChanges, snapshotKey } from "./archive.ts";
+import { superfluous, type TimedSnapshot } from "./prune.ts";
+
+const snapshot = (txid: number, taken_ms: number, checksum = 1n): TimedSnapshot => {
+  const position = { txid, checksum };
+  return { key: snapshotKey("db", position), position, taken_ms };
+};
+const changes = (...ranges: [first: number, last: number][]) =>
+  ranges.map(([first, last]) => {
+    const parsed = parseChanges(changesKey("db", first, { txid: last, checksum: 1n }));
+    assert.ok(parsed);
+    return parsed;
+  });
+
+/** What goes, as `s<txid>` and `<first>-<last>`. */
+function gone(snapshots: TimedSnapshot[], ranges: [number, number][], from_ms: number): string[] {
+  const names = new Map([
+    ...snapshots.map(({ key, position }) => [key, `s${position.txid}`] as const),
+    ...changes(...ranges).map(({ key, first, position }) => [key, `${first}-${position.txid}`] as const),
+  ]);
+  return superfluous(snapshots, changes(...ranges), from_ms).map((key) => names.get(key) ?? key);
+}
+
+suite("what a backup no longer needs", () => {
+  const three = [snapshot(10, 100), snapshot(20, 200), snapshot(30, 300)];
+  const ranges: [number, number][] = [
+    [11, 15],
+    [16, 20],
+    [21, 30],
+    [31, 35],
+  ];
+
+  test("is what leads up to the snapshot from which the oldest moment is restored", () => {
+    assert.deepEqual(gone(three, ranges, 250), ["s10", "11-15", "16-20"]);
+    assert.deepEqual(gone(three, ranges, 200), ["s10", "11-15", "16-20"]);
+    assert.deepEqual(gone(three, ranges, 199), []);
+  });
+
+  test("is nothing while all of it is young, and never the newest snapshot", () => {
+    assert.deepEqual(gone(three, ranges, 50), []);
+    assert.deepEqual(gone([], ranges, 50), []);
+    assert.deepEqual(gone(three, ranges, 1e9), ["s10", "s20", "11-15", "16-20", "21-30"]);
+  });
+
+  test("is not what a history needs that begins at a lower transaction than one that was dropped", () => {
+    // A primary was lost with transactions up to 40; the next one went on from 30.
+    const forked = [snapshot(10, 100), snapshot(40, 200), snapshot(30, 300, 2n)];
+    assert.deepEqual(
+      gone(
+        forked,
+        [
+          [11, 30],
+          [31, 40],
+          [31, 35],
+        ],
+        250,
+      ),
+      ["s10", "11-30"],
+    );
+  });
+});

@@ -1,0 +1,186 @@
+/** GET /events, line by line as the specification has it. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { existsSync, renameSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { suite } from "node:test";
+import type { RunningNode } from "../commands.ts";
+import { type Line, type Scene, same, story, until } from "./fixtures.ts";
+
+/** What a node says about transactions, and what about its status. */
+const transactions = (lines: readonly Line[]): Line[] => lines.filter(({ type }) => type === "tx");
+const statuses = (lines: readonly Line[]): unknown[] =>
+  lines.filter(({ type }) => type !== "tx").map(({ type, data }) => [type, data]);
+
+/** The bytes of a stream, as they are sent to somebody who asks by hand. */
+async function raw(scene: Scene, { url }: RunningNode, head: string): Promise<() => string> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  scene.later(() => socket.destroy());
+  await once(socket, "connect");
+  let text = "";
+  socket.setEncoding("utf8").on("data", (part: string) => {
+    text += part;
+  });
+  socket.on("error", () => undefined);
+  socket.write(head);
+  return () => text;
+}
+
+suite("the event stream of the specification", () => {
+  story("init is always first, and says whether this node is primary and else where the primary is", async (scene) => {
+    const primary = await scene.start(scene.dir(), { kind: "primary" });
+    const replica = await scene.start(scene.dir(), { kind: "join", url: primary.url });
+    await until("connected", () => replica.node.events.status.hostname !== undefined);
+    const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
+    await until("greeted", () => told.length > 0 && heard.length > 0);
+    assert.deepEqual(told, [{ type: "init", data: { isPrimary: true } }]);
+    assert.deepEqual(heard, [{ type: "init", data: { isPrimary: false, hostname: new URL(primary.url).host } }]);
+    await primary.close();
+    await until("the connection is lost", () => replica.node.events.status.hostname === undefined);
+    const alone = scene.listen(replica.url);
+    await until("greeted", () => alone.length > 0);
+    assert.deepEqual(alone, [{ type: "init", data: { isPrimary: false } }], "no primary is known, so none is named");
+  });
+
+  story("primaryChange tells of connecting to a primary and of losing it, each once", async (scene) => {
+    const primary = await scene.start(scene.dir(), { kind: "primary" });
+    const { port } = new URL(primary.url);
+    const replica = await scene.start(scene.dir(), { kind: "join", url: primary.url });
+    await until("connected", () => replica.node.events.status.hostname !== undefined);
+    const heard = scene.listen(replica.url);
+    await until("greeted", () => heard.length > 0);
+    await primary.close();
+    await until("lost", () => heard.length === 2);
+    // It tries again and again meanwhile, and none of that is news.
+    const before = replica.node.metrics.disconnects;
+    await until("several attempts", () => replica.node.metrics.disconnects >= before + 3);
+    await scene.start(scene.dir(), { kind: "primary" }, { port: Number(port) });
+    await until("connected again", () => heard.length === 3);
+    const hostname = `127.0.0.1:${port}`;
+    assert.deepEqual(statuses(heard), [
+      ["init", { isPrimary: false, hostname }],
+      ["primaryChange", { isPrimary: false }],
+      ["primaryChange", { isPrimary: false, hostname }],
+    ]);
+  });
+
+  story(
+    "tx has its fields in their order, the size of the database, and on a replica the primary's time",
+    async (scene) => {
+      const [here, there] = [scene.dir(), scene.dir()];
+      const primary = await scene.start(here, { kind: "primary" });
+      const replica = await scene.start(there, { kind: "join", url: primary.url });
+      const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
+      await until("greeted", () => told.length > 0 && heard.length > 0);
+      await until("connected", () => primary.node.streams.replicas.length === 1);
+      const app = scene.app(here, 1024);
+      for (let i = 0; i < 5; i++) app.write(3000);
+      await until("the same position", same(primary, replica));
+      const position = primary.node.directory.get("db")?.position.txid ?? 0;
+      const all = (lines: Line[]): boolean => Number(`0x${String(lines.at(-1)?.data["txID"])}`) === position;
+      await until("told", () => all(told) && all(heard));
+      for (const line of transactions(told)) {
+        assert.deepEqual(Object.keys(line), ["type", "db", "data"]);
+        assert.deepEqual(Object.keys(line.data), ["txID", "postApplyChecksum", "pageSize", "commit", "timestamp"]);
+        assert.equal(line.data["pageSize"], 1024);
+        assert.ok(Number.isInteger(line.data["commit"]));
+        assert.equal(new Date(String(line.data["timestamp"])).toISOString(), line.data["timestamp"]);
+      }
+      const last = told.at(-1);
+      const file = await (await fetch(`${replica.url}/export?name=db`)).arrayBuffer();
+      assert.equal(Number(last?.data["commit"]) * 1024, file.byteLength);
+      assert.deepEqual(transactions(heard).at(-1), last);
+      const position_text = `${String(last?.data["txID"])}/${String(last?.data["postApplyChecksum"])}`;
+      const { databases } = (await (await fetch(`${replica.url}/info`)).json()) as {
+        databases: Record<string, string>;
+      };
+      assert.equal(databases["db"], position_text);
+    },
+  );
+
+  story(
+    "each database has its own count and its name, whatever that is; a deleted one ends with commit 0",
+    async (scene) => {
+      const here = scene.dir();
+      const primary = await scene.start(here, { kind: "primary" });
+      const told = scene.listen(primary.url);
+      await until("greeted", () => told.length > 0);
+      const names = ['a "quoted" name', "naïve – ünï.sqlite"];
+      for (const name of names) {
+        // Made beside it and moved there: it is found whole, as one transaction.
+        const path = join(here, ".replication", "made");
+        const db = new DatabaseSync(path);
+        db.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (x)");
+        db.close();
+        renameSync(path, join(here, name));
+        await until(`${name} is told of`, () => told.some(({ db: told_name }) => told_name === name));
+      }
+      const first = told.filter(({ db }) => db === names[0]);
+      assert.deepEqual(
+        first.map(({ data }) => data["txID"]),
+        ["0000000000000001"],
+      );
+      const path = join(here, names[0] ?? "");
+      for (const end of ["", "-wal", "-shm"]) if (existsSync(path + end)) rmSync(path + end);
+      await until("it is gone", () => told.at(-1)?.data["commit"] === 0);
+      const last = told.at(-1);
+      assert.deepEqual([last?.db, last?.data["txID"]], [names[0], "0000000000000002"]);
+      assert.equal(last?.data["postApplyChecksum"], "8000000000000000");
+    },
+  );
+
+  story(
+    "one JSON object per line, each sent when it happens; to HTTP/1.0 as well; nothing else is taken",
+    async (scene) => {
+      const here = scene.dir();
+      const primary = await scene.start(here, { kind: "primary" });
+      const old = await raw(scene, primary, "GET /events HTTP/1.0\r\n\r\n");
+      await until("greeted", () => old().includes("\r\n\r\n{"));
+      scene.app(here).write();
+      const lines = (): string[] => old().split("\r\n\r\n")[1]?.split("\n") ?? [];
+      await until("told", () => lines().length > 2);
+      assert.equal(lines().at(-1), "", "a line ends with a line feed, and no half line waits");
+      for (const line of lines().slice(0, -1)) assert.equal(JSON.stringify(JSON.parse(line)), line);
+
+      for (const method of ["POST", "PUT", "DELETE", "PATCH"]) {
+        const { status, headers } = await fetch(`${primary.url}/events`, { method });
+        assert.deepEqual([method, status, headers.get("allow")], [method, 405, "GET"]);
+      }
+      const head = await fetch(`${primary.url}/events`, { method: "HEAD" });
+      assert.deepEqual([head.status, head.headers.get("content-type")], [200, "application/json"]);
+      assert.equal(await head.text(), "", "it ends");
+      assert.equal(primary.node.events.readers, 1, "only the one that listens");
+    },
+  );
+
+  story("a reader that comes in the middle hears everything from then on, and nothing from before", async (scene) => {
+    const here = scene.dir();
+    const primary = await scene.start(here, { kind: "primary" });
+    const app = scene.app(here);
+    const steady = scene.listen(primary.url);
+    await until("greeted", () => steady.length > 0);
+    for (let round = 0; round < 10; round++) {
+      app.write();
+      const late = scene.listen(primary.url);
+      app.write();
+      await until("greeted", () => late.length > 0);
+      app.write();
+      const position = (): string | undefined => {
+        const txid = primary.node.directory.get("db")?.position.txid;
+        return txid?.toString(16).padStart(16, "0");
+      };
+      await until("both know of the last", () =>
+        [steady, late].every((lines) => lines.at(-1)?.data["txID"] === position()),
+      );
+      const heard = transactions(late).map(({ data }) => data["txID"]);
+      assert.deepEqual(
+        heard,
+        transactions(steady)
+          .map(({ data }) => data["txID"])
+          .slice(-heard.length),
+      );
+    }
+  });
+});

@@ -1,0 +1,114 @@
+/** What tests of whole nodes share: nodes, applications and readers of events that go away with their test. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { get } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { type Election, type RunningNode, type StartOptions, startNode } from "../commands.ts";
+import { Application } from "../database/fixtures.ts";
+import { formatPosition } from "../position.ts";
+
+/** What a test has opened, closed again in the other order when it ends. */
+export class Scene {
+  readonly #t: TestContext;
+  readonly #close: (() => unknown)[] = [];
+
+  constructor(t: TestContext) {
+    this.#t = t;
+  }
+
+  dir(): string {
+    const dir = mkdtempSync(join(tmpdir(), "hangar-node-"));
+    this.#close.push(() => rmSync(dir, { recursive: true, force: true }));
+    return dir;
+  }
+
+  app(dir: string, page_size?: number): Application {
+    const app = new Application(join(dir, "db"), page_size);
+    this.#close.push(() => app.close());
+    return app;
+  }
+
+  later(close: () => unknown): void {
+    this.#close.push(close);
+  }
+
+  async start(dir: string, election: Election, more: Partial<StartOptions> = {}): Promise<RunningNode> {
+    const running = await startNode({
+      dir,
+      host: "127.0.0.1",
+      port: 0,
+      election,
+      clock: systemClock,
+      log: (message) => this.#t.diagnostic(message),
+      onFailure: (error) => this.#t.diagnostic(`failure: ${String(error)}`),
+      ...more,
+    });
+    let open = true;
+    const { close } = running;
+    running.close = async () => {
+      if (open) await close();
+      open = false;
+    };
+    this.#close.push(() => running.close());
+    return running;
+  }
+
+  listen(url: string): Line[] {
+    const lines: Line[] = [];
+    let rest = "";
+    const request = get(`${url}/events`, (response) => {
+      response.setEncoding("utf8");
+      response.on("data", (text: string) => {
+        const parts = (rest + text).split("\n");
+        rest = parts.pop() ?? "";
+        for (const part of parts) lines.push(JSON.parse(part) as Line);
+      });
+      response.on("error", () => undefined);
+    });
+    request.on("error", () => undefined);
+    this.#close.push(() => request.destroy());
+    return lines;
+  }
+
+  async end(): Promise<void> {
+    for (const close of this.#close.reverse()) await close();
+  }
+}
+
+export interface Line {
+  type: string;
+  db?: string;
+  data: Record<string, unknown>;
+}
+
+export function story(title: string, tell: (scene: Scene) => Promise<void>): void {
+  test(title, async (t) => {
+    const scene = new Scene(t);
+    try {
+      await tell(scene);
+    } finally {
+      await scene.end();
+    }
+  });
+}
+
+/** Waits for something to become true, and says what it was when it does not. */
+export async function until(what: string, done: () => boolean): Promise<void> {
+  const end = performance.now() + 10_000;
+  while (!done()) {
+    if (performance.now() > end) assert.fail(`waited in vain: ${what}`);
+    await new Promise((next) => {
+      setTimeout(next, 2);
+    });
+  }
+}
+
+export function same(a: RunningNode, b: RunningNode, name = "db"): () => boolean {
+  return () => {
+    const [x, y] = [a.node.directory.get(name), b.node.directory.get(name)];
+    return x !== undefined && y !== undefined && formatPosition(x.position) === formatPosition(y.position);
+  };
+}

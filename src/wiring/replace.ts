@@ -1,0 +1,67 @@
+/**
+ * One platform in place of another, without a moment in which no service port is open:
+ *
+ *   the new one                        the old one
+ *   SIGUSR2                      →     closes everything but its open ports, and lets go of the data dir
+ *   starts, opens the same ports       goes on answering by what it knows
+ *   SIGTERM                      →     takes no more, answers what it has, ends
+ *
+ * The kernel lets both have the same ports. Machines do not notice: they outlive a platform anyway. When the new one
+ * never comes, the old one ends after a while, because without a data dir it learns nothing any more.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { DataDirError, holderOf } from "#stores/data-dir.ts";
+import type { Platform } from "../platform.ts";
+
+const ASK = "SIGUSR2";
+const LIMITS = {
+  /** Until the old one has let go of the data dir. Past it: the new one gives up, and says so. */
+  release_ms: 60_000,
+  look_ms: 10,
+  /** How long the old one waits for the new one's ports. Past it: it ends. */
+  wait_ms: 60_000,
+} as const;
+
+type Say = (text: string) => void;
+
+/** Has the running platform make room; answers what tells it that its ports are no longer needed. */
+export async function replaceRunning(data_dir: string, say: Say): Promise<{ leave(): void } | undefined> {
+  const pid = holderOf(data_dir);
+  if (pid === undefined) return undefined;
+  say(`asking the running platform (pid ${pid}) to make room`);
+  process.kill(pid, ASK);
+  for (let waited = 0; holderOf(data_dir) === pid; waited += LIMITS.look_ms) {
+    if (waited > LIMITS.release_ms)
+      throw new DataDirError(`pid ${pid} did not let go of ${data_dir} within ${LIMITS.release_ms / 1000} s`);
+    await sleep(LIMITS.look_ms);
+  }
+  return {
+    leave: () => {
+      try {
+        process.kill(pid, "SIGTERM");
+      } catch {
+        // It is gone already.
+      }
+    },
+  };
+}
+
+/** The other side. `begin` is called when it begins: from then on the process ends by itself. */
+export function yieldWhenAsked(platform: Pick<Platform, "handOver">, say: Say, begin: () => void): void {
+  process.once(ASK, () => {
+    begin();
+    say("another platform takes over; its ports are waited for");
+    const told = new Promise<void>((resolve) => process.once("SIGTERM", resolve));
+    platform
+      .handOver()
+      .then(async (leave) => {
+        await Promise.race([told, sleep(LIMITS.wait_ms, undefined, { ref: false })]);
+        await leave();
+        process.exit(0);
+      })
+      .catch((error: unknown) => {
+        process.stderr.write(`hangar: handing over failed: ${String(error)}\n`);
+        process.exit(1);
+      });
+  });
+}

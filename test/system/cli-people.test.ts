@@ -1,0 +1,181 @@
+/** The command for daily work: documents, contexts, watching, explaining, in a real process against an emulator. */
+import assert from "node:assert/strict";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { type Emulator, startPlatform } from "../../src/testing/index.ts";
+import { shell, tempDir } from "../support.ts";
+import { Child } from "./child.ts";
+
+const root = join(import.meta.dirname, "../..");
+const HANGAR = join(root, "bin/hangar.mjs");
+
+async function start(t: TestContext, metrics = false) {
+  const emulator = await startPlatform({ metrics });
+  t.after(() => emulator.close());
+  const cwd = tempDir();
+  const env = { HOME: cwd, XDG_CONFIG_HOME: "", HANGAR_URL: emulator.base_url, HANGAR_TOKEN: emulator.token };
+  const hangar = (line: string, more: Record<string, string> = {}) =>
+    shell(`"${process.execPath}" "${HANGAR}" ${line}`, { cwd, ...env, ...more });
+  const ok = async (line: string, more: Record<string, string> = {}) => {
+    const { status, stdout, stderr } = await hangar(line, more);
+    assert.equal(status, 0, `${line}: ${stdout}${stderr}`);
+    return stdout + stderr;
+  };
+  return { emulator, cwd, env, hangar, ok };
+}
+
+const machines = ({ client }: Emulator, app_name: string) =>
+  client.call("GET /v1/apps/:app_name/machines", { params: { app_name }, query: {} });
+
+suite("hangar apply and export", () => {
+  test("what was exported is made again elsewhere, and applying it twice does nothing", async (t) => {
+    const one = await start(t);
+    await one.ok("apps create web");
+    await one.ok("volumes create data --app web --size 2");
+    const [volume] = await one.emulator.client.call("GET /v1/apps/:app_name/volumes", {
+      params: { app_name: "web" },
+      query: {},
+    });
+    await one.ok(`machines run any:1 --app web --name first -e MODE=fast -v ${volume?.id}:/data --port 8080/tcp`);
+    await one.ok("machines run any:1 --app web --name second --skip-launch");
+    await one.ok("export -o state.json");
+    assert.match(await one.ok("apply state.json"), /nothing differs/);
+
+    const two = await start(t);
+    const from = join(one.cwd, "state.json");
+    const shown = await two.hangar(`apply ${from} --dry-run`);
+    assert.equal(shown.status, 1);
+    assert.match(
+      shown.stdout,
+      /\+ app web in personal\n[\s\S]*\+ web: volume data, 2 GB\n\+ web: machine first, any:1/,
+    );
+    await two.ok(`apply ${from}`);
+    const made = await machines(two.emulator, "web");
+    assert.deepEqual(made.map(({ name, state }) => `${name} ${state}`).sort(), ["first started", "second created"]);
+    assert.match(await two.ok(`apply ${from}`), /nothing differs/);
+    assert.equal(await two.ok("export"), readFileSync(from, "utf8"));
+  });
+
+  test("differences are shown with their place and made; what is not in it stays unless it is pruned", async (t) => {
+    const { emulator, cwd, hangar, ok } = await start(t);
+    const write = (env: object, size_gb: number) =>
+      writeFileSync(
+        join(cwd, "doc.json"),
+        JSON.stringify({
+          hangar: 1,
+          apps: [
+            {
+              name: "web",
+              secrets: ["KEY"],
+              volumes: [{ name: "data", region: "local", size_gb }],
+              machines: [{ name: "first", config: { image: "any:1", env, guest: { memory_mb: 512 } } }],
+            },
+          ],
+        }),
+      );
+    write({ MODE: "fast" }, 1);
+    const first = await hangar("apply doc.json");
+    assert.equal(first.status, 1);
+    assert.match(first.stderr, /problem: web: secret KEY is not set \(hangar secrets set --app web KEY=-\)/);
+    await ok("secrets set --app web KEY=1");
+    assert.match(await ok("apply doc.json"), /nothing differs/);
+
+    await ok("machines run any:2 --app web --name other");
+    write({ MODE: "slow" }, 3);
+    const { stdout } = await hangar("apply doc.json --dry-run");
+    assert.match(stdout, /~ web: volume data, 1 → 3 GB\n~ web: machine first\n {4}env.MODE: "fast" → "slow"\n$/);
+    const steps = JSON.parse((await hangar("apply doc.json --json")).stdout) as { steps: { do: string }[] };
+    assert.deepEqual(
+      steps.steps.map((step) => step.do),
+      ["extend volume", "update machine"],
+    );
+    assert.equal((await machines(emulator, "web")).length, 2);
+    await ok("apply doc.json --prune");
+    assert.deepEqual(
+      (await machines(emulator, "web")).map(({ name }) => name),
+      ["first"],
+    );
+    write({ MODE: "slow" }, 1);
+    assert.match((await hangar("apply doc.json")).stderr, /volumes do not shrink to 1/);
+    const wrong = await hangar('apply -  <<< \'{"hangar": 1, "apps": [{"name": "x", "machines": [{}]}]}\'');
+    assert.equal(wrong.status, 2);
+    assert.match(wrong.stderr, /apps\[0\]\.machines\[0\] has no name/);
+  });
+});
+
+suite("hangar for daily work", () => {
+  test("run makes the app, opens the port and says where; explain tells what would start it", async (t) => {
+    const { emulator, ok } = await start(t);
+    assert.match(await ok("run hangar/hello --name one"), /is started\n[\s\S]*created the app hello/);
+    await ok("run hangar/hello --name two --detach");
+    await ok("machines stop one");
+    const told = await ok("machines explain one");
+    assert.match(told, /state +it is stopped since .* ago: it was asked to stop/);
+    assert.match(told, /restart +its restart policy/);
+    const [machine] = await machines(emulator, "hello");
+    const crashed = await ok("run any:1 --app jobs --name job --restart no");
+    assert.match(crashed, /is started/);
+    const [job] = await machines(emulator, "jobs");
+    assert.ok(machine && job);
+    emulator.crash(job.id, { exit_code: 137, oom_killed: true });
+    await ok("machines wait job --state stopped");
+    assert.match(
+      await ok("machines explain job"),
+      /memory was full[\s\S]*nothing starts it but you\n +try: hangar machines start/,
+    );
+  });
+
+  test("contexts: platforms by name, in a file of the person's, and the nearest word wins", async (t) => {
+    const { emulator, cwd, env, hangar, ok } = await start(t);
+    const other = await start(t);
+    const bare = { HANGAR_URL: undefined, HANGAR_TOKEN: undefined } as unknown as Record<string, string>;
+    await ok("context add one");
+    await ok(`context add two --url ${other.emulator.base_url} --token ${other.emulator.token}`);
+    assert.equal(statSync(join(cwd, ".config/hangar/contexts.json")).mode & 0o777, 0o600);
+    await ok("apps create here --context one");
+    assert.equal((await emulator.client.call("GET /v1/apps", { query: {} })).apps.length, 1);
+    const asked = `env -u HANGAR_URL -u HANGAR_TOKEN "${process.execPath}" "${HANGAR}"`;
+    const plain = (line: string) => shell(`${asked} ${line}`, { cwd, ...env, ...bare });
+    assert.match((await plain("context show")).stdout, /because +context two/);
+    assert.match((await plain("apps list")).stdout, /no apps/);
+    await ok("context use one");
+    assert.match((await plain("apps list")).stdout, /here/);
+    assert.match((await plain("context show --url http://127.0.0.1:1")).stdout, /because +--url/);
+    assert.match((await hangar("context use tow")).stderr, /there is no context tow; did you mean two\?/);
+    await ok("context remove one");
+    assert.match((await plain("context show")).stdout, /nothing else was said/);
+    assert.doesNotMatch(await ok("context list --json"), new RegExp(emulator.token));
+  });
+
+  test("--watch prints what changes, a line each time with --json", async (t) => {
+    const { cwd, env, ok } = await start(t);
+    const watching = new Child(process.execPath, [HANGAR, "apps", "list", "--watch", "--json"], {
+      cwd,
+      env: { ...process.env, ...env },
+    });
+    t.after(() => watching.kill());
+    await watching.until(/^\[\]$/);
+    await ok("apps create web");
+    assert.match(await watching.until(/web/), /^\[\{.*"name":"web".*\}\]$/);
+  });
+
+  test("explain tells what a field may hold; top shows machines, their use and events", async (t) => {
+    const { hangar, ok } = await start(t, true);
+    assert.match(await ok("explain config.restart.policy"), /"no" \| "on-failure"/);
+    assert.match(await ok("explain config.services.ports"), /handlers +list of/);
+    const wrong = await hangar("explain config.servces");
+    assert.equal(wrong.status, 2);
+    assert.match(wrong.stderr, /config has no field servces; did you mean services\?/);
+    await ok("run any:1 --app web --name first");
+    assert.match(
+      await ok("top"),
+      /1 machine: 1 started[\s\S]*first +web +started[\s\S]*web\/first {2}start started by/,
+    );
+    const { machines: shown } = JSON.parse(await ok("top --json")) as { machines: { name: string }[] };
+    assert.deepEqual(
+      shown.map(({ name }) => name),
+      ["first"],
+    );
+  });
+});

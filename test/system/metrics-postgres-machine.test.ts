@@ -1,0 +1,85 @@
+/** `hangar postgres create` with a real Postgres in a real machine: it answers, and its series are in the metrics. */
+import assert from "node:assert/strict";
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { POSTGRES_SERIES } from "../builtin-series.ts";
+import { busyboxLayer, programLayer, realMachinesMissing } from "../rootfs.ts";
+import { shell } from "../support.ts";
+import { realPlatform } from "./runc-support.ts";
+
+const DEBIAN = "/usr/lib/postgresql";
+const version = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort().at(-1) : undefined;
+const skip = realMachinesMissing() ?? (version ? undefined : "there is no Postgres (apt-get install postgresql)");
+const APP_UID = 1000;
+
+/** As the usual image does it: a database at the first start, with the password from the environment. */
+const START = (programs: string): string => `#!/bin/sh
+set -e
+printf %s "$POSTGRES_PASSWORD" > /home/app/password
+${programs}/initdb -D /home/app/data -U postgres -A scram-sha-256 --pwfile=/home/app/password --locale=C -E UTF8 --no-sync
+rm /home/app/password
+echo 'host all all all scram-sha-256' >> /home/app/data/pg_hba.conf
+exec ${programs}/postgres -D /home/app/data -k /home/app -c listen_addresses='*' -c fsync=off
+`;
+
+/** An image with the Postgres of this box. */
+function postgresImage(images: string): void {
+  const layer = busyboxLayer(join(images, "postgres"));
+  const programs = `${DEBIAN}/${version}/bin`;
+  for (const name of ["postgres", "initdb"]) programLayer(layer, join(programs, name), name);
+  for (const folder of [`${DEBIAN}/${version}`, `/usr/share/postgresql/${version}`])
+    cpSync(folder, join(layer, folder), { recursive: true, dereference: true });
+  mkdirSync(join(layer, "home/app"), { recursive: true });
+  chownSync(join(layer, "home/app"), APP_UID, APP_UID);
+  writeFileSync(join(layer, "start"), START(programs));
+  chmodSync(join(layer, "start"), 0o755);
+  writeFileSync(`${layer}.json`, JSON.stringify({ entrypoint: ["/start"], user: "app" }));
+}
+
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await holds()); tries++) {
+    assert.ok(tries < 240, `${what}: not within two minutes`);
+    await delay(500);
+  }
+}
+
+test("a hosted database is made by one command and measured", { skip, timeout: 240_000 }, async (t) => {
+  const platform = realPlatform(t);
+  postgresImage(platform.images);
+  const caller = await platform.start();
+  const made = await shell("node_modules/.bin/node bin/hangar.mjs postgres create ledger --image postgres --json", {
+    HANGAR_DATA_DIR: platform.data_dir,
+  });
+  assert.equal(made.status, 0, made.stderr);
+  const { url } = JSON.parse(made.stdout) as { url: string };
+  let rows: unknown[] = [];
+  await until("the database answers", async () => {
+    const client = new pg.Client({ connectionString: url });
+    client.on("error", () => {});
+    try {
+      await client.connect();
+      ({ rows } = await client.query("SELECT 6 * 7 AS answer"));
+    } catch {
+      return false;
+    } finally {
+      await client.end().catch(() => {});
+    }
+    return true;
+  });
+  assert.deepEqual(rows, [{ answer: 42 }]);
+  let missing: string[] = [];
+  await until("its series are there", async () => {
+    const answer = await caller.ask(
+      "GET",
+      "/prometheus/personal/api/v1/label/__name__/values?match[]={app=%22ledger%22}",
+    );
+    const known = (answer?.body["data"] ?? []) as string[];
+    missing = POSTGRES_SERIES.filter((name) => !known.includes(name));
+    return missing.length === 0;
+  });
+  assert.deepEqual(missing, []);
+  await caller.ask("DELETE", "/v1/apps/ledger?force=true");
+});
