@@ -12,6 +12,7 @@ import { CATALOGUE } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { envName, flagName, readSettings, SETTINGS } from "#core/settings.ts";
 import { IMAGE_LIMITS } from "#drivers/images/limits.ts";
+import { HOST_LIMITS } from "#hosts/limits.ts";
 import type { Row } from "#http/route.ts";
 import { IDENTITY_LIMITS } from "#identity/limits.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
@@ -105,6 +106,7 @@ function limitsPage(): string {
     ["The platform", "src/core/limits.ts", LIMITS],
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
     ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
+    ["Hosts", "src/hosts/limits.ts", HOST_LIMITS],
     ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],
     ["Connectors and the gateway", "src/connectors/limits.ts", CONNECTOR_LIMITS],
     ["The front door", "src/proxy/limits.ts", PROXY_LIMITS],

@@ -17,6 +17,8 @@ export const HOST_LIMITS = {
   margin_part: 0.25,
   /** How often the hosts are looked at; a word on the wire comes sooner. */
   watch_ms: SECOND,
+  /** … and at least so often in the time of the shortest lease. */
+  watch_part: 0.125,
   /** A lost or refused host tries this often to take its place again. */
   retake_ms: SECOND,
   /** A join token works once, and no longer than this. */

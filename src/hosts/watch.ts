@@ -35,6 +35,7 @@ export class HostWatch {
   #again = Promise.withResolvers<void>();
   /** Looked at without a gap: after one every host gets a whole lease to be heard of again. */
   #blind = true;
+  #leases: readonly number[] = [];
 
   constructor(parts: WatchParts) {
     this.#parts = parts;
@@ -61,11 +62,17 @@ export class HostWatch {
         log.warn({ error }, "the hosts could not be looked at");
       });
       const nap = new AbortController();
-      const sleep = clock.sleep(HOST_LIMITS.watch_ms, AbortSignal.any([signal, nap.signal])).catch(() => {});
+      const sleep = clock.sleep(this.#pace(), AbortSignal.any([signal, nap.signal])).catch(() => {});
       await Promise.race([sleep, this.#again.promise]);
       nap.abort();
       this.#again = Promise.withResolvers();
     }
+  }
+
+  /** Often enough that what is lost is not missed for much longer than its lease. */
+  #pace(): number {
+    const leases = this.#leases.filter((lease_ms) => lease_ms > 0);
+    return Math.min(HOST_LIMITS.watch_ms, ...leases.map((lease_ms) => lease_ms * HOST_LIMITS.watch_part));
   }
 
   async look(): Promise<void> {
@@ -73,6 +80,7 @@ export class HostWatch {
     const begun = clock.monotonic();
     const all = await hosts.refresh();
     const now = clock.monotonic();
+    this.#leases = all.map(({ lease_ms }) => lease_ms);
     for (const host of all) {
       const seen = this.#seen.get(host.id);
       if (this.#blind || seen?.beat !== host.beat) this.#seen.set(host.id, { beat: host.beat, at: now });

@@ -27,6 +27,9 @@ export const MACHINE_LIMITS = {
   /** Operations that an executor carries out at the same time; the others wait their turn. */
   operations_parallel: 64,
 
+  /** Machines of a lost host that are started elsewhere at the same time; the others follow. */
+  rescues_parallel: 8,
+
   lease_default_ttl_s: 30,
   /** The longest lease one can ask for. Past it: 400. */
   lease_max_ttl_s: 24 * 3600,

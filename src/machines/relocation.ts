@@ -1,11 +1,13 @@
 import { ApiError, fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import { Slots } from "#core/slots.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Host } from "#hosts/types.ts";
 import { accept, runs } from "./accept.ts";
 import type { Draft } from "./draft.ts";
 import type { Leases } from "./lease.ts";
 import type { Ledger } from "./ledger.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
 import { addressOn } from "./names.ts";
 import { clear } from "./phases.ts";
 import type { Asker } from "./service.ts";
@@ -89,15 +91,16 @@ export class Relocation {
    */
   async evacuate({ id, epoch }: Host): Promise<void> {
     const { store, log } = this.#parts;
-    for (const machine of await store.alive([id])) {
-      if (!mayLeave(machine)) continue;
+    const slots = new Slots(MACHINE_LIMITS.rescues_parallel);
+    const rescue = async (machine: Machine): Promise<void> => {
       try {
-        await this.#rescue(machine, epoch);
+        await slots.use(() => this.#rescue(machine, epoch));
       } catch (error) {
         if (!(error instanceof ApiError) || error.code === "storage_failed") throw error;
         log.warn({ error, machine: machine.id, host: id }, "a machine of a lost host could not be started elsewhere");
       }
-    }
+    };
+    await Promise.all((await store.alive([id])).filter(mayLeave).map(rescue));
   }
 
   async #rescue(machine: Machine, epoch: number): Promise<void> {

@@ -18,6 +18,8 @@ export interface HostProcess {
 }
 
 export interface Cluster {
+  /** Settings that all its processes share. */
+  flags: readonly string[];
   controls: Daemon[];
   hosts: HostProcess[];
   restartDatabase(): Promise<void>;
@@ -35,7 +37,7 @@ export interface Machine {
 export const LEASE_S = 2;
 
 export async function startCluster(
-  t: TestContext,
+  t: Pick<TestContext, "after" | "diagnostic">,
   { controls, hosts, unfenced = 0 }: { controls: number; hosts: number; unfenced?: number },
 ): Promise<Cluster> {
   const postgres = await startPostgres();
@@ -44,6 +46,7 @@ export async function startCluster(
   const flags = ["--database", database, "--host-lease", String(LEASE_S), "--log-level", "warn"];
   const first = await startDaemon(t, tempDir(), ["--role", "control", ...flags]);
   const cluster: Cluster = {
+    flags,
     controls: [first],
     hosts: [],
     restartDatabase: () => postgres.restart(),
@@ -68,11 +71,27 @@ export async function startCluster(
   return cluster;
 }
 
-async function startHost(t: TestContext, flags: readonly string[], unfenced: boolean): Promise<HostProcess> {
+async function startHost(
+  t: Pick<TestContext, "after">,
+  flags: readonly string[],
+  unfenced: boolean,
+): Promise<HostProcess> {
   const dir = tempDir();
   const journal = join(dir, "journal");
   const env = { HANGAR_TEST_JOURNAL: journal, ...(unfenced ? { HANGAR_TEST_UNFENCED: "1" } : {}) };
-  const args = ["--role", "host", "--driver", "sim", "--data-dir", dir, "--host-cpus", "500", ...flags];
+  const args = [
+    "--role",
+    "host",
+    "--driver",
+    "sim",
+    "--data-dir",
+    dir,
+    "--host-cpus",
+    "5000",
+    "--host-memory-mb",
+    "900000",
+    ...flags,
+  ];
   const start = async (): Promise<{ child: Child; id: string }> => {
     const child = startProgram(t, "test/system/hosts-node.ts", args, env);
     const id = (await child.until(/^ready /)).split(" ")[1] ?? "";

@@ -8,28 +8,41 @@ import { figure, megabytes } from "../parts/format.ts";
 import { call, isFull, session } from "../session.ts";
 import { share } from "./overview.ts";
 
+type Act = "fail" | "recover" | "drain" | "uncordon";
+
+/** What is asked before something that cannot simply be taken back. */
+const QUESTIONS: Partial<Record<Act, { ask: string; words: string }>> = {
+  fail: {
+    ask: "Take for failed",
+    words: "Its machines are marked, and those that stand by for them start elsewhere.",
+  },
+  drain: {
+    ask: "Drain host",
+    words: "Nothing new is placed there, and its machines are stopped and started on other hosts.",
+  },
+};
+
 /** Where machines run, and how full it is there. */
 export function Page(): VNode {
   const full = isFull(useCell(session));
   const { machines } = useCell(fleet);
   const answer = useAnswer((signal) => call("GET /v1/platform/hosts", { signal }), [machines.size]);
   const regions = useAnswer((signal) => call("GET /v1/platform/regions", { signal }), []);
-  const act = (route: "fail" | "recover", host_id: string) => async (): Promise<void> => {
-    const sure =
-      route === "recover" ||
-      (await confirmed(
-        `Take host ${host_id} for failed?`,
-        "Its machines are marked, and those that stand by for them start elsewhere.",
-        "Take it for failed",
-      ));
-    if (!sure) return;
+  const act = (route: Act, host_id: string) => async (): Promise<void> => {
+    const question = QUESTIONS[route];
+    if (question && !(await confirmed(`${question.ask} ${host_id}?`, question.words, question.ask))) return;
     await call(`POST /v1/platform/hosts/:host_id/${route}`, { params: { host_id } });
     answer.again();
   };
-  const buttons = ({ id, state }: { id: string; state: string }): VNode =>
+  const buttons = ({ id, state, cordoned }: { id: string; state: string; cordoned: boolean }): VNode =>
     state === "failed"
       ? h(Action, { name: "Take back", work: act("recover", id) })
-      : h(Action, { name: "Take for failed", class: "danger", work: act("fail", id) });
+      : div(
+          cordoned
+            ? h(Action, { name: "Uncordon", work: act("uncordon", id) })
+            : h(Action, { name: "Drain", work: act("drain", id) }),
+          h(Action, { name: "Take for failed", class: "danger", work: act("fail", id) }),
+        );
   return div(
     pageHead("Hosts"),
     when(answer, ({ hosts }) =>
@@ -42,7 +55,7 @@ export function Page(): VNode {
             code(host.id),
             host.region,
             host.zone,
-            badge(host.state),
+            badge(host.cordoned && host.state === "ok" ? "cordoned" : host.state),
             share(host.used_cpus, host.cpus, figure, "CPUs"),
             share(host.used_memory_mb, host.memory_mb, megabytes, "memory"),
             ...(full ? [buttons(host)] : []),
@@ -62,9 +75,9 @@ export function Page(): VNode {
       ),
       p(
         { class: "dim" },
-        "Hosts are declared in the config file, as ",
-        code("[[hosts]]"),
-        " tables; without any, this box is the only one.",
+        "Another box joins with the token that ",
+        code("hangar hosts join-token"),
+        " prints; without any, this box is the only one.",
       ),
     ),
   );

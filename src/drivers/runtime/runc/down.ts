@@ -1,5 +1,6 @@
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import { openFence } from "./fence.ts";
 import { openParts } from "./parts.ts";
 
 /**
@@ -9,6 +10,8 @@ import { openParts } from "./parts.ts";
  */
 export async function takeDown(of: { data_dir: string; node_id: string; clock: Clock; log: Log }): Promise<number> {
   const { boots } = openParts({ ...of, images: NO_IMAGES });
+  // A host whose lease ran out has frozen them, and what is frozen cannot end.
+  await openFence(of).end();
   try {
     return (await boots.down()).length;
   } finally {

@@ -8,7 +8,7 @@
  * is the only one of its host (a lock sees to that), outlives us, and goes when there is no cgroup any more.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
@@ -26,6 +26,7 @@ look() {
 }
 while [ -e "$2" ]; do
   look "$1"
+  [ "$until" = -1 ] && { rm -f "$1"; exit; }
   if ((left > 0)); then
     ((left > 1000)) && left=1000
     printf -v nap '%d.%03d' $((left / 1000)) $((left % 1000))
@@ -52,12 +53,15 @@ function freezingOf(cgroup: string): Freezing {
   return { file: join(unified, "cgroup.freeze"), frozen: "1", thawed: "0" };
 }
 
-export function openFence(parts: { data_dir: string; node_id: string; clock: Clock; log: Log }): Fence {
+interface RuncFence extends Fence {
+  /** Everything below is killed, frozen or not, and the guard with it; for a platform that is taken down. */
+  end(): Promise<void>;
+}
+
+export function openFence(parts: { data_dir: string; node_id: string; clock: Clock; log: Log }): RuncFence {
   const { cgroup, run } = layoutOf(parts.data_dir, parts.node_id);
   const { file, frozen, thawed } = freezingOf(cgroup);
   const moment = join(run, "fence");
-  mkdirSync(join(file, ".."), { recursive: true });
-  mkdirSync(run, { recursive: true, mode: 0o711 });
   let guard: ChildProcess | undefined;
   const uptime = (): number => Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
   const set = (word: string): void => {
@@ -67,8 +71,11 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
   };
   return {
     extend(left_ms) {
-      // Few bytes over few: one write, so the guard never reads half of one.
-      writeFileSync(moment, `${Math.floor(uptime() + left_ms)}\n`);
+      mkdirSync(join(file, ".."), { recursive: true });
+      mkdirSync(run, { recursive: true, mode: 0o711 });
+      // All or nothing, so that the guard never reads half of one.
+      writeFileSync(`${moment}.new`, `${Math.floor(uptime() + left_ms)}\n`);
+      renameSync(`${moment}.new`, moment);
       // One that finds another at work, of an earlier process of ours, goes at once; we ask again at the next beat.
       if (guard && guard.exitCode === null && guard.signalCode === null) return;
       const args = ["-c", GUARD, "hangar-guard", moment, file, frozen, thawed];
@@ -84,6 +91,15 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
     async open(gone) {
       // What must not run any more is dead before it is let go: a process that is thawed meets its signals first.
       for (const id of gone) for (const pid of processesIn(`${cgroup}/${id}`)) kill(pid);
+      set(thawed);
+    },
+    async end() {
+      if (!existsSync(moment)) return;
+      // The guard, if there is one, takes this for its own end and takes the file with it.
+      writeFileSync(moment, "-1\n");
+      for (let tries = 0; tries < SETTLE_TRIES && existsSync(moment); tries++) await parts.clock.sleep(SETTLE_MS);
+      rmSync(moment, { force: true });
+      for (const id of readdirSync(join(file, ".."))) for (const pid of processesIn(`${cgroup}/${id}`)) kill(pid);
       set(thawed);
     },
   };

@@ -1,0 +1,174 @@
+/**
+ * The lease and the watch against each other, on a real store and with clocks that run at different speeds: whatever
+ * happens to the holder, nothing of it runs when somebody else may begin.
+ */
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { suite, test } from "node:test";
+import type { Clock } from "#core/clock.ts";
+import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
+import { silentLog } from "#core/log.ts";
+import type { Wire } from "#core/wire.ts";
+import { migrate } from "#stores/migrations.ts";
+import { sqlHostStore } from "#stores/sql/hosts.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { HostLease, HostTakenError } from "./lease.ts";
+import { HostService } from "./service.ts";
+import type { HostStore } from "./store.ts";
+import { HostWatch } from "./watch.ts";
+
+const LEASE_MS = 8000;
+const HOST = { id: "00aa", region: "ams", zone: "z", cpus: 0, memory_mb: 0 };
+const silentWire: Wire = { send() {}, listen: () => () => {}, onGap: () => () => {}, close: async () => {} };
+
+/** Counts faster or slower than the clock it is made from. */
+const skewed = (clock: Clock, speed: number): Clock => ({
+  now: () => clock.now(),
+  monotonic: () => clock.monotonic() * speed,
+  sleep: (ms, signal) => clock.sleep(ms / speed, signal),
+});
+
+interface Stage {
+  clock: VirtualClock;
+  store: HostStore;
+  /** What happened, with the time by the one clock that is right. */
+  history: [what: string, at: number][];
+  lease: HostLease;
+  watch: HostWatch;
+  /** The database does not answer the holder. */
+  cut: { value: boolean };
+}
+
+async function stage(speeds: { holder: number; watcher: number } = { holder: 1, watcher: 1 }): Promise<Stage> {
+  const database = inlineSqlite(new DatabaseSync(":memory:", { enableForeignKeyConstraints: true }));
+  await migrate(database);
+  const clock = virtualClock();
+  const store = sqlHostStore(database);
+  await store.declare([HOST]);
+  const history: Stage["history"] = [];
+  const note = (what: string): void => void history.push([what, clock.monotonic()]);
+  const cut = { value: false };
+  const reaching: HostStore = new Proxy(store, {
+    get: (target, name) => {
+      if (cut.value) return () => Promise.reject(new Error("the database is away"));
+      return Reflect.get(target, name) as unknown;
+    },
+  });
+  const lease = new HostLease({
+    host_id: HOST.id,
+    node_id: "n1",
+    lease_ms: LEASE_MS,
+    arrival: () => ({ address: "", facts: {} }),
+    store: reaching,
+    clock: skewed(clock, speeds.holder),
+    log: silentLog,
+    fence: async () => note("fenced"),
+    clear: async () => note("cleared"),
+    open: async () => note("opened"),
+    onRenewed() {},
+    onTaken() {},
+  });
+  const hosts = new HostService({ store, own: [] });
+  const watch = new HostWatch({
+    hosts,
+    store,
+    wire: silentWire,
+    clock: skewed(clock, speeds.watcher),
+    log: silentLog,
+    onLost: async () => note("lost"),
+  });
+  return { clock, store, history, lease, watch, cut };
+}
+
+const times = ({ history }: Stage, what: string): number[] =>
+  history.filter(([one]) => one === what).map(([, at]) => at);
+
+suite("a host's lease", () => {
+  test("is kept for as long as the database answers, and a second node is told whose it is", async (t) => {
+    const here = await stage();
+    t.after(() => here.lease.close());
+    await here.lease.start();
+    here.watch.start();
+    t.after(() => here.watch.close());
+    await here.clock.advance(20 * LEASE_MS);
+    assert.ok(here.lease.valid);
+    assert.deepEqual(
+      here.history.map(([what]) => what),
+      ["cleared", "opened"],
+    );
+    const other = await stage();
+    await other.store.take({ id: HOST.id, node_id: "n2", epoch: 0 }, 0, {
+      lease_ms: 1,
+      address: "",
+      facts: {},
+      now: 0,
+    });
+    await assert.rejects(other.lease.start(), HostTakenError);
+  });
+
+  for (const [holder, watcher] of [
+    [1, 1],
+    [0.9, 1.1],
+    [1.1, 0.9],
+  ] as const) {
+    test(`a holder that is cut off fences itself before it is lost, with clocks at ${holder} and ${watcher}`, async (t) => {
+      const here = await stage({ holder, watcher });
+      t.after(() => here.lease.close());
+      t.after(() => here.watch.close());
+      await here.lease.start();
+      here.watch.start();
+      await here.clock.advance(3.1 * LEASE_MS);
+      here.cut.value = true;
+      await here.clock.advance(4 * LEASE_MS);
+      const [fenced] = times(here, "fenced");
+      const [lost] = times(here, "lost");
+      assert.ok(fenced !== undefined && lost !== undefined);
+      assert.ok(lost - fenced > LEASE_MS * 0.25, `fenced at ${fenced}, lost at ${lost}`);
+      assert.equal(here.lease.valid, false);
+      assert.equal((await here.store.find(HOST.id))?.state, "failed");
+      here.cut.value = false;
+      await here.clock.advance(LEASE_MS);
+      assert.ok(here.lease.valid, "it comes back by itself");
+      assert.deepEqual(
+        here.history.map(([what]) => what),
+        ["cleared", "opened", "fenced", "lost", "cleared", "opened"],
+      );
+    });
+  }
+
+  test("one that was only slow opens again, and nobody lost it", async (t) => {
+    const here = await stage();
+    t.after(() => here.lease.close());
+    t.after(() => here.watch.close());
+    await here.lease.start();
+    here.watch.start();
+    await here.clock.advance(LEASE_MS);
+    here.cut.value = true;
+    await here.clock.advance(0.95 * LEASE_MS);
+    assert.deepEqual([times(here, "fenced").length, here.lease.valid], [1, false]);
+    here.cut.value = false;
+    await here.clock.advance(LEASE_MS);
+    assert.ok(here.lease.valid);
+    assert.deepEqual(times(here, "lost"), []);
+  });
+
+  test("an operator's word fences it, waits for that, and keeps it away until it is taken back", async (t) => {
+    const here = await stage();
+    t.after(() => here.lease.close());
+    t.after(() => here.watch.close());
+    await here.lease.start();
+    here.watch.start();
+    await here.clock.advance(LEASE_MS);
+    const hosts = new HostService({ store: here.store, own: [] });
+    await hosts.setState(HOST.id, "failed");
+    await here.clock.advance(4 * LEASE_MS);
+    const [fenced = 0] = times(here, "fenced");
+    const [lost = 0] = times(here, "lost");
+    assert.ok(fenced > 0 && lost > fenced, "what follows comes after");
+    assert.equal(here.lease.valid, false);
+    await hosts.setState(HOST.id, "ok");
+    await here.clock.advance(LEASE_MS);
+    assert.ok(here.lease.valid);
+    assert.equal((await here.store.find(HOST.id))?.state, "ok");
+  });
+});
