@@ -17,6 +17,11 @@ interface ExecParts {
   signal: AbortSignal;
 }
 
+/** How long runc may take to tell which process it started, and to end after that one. */
+const BEGIN_MS = 10;
+const BEGIN_TRIES = 2000;
+const AFTER_MS = 1000;
+
 /** What a command that took too long is said to have ended with, as `timeout` does. */
 const TIMED_OUT = 124;
 
@@ -60,14 +65,17 @@ async function run(
   child.stderr.on("data", output.stderr.take);
   child.stdin.on("error", () => {}).end(stdin ?? "");
   let late = false;
+  let tries = 0;
   const end = (): void => {
     late = true;
     const pid = numberIn(pid_file);
-    // The command first: runc alone would leave it behind.
     if (pid) kill(pid, "SIGKILL");
-    child.kill("SIGKILL");
+    // The command goes first: runc alone would leave it behind, also when it is only about to begin. runc then ends by
+    // itself; it is helped when something that the command started holds on to its output.
+    const known = pid !== undefined || ++tries > BEGIN_TRIES;
+    timer = known ? setTimeout(() => child.kill("SIGKILL"), AFTER_MS) : setTimeout(end, BEGIN_MS);
   };
-  const timer = setTimeout(end, timeout_ms);
+  let timer = setTimeout(end, timeout_ms);
   signal.addEventListener("abort", end, { once: true });
   try {
     const code = await new Promise<number | null>((resolve, reject) => {

@@ -111,7 +111,7 @@ export class RootDisks {
   async close(): Promise<void> {
     this.#keeping = false;
     await this.#filling;
-    await Promise.all(this.#ready.map(({ mount }) => closeLater(mount)));
+    await Promise.all(this.#ready.splice(0).map(({ mount }) => closeLater(mount)));
     rmSync(this.#dir, { recursive: true, force: true });
   }
 
