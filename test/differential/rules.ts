@@ -112,8 +112,8 @@ const VICTORIA: Rule[] = [
       /duplicate time series on the/.test(errors?.ours ?? "") && theirs.error === undefined && theirs.series.size === 0,
   },
   {
-    name: "range_quantile between infinities is infinite",
-    ...reworded(/\brange_quantile\(0\.[59], /g, "running_avg("),
+    name: "range_quantile and range_median between infinities are infinite",
+    ...reworded(/\brange_(?:quantile\(0\.[59], |median\()/g, "running_avg("),
   },
   { name: "range_avg and range_sum leave gaps open", ...reworded(/\brange_(avg|sum)\(/g, "running_$1(") },
   { name: "scalar counts series without a value", ...reworded(/\bscalar\(/g, "sum(") },
