@@ -158,7 +158,7 @@ function common(name: string, child: ChildProcess, dir: string, base: string): O
 }
 
 /** What all threads of a process used, to the nanosecond; of threads that ended meanwhile nothing is known. */
-function cpuSeconds(pid: number): number {
+export function cpuSeconds(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`).map((id) => {
     try {
       return Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, "utf8").split(" ")[0]);
@@ -171,12 +171,17 @@ function cpuSeconds(pid: number): number {
 
 /** A folder and a port nobody has at the moment: the peers cannot choose one themselves and say so. */
 async function place(): Promise<{ dir: string; port: number; base: string }> {
+  const port = await unusedPort();
+  return { dir: mkdtempSync(join(tmpdir(), "hangar-bench-")), port, base: `http://127.0.0.1:${port}` };
+}
+
+export async function unusedPort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   server.close();
   await once(server, "close");
-  return { dir: mkdtempSync(join(tmpdir(), "hangar-bench-")), port, base: `http://127.0.0.1:${port}` };
+  return port;
 }
 
 async function ready(url: string): Promise<void> {

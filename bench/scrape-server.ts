@@ -42,13 +42,16 @@ function machineOf(i: number): MeasuredMachine {
 }
 
 for (let i = 0; i < Number(count); i++) scraper.started(machineOf(i));
-createInterface({ input: process.stdin }).on("line", () => {
+const tell = async (): Promise<void> => {
   const targets = scraper.targets("bench");
   const up = targets.filter(({ health }) => health === "up").length;
   const slowest_ms = Math.max(...targets.map(({ last_duration_ms }) => last_duration_ms));
   const samples = targets.reduce((sum, target) => sum + target.samples, 0);
   const oldest = Math.min(...targets.map(({ last_scrape_ms }) => last_scrape_ms ?? 0));
-  process.stdout.write(`${JSON.stringify({ up, slowest_ms, samples, behind_ms: systemClock.now() - oldest })}\n`);
-});
+  const { storage } = await engine.status("bench");
+  const told = { up, slowest_ms, samples, appended: storage.samples_appended, behind_ms: systemClock.now() - oldest };
+  process.stdout.write(`${JSON.stringify(told)}\n`);
+};
+createInterface({ input: process.stdin }).on("line", () => void tell());
 process.on("SIGTERM", () => void scraper.close().then(() => process.exit(0)));
 process.stdout.write("ready\n");

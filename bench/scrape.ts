@@ -9,9 +9,9 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface, type Interface } from "node:readline";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { NODE_ENV, whyNot } from "./metrics-engines.ts";
+import { cpuSeconds, NODE_ENV, read, unusedPort, whyNot } from "./metrics-engines.ts";
 import type { Report } from "./report.ts";
 
 const TARGETS = Number(process.env["SCRAPE_TARGETS"] ?? 1000);
@@ -23,105 +23,126 @@ const MEASURED_MS = 60_000;
 interface Measured {
   name: string;
   child: ChildProcess;
-  lines?: Interface | undefined;
+  /** Samples kept so far. */
+  appended(): Promise<number>;
+}
+
+/** What our server says when it is asked. */
+interface Said {
+  up: number;
+  slowest_ms: number;
+  samples: number;
+  appended: number;
+  behind_ms: number;
 }
 
 export async function run(report: Report): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-scrape-"));
   const started: ChildProcess[] = [];
   const start = (program: string, args: readonly string[]): ChildProcess => {
-    const child = spawn(program, args, {
-      stdio: ["pipe", "pipe", "ignore"],
-      env: { ...process.env, ...NODE_ENV },
-    });
+    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"], env: { ...process.env, ...NODE_ENV } });
     started.push(child);
     return child;
   };
+  const ours = (file: string, ...args: string[]): ChildProcess =>
+    start(process.execPath, [join(import.meta.dirname, file), ...args]);
   try {
-    const port = await firstLine(
-      start(process.execPath, [join(import.meta.dirname, "scrape-targets.ts"), String(SERIES)]),
-    );
-    const ours = start(process.execPath, [
-      join(import.meta.dirname, "scrape-server.ts"),
-      join(dir, "hangar"),
-      String(TARGETS),
-      port,
-    ]);
-    const measured: Measured[] = [{ name: "hangar", child: ours, lines: linesOf(ours) }];
+    const port = await firstLine(ours("scrape-targets.ts", String(SERIES)));
+    const server = ours("scrape-server.ts", join(dir, "hangar"), String(TARGETS), port);
+    await firstLine(server);
+    const ask = (): Promise<Said> => askServer(server);
+    const measured: Measured[] = [{ name: "hangar", child: server, appended: async () => (await ask()).appended }];
     const why = whyNot("prometheus");
-    if (why === undefined) measured.unshift({ name: "prometheus", child: start("prometheus", prometheus(dir, port)) });
-    else report.skip("prometheus", why);
+    if (why === undefined) {
+      const own = await unusedPort();
+      const child = start("prometheus", prometheus(dir, port, own));
+      measured.unshift({ name: "prometheus", child, appended: () => headSamples(own) });
+    } else report.skip("prometheus", why);
     await sleep(WARM_UP_MS);
-    const before = measured.map(({ child }) => cpuSeconds(child));
+    const before = await Promise.all(measured.map(look));
     await sleep(MEASURED_MS);
-    tell(report, measured, before);
-    await tellOurs(report, measured);
+    tell(report, measured, before, await Promise.all(measured.map(look)));
+    tellOurs(report, await ask());
   } finally {
     for (const child of started) child.kill("SIGKILL");
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
-function tell(report: Report, measured: readonly Measured[], before: readonly number[]): void {
-  const cpu = measured.map(({ child }, i) => ((cpuSeconds(child) - (before[i] ?? 0)) / MEASURED_MS) * 100_000);
-  const memory = measured.map(({ child }) => residentMib(child));
+interface Seen {
+  cpu_s: number;
+  samples: number;
+}
+
+const look = async ({ child, appended }: Measured): Promise<Seen> => ({
+  samples: await appended(),
+  cpu_s: cpuSeconds(child.pid ?? 0),
+});
+
+/** By what was kept: one that falls behind must not look thrifty. */
+function tell(report: Report, measured: readonly Measured[], before: readonly Seen[], after: readonly Seen[]): void {
+  const spent = measured.map((_, i) => {
+    const samples = (after[i]?.samples ?? 0) - (before[i]?.samples ?? 0);
+    const cpu_s = (after[i]?.cpu_s ?? 0) - (before[i]?.cpu_s ?? 0);
+    return { samples, cpu_s, each_us: (cpu_s / samples) * 1e6 };
+  });
   const peer = measured.findIndex(({ name }) => name === "prometheus");
-  report.section(`${TARGETS} targets of ${SERIES} series, every 15 s: part of one processor`);
+  const beside = (name: string): { to?: string } => (name === "hangar" && peer >= 0 ? { to: "prometheus" } : {});
+  report.section(`${TARGETS} targets of ${SERIES} series, every 15 s: processor time of a sample`);
   for (const [i, { name }] of measured.entries()) {
-    const bound = name === "hangar" && peer >= 0 ? { to: "prometheus", at_most: (cpu[peer] ?? 0) / 2 } : {};
-    report.add({ what: name, value: cpu[i] ?? 0, unit: "%", ...bound });
+    const bound = name === "hangar" && peer >= 0 ? { at_most: (spent[peer]?.each_us ?? 0) / 2 } : {};
+    report.add({ what: name, value: spent[i]?.each_us ?? 0, unit: "µs", ...beside(name), ...bound });
   }
+  report.section("samples kept in a minute");
+  for (const [i, { name }] of measured.entries())
+    report.add({ what: name, value: spent[i]?.samples ?? 0, unit: "samples", ...beside(name) });
+  report.section("part of one processor");
+  for (const [i, { name }] of measured.entries())
+    report.add({ what: name, value: ((spent[i]?.cpu_s ?? 0) / MEASURED_MS) * 100_000, unit: "%", ...beside(name) });
   report.section("memory");
-  for (const [i, { name }] of measured.entries()) {
-    report.add({
-      what: name,
-      value: memory[i] ?? 0,
-      unit: "MiB",
-      ...(name === "hangar" && peer >= 0 ? { to: "prometheus" } : {}),
-    });
-  }
+  for (const { name, child } of measured)
+    report.add({ what: name, value: residentMib(child), unit: "MiB", ...beside(name) });
 }
 
 /** Whether all targets were asked, and in time. */
-async function tellOurs(report: Report, measured: readonly Measured[]): Promise<void> {
-  const ours = measured.find(({ name }) => name === "hangar");
-  if (!ours?.lines) return;
-  const line = once(ours.lines, "line") as Promise<[string]>;
-  ours.child.stdin?.write("\n");
-  const said = JSON.parse((await line)[0]) as { up: number; slowest_ms: number; samples: number; behind_ms: number };
+function tellOurs(report: Report, { up, samples, slowest_ms, behind_ms }: Said): void {
   report.section("on time");
-  report.add({ what: "targets up", value: said.up, unit: "targets", at_least: TARGETS });
-  report.add({ what: "samples of the last round", value: said.samples, unit: "samples", at_least: TARGETS * SERIES });
-  report.add({ what: "slowest answer", value: said.slowest_ms, unit: "ms" });
-  report.add({ what: "longest since a target was asked", value: said.behind_ms, unit: "ms", at_most: 17_000 });
+  report.add({ what: "targets up", value: up, unit: "targets", at_least: TARGETS });
+  report.add({ what: "samples of the last round", value: samples, unit: "samples", at_least: TARGETS * SERIES });
+  report.add({ what: "slowest answer", value: slowest_ms, unit: "ms" });
+  report.add({ what: "longest since a target was asked", value: behind_ms, unit: "ms", at_most: 17_000 });
 }
 
-function prometheus(dir: string, port: string): string[] {
+/** Says a line, and hears one. */
+async function askServer(server: ChildProcess): Promise<Said> {
+  const line = firstLine(server);
+  server.stdin?.write("\n");
+  return JSON.parse(await line) as Said;
+}
+
+async function headSamples(port: number): Promise<number> {
+  const text = await read(`http://127.0.0.1:${port}/metrics`);
+  return Number(/^prometheus_tsdb_head_samples_appended_total(?:\{type="float"\})? (\S+)$/m.exec(text)?.[1]);
+}
+
+function prometheus(dir: string, port: string, own: number): string[] {
   const targets = Array.from({ length: TARGETS }, (_, i) => `"127.1.${i >> 8}.${i & 255}:${port}"`);
   const config = `global: {scrape_interval: 15s}\nscrape_configs:\n- job_name: bench\n  static_configs:\n  - targets: [${targets.join(",")}]\n`;
   writeFileSync(join(dir, "prometheus.yml"), config);
   return [
     `--config.file=${join(dir, "prometheus.yml")}`,
     `--storage.tsdb.path=${join(dir, "prometheus")}`,
-    "--web.listen-address=127.0.0.1:0",
+    `--web.listen-address=127.0.0.1:${own}`,
     "--log.level=error",
   ];
 }
 
-function linesOf(child: ChildProcess): Interface | undefined {
-  return child.stdout ? createInterface({ input: child.stdout }) : undefined;
-}
-
 async function firstLine(child: ChildProcess): Promise<string> {
-  const lines = linesOf(child);
-  if (!lines) throw new Error("the program says nothing");
-  return ((await once(lines, "line")) as [string])[0];
-}
-
-/** User and system time of all threads, in seconds. */
-function cpuSeconds({ pid }: ChildProcess): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) / 100;
+  if (!child.stdout) throw new Error("the program says nothing");
+  const lines = createInterface({ input: child.stdout });
+  const [line] = (await once(lines, "line")) as [string];
+  lines.close();
+  return line;
 }
 
 function residentMib({ pid }: ChildProcess): number {

@@ -12,7 +12,7 @@ interface Rig {
   platform: TestPlatform;
   port: number;
   /** Creates a machine whose port 8080 is a server of the test's. */
-  machine(service: object, name?: string): Promise<string>;
+  machine(service: object, name?: string, more?: object): Promise<string>;
   get(path?: string, host?: string): Promise<Response>;
   until(what: () => Promise<boolean>): Promise<void>;
 }
@@ -38,10 +38,11 @@ async function rig(t: TestContext, listener: RequestListener, env: Record<string
     platform,
     port,
     until,
-    async machine(service, name) {
+    async machine(service, name, more = {}) {
       const config = {
         image: "web:1",
         services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port, handlers: ["http"] }], ...service }],
+        ...more,
       };
       const { body } = await platform.ask("POST /v1/apps/web/machines", {
         body: { config, ...(name ? { name } : {}) },
@@ -58,7 +59,11 @@ suite("the front door of a platform", () => {
     const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("hello"));
     await machine({});
     await assert.rejects(get());
-    assert.deepEqual((await platform.ask("GET /v1/apps/web/services")).body, { open: false, services: [] });
+    assert.deepEqual((await platform.ask("GET /v1/apps/web/services")).body, {
+      open: false,
+      services: [],
+      statics: [],
+    });
     const { status, body } = await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     assert.deepEqual([status, body.ip, body.shared], [200, "127.0.0.1", true]);
     await until(() =>
@@ -151,5 +156,35 @@ suite("the front door of a platform", () => {
     const names = new Set([...platform.proxySamples(0)].map(({ name }) => name));
     for (const name of ["svc_app_concurrency", "svc_app_connect_time_seconds_bucket", "svc_edge_data_out"])
       assert.ok(names.has(name), name);
+  });
+
+  test("files that cannot be served are the machine's to answer, and the services say why", async (t) => {
+    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("machine"));
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    const statics = [
+      { guest_path: "/public", url_prefix: "/image" },
+      { guest_path: "/", url_prefix: "bucket", tigris_bucket: "files" },
+      { guest_path: "/../other", url_prefix: "/up", tigris_bucket: "files" },
+      { guest_path: "/", url_prefix: "/odd", tigris_bucket: "a/../b" },
+    ];
+    await machine({}, undefined, { statics });
+    await until(() =>
+      get("/image/x").then(
+        async (answer) => (await answer.text()) === "machine",
+        () => false,
+      ),
+    );
+    for (const path of ["/bucket/x", "/up/x", "/odd/x"]) assert.equal(await (await get(path)).text(), "machine");
+    const { body } = await platform.ask("GET /v1/apps/web/services");
+    const told = (body.statics as { url_prefix: string; problem?: string }[]).map((one) => [
+      one.url_prefix,
+      one.problem,
+    ]);
+    assert.deepEqual(told, [
+      ["/image", "the files of that image are not here; they come when the machine starts"],
+      ["/bucket", "this platform serves no buckets (HANGAR_STATICS_URL is not set)"],
+      ["/up", "a path in a bucket may not hold `..`"],
+      ["/odd", "a/../b is not the name of a bucket"],
+    ]);
   });
 });

@@ -49,6 +49,7 @@ import {
 import { logs, machinesLogs } from "./machines/logs.ts";
 import { machinesMove } from "./machines/move.ts";
 import { run } from "./machines/run.ts";
+import { ssh } from "./machines/ssh.ts";
 import { top } from "./machines/top.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
 
@@ -90,6 +91,7 @@ import {
 export const VERBS: readonly Verb[] = [
   up,
   run,
+  ssh,
   top,
   deploy,
   diff,

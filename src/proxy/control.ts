@@ -9,6 +9,7 @@ import type { Busyness } from "./idle.ts";
 import type { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { Slots } from "./slots.ts";
+import { type StaticPlace, staticsOf } from "./statics-config.ts";
 import type { AppTable } from "./table.ts";
 import type { Workers } from "./workers.ts";
 
@@ -65,6 +66,12 @@ export class Control {
     return this.#tables.get(app_id);
   }
 
+  /** An app's places with files, served or not. */
+  statics(app_id: string): StaticPlace[] {
+    const { directory, layers } = this.#parts;
+    return staticsOf(directory.machines(app_id), (machine) => layers.of(machine));
+  }
+
   /** Machines of every app that is open. */
   *machines(): Generator<Entry[]> {
     for (const app_id of this.#tables.keys()) yield this.#parts.directory.machines(app_id);
@@ -101,7 +108,10 @@ export class Control {
     if (!machine || services.length === 0 || !this.#tables.has(machine.app_id)) return;
     // What was decided about the machine is in its app's table from here on.
     this.#make(machine.app_id);
-    await workers.settled();
+    const told = new AbortController();
+    const late = clock.sleep(until - clock.monotonic(), AbortSignal.any([told.signal, signal])).catch(() => {});
+    await Promise.race([workers.settled(), late]);
+    told.abort();
     const load = (): number => services.reduce((sum, one) => sum + this.load(machine_id, one.internal_port), 0);
     while (load() > 0 && clock.monotonic() < until && !signal.aborted) await clock.sleep(PROXY_LIMITS.quiet_look_ms);
   }

@@ -3,7 +3,8 @@ import type { ServiceConfig } from "#machines/config-schema.ts";
 import type { ImageLayer } from "#machines/image-source.ts";
 import type { Entry } from "#network/directory.ts";
 import { type IpAssignment, isEgress } from "#network/types.ts";
-import type { AppTable, PortOptions, PortTable, StaticTable, Target } from "./table.ts";
+import { staticsOf } from "./statics-config.ts";
+import type { AppTable, PortOptions, PortTable, Target } from "./table.ts";
 
 type PortConfig = NonNullable<ServiceConfig["ports"]>[number];
 
@@ -43,7 +44,7 @@ export function appTable(parts: ExposureParts): AppTable | undefined {
     addresses: open.filter(({ shared }) => !shared).map(({ ip }) => ip),
     since: app.created_at,
     ports,
-    statics: staticTables(parts),
+    statics: staticsOf(parts.machines, parts.layers).flatMap(({ table }) => table ?? []),
   };
 }
 
@@ -193,24 +194,4 @@ function answerHeader(name: string, value: unknown): [string, string[]][] {
   const values = Array.isArray(value) ? value : typeof value === "string" ? [value] : [];
   const clean = values.filter((one): one is string => typeof one === "string" && /^[\t\x20-\x7e\x80-\xff]*$/.test(one));
   return [[lower, clean]];
-}
-
-/** Names of buckets as S3 has them; no slash and no `..`, which would lead to another one. */
-const BUCKET = /^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/;
-const climbs = (path: string): boolean => path.split("/").includes("..");
-
-/** Files that need no machine. The newest machine's config counts. */
-function staticTables({ machines, layers }: ExposureParts): StaticTable[] {
-  const newest = machines.reduce<Entry | undefined>((a, b) => (a && a.instance_id > b.instance_id ? a : b), undefined);
-  const wanted = newest?.config.statics ?? [];
-  return (Array.isArray(wanted) ? wanted : [wanted]).flatMap((one): StaticTable[] => {
-    const { guest_path: path, tigris_bucket: bucket, index_document: index } = one;
-    const prefix = one.url_prefix.startsWith("/") ? one.url_prefix : `/${one.url_prefix}`;
-    if (bucket) {
-      if (!BUCKET.test(bucket) || climbs(path) || climbs(index ?? "")) return [];
-      return [{ prefix, source: { kind: "bucket", bucket, path }, index }];
-    }
-    const found = newest ? layers(newest) : undefined;
-    return found ? [{ prefix, source: { kind: "layers", layers: found, path }, index: undefined }] : [];
-  });
 }

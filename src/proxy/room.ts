@@ -169,16 +169,16 @@ export class ProxyRoom {
     void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), () => this.#idle.look());
   }
 
+  /** At `close` the doors stay open and serve by what they know, until `leave`: another process will open its own. */
+  stay(): void {
+    this.#staying = true;
+  }
+
   /** In a process that runs machines and has no front door: only the names they know each other by. */
   async startNames(): Promise<void> {
     if (!this.#names) return;
     await this.directory.start();
     this.#names.start();
-  }
-
-  /** At `close` the doors stay open and serve by what they know, until `leave`: another process will open its own. */
-  stay(): void {
-    this.#staying = true;
   }
 
   async close(): Promise<void> {

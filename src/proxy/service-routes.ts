@@ -5,6 +5,7 @@ import type { Directory } from "#network/directory.ts";
 import type { Control } from "./control.ts";
 import { DEFAULT_SOFT, isServing, serviceAt } from "./exposure.ts";
 import type { ProxySettings } from "./room.ts";
+import type { StaticPlace } from "./statics-config.ts";
 import type { PortTable } from "./table.ts";
 import type { Workers } from "./workers.ts";
 
@@ -31,11 +32,17 @@ const ServiceAnswer = Type.Object({
   ),
 });
 
+const StaticAnswer = Type.Object({
+  url_prefix: text,
+  source: text,
+  problem: Type.Optional(Type.String({ description: "Why nothing is served from there, if so." })),
+});
+
 interface Parts {
   control: Control;
   workers: Workers;
   directory: Directory;
-  settings: Pick<ProxySettings, "listen_host">;
+  settings: Pick<ProxySettings, "listen_host" | "buckets">;
 }
 
 export function serviceRoutes(parts: Parts): Row[] {
@@ -45,12 +52,20 @@ export function serviceRoutes(parts: Parts): Row[] {
       summary: "What of an app is open: ports, addresses, machines and how busy they are",
       part: "apps",
       access: "read app",
-      answer: { status: 200, schema: Type.Object({ open: Type.Boolean(), services: Type.Array(ServiceAnswer) }) },
+      answer: {
+        status: 200,
+        schema: Type.Object({
+          open: Type.Boolean(),
+          services: Type.Array(ServiceAnswer),
+          statics: Type.Array(StaticAnswer, { description: "Files that are served without a machine." }),
+        }),
+      },
       async handle(call) {
         const table = control.table(appOf(call).id);
         return {
           open: table !== undefined,
           services: (table?.ports ?? []).map((port) => serviceAnswer(parts, appOf(call).id, port)),
+          statics: (table ? control.statics(appOf(call).id) : []).map((place) => staticAnswer(place, parts.settings)),
         };
       },
     }),
@@ -65,6 +80,22 @@ export function serviceRoutes(parts: Parts): Row[] {
       },
     }),
   ];
+}
+
+function staticAnswer(
+  { url_prefix, source, bucket, problem }: StaticPlace,
+  { buckets }: Parts["settings"],
+): Static<typeof StaticAnswer> {
+  const shut =
+    bucket === undefined
+      ? undefined
+      : buckets === undefined
+        ? "this platform serves no buckets (HANGAR_STATICS_URL is not set)"
+        : buckets.closed === bucket
+          ? "that bucket is the platform's own"
+          : undefined;
+  const why = problem ?? shut;
+  return { url_prefix, source, ...(why ? { problem: why } : {}) };
 }
 
 type Answer = Static<typeof ServiceAnswer>;

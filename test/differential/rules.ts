@@ -56,6 +56,11 @@ const PROMETHEUS: Rule[] = [
       /[^=!]=[=]|!=|[<>]/.test(query.replaceAll(/\{[^}]*\}/g, "")),
   },
   { name: "a counter near 0 is extrapolated to 0 beyond half a gap", ...reworded(/\b(rate|increase)\(/g, "delta(") },
+  {
+    name: "timestamp of a selector with @ looks at another time",
+    ...reworded(/\btimestamp\(/g, "abs("),
+    applies: ({ query }) => /\btimestamp\(/.test(query) && query.includes("@"),
+  },
   { name: "stddev and stdvar of one infinity are 0", ...reworded(/\bstd(dev|var)(?= ?(\(|by|without))/g, "avg") },
 ];
 
@@ -84,6 +89,11 @@ const VICTORIA: Rule[] = [
   {
     name: "which of two series with the same labels union keeps is not specified",
     ...reworded(/\bunion\(/g, "sum("),
+  },
+  {
+    // Without their names they have the same labels; with more steps in common it is an error in both.
+    name: "which of two series that share a step or two is kept there is not specified",
+    ...reworded(/__name__=~"svc_instance_\(load\|mem\)\.\*"/g, '__name__="svc_instance_up"'),
   },
   {
     name: "limit_offset counts series without a value",

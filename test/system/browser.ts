@@ -49,7 +49,8 @@ export async function visit(
     }
     await context.close();
   });
-  context.setDefaultTimeout(30_000);
+  // Only reached when something is wrong: a busy box is slow, and no reason to fail.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("request", (request) => waiting.add(request.url()));

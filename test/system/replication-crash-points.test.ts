@@ -3,16 +3,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, type TestContext, test } from "node:test";
-import {
-  assertGood,
-  freePort,
-  info,
-  PROVE,
-  type Process,
-  Stage,
-  samePositionOn,
-  until,
-} from "./replication-support.ts";
+import { runs } from "../support.ts";
+import { assertGood, freePort, info, type Process, Stage, samePositionOn, until } from "./replication-support.ts";
 
 const STEPS = [
   "logged",
@@ -79,7 +71,7 @@ async function dieAt(step: string, { ports, path, replica }: Scene, watched: str
 }
 
 suite("a replica dies at every step", { timeout: 600_000 }, () => {
-  for (const watched of PROVE ? ["readers", "nobody", "a writer's connection"] : ["readers"]) {
+  for (const watched of ["readers", "nobody", "a writer's connection"].slice(0, runs(1, 3))) {
     test(`watched by ${watched}`, async (t) => {
       const parts = await scene(t);
       const { stage, ports, path, writer } = parts;

@@ -5,7 +5,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
-import { freePort, info, PROVE, Stage, sleep, until } from "./replication-support.ts";
+import { runs } from "../support.ts";
+import { freePort, info, progress, Stage, sleep, until } from "./replication-support.ts";
 
 interface Event {
   type: string;
@@ -127,7 +128,8 @@ suite("the event stream", { timeout: 900_000 }, () => {
   test("over many reconnects and changes of primary, ids are contiguous and checksums agree (E2)", async (t) => {
     const stage = new Stage(t);
     const cluster = await startCluster(stage);
-    const [changes, reconnects] = PROVE ? [50, 200] : [6, 30];
+    const [changes, reconnects] = [runs(6, 50), runs(30, 200)];
+    const say = progress(t, changes);
     const seen = new Map<string, string>();
     const steady = cluster.ports.map((port) => new Listener(port));
     stage.later(() => {
@@ -137,6 +139,7 @@ suite("the event stream", { timeout: 900_000 }, () => {
       const from = await cluster.primary();
       await writeAndListen(cluster, from, reconnects / changes, seen);
       await cluster.promote(from);
+      say(change);
     }
     for (const listener of steady) {
       assert.ok(listener.check("a stream through everything"));
@@ -172,12 +175,14 @@ suite("the event stream", { timeout: 900_000 }, () => {
     };
     // The kernel holds some megabytes for each of them before the node notices anything.
     // At a rate that a reader of this process, which does other things too, can follow.
-    const writer = stage.writer(join(dir, "db"), 60, 500);
+    // With a name that makes events long.
+    const name = "d".repeat(190);
+    const writer = stage.writer(join(dir, name), 60, 500);
     await until("all five are cut", async () => (await metric("event_readers_cut_total")) >= 5, 90_000);
     await writer.end("SIGKILL");
     assert.equal(await metric("event_readers"), 1);
     await until("the good one has everything", async () => {
-      const position = (await info(port))?.databases["db"]?.slice(0, 16);
+      const position = (await info(port))?.databases[name]?.slice(0, 16);
       return good.events.at(-1)?.data.txID === position;
     });
     assert.ok(good.check("the good reader"));

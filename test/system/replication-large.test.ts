@@ -3,13 +3,16 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
-import { freePort, info, PROVE, Stage, samePositionOn, until } from "./replication-support.ts";
+import { runs } from "../support.ts";
+import { freePort, info, Stage, samePositionOn, until } from "./replication-support.ts";
 
 /** A gigabyte takes its time on a busy machine. */
 const PATIENCE_MS = 600_000;
 
 suite("sizes", { timeout: 1_800_000 }, () => {
-  test("a database with SQLite's lock page in it", { skip: PROVE ? false : "runs with HANGAR_PROVE=1" }, async (t) => {
+  test("a database with SQLite's lock page in it", {
+    skip: runs(0, 1) > 0 ? false : "takes minutes: npm run prove",
+  }, async (t) => {
     const stage = new Stage(t);
     const [here, there] = [stage.dir(), stage.dir()];
     const ports = [await freePort(), await freePort()] as const;
@@ -49,7 +52,7 @@ suite("sizes", { timeout: 1_800_000 }, () => {
     const sizes = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
     const writers = sizes.map((size) => {
       const path = join(here, `db${size}`);
-      return stage.writer(path, PROVE ? 20 : 2, 100, "schema vacuum", { PAGE_SIZE: String(size) });
+      return stage.writer(path, runs(2, 20), 100, "schema vacuum", { PAGE_SIZE: String(size) });
     });
     for (const writer of writers) await writer.ended;
     for (const size of sizes) await samePositionOn(ports[0], ports[1], `db${size}`);

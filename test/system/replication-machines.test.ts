@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { freePort } from "#proxy/fixtures.ts";
 import { busyboxLayer, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { volumesMissing } from "../volumes.ts";
 import { until } from "./replication-support.ts";
@@ -29,9 +30,12 @@ function exampleImage(dir: string): void {
 
 class Notes {
   readonly #caller: Caller;
+  /** Where the app is reached from outside. */
+  readonly #port: number;
 
-  constructor(caller: Caller) {
+  constructor(caller: Caller, port: number) {
     this.#caller = caller;
+    this.#port = port;
   }
 
   async ask(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
@@ -43,7 +47,8 @@ class Notes {
   async machine(name: string): Promise<string> {
     const volume = await this.ask("POST", "/volumes", { name, size_gb: 1, require_unique_zone: false });
     const mounts = [{ volume: volume["id"], path: "/data" }];
-    const config = { image: "notes", init: { exec: ["/app/start.sh"] }, mounts, restart: { policy: "no" } };
+    const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: this.#port, handlers: ["http"] }] }];
+    const config = { image: "notes", init: { exec: ["/app/start.sh"] }, mounts, services, restart: { policy: "no" } };
     const { id } = await this.ask("POST", "/machines", { name, config });
     await this.ask("GET", `/machines/${String(id)}/wait?timeout=60`);
     return String(id);
@@ -54,6 +59,13 @@ class Notes {
     const command = ["sh", "-c", `wget -q -O - ${words} 2>&1`];
     const answer = await this.#caller.ask("POST", `${BASE}/machines/${machine}/exec`, { command, timeout: 30 });
     return ((answer?.body ?? {}) as { stdout?: string }).stdout ?? "";
+  }
+
+  /** Asks through the front door, which chooses a machine. Undefined when none answered. */
+  async outside(path: string, body?: string): Promise<{ status: number; text: string } | undefined> {
+    const how = body === undefined ? {} : { method: "POST", body };
+    const answer = await fetch(`http://127.0.0.1:${this.#port}${path}`, how).catch(() => undefined);
+    return answer && { status: answer.status, text: await answer.text() };
   }
 
   /** Where the application says a write belongs. */
@@ -100,7 +112,8 @@ suite("the example in real machines", { skip: volumesMissing() ?? realMachinesMi
     exampleImage(join(real.images, "notes"));
     const caller = await real.start();
     await caller.ask("POST", "/v1/apps", { app_name: "notes" });
-    const notes = new Notes(caller);
+    await caller.ask("POST", `${BASE}/ip_assignments`, { type: "shared_v4" });
+    const notes = new Notes(caller, await freePort());
     const machines = [await notes.machine("one"), await notes.machine("two")];
     const has = (machine: string, wanted: readonly string[]) => async (): Promise<boolean> => {
       const found = await notes.read(machine);
@@ -115,9 +128,23 @@ suite("the example in real machines", { skip: volumesMissing() ?? realMachinesMi
     assert.equal(await notes.role(second), "replica");
     assert.equal(await notes.replay(second), `instance=${first}`, "a write there goes to the primary");
 
+    // From outside, requests at once reach both machines; a write is done by the primary all the same.
+    const roles = new Set<string | undefined>();
+    await until("both machines answer from outside", async () => {
+      const answers = await Promise.all(Array.from({ length: 8 }, () => notes.outside("/health")));
+      for (const answer of answers) roles.add(answer?.text);
+      return roles.has("primary\n") && roles.has("replica\n");
+    });
+    const more = Array.from({ length: 16 }, (_, i) => `outside ${i}`);
+    for (const answer of await Promise.all(more.map((text) => notes.outside("/notes", text)))) {
+      assert.equal(answer?.status, 201, JSON.stringify(answer));
+    }
+    before.push(...more);
+    await until("the replica has those, too", has(second, before), 120_000);
+
     await notes.ask("POST", `/machines/${first}/stop`, { signal: "SIGKILL" });
     assert.equal(await notes.primary([second]), second);
-    assert.deepEqual(await notes.read(second), before, "nothing that was acknowledged is lost");
+    assert.deepEqual((await notes.read(second)).sort(), before.sort(), "nothing that was acknowledged is lost");
     assert.ok(await notes.write(second, "d"));
 
     await notes.ask("POST", `/machines/${first}/start`);

@@ -8,8 +8,8 @@ import { copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, type TestContext, test } from "node:test";
-import { random, seed } from "../support.ts";
-import { freePort, info, PROVE, Stage, samePositionOn, sleep, until } from "./replication-support.ts";
+import { random, runs, seed } from "../support.ts";
+import { freePort, info, progress, Stage, samePositionOn, sleep, until } from "./replication-support.ts";
 
 const run = (command: string, ...args: string[]): boolean => spawnSync(command, args, { stdio: "ignore" }).status === 0;
 
@@ -74,7 +74,8 @@ suite("the replica's machine loses power", { timeout: 900_000 }, () => {
     await until("the primary answers", async () => (await info(ports[0])) !== undefined);
     const writer = stage.writer(join(here, "db"), 900, 200);
     await until("the primary has it", async () => (await info(ports[0]))?.databases["db"] !== undefined);
-    const cuts = PROVE ? 100 : 8;
+    const cuts = runs(8, 100);
+    const say = progress(t, cuts);
     const found: Record<string, number> = {};
     let snapshots = 0;
     for (let cut = 0; cut < cuts; cut++) {
@@ -89,6 +90,7 @@ suite("the replica's machine loses power", { timeout: 900_000 }, () => {
       await replica.end("SIGKILL");
       remount(power);
       check(stage, join(power.dir, "db"), `after cut ${cut}`);
+      say(cut);
     }
     await writer.end("SIGKILL");
     stage.node(power.dir, ports[1], "--join", `http://127.0.0.1:${ports[0]}`);

@@ -1,7 +1,8 @@
 /**
  * A reader that believes nothing: `replication-reader.ts PATH SECONDS MODE`. Checks again and again that what it sees is a
- * state the writer has committed. Modes: stay, reopen, slow, readwrite. Prints what it found as JSON.
+ * state the writer has committed. Modes: stay, reopen, slow, readwrite, cli. Prints what it found as JSON.
  */
+import { spawnSync } from "node:child_process";
 import { DatabaseSync } from "node:sqlite";
 
 const [path = "", seconds = "1", mode = "stay"] = process.argv.slice(2);
@@ -19,13 +20,30 @@ process.on("SIGTERM", () => {
 const FACTS = `SELECT (SELECT sum(balance) FROM account) AS sum, n, low, (SELECT count(*) FROM entry) AS entries,
   (SELECT max(n) FROM entry) AS top FROM counter`;
 
-function check(db: DatabaseSync): void {
+type Row = Record<string, unknown> | undefined;
+
+/** What one read transaction sees. */
+function seen(db: DatabaseSync): [facts: Row, integrity: unknown, again: Row] {
   db.exec("BEGIN");
   const facts = db.prepare(FACTS).get();
   if (mode === "slow") sleep(200);
   const integrity = db.prepare("PRAGMA integrity_check").get()?.["integrity_check"];
   const again = db.prepare("SELECT n FROM counter").get();
   db.exec("COMMIT");
+  return [facts, integrity, again];
+}
+
+/** The same by a process of its own, with the SQLite of this box. */
+function seenByCli(): [facts: Row, integrity: unknown, again: Row] {
+  const script = `.timeout 2000\nBEGIN; ${FACTS}; PRAGMA integrity_check; SELECT n FROM counter; COMMIT;`;
+  const { stdout, stderr } = spawnSync("sqlite3", ["-readonly", "-json", path], { input: script, encoding: "utf8" });
+  const [facts, integrity, again] = stdout.split(/(?<=\])\n/).map((part) => (part ? JSON.parse(part)[0] : undefined));
+  if (stderr !== "" || again === undefined) throw new Error(`sqlite3: ${stderr}`);
+  return [facts, integrity["integrity_check"], again];
+}
+
+function check(look: () => [facts: Row, integrity: unknown, again: Row]): void {
+  const [facts, integrity, again] = look();
   const n = Number(facts?.["n"]);
   const low = Number(facts?.["low"]);
   const good =
@@ -43,10 +61,11 @@ function check(db: DatabaseSync): void {
 let db: DatabaseSync | undefined;
 while (performance.now() < until && !stopping && found.bad.length < 5) {
   try {
-    db ??= new DatabaseSync(path, { readOnly: mode !== "readwrite", timeout: 2000 });
-    check(db);
+    if (mode !== "cli") db ??= new DatabaseSync(path, { readOnly: mode !== "readwrite", timeout: 2000 });
+    const open = db;
+    check(open ? () => seen(open) : seenByCli);
     if (mode === "reopen" && found.checks % 3 === 0) {
-      db.close();
+      db?.close();
       db = undefined;
     }
   } catch (error) {

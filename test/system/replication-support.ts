@@ -8,7 +8,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 
-export const PROVE = process.env["HANGAR_PROVE"] === "1";
 const root = join(import.meta.dirname, "..", "..");
 
 export interface NodeInfo {
@@ -17,6 +16,18 @@ export interface NodeInfo {
   term: number;
   databases: Record<string, string>;
   replicas: { node: string }[];
+}
+
+const SAID_EVERY_MS = 10_000;
+
+/** Says how far a proof is, for somebody who waits for it; nothing at every push. Answers what says it. */
+export function progress(t: TestContext, of: number): (done: number) => void {
+  let said_ms = performance.now();
+  return (done) => {
+    if (!process.env["HANGAR_PROVE"] || performance.now() - said_ms < SAID_EVERY_MS) return;
+    said_ms = performance.now();
+    process.stdout.write(`  ${t.name}: ${done} of ${of}\n`);
+  };
 }
 
 /** A process whose output is kept. */

@@ -34,6 +34,7 @@ test("the tutorial works from an empty home within five minutes, and leaves noth
   assert.ok(performance.now() - started < MINUTES * 60_000);
   assert.match(stdout, /hello from Hangar[\s\S]*suspended[\s\S]*hello from Hangar/);
   assert.match(stdout, /starting +by proxy: a request came/);
+  assert.match(stdout, /^\/tmp$/m);
   assert.match(stdout, /nothing differs/);
 
   const data_dir = join(cwd, ".hangar");

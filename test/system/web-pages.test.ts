@@ -25,6 +25,31 @@ async function measured(platform: TestPlatform, instance: string): Promise<void>
   await platform.metrics().append(org, seriesBatch(samples));
 }
 
+/** Two nodes of a replicated database, one of them behind. */
+async function replicated(platform: TestPlatform): Promise<void> {
+  const org = (await platform.ask("GET /v1/orgs/personal")).body.id as string;
+  const told: [string, number, number][] = [
+    ["is_primary", 1, 0],
+    ["term", 7, 7],
+    ["lag_seconds", 0, 1.5],
+    ["replicas", 1, 0],
+    ["txid", 1200, 1190],
+  ];
+  const samples = told.flatMap(([name, ...values]) =>
+    values.map((value, n) => ({
+      labels: labelsOf({
+        __name__: `hangar_db_${name}`,
+        app: "ledger",
+        instance: `node-${n}`,
+        ...(name === "txid" ? { db: "app.db" } : {}),
+      }),
+      timestamp: systemClock.now() - 1000,
+      value,
+    })),
+  );
+  await platform.metrics().append(org, seriesBatch(samples));
+}
+
 /** What is wrong with the page once it is drawn: for those who cannot see it, and for those on a phone. */
 async function faults(page: Page, thorough: boolean): Promise<string[]> {
   await page.locator("main h1").waitFor();
@@ -67,6 +92,7 @@ suite("the dashboard", { skip: noBrowser }, () => {
     connection_id = connector.body.connection.id;
     volume_id = volume.body.id;
     await measured(platform, updated.body.instance_id);
+    await replicated(platform);
   });
 
   test("a token opens it, a wrong one is refused in the platform's words, and signing out forgets it", async (t) => {
@@ -210,6 +236,15 @@ suite("the dashboard", { skip: noBrowser }, () => {
     assert.match(await ask("/admin/keys"), /admin/);
   });
 
+  test("nodes of a replicated database: who is primary, and how far the others are behind", async (t) => {
+    const { page, complaints } = await visit(t, browser, platform);
+    await page.goto(`${platform.base_url}/#/databases`);
+    const table = page.getByRole("region", { name: "Nodes of ledger" });
+    await table.getByRole("row", { name: /node-0 primary 7 - - 1 app\.db 1,?200/ }).waitFor();
+    await table.getByRole("row", { name: /node-1 replica 7 10 transactions 1\.5 s/ }).waitFor();
+    assert.deepEqual(complaints, []);
+  });
+
   test("a volume is restored from its snapshot, beside the first", async (t) => {
     const { page } = await visit(t, browser, platform);
     await page.goto(`${platform.base_url}/#/volumes/web/${volume_id}`);
@@ -230,7 +265,9 @@ suite("the dashboard", { skip: noBrowser }, () => {
 
   test("every page passes axe, in light and dark, and fits 400 pixels", async (t) => {
     const places = [
-      ..."overview machines machines/new apps activity hosts tokens settings images identity services".split(" "),
+      ..."overview machines machines/new apps activity hosts tokens settings images identity services databases".split(
+        " ",
+      ),
       ...["", "/services", "/logs", "/secrets", "/releases"].map((tab) => `apps/web${tab}`),
       ...["", "/logs", "/metrics", "/checks", "/config", "/terminal"].map((tab) => `machines/web/${machine_id}${tab}`),
       "volumes",

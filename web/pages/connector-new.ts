@@ -1,7 +1,8 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { form, h, input, option, select } from "../html.ts";
+import { form, h, option, select } from "../html.ts";
 import { Action, card, Field, say, useAnswer } from "../parts/basics.ts";
+import { textField } from "../parts/controls.ts";
 import { go } from "../router.ts";
 import { call, org } from "../session.ts";
 
@@ -31,19 +32,6 @@ export function NewConnector({ onMade }: { onMade: () => void }): VNode {
     onMade();
     go("connectors", connection.id);
   };
-  const text = (title: string, value: string, change: (value: string) => void, more: object = {}): VNode =>
-    h(Field, {
-      name: title,
-      children: (id) =>
-        input({
-          id,
-          type: "text",
-          autocomplete: "off",
-          value,
-          onInput: (event) => change(event.currentTarget.value),
-          ...more,
-        }),
-    });
   return card(
     "New connector",
     form(
@@ -57,11 +45,11 @@ export function NewConnector({ onMade }: { onMade: () => void }): VNode {
             ...byKey.map((one) => option({ key: one.provider, value: one.provider }, one.title)),
           ),
       }),
-      text("Name", name, setName, { placeholder: "billing" }),
+      textField("Name", name, setName, { placeholder: "billing" }),
       provider === CUSTOM
-        ? text("Address", url, setUrl, { type: "url", placeholder: "https://api.example.com/v1" })
+        ? textField("Address", url, setUrl, { type: "url", placeholder: "https://api.example.com/v1" })
         : null,
-      text("Key", key, setKey, { type: "password" }),
+      textField("Key", key, setKey, { type: "password" }),
       provider === CUSTOM
         ? h(Field, {
             name: "Sent in the",

@@ -4,7 +4,6 @@ import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import {
   a,
-  button,
   code,
   datalist,
   div,
@@ -21,6 +20,7 @@ import {
   textarea,
 } from "../html.ts";
 import { Action, block, Field, pageHead, problem, say, useAnswer } from "../parts/basics.ts";
+import { choices, named } from "../parts/controls.ts";
 import { go, to } from "../router.ts";
 import { call, org } from "../session.ts";
 import { bodyOf, curlOf, type Draft, EMPTY, scriptOf, shellOf } from "./create-draft.ts";
@@ -220,15 +220,7 @@ function Preview(props: { draft: Draft; json: string; edited: boolean; setEdited
   const texts = { curl: curlOf(draft, json), hangar: shellOf(draft), TypeScript: scriptOf(draft, json) };
   return section(
     { class: "preview", "aria-label": "The request" },
-    div(
-      { class: "chips", role: "group", "aria-label": "Show the request as" },
-      ...VIEWS.map((name) =>
-        button(
-          { type: "button", class: "chip", key: name, "aria-pressed": name === view, onClick: () => setView(name) },
-          name,
-        ),
-      ),
-    ),
+    choices({ class: "chips", label: "Show the request as" }, named(VIEWS), view, setView),
     view === "JSON"
       ? textarea({
           class: "code",

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
-import { button, code, div, form, h, input, p } from "../html.ts";
+import { code, div, form, h, input, p } from "../html.ts";
 import {
   Action,
   Ago,
@@ -16,6 +16,7 @@ import {
   useAnswer,
   when,
 } from "../parts/basics.ts";
+import { choices, named } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
 import { call, isFull, org, session } from "../session.ts";
 
@@ -114,15 +115,7 @@ function Trust({ issuer }: { issuer: string }): VNode {
           }),
       }),
     ),
-    div(
-      { class: "chips", role: "group", "aria-label": "For" },
-      ...(Object.keys(texts) as Cloud[]).map((name) =>
-        button(
-          { type: "button", class: "chip", key: name, "aria-pressed": name === cloud, onClick: () => setCloud(name) },
-          name,
-        ),
-      ),
-    ),
+    choices({ class: "chips", label: "For" }, named(Object.keys(texts) as Cloud[]), cloud, setCloud),
     p("Trusts the subject ", code(subject), "."),
     block(texts[cloud]),
   );

@@ -1,8 +1,9 @@
 import type { VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { a, button, code, div, h, p, section } from "../html.ts";
+import { useState } from "preact/hooks";
+import { a, code, div, h, p, section } from "../html.ts";
 import { empty, useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
+import { choices, SPANS, useRounds } from "../parts/controls.ts";
 import { bytes, figure } from "../parts/format.ts";
 import { lastSeconds, queryRange, type Series } from "../prometheus.ts";
 import { to } from "../router.ts";
@@ -60,12 +61,6 @@ const PANELS: readonly Panel[] = [
   },
 ];
 
-const SPANS: readonly [string, number][] = [
-  ["15 min", 900],
-  ["1 h", 3600],
-  ["6 h", 21_600],
-  ["24 h", 86_400],
-];
 const EVERY_MS = 15_000;
 
 const VERSIONS = 20;
@@ -83,12 +78,8 @@ async function instanceOf(app_name: string, machine_id: string, signal: AbortSig
 }
 
 export function MetricsTab({ machine, app_name }: TabProps): VNode {
-  const [seconds, setSeconds] = useState(900);
-  const [round, setRound] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || setRound((n) => n + 1), EVERY_MS);
-    return () => clearInterval(timer);
-  }, []);
+  const [seconds, setSeconds] = useState<number>(900);
+  const round = useRounds(EVERY_MS);
   const answer = useAnswer(
     async (signal) => {
       const range = lastSeconds(seconds);
@@ -100,20 +91,11 @@ export function MetricsTab({ machine, app_name }: TabProps): VNode {
   );
   return section(
     { "aria-label": "Metrics" },
-    div(
-      { class: "filters", role: "group", "aria-label": "How far back" },
-      ...SPANS.map(([name, span]) =>
-        button(
-          {
-            type: "button",
-            class: "chip",
-            key: name,
-            "aria-pressed": span === seconds,
-            onClick: () => setSeconds(span),
-          },
-          name,
-        ),
-      ),
+    choices<number>(
+      { class: "filters", label: "How far back" },
+      SPANS,
+      seconds,
+      setSeconds,
       a(
         { href: `${to("metrics")}?query=${encodeURIComponent(`{instance="${machine.instance_id}"}`)}` },
         "Ask something else",

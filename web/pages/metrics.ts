@@ -4,6 +4,7 @@ import { a, button, code, div, form, h, p, span, table, tbody, td, th, thead, tr
 import type { PageProps } from "../pages.ts";
 import { block, card, empty, pageHead, useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
+import { choices, SPANS } from "../parts/controls.ts";
 import { figure } from "../parts/format.ts";
 import {
   cardinality,
@@ -19,13 +20,7 @@ import { remember } from "../router.ts";
 import { org } from "../session.ts";
 import { QueryBox } from "./query-box.ts";
 
-const SPANS: readonly [string, number][] = [
-  ["15 min", 900],
-  ["1 h", 3600],
-  ["6 h", 21_600],
-  ["24 h", 86_400],
-  ["7 d", 604_800],
-];
+const FURTHER: readonly (readonly [string, number])[] = [...SPANS, ["7 d", 604_800]];
 const ROWS = 200;
 
 /** Ask the metrics anything: a query, its chart, its values now; and what there is to ask for. */
@@ -61,20 +56,11 @@ export function Page({ query }: PageProps): VNode {
       }),
       button({ type: "submit", class: "primary" }, "Run"),
     ),
-    div(
-      { class: "filters", role: "group", "aria-label": "How far back" },
-      ...SPANS.map(([name, span]) =>
-        button(
-          {
-            type: "button",
-            class: "chip",
-            key: name,
-            "aria-pressed": span === seconds,
-            onClick: () => setSeconds(span),
-          },
-          name,
-        ),
-      ),
+    choices(
+      { class: "filters", label: "How far back" },
+      FURTHER,
+      seconds,
+      setSeconds,
       span({ class: "dim" }, "MetricsQL; PromQL is understood too"),
     ),
     asked.trim() === "" ? h(Start, { names: names.value ?? [], run }) : h(Result, { query: asked, seconds, round }),

@@ -1,8 +1,9 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
-import { a, button, code, dd, div, dl, dt, form, h, input, p } from "../html.ts";
+import { a, code, dd, div, dl, dt, form, h, input, p } from "../html.ts";
 import { Action, Ago, block, card, Field, pageHead, say, useAnswer, when } from "../parts/basics.ts";
+import { choices, named } from "../parts/controls.ts";
 import { bytes } from "../parts/format.ts";
 import { call, chooseOrg, isFull, org, refreshOrgs, session } from "../session.ts";
 import { setTheme, type Theme, theme } from "../theme.ts";
@@ -47,15 +48,7 @@ const THEMES: readonly Theme[] = ["system", "light", "dark"];
 
 function ThemeChoice(): VNode {
   const now = useCell(theme);
-  return div(
-    { class: "chips", role: "group", "aria-label": "Light or dark" },
-    ...THEMES.map((name) =>
-      button(
-        { type: "button", class: "chip", key: name, "aria-pressed": name === now, onClick: () => setTheme(name) },
-        name,
-      ),
-    ),
-  );
+  return choices({ class: "chips", label: "Light or dark" }, named(THEMES), now, setTheme);
 }
 
 function NewOrg(): VNode {

@@ -1,7 +1,8 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { datalist, form, h, input, option } from "../html.ts";
-import { Action, card, Field, say, useAnswer } from "../parts/basics.ts";
+import { datalist, form, h, option } from "../html.ts";
+import { Action, card, say, useAnswer } from "../parts/basics.ts";
+import { textField } from "../parts/controls.ts";
 import { call, org } from "../session.ts";
 
 /** A new, empty volume. */
@@ -18,30 +19,17 @@ export function NewVolume({ onMade }: { onMade: () => void }): VNode {
     say(`${volume.name} is made.`);
     onMade();
   };
-  const text = (title: string, value: string, set: (value: string) => void, more: object = {}): VNode =>
-    h(Field, {
-      name: title,
-      children: (id) =>
-        input({
-          id,
-          type: "text",
-          autocomplete: "off",
-          value,
-          onInput: (event) => set(event.currentTarget.value),
-          ...more,
-        }),
-    });
   return card(
     "New volume",
     form(
       { class: "row-form", onSubmit: (event) => event.preventDefault() },
-      text("App", app_name, setApp, { list: "volume-apps" }),
+      textField("App", app_name, setApp, { list: "volume-apps" }),
       datalist(
         { id: "volume-apps" },
         ...(apps.value?.apps ?? []).map((app) => option({ key: app.id, value: app.name })),
       ),
-      text("Name", name, setName),
-      text("Size, GB", size, setSize, { type: "number", class: "short", min: 1 }),
+      textField("Name", name, setName),
+      textField("Size, GB", size, setSize, { type: "number", class: "short", min: 1 }),
       h(Action, {
         name: "Create",
         class: "primary",

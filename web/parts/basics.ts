@@ -61,6 +61,8 @@ const TONES: Record<string, string> = {
   unreachable: "bad",
   warning: "warn",
   suspended: "cold",
+  primary: "good",
+  replica: "calm",
   stopped: "calm",
   created: "calm",
   destroyed: "calm",

@@ -79,10 +79,12 @@ export const servicesList: Verb = {
       ]),
     );
     const problems = data.services.flatMap((service) => service.problems).map((problem) => `problem: ${problem}`);
-    return {
-      data,
-      text: [table(["address", "handlers", "machine", "state", "busy", "auto"], rows), ...problems].join("\n"),
-    };
+    const files = data.statics.map(
+      ({ url_prefix, source, problem }) =>
+        `files: ${url_prefix} from ${source}${problem ? ` (not served: ${problem})` : ""}`,
+    );
+    const services = table(["address", "handlers", "machine", "state", "busy", "auto"], rows);
+    return { data, text: [services, ...files, ...problems].join("\n") };
   },
 };
 

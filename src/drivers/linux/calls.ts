@@ -128,6 +128,7 @@ export const MS = {
   BIND: 4096,
   REC: 16384,
   PRIVATE: 1 << 18,
+  SHARED: 1 << 20,
 };
 
 export function mount(source: string, target: string, type: string, flags: number, options: string): void {

@@ -1,5 +1,5 @@
 /** Loop devices: a file seen as a disk. */
-import { closeSync, constants, openSync, readFileSync } from "node:fs";
+import { closeSync, constants, openSync, readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { CallError, ioctl, ioctlValue, openFileSystem, putMount } from "./calls.ts";
 
@@ -65,13 +65,17 @@ function attach(file: string, backing: number): { device: string; fd: number } {
   throw new Error(`no free loop device for ${file}`);
 }
 
-/** Whether a device still shows this file. It does as long as anybody has its file system mounted, in any namespace. */
-export function shows(device: string, file: string): boolean {
-  try {
-    return readFileSync(`/sys/block/${basename(device)}/loop/backing_file`, "utf8").startsWith(file);
-  } catch {
-    return false;
+/** The device that shows this file, or undefined. It does as long as anybody has its file system mounted, in any namespace. */
+export function deviceOf(file: string): string | undefined {
+  for (const name of readdirSync("/sys/block")) {
+    if (!name.startsWith("loop")) continue;
+    try {
+      if (readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trimEnd() === file) return `/dev/${name}`;
+    } catch {
+      // It shows nothing.
+    }
   }
+  return undefined;
 }
 
 /** The device that is mounted at `target`, or undefined. */

@@ -10,8 +10,8 @@
  * Tables are replaced as a whole, so that loading them again after a crash is the same as loading them once.
  */
 import { existsSync } from "node:fs";
+import { addressBytes } from "#network/bytes.ts";
 import { program } from "../linux/program.ts";
-import { addressBytes } from "./links.ts";
 import { devicePrefix } from "./names.ts";
 import { deviceKey, type Element, tellElement } from "./sets.ts";
 

@@ -1,5 +1,6 @@
 /** What can be said to the kernel about devices, addresses and routes, as messages of netlink. */
 import { readFileSync } from "node:fs";
+import { addressBytes } from "#network/bytes.ts";
 import { attribute, type Message, tell } from "../linux/netlink.ts";
 
 const TYPE = { newLink: 16, deleteLink: 17, newAddress: 20, newRoute: 24 };
@@ -156,13 +157,3 @@ function linkBody(number: number, flags: number): Buffer {
 const familyOf = (address: Uint8Array): number => (address.length === 4 ? AF.ipv4 : AF.ipv6);
 
 const hardwareBytes = (text: string): Buffer => Buffer.from(text.replaceAll(":", ""), "hex");
-
-/** The four or sixteen bytes of an address. */
-export function addressBytes(text: string): Buffer {
-  if (!text.includes(":")) return Buffer.from(text.split(".").map(Number));
-  const [head = "", tail] = text.split("::");
-  const groups = (part: string): string[] => (part === "" ? [] : part.split(":"));
-  const [before, after] = [groups(head), groups(tail ?? "")];
-  const zeros = tail === undefined ? [] : Array.from({ length: 8 - before.length - after.length }, () => "0");
-  return Buffer.from([...before, ...zeros, ...after].map((group) => group.padStart(4, "0")).join(""), "hex");
-}

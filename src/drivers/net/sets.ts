@@ -6,7 +6,7 @@ import { attribute, type Message, tell } from "../linux/netlink.ts";
 export interface Element {
   family: keyof typeof FAMILY;
   set: string;
-  key: readonly Buffer[];
+  key: readonly Uint8Array[];
 }
 
 const FAMILY = { inet: 1, bridge: 7 } as const;

@@ -14,6 +14,20 @@ type Spelled = Map<string, Uint8Array>;
 export class Batches {
   /** The last round, by organization. */
   #last = new Map<string, Spelled>();
+  /** Series that were open when this process began, of organizations that had no round yet. */
+  readonly #before = new Map<string, readonly Uint8Array[]>();
+
+  knows(org_id: string): boolean {
+    return this.#last.has(org_id) || this.#before.has(org_id);
+  }
+
+  /** Series of a process before this one: those that are not in the organization's next round end with it. */
+  adopt(org_id: string, open: readonly Readonly<Record<string, string>>[]): void {
+    this.#before.set(
+      org_id,
+      open.map(({ __name__: name = "", ...labels }) => spell({ name, labels })),
+    );
+  }
 
   /** The batches of one round. */
   round(samples: Iterable<BuiltinSample>, timestamp_ms: number): Map<string, SeriesBatch> {
@@ -32,14 +46,24 @@ export class Batches {
       if (!known && sample.counter) builder.push(spelled, timestamp_ms - BUILTIN_LIMITS.interval_ms, 0);
       builder.push(spelled, timestamp_ms, sample.value);
     }
-    for (const [org_id, before] of this.#last) {
-      const now = next.get(org_id);
-      for (const [key, spelled] of before) {
-        if (!now?.has(key)) entryOf(builders, org_id, () => new BatchBuilder()).end(spelled, timestamp_ms);
-      }
-    }
+    for (const [org_id, spelled] of this.#gone(next))
+      entryOf(builders, org_id, () => new BatchBuilder()).end(spelled, timestamp_ms);
     this.#last = next;
     return new Map([...builders].map(([org_id, builder]) => [org_id, builder.build()]));
+  }
+
+  /** What was there, in the round before or in the process before, and is not in this round. */
+  *#gone(next: ReadonlyMap<string, Spelled>): Generator<[org_id: string, spelled: Uint8Array]> {
+    for (const [org_id, before] of this.#last) {
+      const now = next.get(org_id);
+      for (const [key, spelled] of before) if (!now?.has(key)) yield [org_id, spelled];
+    }
+    for (const [org_id, now] of next) {
+      const open = this.#before.get(org_id) ?? [];
+      this.#before.delete(org_id);
+      const going = new Set(open.length > 0 ? Array.from(now.values(), textOf) : []);
+      for (const spelled of open) if (!going.has(textOf(spelled))) yield [org_id, spelled];
+    }
   }
 }
 
@@ -57,7 +81,9 @@ function keyOf({ name, labels }: BuiltinSample): string {
   return key;
 }
 
-function spell({ name, labels }: BuiltinSample): Uint8Array {
+const textOf = (spelled: Uint8Array): string => Buffer.from(spelled).toString("latin1");
+
+function spell({ name, labels }: Pick<BuiltinSample, "name" | "labels">): Uint8Array {
   const pairs = Object.entries({ ...labels, __name__: name }).filter(([, value]) => value !== "");
   return encodeLabels(pairs.sort(([a], [b]) => (a < b ? -1 : 1)).flat());
 }

@@ -20,12 +20,19 @@ export interface SamplerParts {
   clock: Clock;
   log: Log;
   /** Asked for only when there is something to keep. */
-  engine(): Pick<MetricsEngine, "append">;
+  engine(): Pick<MetricsEngine, "append" | "query">;
   machines: Machines;
   stats: MachineStats;
   volumes(): Promise<readonly VolumeFacts[]>;
   /** Whoever else has numbers: the proxy, hosted databases. */
   providers: readonly SampleProvider[];
+}
+
+/** All built-in series that have not ended; how a machine ended is told once and never ends. */
+const OPEN_SERIES = '{__name__=~"(svc|pg)_.+",__name__!~"svc_instance_exit_.+"}';
+
+interface OpenSeries {
+  data: { result: { metric: Record<string, string> }[] };
 }
 
 /**
@@ -66,8 +73,29 @@ export class Sampler {
       ...this.#parts.providers.map((provider) => this.#or("a provider of samples", async () => await provider())),
     ]);
     const samples = [machines, volumes, ...provided].flat().filter(({ value }) => !Number.isNaN(value));
+    await this.#adopt(new Set(samples.map(({ org_id }) => org_id)), at_ms);
     const batches = this.#batches.round(samples, at_ms);
     await Promise.all(Array.from(batches, ([org_id, batch]) => this.#append(org_id, batch)));
+  }
+
+  /** What was open before a restart and is there no more ends with the first round, not when a lookback runs out. */
+  async #adopt(org_ids: ReadonlySet<string>, at_ms: number): Promise<void> {
+    const fresh = [...org_ids].filter((org_id) => !this.#batches.knows(org_id));
+    await Promise.all(
+      fresh.map(async (org_id) => {
+        try {
+          const asked = { query: OPEN_SERIES, start_ms: at_ms - 1, end_ms: at_ms - 1, nocache: true };
+          const bytes = await this.#parts.engine().query(org_id, asked);
+          const { data } = JSON.parse(Buffer.from(bytes).toString()) as OpenSeries;
+          this.#batches.adopt(
+            org_id,
+            data.result.map(({ metric }) => metric),
+          );
+        } catch (error) {
+          this.#parts.log.debug({ error, org_id }, "what was measured before the start could not be asked");
+        }
+      }),
+    );
   }
 
   /** A machine's main process has ended: kept under the time it did. */

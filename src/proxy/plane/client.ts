@@ -8,6 +8,7 @@ import { type AnswerText, answerText, interimText, ownText, switchText } from ".
 import { AnswerWriter } from "./http1-writer.ts";
 import { brokenOff, type OwnAnswer, type Peer, peerLines, refusalAnswer, repeatable, requestLines } from "./passage.ts";
 import type { Plane } from "./plane.ts";
+import { release } from "./read-buffers.ts";
 import type { Attempts } from "./replay.ts";
 import type { Refusal, Route } from "./route.ts";
 import { Seeker } from "./seeker.ts";
@@ -72,7 +73,7 @@ export class Http1Client extends Seeker implements Exchange {
   }
 
   get unsent(): boolean {
-    return this.#socket.writableLength > 0;
+    return this.#writer.holds;
   }
 
   /** Called now and then: ends what takes too long. */
@@ -205,6 +206,7 @@ export class Http1Client extends Seeker implements Exchange {
         end: (trailers) => this.attempts?.body?.end(this.#upstream, trailers),
       });
       if (used < bytes.length) this.#unread = Buffer.concat([this.#unread, bytes.subarray(used)]);
+      else if (this.#upstream && !this.#upstream.unsent && !this.attempts?.body?.whole) release(bytes);
     } catch (thrown) {
       if (!(thrown instanceof BadMessage)) throw thrown;
       // The machine has part of the request already: cutting both sides is the only honest answer.

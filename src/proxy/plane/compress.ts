@@ -78,8 +78,9 @@ class Compressing implements Exchange, Line {
     return this.#client?.method ?? "GET";
   }
 
+  /** Asked from both sides; whatever is still needed anywhere is. */
   get unsent(): boolean {
-    return this.#packer !== undefined || (this.#client?.unsent ?? false);
+    return this.#packer !== undefined || this.#line.unsent || (this.#client?.unsent ?? false);
   }
 
   informed(head: AnswerHead): void {

@@ -20,6 +20,7 @@ export interface Files {
 /** An answer that is here already, as a line. */
 export class ReadyLine implements Line {
   readonly reused = false;
+  readonly unsent = false;
   readonly #head: AnswerHead;
   readonly #body: Readable | undefined;
 

@@ -61,6 +61,8 @@ export class Http2Backend {
 /** One stream as a line. */
 class Http2Line implements Line {
   readonly reused = false;
+  /** Frames are sent when there is room for them, and nobody tells when. */
+  readonly unsent = true;
   readonly #session: ClientHttp2Session;
   #stream: ClientHttp2Stream | undefined;
   #trailers = "";

@@ -7,9 +7,17 @@ export class AnswerWriter {
   /** A head that waits to be written together with the first bytes of its body. */
   #held = "";
   #chunked = false;
+  /** A chunk was written as it is, without a copy. */
+  #lent = false;
 
   constructor(socket: Socket) {
     this.#socket = socket;
+  }
+
+  /** Whether the memory of a chunk is still needed. Small ones are copied. */
+  get holds(): boolean {
+    if (this.#socket.writableLength === 0) this.#lent = false;
+    return this.#lent;
   }
 
   head(text: string, chunked: boolean): void {
@@ -25,6 +33,7 @@ export class AnswerWriter {
     if (chunk.length <= PROXY_LIMITS.one_write_bytes) {
       return this.#socket.write(`${head}${size}${chunk.toString("latin1")}${gap}`, "latin1");
     }
+    this.#lent = true;
     this.#socket.cork();
     if (head !== "" || size !== "") this.#socket.write(head + size, "latin1");
     const room = this.#socket.write(chunk);

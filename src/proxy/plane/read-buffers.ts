@@ -33,4 +33,13 @@ export class ReadBuffers {
   }
 }
 
+/**
+ * Gives back the memory of a chunk that nobody needs any more, if it has memory of its own. The collector would do it
+ * too, but only after tens of megabytes of them.
+ */
+export function release(chunk: Buffer): void {
+  const { buffer } = chunk;
+  if (buffer instanceof ArrayBuffer && chunk.length === buffer.byteLength) buffer.transfer(0);
+}
+
 const piece = (): Buffer => Buffer.allocUnsafeSlow(PROXY_LIMITS.read_bytes);

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { PROXY_LIMITS } from "../limits.ts";
 import type { Plane } from "./plane.ts";
+import { release } from "./read-buffers.ts";
 
 interface Splice {
   plane: Plane;
@@ -30,6 +31,7 @@ export function splice(client: Duplex, machine: Duplex, { plane, count, early, a
     from.on("data", (chunk: Buffer) => {
       moved_at = plane.now();
       if (!to.write(chunk)) from.pause();
+      else if (to.writableLength === 0 && chunk.length >= PROXY_LIMITS.one_write_bytes) release(chunk);
     });
     to.on("drain", () => from.resume());
     from.on("end", () => to.end());

@@ -28,6 +28,8 @@ export interface Exchange {
 export interface Line {
   /** Used before: the other side may have closed it meanwhile. */
   readonly reused: boolean;
+  /** Whether the memory of what was written is still needed. */
+  readonly unsent: boolean;
   /** Sends the head, which is HTTP/1.1 text; the body follows unless it is complete. */
   begin(exchange: Exchange, head: string, body: { complete: boolean; chunked: boolean }): void;
   /** False when the caller should wait for `drained`. */
@@ -105,6 +107,10 @@ export class Upstream implements Line {
       },
     };
     dial(at, opened, onread);
+  }
+
+  get unsent(): boolean {
+    return this.socket.writableLength > 0;
   }
 
   get closed(): boolean {

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Clock } from "#core/clock.ts";
-import { random, seed } from "../../../test/support.ts";
+import { random, runs, seed } from "../../../test/support.ts";
 import { type Electable, Elector } from "./elector.ts";
 import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
 
@@ -255,7 +255,7 @@ async function simulate(start: number, margin_ms: number): Promise<Outcome> {
 suite("elections, simulated", () => {
   test("never two primaries in one term, nor two at the same time, whatever happens (R3)", async (t) => {
     const first = seed(t);
-    const rounds = process.env["HANGAR_PROVE"] === "1" ? 10_000 : 15;
+    const rounds = runs(15, 10_000);
     const sums = { terms: 0, cuts: 0, stalls: 0 };
     for (let round = 0; round < rounds; round++) {
       const outcome = await simulate(first + round, 2000);

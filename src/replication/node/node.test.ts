@@ -75,7 +75,7 @@ suite("nodes", () => {
     ["ahead of its primary", 0, 3, 3],
     ["behind, with another state before", 5, 1, 1],
   ] as const) {
-    story(`a replica that is ${shape} is healed, and what it alone had is counted and kept`, async (scene) => {
+    story(`a replica that is ${shape} is healed, and what it alone had is counted and kept (R2)`, async (scene) => {
       const [here, there] = [scene.dir(), scene.dir()];
       const app = scene.app(here);
       const primary = await scene.start(here, { kind: "primary" });

@@ -1,7 +1,6 @@
 /** Taking away what is left of a boot: processes, cgroup, network, mounts, folders. Every step may find nothing to do. */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import type { Clock } from "#core/clock.ts";
-import { deviceAt, shows } from "../../linux/loop.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
 import { type Layout, pathsOf } from "./layout.ts";
@@ -25,11 +24,7 @@ export async function clearBoot(parts: ClearParts, id: string, volume: MachineRe
   await until(() => removeCgroup(paths.cgroup), clock, `cgroup ${paths.cgroup}`);
   rmSync(paths.runc_state, { recursive: true, force: true });
   await network.remove(paths.veth);
-  const disk = deviceAt(paths.upper);
   await stage.strike(id, volume);
-  // Another machine that is being started has a copy of all our mounts for a moment, and so a hold on this disk. Mounted
-  // a second time, under another device, it would be written to from two sides.
-  if (disk) await until(() => !shows(disk, paths.disk), clock, `disk ${paths.disk}`);
   // Never into a mount that could not be taken away.
   if (mountsUnder(paths.run).size === 0) rmSync(paths.run, { recursive: true, force: true });
 }

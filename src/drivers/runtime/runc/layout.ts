@@ -6,7 +6,7 @@
  * machine, the logs. The *run dir* (`/run/hangar/…`) holds what a reboot ends anyway: mounts, runc's state, pids.
  * Machines run as other users than we do, and those must be able to walk in; a data dir is closed to them.
  */
-import { chmodSync, existsSync, mkdirSync, rmSync, statfsSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { detach, MS, mount } from "../../linux/calls.ts";
 import { deviceName } from "../../net/names.ts";
@@ -83,23 +83,22 @@ export function makeLayout(layout: Layout): void {
   for (const dir of [layout.machines, layout.logs]) mkdirSync(dir, { recursive: true, mode: 0o700 });
 }
 
-const TMPFS = 0x01021994;
-const isMemory = (dir: string): boolean => statfsSync(dir).type === TMPFS;
-
 /**
- * The run dir is in memory: conmon and runc wait until each of their small files is on the disk. On most hosts /run is;
- * elsewhere we make it so, but not over the head of machines that run.
+ * The run dir is a mount of our own. In memory, because conmon and runc wait until each of their small files is on the
+ * disk. Shared, so that what we unmount below it goes as well where other processes of the host have copies of all
+ * mounts; a machine's disk would stay in use as long as such a process runs. Not over the head of machines that run.
  */
 function openRun(run: string): void {
   if (existsSync(run)) return;
   mkdirSync(run, { recursive: true, mode: 0o711 });
-  if (!isMemory(run)) mount("tmpfs", run, "tmpfs", MS.NOSUID | MS.NODEV, "mode=0711");
+  mount("tmpfs", run, "tmpfs", MS.NOSUID | MS.NODEV, "mode=0711");
+  mount("", run, "", MS.SHARED, "");
 }
 
 /** Nothing of the installation runs any more. */
 export function removeRun({ run }: Layout): void {
   if (!existsSync(run)) return;
-  if (isMemory(run) && !isMemory(join(run, ".."))) detach(run);
+  if (statSync(run).dev !== statSync(join(run, "..")).dev) detach(run);
   rmSync(run, { recursive: true, force: true });
 }
 

@@ -90,7 +90,7 @@ export function ociConfig(machine: Confinement): object {
     hooks: { createRuntime: [machine.hook] },
     linux: {
       cgroupsPath: paths.cgroup,
-      rootfsPropagation: "private",
+      rootfsPropagation: "rprivate",
       resources: resources(machine),
       namespaces: ["pid", "ipc", "uts", "mount", "network", ...(userns ? ["user"] : [])].map((type) => ({ type })),
       ...(userns ? { uidMappings: map, gidMappings: map } : {}),

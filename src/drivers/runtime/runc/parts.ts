@@ -4,7 +4,6 @@ import type { Log } from "#core/log.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
-import { sealedCopy } from "../../linux/sealed.ts";
 import { PrivateNetwork } from "../../net/private-network.ts";
 import { Boots } from "./boots.ts";
 import { UserNamespaces } from "./idmap.ts";
@@ -46,10 +45,10 @@ export function openParts(options: RuncOptions): Parts {
   makeLayout(layout);
   const network = new PrivateNetwork(options.node_id, options.onNetwork);
   const namespaces = new UserNamespaces();
-  const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes);
+  const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes, clock);
   const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
   const stage = new Stage({ layout, disks, namespaces, network, clock, userns: true, ...ports });
   const told = onTimings ? { onTimings } : {};
-  const boots = new Boots({ layout, runc: sealedCopy(RUNC), clock, log, images, network, stage, ...ports, ...told });
+  const boots = new Boots({ layout, runc: RUNC, clock, log, images, network, stage, ...ports, ...told });
   return { layout, boots, namespaces, disks };
 }

@@ -21,8 +21,9 @@ import {
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import type { Clock } from "#core/clock.ts";
 import { putMount, seekData } from "../../linux/calls.ts";
-import { mountLoop, openDisk } from "../../linux/loop.ts";
+import { deviceOf, mountLoop, openDisk } from "../../linux/loop.ts";
 import { program } from "../../linux/program.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 
@@ -45,6 +46,7 @@ export class RootDisks {
   /** Where disks wait. */
   readonly #dir: string;
   readonly #size: number;
+  readonly #clock: Clock;
   #template: Promise<Template> | undefined;
   readonly #ready: Ready[] = [];
   #filling: Promise<void> | undefined;
@@ -52,9 +54,10 @@ export class RootDisks {
   /** Between open and close. */
   #keeping = false;
 
-  constructor(dir: string, size: number) {
+  constructor(dir: string, size: number, clock: Clock) {
     this.#dir = dir;
     this.#size = size;
+    this.#clock = clock;
   }
 
   /** Begins to keep disks ready. What an earlier process of ours had ready is of no use. */
@@ -67,7 +70,10 @@ export class RootDisks {
 
   /** Mounts the disk in `file` at `target`; an empty one is made when there is none. */
   async mount(file: string, target: string): Promise<void> {
-    if (existsSync(file)) return await mountLoop(file, target);
+    if (existsSync(file)) {
+      await this.#free(file);
+      return await mountLoop(file, target);
+    }
     const ready = this.#ready.shift();
     // Not now: the machine that is being started has better use for the host's disk.
     setTimeout(() => this.#fill(), REFILL_MS).unref();
@@ -80,6 +86,25 @@ export class RootDisks {
       putMount(ready.mount, target);
     } finally {
       closeSync(ready.mount);
+    }
+  }
+
+  /**
+   * Another process on this host may have a copy of our mounts, and so a hold on the disk: a machine that is being
+   * started has, for a moment. Mounted a second time, under another device, it would be written to from two sides.
+   */
+  async #free(file: string): Promise<void> {
+    const end = this.#clock.monotonic() + RUNC_LIMITS.kill_ms;
+    for (let wait = 1; ; wait = Math.min(wait * 2, 50)) {
+      const device = deviceOf(file);
+      if (device === undefined) return;
+      if (this.#clock.monotonic() > end) {
+        throw new Error(
+          `the machine's root disk is still mounted as ${device} in another mount namespace of this host; ` +
+            `"grep -l ${device} /proc/*/mountinfo" shows whose. The next start tries again`,
+        );
+      }
+      await this.#clock.sleep(wait);
     }
   }
 

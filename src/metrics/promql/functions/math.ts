@@ -14,6 +14,7 @@ import {
   scalarOf,
 } from "./apply.ts";
 import { exponentials, normals, uniforms } from "./random.ts";
+import { DATE_PARTS, dateValue, each, OF_ONE_NUMBER } from "./shared.ts";
 
 /** Functions of values, one at a time. */
 
@@ -75,7 +76,6 @@ function bitmap(change: (a: bigint, b: bigint) => bigint): Definition {
   });
 }
 
-/** Days and hours are those of UTC. */
 function date(part: (date: Date) => number): Definition {
   return between(0, 1, (call) => {
     const rows = call.args.length === 0 ? [timeRow(call)] : rowsOf(call, 0);
@@ -84,23 +84,6 @@ function date(part: (date: Date) => number): Definition {
     });
   });
 }
-
-export function dateValue(seconds: number, part: (date: Date) => number): number {
-  return Number.isNaN(seconds) ? Number.NaN : part(new Date(Math.trunc(seconds) * 1000));
-}
-
-const DAY_MS = 86_400_000;
-
-export const DATE_PARTS: Record<string, (date: Date) => number> = {
-  day_of_month: (d) => d.getUTCDate(),
-  day_of_week: (d) => d.getUTCDay(),
-  day_of_year: (d) => Math.floor((d.getTime() - Date.UTC(d.getUTCFullYear(), 0, 1)) / DAY_MS) + 1,
-  days_in_month: (d) => new Date(Date.UTC(d.getUTCFullYear(), d.getUTCMonth() + 1, 0)).getUTCDate(),
-  hour: (d) => d.getUTCHours(),
-  minute: (d) => d.getUTCMinutes(),
-  month: (d) => d.getUTCMonth() + 1,
-  year: (d) => d.getUTCFullYear(),
-};
 
 /** The moment of each step, in seconds. */
 function timeRow(call: Call): Row {
@@ -181,32 +164,15 @@ export function absentDefinition(labelsOf: (call: Call) => Row["labels"]): Defin
 export const MATH: Record<string, Definition> = {
   "": { least: 0, most: Number.POSITIVE_INFINITY, apply: union },
   union: { least: 0, most: Number.POSITIVE_INFINITY, apply: union },
-  abs: pointwise(Math.abs),
-  acos: pointwise(Math.acos),
-  acosh: pointwise(Math.acosh),
-  asin: pointwise(Math.asin),
-  asinh: pointwise(Math.asinh),
-  atan: pointwise(Math.atan),
-  atanh: pointwise(Math.atanh),
   bitmap_and: bitmap((a, b) => a & b),
   bitmap_or: bitmap((a, b) => a | b),
   bitmap_xor: bitmap((a, b) => a ^ b),
-  ceil: pointwise(Math.ceil),
   clamp: clamp(1, 2),
   clamp_max: clamp(undefined, 1),
   clamp_min: clamp(1, undefined),
-  cos: pointwise(Math.cos),
-  cosh: pointwise(Math.cosh),
-  deg: pointwise((v) => (v * 180) / Math.PI),
   end: constant((frame) => frame.end_ms / 1000),
-  exp: pointwise(Math.exp),
-  floor: pointwise(Math.floor),
-  ln: pointwise(Math.log),
-  log10: pointwise(Math.log10),
-  log2: pointwise(Math.log2),
   now: constant((frame) => frame.query.clock.now() / 1000),
   pi: constant(() => Math.PI),
-  rad: pointwise((v) => (v * Math.PI) / 180),
   rand: random(uniforms),
   rand_exponential: random(exponentials),
   rand_normal: random(normals),
@@ -214,15 +180,11 @@ export const MATH: Record<string, Definition> = {
   scalar: exactly(1, scalar),
   // Neither above nor below 0 is 0, and so is no value at all.
   sgn: pointwise((v) => (v > 0 ? 1 : v < 0 ? -1 : 0)),
-  sin: pointwise(Math.sin),
-  sinh: pointwise(Math.sinh),
-  sqrt: pointwise(Math.sqrt),
   start: constant((frame) => frame.start_ms / 1000),
   step: constant((frame) => frame.step_ms / 1000),
-  tan: pointwise(Math.tan),
-  tanh: pointwise(Math.tanh),
   time: exactly(0, (call) => [timeRow(call)]),
   timezone_offset: exactly(1, timezoneOffset),
   vector: exactly(1, (call) => rowsOf(call, 0)),
-  ...Object.fromEntries(Object.entries(DATE_PARTS).map(([name, part]) => [name, date(part)])),
+  ...each(OF_ONE_NUMBER, pointwise),
+  ...each(DATE_PARTS, date),
 };

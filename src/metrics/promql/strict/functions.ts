@@ -2,7 +2,7 @@ import { regexError, replaceWhole } from "../../regex.ts";
 import type { CallExpr } from "../ast.ts";
 import { executionError } from "../errors.ts";
 import { column, type Frame } from "../frame.ts";
-import { DATE_PARTS, dateValue } from "../functions/math.ts";
+import { DATE_PARTS, dateValue, each, OF_ONE_NUMBER } from "../functions/shared.ts";
 import { compareLabels, labelsKey, labelValue, NO_LABELS, setLabel } from "../labels.ts";
 import { absentLabels, absentRow } from "./range-calls.ts";
 import { ABSENT, FLOAT, finalLabels, mapRows, newRow, type Row, type Value, warn } from "./values.ts";
@@ -223,53 +223,32 @@ const number =
   });
 
 export const FUNCTIONS: Readonly<Record<string, Implementation>> = {
-  abs: pointwise(Math.abs),
   absent: (call) => vector([absentRow(call.frame, rowsOf(call, 0), absentLabels(call.expr.args[0]))]),
-  acos: pointwise(Math.acos),
-  acosh: pointwise(Math.acosh),
-  asin: pointwise(Math.asin),
-  asinh: pointwise(Math.asinh),
-  atan: pointwise(Math.atan),
-  atanh: pointwise(Math.atanh),
-  ceil: pointwise(Math.ceil),
   clamp: clamp(1, 2),
   clamp_max: clamp(undefined, 1),
   clamp_min: clamp(1, undefined),
-  cos: pointwise(Math.cos),
-  cosh: pointwise(Math.cosh),
-  deg: pointwise((v) => (v * 180) / Math.PI),
   end: number((frame) => frame.query.asked.end_ms / 1000),
-  exp: pointwise(Math.exp),
-  floor: pointwise(Math.floor),
   label_join: labelJoin,
   label_replace: labelReplace,
-  ln: pointwise(Math.log),
-  log10: pointwise(Math.log10),
-  log2: pointwise(Math.log2),
   max_of: ofNumbers((values) => Math.max(...values)),
   min_of: ofNumbers((values) => Math.min(...values)),
   pi: number(() => Math.PI),
-  rad: pointwise((v) => (v * Math.PI) / 180),
   range: number((frame) => (frame.query.asked.end_ms - frame.query.asked.start_ms) / 1000),
   round,
   scalar,
   sgn: pointwise((v) => (v < 0 ? -1 : v > 0 ? 1 : v)),
-  sin: pointwise(Math.sin),
-  sinh: pointwise(Math.sinh),
   sort: sort(false),
   sort_by_label: sortByLabel(false),
   sort_by_label_desc: sortByLabel(true),
   sort_desc: sort(true),
-  sqrt: pointwise(Math.sqrt),
   start: number((frame) => frame.query.asked.start_ms / 1000),
   step: number((frame) =>
     frame.query.asked.start_ms === frame.query.asked.end_ms ? 0 : frame.query.asked.step_ms / 1000,
   ),
-  tan: pointwise(Math.tan),
-  tanh: pointwise(Math.tanh),
   time: number(timeAt),
   vector: toVector,
-  ...Object.fromEntries(Object.entries(DATE_PARTS).map(([name, part]) => [name, date(part)])),
+  ...each(OF_ONE_NUMBER, pointwise),
+  ...each(DATE_PARTS, date),
 };
 
 /** For a vector that no selector gives: the time of the step. */

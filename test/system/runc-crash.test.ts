@@ -1,0 +1,90 @@
+/** The platform is killed inside a suspend, and inside a resume: the machine loses nothing of its memory. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
+import { census } from "./leaks.ts";
+import { type Caller, realPlatform } from "./runc-support.ts";
+
+const MACHINES = "/v1/apps/web/machines";
+/** Counts in its memory alone: a boot from cold begins at 0 again. */
+const COUNTER = ["sh", "-c", "i=0; trap 'exit 0' TERM; while :; do echo n $i; i=$((i+1)); sleep 0.1; done"];
+const config = { image: "busybox", init: { exec: COUNTER }, restart: { policy: "no" } };
+
+/** What the driver has written down about the machine. */
+function stateOf(data_dir: string, id: string): string {
+  try {
+    return (JSON.parse(readFileSync(join(data_dir, "machines", id, "machine.json"), "utf8")) as { state: string })
+      .state;
+  } catch {
+    return "";
+  }
+}
+
+async function until(what: string, done: () => boolean | Promise<boolean>, pause_ms: number): Promise<void> {
+  for (let tries = 0; !(await done()); tries++) {
+    assert.ok(tries < 60_000 / Math.max(pause_ms, 1), what);
+    await delay(pause_ms);
+  }
+}
+
+const settled = async (caller: Caller, id: string): Promise<unknown> => {
+  await caller.ask("GET", `${MACHINES}/${id}/wait?state=settled&timeout=60`);
+  return (await caller.ask("GET", `${MACHINES}/${id}`))?.body["state"];
+};
+
+async function counted(caller: Caller, id: string): Promise<number[]> {
+  const answer = await caller.ask("GET", `${MACHINES}/${id}/logs?tail=10000`);
+  const lines = (answer?.body["lines"] ?? []) as { message: string }[];
+  return lines.map(({ message }) => Number(/^n (\d+)$/.exec(message)?.[1]));
+}
+
+suite("the platform dies in the middle", { skip: realMachinesMissing() }, () => {
+  test("of a suspend and of a resume: the machine goes on where it was", async (t) => {
+    const platform = realPlatform(t);
+    const { data_dir } = platform;
+    busyboxLayer(join(platform.images, "busybox"));
+    let caller = await platform.start();
+    await caller.ask("POST", "/v1/apps", { app_name: "web" });
+    const id = String((await caller.ask("POST", MACHINES, { config }))?.body["id"]);
+    const to = async (verb: string): Promise<unknown> => {
+      await caller.ask("POST", `${MACHINES}/${id}/${verb}`);
+      return await settled(caller, id);
+    };
+    assert.equal(await settled(caller, id), "started");
+    // Once undisturbed: whether this host can suspend is found out now, and not under the knife.
+    const able = await to("suspend");
+    if (able !== "suspended") return t.skip(`machines cannot be suspended here: ${String(able)}`);
+    assert.equal(await to("start"), "started");
+
+    const inside: [verb: string, record: string, then: RegExp][] = [
+      ["suspend", "suspending", /^(suspended|started)$/],
+      ["start", "resuming", /^started$/],
+    ];
+    for (const [verb, record, then] of inside) {
+      const asked = caller.ask("POST", `${MACHINES}/${id}/${verb}`);
+      await until(`the driver is ${record}`, () => stateOf(data_dir, id) === record, 0);
+      await platform.kill();
+      await asked;
+      caller = await platform.start();
+      assert.match(String(await settled(caller, id)), then, `killed while ${record}`);
+      // It was suspended or let go on: a resume is only a resume after a suspend.
+      if (verb === "suspend" && (await settled(caller, id)) === "started")
+        assert.equal(await to("suspend"), "suspended");
+    }
+    const before = (await counted(caller, id)).length;
+    await until("it counts on", async () => (await counted(caller, id)).length > before + 3, 100);
+    const numbers = await counted(caller, id);
+    assert.deepEqual(
+      numbers,
+      numbers.map((_, index) => index),
+      "every number once: it was never booted from cold",
+    );
+    await caller.ask("DELETE", `${MACHINES}/${id}?force=true`);
+    await caller.ask("DELETE", "/v1/apps/web?force=true");
+    await platform.stop();
+    assert.deepEqual(census(platform.installation()), {});
+  });
+});

@@ -1,0 +1,143 @@
+import type { VNode } from "preact";
+import { useCell } from "../cell.ts";
+import { fleet } from "../fleet.ts";
+import { a, code, div, h, p, span } from "../html.ts";
+import { badge, block, card, empty, pageHead, sheet, useAnswer, when } from "../parts/basics.ts";
+import { Chart } from "../parts/chart.ts";
+import { useRounds } from "../parts/controls.ts";
+import { duration, figure, plural } from "../parts/format.ts";
+import { lastSeconds, queryNow, queryRange, type Series } from "../prometheus.ts";
+import { to } from "../router.ts";
+import { org } from "../session.ts";
+
+/** One node of a replicated database, as it last told about itself. */
+interface Node {
+  app: string;
+  instance: string;
+  primary: boolean;
+  term: number;
+  lag_s: number;
+  replicas: number;
+  /** Where each of its databases is. */
+  at: Map<string, number>;
+}
+
+const EVERY_MS = 5000;
+const SPAN_S = 900;
+const AT_NOW = ["is_primary", "term", "lag_seconds", "replicas", "txid"] as const;
+
+async function topology(
+  signal: AbortSignal,
+): Promise<{ nodes: Node[]; lag: Series[]; range: ReturnType<typeof lastSeconds> }> {
+  const range = lastSeconds(SPAN_S);
+  const asked = AT_NOW.map((name) => queryNow(`hangar_db_${name}`, signal));
+  const [lag, ...found] = await Promise.all([queryRange("hangar_db_lag_seconds", range, signal), ...asked]);
+  const nodes = new Map<string, Node>();
+  for (const [place, list] of found.entries()) {
+    for (const series of list) put(nodes, AT_NOW[place] ?? "", series);
+  }
+  return { nodes: [...nodes.values()], lag, range };
+}
+
+function put(nodes: Map<string, Node>, name: string, { labels, points }: Series): void {
+  const { app = "", instance = "", db = "" } = labels;
+  const value = points.at(-1)?.[1] ?? 0;
+  const node = nodes.get(instance) ?? {
+    app,
+    instance,
+    primary: false,
+    term: 0,
+    lag_s: 0,
+    replicas: 0,
+    at: new Map<string, number>(),
+  };
+  nodes.set(instance, node);
+  if (name === "is_primary") node.primary = value === 1;
+  else if (name === "term") node.term = value;
+  else if (name === "lag_seconds") node.lag_s = value;
+  else if (name === "replicas") node.replicas = value;
+  else node.at.set(db, value);
+}
+
+/** How many transactions a node lacks of what its primary has, all databases together. */
+function behind(node: Node, primary: Node | undefined): string {
+  if (node.primary) return "-";
+  if (!primary) return "?";
+  const missing = [...primary.at].reduce((sum, [db, at]) => sum + Math.max(0, at - (node.at.get(db) ?? 0)), 0);
+  return missing === 0 ? "nothing" : plural(missing, "transaction");
+}
+
+const positions = ({ at }: Node): VNode =>
+  span(
+    ...[...at]
+      .sort(([one], [two]) => (one < two ? -1 : 1))
+      .flatMap(([db, txid]) => [code({ key: db }, `${db} ${figure(txid)}`), " "]),
+  );
+
+/** Who is primary, who follows, and how far behind: what nodes tell when they are scraped. */
+export function Page(): VNode {
+  const round = useRounds(EVERY_MS);
+  const { machines } = useCell(fleet);
+  const answer = useAnswer(topology, [org(), round]);
+  const machineOf = new Map([...machines.values()].map((machine) => [machine.version, machine]));
+  const named = (instance: string): VNode => {
+    const machine = machineOf.get(instance);
+    return machine ? a({ href: to("machines", machine.app_name, machine.id) }, machine.name) : code(instance);
+  };
+  return div(
+    pageHead("Databases"),
+    when(answer, ({ nodes, lag, range }) => {
+      if (nodes.length === 0) return nothing();
+      const apps = [...new Set(nodes.map(({ app }) => app))].sort();
+      return div(
+        ...apps.map((app) =>
+          cluster(
+            app,
+            nodes.filter((node) => node.app === app),
+            named,
+          ),
+        ),
+        h(Chart, {
+          title: "How far replicas are behind",
+          series: lag,
+          range,
+          format: (seconds: number) => duration(seconds * 1000),
+          nameOf: ({ labels }: Series) => machineOf.get(labels["instance"] ?? "")?.name ?? labels["instance"] ?? "",
+        }),
+      );
+    }),
+  );
+}
+
+function cluster(app: string, nodes: readonly Node[], named: (instance: string) => VNode): VNode {
+  const primary = nodes.find((node) => node.primary);
+  const rows = nodes.toSorted((one, two) => Number(two.primary) - Number(one.primary) || one.lag_s - two.lag_s);
+  return card(
+    app,
+    primary ? null : p({ role: "alert" }, "No node says that it is primary: nothing can be written now."),
+    sheet(
+      `Nodes of ${app}`,
+      ["node", "role", "term", "behind", "lag", "replicas", "databases, each at its transaction"],
+      rows.map((node) => ({
+        key: node.instance,
+        cells: [
+          named(node.instance),
+          badge(node.primary ? "primary" : "replica"),
+          figure(node.term),
+          behind(node, primary),
+          node.primary ? "-" : duration(node.lag_s * 1000),
+          node.primary ? figure(node.replicas) : "-",
+          positions(node),
+        ],
+      })),
+    ),
+  );
+}
+
+const nothing = (): VNode =>
+  empty(
+    "No node of a replicated database has told anything yet.",
+    p("A machine that runs one is seen here when the platform scrapes it:"),
+    block('{"metrics": {"port": 20202, "path": "/metrics"}}'),
+    p("It goes into the machine's config, beside the command that starts ", code("hangar db node"), "."),
+  );
