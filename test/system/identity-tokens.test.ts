@@ -57,7 +57,7 @@ suite("tokens in number", () => {
       HANGAR_BASE_URL: "http://machines.example",
     };
     const one = await inside(t, env);
-    const other = await testPlatform(t, env);
+    const other = await testPlatform(t, { ...env, HANGAR_ROLE: "control" });
     const jwks = async ({ ask }: Pick<Platform, "ask">) => (await ask("GET /oidc/personal/.well-known/jwks.json")).body;
     const [first, second] = await Promise.all([jwks(one), jwks(other)]);
     assert.deepEqual(first, second);
