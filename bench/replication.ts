@@ -67,6 +67,9 @@ async function info(at: number): Promise<Info | undefined> {
   return answer && ((await answer.json()) as Info);
 }
 
+/** A primary looks at a database that is written to far more often. */
+const STILL_MS = 250;
+
 async function until(done: () => Promise<boolean>): Promise<void> {
   while (!(await done())) await new Promise((next) => setTimeout(next, 20));
 }
@@ -120,14 +123,15 @@ async function cluster(base: string, replicas: number) {
     await until(async () => (await info(listen)) !== undefined);
   }
   await once(start("test/system/replication-writer.ts", join(base, "0", "db"), "0.5", "100", "full"), "close");
-  const caughtUp = async (): Promise<void> => {
-    for (const other of ports.slice(1)) {
-      await until(async () => {
-        const [a, b] = [await info(ports[0] ?? 0), await info(other)];
-        return a?.databases["db"] !== undefined && a.databases["db"] === b?.databases["db"];
-      });
-    }
-  };
+  const at = async (port: number): Promise<string | undefined> => (await info(port))?.databases["db"];
+  // The primary has found all that was written when it stands still, and then the replicas must be where it is.
+  const caughtUp = (): Promise<void> =>
+    until(async () => {
+      const first = await at(ports[0] ?? 0);
+      await new Promise((next) => setTimeout(next, STILL_MS));
+      const now = await Promise.all(ports.map(at));
+      return first !== undefined && now.every((position) => position === first);
+    });
   await caughtUp();
   return { ports, nodes, caughtUp, path: join(base, "0", "db") };
 }

@@ -22,6 +22,8 @@ const SUSPENDS = Math.min(RUNS, 10);
 const LISTS = 7;
 /** The pause before a stop, so that the shell has set its traps. */
 const SETTLE_MS = 150;
+/** Without work, before memory is looked at. */
+const IDLE_MS = 15_000;
 
 const BARE = "bare runc";
 const p95 = (values: readonly number[]): number =>
@@ -175,6 +177,8 @@ async function many(report: Report, engines: readonly Engine[]): Promise<void> {
       }
       report.add({ what: "created, one after the other", value: (performance.now() - began) / 1000, unit: "s" });
       report.add({ what: "list, p50", value: await listed(engine), unit: "ms" });
+      // What an idle machine costs shows when the work of making it is over and swept up, in every engine.
+      await pause(IDLE_MS);
       memory(report, engine, before);
     } catch (thrown) {
       report.skip(`${MACHINES} machines`, `after ${made}: ${messageOf(thrown)}`);
