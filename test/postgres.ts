@@ -1,7 +1,7 @@
 /** A real PostgreSQL for tests: started on first use, on a unix socket in a temp folder, gone at the end. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -37,7 +37,8 @@ function owner(): { uid: number; gid: number } | undefined {
   return { uid: id("-u"), gid: id("-g") };
 }
 
-export async function startPostgres(): Promise<Server> {
+/** `listen`: an address of this box beside the socket, whose neighbours are let in. */
+export async function startPostgres({ listen = "" }: { listen?: string } = {}): Promise<Server> {
   const given = process.env["HANGAR_TEST_POSTGRES_URL"];
   if (given) return { database: () => createDatabase(given), restart: async () => {}, stop: async () => {} };
   const bin = binaries();
@@ -51,7 +52,8 @@ export async function startPostgres(): Promise<Server> {
     cwd: dir,
     stdio: "pipe",
   });
-  const flags = ["-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200"];
+  if (listen) appendFileSync(join(data, "pg_hba.conf"), `host all all ${listen}/24 trust\n`);
+  const flags = ["-D", data, "-k", dir, "-c", `listen_addresses=${listen}`, "-c", "max_connections=200"];
   const start = () => spawn(join(bin, "postgres"), flags, { ...as, cwd: dir, stdio: "ignore" });
   let server = start();
   const end = async (how: NodeJS.Signals): Promise<void> => {
