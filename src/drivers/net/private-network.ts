@@ -12,6 +12,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { gatewayAddress, networkPrefix } from "#machines/names.ts";
 import { packed } from "../linux/netlink.ts";
 import { Firewall } from "./firewall.ts";
+import { Forwarding } from "./forwarding.ts";
 import {
   addAddress,
   addBridge,
@@ -56,6 +57,7 @@ const INSIDE = { lo: 1, eth0: 1000 };
 
 export class PrivateNetwork {
   readonly firewall: Firewall;
+  readonly #forwarding = new Forwarding();
   readonly #node_id: string;
   readonly #onOpen: ((gateway: string) => void) | undefined;
   /** What is being done to a bridge, one after the other. */
@@ -90,7 +92,7 @@ export class PrivateNetwork {
       const gateway = gatewayAddress(private_ip);
       // No machine tells the host where to send its traffic, and what machines send out is passed on.
       setting(`ipv6/conf/${bridge}/accept_ra`, "0");
-      for (const device of [bridge, ...uplinks()]) setting(`ipv4/conf/${device}/forwarding`, "1");
+      this.#forwarding.begin(bridge);
       const device = numberOf(bridge) ?? 0;
       tellLinks([
         addAddress({ net: `${gateway}/48`, device }),
@@ -114,11 +116,12 @@ export class PrivateNetwork {
     });
   }
 
-  /** Takes away every device of this installation. */
+  /** Takes away every device of this installation, also those of networks that nobody remembers. */
   async removeAll(): Promise<void> {
     const mine = readdirSync("/sys/class/net").filter((name) => name.startsWith(devicePrefix(this.#node_id)));
     for (const device of mine) await this.remove(device);
     await this.firewall.remove();
+    this.#forwarding.end();
     this.#members.clear();
   }
 
@@ -196,21 +199,11 @@ function about(device: string, what: string): string | undefined {
   }
 }
 
-/** Devices by which this host reaches the rest of the world over IPv4. */
-function uplinks(): string[] {
-  const routes = readFileSync("/proc/net/route", "utf8").split("\n").slice(1);
-  const found = routes.flatMap((line) => {
-    const [device = "", destination] = line.split("\t");
-    return destination === "00000000" ? [device] : [];
-  });
-  return [...new Set(found)];
-}
-
 /** A setting of the kernel's for one device. A host that does not let us has its own reasons. */
 function setting(name: string, value: string): void {
   try {
     writeFileSync(`/proc/sys/net/${name}`, value);
   } catch {
-    // Outbound traffic is then as the host wants it.
+    // The packet filter does not let such words in either.
   }
 }
