@@ -14,10 +14,10 @@ import type { Launch } from "#machines/driver.ts";
 import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { runs } from "../support.ts";
 import { census, descriptorsOf, zombiesOf } from "./leaks.ts";
 
-const PROVE = process.env["HANGAR_PROVE"] === "1";
-const LIVES = PROVE ? 200 : 12;
+const LIVES = runs(12, 200, 1000);
 const never = new AbortController().signal;
 const skip = realMachinesMissing();
 
@@ -68,7 +68,8 @@ test("lives of machines leave nothing behind, in the kernel and in ourselves (O1
   globalThis.gc?.();
   assert.ok(descriptorsOf(process.pid) <= before.descriptors, "open files are as many as before");
   const grown = (process.memoryUsage().rss - before.rss) / 1024 / 1024;
-  assert.ok(grown < (PROVE ? 30 : 60), `memory grew by ${grown.toFixed(1)} MB`);
+  // What a few lives warm up is more than what many leave.
+  assert.ok(grown < 60, `memory grew by ${grown.toFixed(1)} MB`);
   assert.deepEqual(zombiesOf(process.pid), []);
   const { rules: _, kept: __, ...left } = census(installation);
   assert.deepEqual(left, {});
