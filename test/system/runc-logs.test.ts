@@ -17,7 +17,7 @@ import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
-/** With what conmon puts before each line. */
+/** Without what is put before each line. */
 const LINE_BYTES = 1000;
 /** Numbered lines, so many at each word from outside: a file of that number. */
 const writer = (rounds: number, lines: number): string[] => [
@@ -123,7 +123,7 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
       most = Math.max(most, now);
       return (await last(ref.id)) === "end";
     });
-    // One that is written and one set aside, each at most as long as conmon lets it get.
+    // One that is written and one set aside, each at most as long as the monitor lets it get.
     assert.ok(most <= RUNC_LIMITS.log_bytes_alone * 2.1, `${most} bytes at once; ${warnings.text()}`);
     assert.ok(most >= RUNC_LIMITS.log_bytes, "it did write more than fits");
     await driver.destroy(ref.id, never);
