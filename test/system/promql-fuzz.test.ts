@@ -5,7 +5,7 @@ import { fuzz } from "../promql/fuzz.ts";
 import { random, seed } from "../support.ts";
 
 test("no query gets past the errors that are meant for it (T9)", (t) => {
-  const inputs = process.env["HANGAR_PROVE"] === "1" ? 1_000_000 : 100_000;
+  const inputs = process.env["HANGAR_PROVE"] !== undefined ? 1_000_000 : 100_000;
   const seen = fuzz(random(seed(t)), inputs);
   t.diagnostic(JSON.stringify(seen));
   assert.ok(seen.parsed > inputs / 5 && seen.evaluated > inputs / 10);
