@@ -19,7 +19,7 @@ import { privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
 
 const never = new AbortController().signal;
-const CYCLES = process.env["HANGAR_PROVE"] === "1" ? 20 : 2;
+const CYCLES = runs(2, 20);
 const PYTHON = "/usr/bin/python3.11";
 
 /** Both count what they are asked, in memory, and write each number into the volume. */
@@ -41,6 +41,8 @@ class S(socketserver.ThreadingTCPServer):
     address_family = socket.AF_INET6
     allow_reuse_address = True
 S(("::", 80), H).serve_forever()`;
+
+import { runs, until } from "../support.ts";
 
 class Talk {
   readonly #socket: Socket;
@@ -112,12 +114,8 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     const { handle } = await driver.start(launch, never);
     const ref = { id: launch.id, boot: launch.boot, handle };
     for (const port of existsSync(PYTHON) ? [80, 8080] : [8080]) {
-      for (let tries = 0; ; tries++) {
-        const { passing, output } = await driver.probe(ref, { type: "tcp", port }, AbortSignal.timeout(10_000));
-        if (passing) break;
-        assert.ok(tries < 400, output);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+      const probe = () => driver.probe(ref, { type: "tcp", port }, AbortSignal.timeout(10_000));
+      await until(`it listens on ${port}`, async () => (await probe()).passing, { every_ms: 50 });
     }
     return ref;
   };
