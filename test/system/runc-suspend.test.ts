@@ -17,9 +17,10 @@ import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import type { DiskVolume } from "#volumes/disk.ts";
 import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
+import { runs, until } from "../support.ts";
 
 const never = new AbortController().signal;
-const CYCLES = process.env["HANGAR_PROVE"] ? 20 : 2;
+const CYCLES = runs(2, 20);
 const PYTHON = "/usr/bin/python3.11";
 
 /** Both count what they are asked, in memory, and write each number into the volume. */
@@ -109,12 +110,8 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     const { handle } = await driver.start(launch, never);
     const ref = { id: launch.id, boot: launch.boot, handle };
     for (const port of existsSync(PYTHON) ? [80, 8080] : [8080]) {
-      for (let tries = 0; ; tries++) {
-        const { passing, output } = await driver.probe(ref, { type: "tcp", port }, AbortSignal.timeout(10_000));
-        if (passing) break;
-        assert.ok(tries < 400, output);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+      const probe = () => driver.probe(ref, { type: "tcp", port }, AbortSignal.timeout(10_000));
+      await until(`it listens on ${port}`, async () => (await probe()).passing, { every_ms: 50 });
     }
     return ref;
   };
