@@ -84,6 +84,8 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   });
   const stop = new AbortController();
   const { elector, run } = elect(node, url, options, stop.signal);
+  // A role that is fixed is there when the node is; one that is elected comes when it comes.
+  if (!elector) await run;
   const backing_up = backUp(node, options, stop.signal);
   const running: RunningNode = {
     node,
