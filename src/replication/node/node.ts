@@ -349,11 +349,11 @@ export class ReplicationNode {
   #heard(primary_ms: number): void {
     if (!Number.isFinite(primary_ms)) return;
     this.#lag_ms = Math.max(0, this.clock.now() - primary_ms);
-    this.#files.lag(this.#lag_ms);
-    // A primary is heard at least once a second, so a replica's log is tidied from here.
+    // A primary is heard at least once a second, so what a replica does so often is done from here.
     const now_ms = this.clock.monotonic();
     if (now_ms - this.#tidied_ms < REPLICATION_LIMITS.tidy_ms) return;
     this.#tidied_ms = now_ms;
+    this.#files.lag(this.#lag_ms);
     this.#tidy();
   }
 
