@@ -64,6 +64,8 @@ const PROMETHEUS: Rule[] = [
   { name: "stddev and stdvar of one infinity are 0", ...reworded(/\bstd(dev|var)(?= ?(\(|by|without))/g, "avg") },
 ];
 
+export const PUSHED_DOWN = "filter push-down: labels that a rollup makes are looked for in stored series";
+
 /** VictoriaMetrics 1.79.5; ours follows the newest. */
 const VICTORIA: Rule[] = [
   {
@@ -100,9 +102,10 @@ const VICTORIA: Rule[] = [
     ...reworded(/\blimit_offset\(2, 1, /g, "sum("),
   },
   {
-    name: "the labels of a rollup are looked for in stored series",
+    // The labels of one side of an operator become filters of the other; no stored series has one that a rollup makes.
+    name: PUSHED_DOWN,
     ...reworded(
-      /\brollup\w*\(|\bquantiles_over_time\("q", 0\.1, 0\.9,|\baggr_over_time\(\([^)]*\),/g,
+      /\b(?:rollup\w*|histogram_over_time)\(|\bquantiles_over_time\("q", 0\.1, 0\.9,|\baggr_over_time\(\([^)]*\),/g,
       "avg_over_time(",
     ),
   },

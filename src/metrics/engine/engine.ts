@@ -1,3 +1,4 @@
+import { holdFolder } from "../folder-lock.ts";
 import type { ImportResult } from "../tsdb/importer.ts";
 import type { MetricMetadata } from "../tsdb/metadata-book.ts";
 import type { Scope } from "../tsdb/metadata-queries.ts";
@@ -44,9 +45,14 @@ export interface MetricsEngine {
   close(): Promise<void>;
 }
 
-/** Starts the worker; problems of its start are told by the first call. */
+/**
+ * Starts the worker; problems of its start are told by the first call. Throws `storage_failed` when another process has
+ * the folder.
+ */
 export function openMetricsEngine(options: EngineOptions): MetricsEngine {
+  const lock = holdFolder(options.dir);
   const link = new WorkerLink(options);
+  let closed: Promise<void> | undefined;
   return {
     append: (...args) => link.call("append", args),
     importText: (...args) => link.call("importText", args),
@@ -62,6 +68,9 @@ export function openMetricsEngine(options: EngineOptions): MetricsEngine {
     flush: (org) => link.call("flush", org === undefined ? [] : [org]),
     compact: (...args) => link.call("compact", args),
     dropOrg: (...args) => link.call("dropOrg", args),
-    close: () => link.close(),
+    close: () => {
+      closed ??= link.close().finally(() => lock.release());
+      return closed;
+    },
   };
 }
