@@ -22,7 +22,8 @@ function reworded(pattern: RegExp, replacement: string): Pick<Rule, "applies"> &
   };
 }
 
-const BEST_OF = /^\w+\(\d+, (.*?)(?:, "other")?\)(?: (?:by|without) \([^)]*\))?$/s;
+const GROUPED = String.raw`(?: (?:by|without) \([^)]*\))?`;
+const BEST_OF = new RegExp(String.raw`^\w+${GROUPED} ?\(\d+, (.*?)(?:, "other")?\)${GROUPED}$`, "s");
 
 /** The series that the best are chosen from. */
 function chosenFrom(asked: Asked): Asked {
@@ -110,6 +111,14 @@ const VICTORIA: Rule[] = [
     ),
   },
   {
+    // What it usually is says how far before the window the sample before may lie; counting looks at the window alone.
+    name: "a subquery begins a step later, so the usual gap of a series with few points is another",
+    ...reworded(
+      /\b(?:i?(?:delta|deriv|rate)|deriv_fast|increase(?:_pure)?|changes|integrate|(?:in|de)creases_over_time|(?:a|de)scent_over_time)\(\(/g,
+      "count_over_time((",
+    ),
+  },
+  {
     name: "what stands beside nothing is not looked at, mistakes included",
     applies: (_, { errors }, __, theirs) =>
       /duplicate time series on the/.test(errors?.ours ?? "") && theirs.error === undefined && theirs.series.size === 0,
@@ -126,7 +135,7 @@ const VICTORIA: Rule[] = [
   },
   {
     name: "bottomk chooses series without a value",
-    applies: ({ query }, { errors }) => errors === undefined && query.startsWith("bottomk("),
+    applies: ({ query }, { errors }) => errors === undefined && /^bottomk\b/.test(query),
     instead: chosenFrom,
   },
   { name: "ifnot beside nothing gives nothing", ...reworded(/ ifnot /g, " unless ") },
@@ -181,10 +190,10 @@ const BOTH: Rule[] = [
   },
   {
     name: CANCELLED,
-    ...reworded(/\bstd(dev|var)|\bderiv(?=\()/g, "avg"),
+    ...reworded(/\bstd(dev|var)|\b(deriv|zscore)(?=\()/g, "avg"),
     applies: ({ query }, { errors, values }) =>
       errors === undefined &&
-      /\bstd(dev|var)/.test(query) &&
+      /\bstd(dev|var)|\bzscore\(/.test(query) &&
       values.every(({ ours, theirs }) => isClose(Number(ours), Number(theirs), NEARLY_EQUAL)),
   },
   { name: MAGNIFIED, ...reworded(/\b(sin|cos|tan|ceil|floor)\(/g, "abs(") },
