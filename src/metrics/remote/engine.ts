@@ -4,7 +4,7 @@ import { ApiError, fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { MetricsEngine } from "../engine/engine.ts";
 import type { QueryRequest } from "../engine/evaluator.ts";
-import type { FederateRequest, TextOptions } from "../engine/protocol.ts";
+import type { FederateRequest, OrgText, TextOptions } from "../engine/protocol.ts";
 import { holdFolder } from "../folder-lock.ts";
 import { importExposition } from "../tsdb/exposition.ts";
 import { StorageError } from "../tsdb/files.ts";
@@ -75,6 +75,10 @@ class VictoriaEngine implements RemoteEngine {
       if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
       return importExposition(importer, bytes, { ...options, ...metadata.due(options.target) });
     });
+  }
+
+  async importTexts(texts: readonly OrgText[]): Promise<PromiseSettledResult<ImportResult>[]> {
+    return await Promise.allSettled(texts.map(({ org, bytes, options }) => this.importText(org, bytes, options)));
   }
 
   async importRemoteWrite(org_id: string, body: Uint8Array): Promise<ImportResult> {
