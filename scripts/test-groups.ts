@@ -26,11 +26,11 @@ function testFiles(folder: string, wanted: readonly string[]): string[] {
 }
 
 function rank(file: string): number {
-  const at = LONG.findIndex((name) => file === `test/system/${name}.test.ts`);
+  const at = LONG.findIndex((name) => file.endsWith(`/${name}.test.ts`) && isSystem(file));
   return at < 0 ? LONG.length : at;
 }
 
-const isSystem = (file: string): boolean => file.startsWith("test/system/");
+const isSystem = (file: string): boolean => /^test\/(system|browser)\//.test(file);
 
 interface Group {
   name: string;
