@@ -1,4 +1,8 @@
-/** All tests, in two groups. Fast tests share one process; system tests (kills, power cuts, real servers) have one each. */
+/**
+ * All tests, in groups, one after the other. Fast tests share one process; system tests (kills, power cuts, real servers)
+ * have one each; those with a browser run when no machine comes or goes, as Chromium breaks off what it is loading
+ * whenever a network device of the host appears.
+ */
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -17,7 +21,11 @@ function testFiles(folder: string, wanted: readonly string[]): string[] {
     .sort();
 }
 
-const isSystem = (file: string): boolean => file.startsWith("test/system/");
+const isIn =
+  (folder: string) =>
+  (file: string): boolean =>
+    file.startsWith(`test/${folder}/`);
+const [isSystem, isBrowser] = [isIn("system"), isIn("browser")];
 
 export interface Watching {
   /** A module that is told what the tests say, and the file that takes its words. */
@@ -34,8 +42,9 @@ export function runTests(wanted: readonly string[], tier: Tier, watching?: Watch
     return false;
   }
   const groups: [string, string[], string[]][] = [
-    ["fast tests", files.filter((file) => !isSystem(file)), ["--test-isolation=none"]],
+    ["fast tests", files.filter((file) => !isSystem(file) && !isBrowser(file)), ["--test-isolation=none"]],
     ["system tests", files.filter(isSystem), ["--test-concurrency=2"]],
+    ["browser tests", files.filter(isBrowser), ["--test-concurrency=2"]],
   ];
   // A test that failed may leave something open: the run still ends, with that failure in it. Proofs take their time.
   const ending = ["--test-force-exit", ...(tier === "push" ? [`--test-timeout=${10 * 60_000}`] : [])];

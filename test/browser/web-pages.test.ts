@@ -6,9 +6,10 @@ import { systemClock } from "#core/clock.ts";
 import { labelsOf } from "#metrics/tsdb/fixtures.ts";
 import { seriesBatch } from "#metrics/tsdb/series-batch.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
+import { runs } from "../support.ts";
 import { axe, noBrowser, openBrowser, visit } from "./browser.ts";
 
-const PROVE = process.env["HANGAR_PROVE"] !== undefined;
+const EVERY_PAGE = runs(0, 1) === 1;
 const STEP_MS = 15_000;
 
 /** A quarter of an hour of one machine's memory. */
@@ -284,7 +285,7 @@ suite("the dashboard", { skip: noBrowser }, () => {
       for (const [index, place] of places.entries()) {
         await tab.page.goto(`${platform.base_url}/#/${place}`);
         // Half of the work at every push: each page is looked at in one of the two.
-        const found = await faults(tab.page, PROVE || index % 2 === Number(narrow));
+        const found = await faults(tab.page, EVERY_PAGE || index % 2 === Number(narrow));
         wrong.push(...found.map((fault) => `${place} (${colorScheme}, ${viewport.width} px): ${fault}`));
       }
       assert.deepEqual(tab.complaints, []);
