@@ -21,13 +21,13 @@ if (!tier) {
   process.stderr.write(`--tier is one of ${TIERS.join(", ")}, not ${values.tier}\n`);
   process.exit(2);
 }
-process.exit(prove(positionals, tier) ? 0 : 1);
+process.exit((await prove(positionals, tier)) ? 0 : 1);
 
-function prove(wanted: readonly string[], tier: Tier): boolean {
+async function prove(wanted: readonly string[], tier: Tier): Promise<boolean> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-prove-"));
   try {
     const date = new Date().toISOString().slice(0, 10);
-    return runTests(wanted, tier, {
+    return await runTests(wanted, tier, {
       // After each group, so that what was shown is kept when a later one is broken off.
       reporter: { module: join(import.meta.dirname, "prove/reporter.ts"), file: join(dir, "lines") },
       done() {

@@ -4,9 +4,7 @@ import type { RequestListener } from "node:http";
 import { suite, type TestContext, test } from "node:test";
 import { aBackend, freePort } from "#proxy/fixtures.ts";
 import { type TestPlatform, testPlatform } from "./platform.ts";
-
-/** Longer than anything takes on a busy box. */
-const DEADLINE_MS = 60_000;
+import { until as patient } from "./support.ts";
 
 interface Rig {
   platform: TestPlatform;
@@ -27,13 +25,7 @@ async function rig(t: TestContext, listener: RequestListener, env: Record<string
     { reach: () => ({ host: "127.0.0.1", port: backend.port }) },
   );
   await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
-  const until: Rig["until"] = async (what) => {
-    const end = performance.now() + DEADLINE_MS;
-    while (!(await what())) {
-      assert.ok(performance.now() < end, `not within ${DEADLINE_MS} ms: ${what.toString()}`);
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-  };
+  const until: Rig["until"] = async (what) => void (await patient(what.toString(), what));
   return {
     platform,
     port,

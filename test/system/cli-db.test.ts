@@ -4,10 +4,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { VERBS } from "../../src/cli/verbs.ts";
 import { testPlatform } from "../platform.ts";
-import { shell, tempDir } from "../support.ts";
+import { until as patient, shell, tempDir } from "../support.ts";
 import { Child, ROOT } from "./child.ts";
 
 const HANGAR = join(ROOT, "bin/hangar.mjs");
@@ -29,10 +28,7 @@ interface Info {
   [field: string]: unknown;
 }
 
-/** Asks until it is so; the limit of the test ends it otherwise. */
-async function until(what: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await what())) await delay(50);
-}
+const until = (what: () => Promise<boolean> | boolean) => patient(what.toString(), what, { every_ms: 50 });
 
 const info = async (url: string): Promise<Info> => (await (await fetch(`${url}/info`)).json()) as Info;
 

@@ -5,14 +5,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
-import { random, seed } from "../support.ts";
+import { random, seed, runs as times } from "../support.ts";
 import { census } from "./leaks.ts";
 import { type Caller, realPlatform } from "./runc-support.ts";
 
-const PROVE = process.env["HANGAR_PROVE"] === "1";
-const KILLS = PROVE ? 30 : 4;
-const STEADY = PROVE ? 10 : 3;
-const BUSY = PROVE ? 10 : 3;
+const KILLS = times(4, 30, 300);
+const STEADY = times(3, 10, 10);
+const BUSY = times(3, 10, 10);
 const MACHINES = "/v1/apps/web/machines";
 const VERBS = ["start", "stop", "suspend", "restart"];
 
