@@ -22,7 +22,8 @@ function reworded(pattern: RegExp, replacement: string): Pick<Rule, "applies"> &
   };
 }
 
-const BEST_OF = /^\w+\(\d+, (.*?)(?:, "other")?\)(?: (?:by|without) \([^)]*\))?$/s;
+const GROUPED = String.raw`(?: (?:by|without) \([^)]*\))?`;
+const BEST_OF = new RegExp(String.raw`^\w+${GROUPED} ?\(\d+, (.*?)(?:, "other")?\)${GROUPED}$`, "s");
 
 /** The series that the best are chosen from. */
 function chosenFrom(asked: Asked): Asked {
@@ -64,6 +65,8 @@ const PROMETHEUS: Rule[] = [
   { name: "stddev and stdvar of one infinity are 0", ...reworded(/\bstd(dev|var)(?= ?(\(|by|without))/g, "avg") },
 ];
 
+export const PUSHED_DOWN = "filter push-down: labels that a rollup makes are looked for in stored series";
+
 /** VictoriaMetrics 1.79.5; ours follows the newest. */
 const VICTORIA: Rule[] = [
   {
@@ -100,10 +103,19 @@ const VICTORIA: Rule[] = [
     ...reworded(/\blimit_offset\(2, 1, /g, "sum("),
   },
   {
-    name: "the labels of a rollup are looked for in stored series",
+    // The labels of one side of an operator become filters of the other; no stored series has one that a rollup makes.
+    name: PUSHED_DOWN,
     ...reworded(
-      /\brollup\w*\(|\bquantiles_over_time\("q", 0\.1, 0\.9,|\baggr_over_time\(\([^)]*\),/g,
+      /\b(?:rollup\w*|histogram_over_time)\(|\bquantiles_over_time\("q", 0\.1, 0\.9,|\baggr_over_time\(\([^)]*\),/g,
       "avg_over_time(",
+    ),
+  },
+  {
+    // What it usually is says how far before the window the sample before may lie; counting looks at the window alone.
+    name: "a subquery begins a step later, so the usual gap of a series with few points is another",
+    ...reworded(
+      /\b(?:i?(?:delta|deriv|rate)|deriv_fast|increase(?:_pure)?|changes|integrate|(?:in|de)creases_over_time|(?:a|de)scent_over_time)\(\(/g,
+      "count_over_time((",
     ),
   },
   {
@@ -123,7 +135,7 @@ const VICTORIA: Rule[] = [
   },
   {
     name: "bottomk chooses series without a value",
-    applies: ({ query }, { errors }) => errors === undefined && query.startsWith("bottomk("),
+    applies: ({ query }, { errors }) => errors === undefined && /^bottomk\b/.test(query),
     instead: chosenFrom,
   },
   { name: "ifnot beside nothing gives nothing", ...reworded(/ ifnot /g, " unless ") },
@@ -178,10 +190,10 @@ const BOTH: Rule[] = [
   },
   {
     name: CANCELLED,
-    ...reworded(/\bstd(dev|var)|\bderiv(?=\()/g, "avg"),
+    ...reworded(/\bstd(dev|var)|\b(deriv|zscore)(?=\()/g, "avg"),
     applies: ({ query }, { errors, values }) =>
       errors === undefined &&
-      /\bstd(dev|var)/.test(query) &&
+      /\bstd(dev|var)|\bzscore\(/.test(query) &&
       values.every(({ ours, theirs }) => isClose(Number(ours), Number(theirs), NEARLY_EQUAL)),
   },
   { name: MAGNIFIED, ...reworded(/\b(sin|cos|tan|ceil|floor)\(/g, "abs(") },

@@ -17,6 +17,7 @@ import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import type { DiskVolume } from "#volumes/disk.ts";
 import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
+import { runs, until } from "../support.ts";
 
 const never = new AbortController().signal;
 const CYCLES = runs(2, 20);
@@ -41,8 +42,6 @@ class S(socketserver.ThreadingTCPServer):
     address_family = socket.AF_INET6
     allow_reuse_address = True
 S(("::", 80), H).serve_forever()`;
-
-import { runs, until } from "../support.ts";
 
 class Talk {
   readonly #socket: Socket;

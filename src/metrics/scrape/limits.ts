@@ -4,6 +4,8 @@ const MIB = 1024 * 1024;
 export const SCRAPE_LIMITS = {
   /** How often a machine is asked; each at its own moment within it, so that not all are asked at once. */
   interval_ms: 15_000,
+  /** Those moments are so far apart. */
+  moment_ms: 250,
   /** Until the whole answer is there. Past it: the connection is cut, the target is down. */
   timeout_ms: 10_000,
   /** The answer, packed or unpacked. Past it: it is dropped whole and counted, the target is down. */

@@ -11,11 +11,12 @@ import { Budget } from "./budget.ts";
 import { type Address, Fetcher, ScrapeFailure } from "./fetch.ts";
 import { HealthReports, healthSeries } from "./health.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
+import { Outbox } from "./outbox.ts";
 
 export interface ScraperParts {
   clock: Clock;
   log: Log;
-  engine(): Pick<MetricsEngine, "append" | "importText" | "endTarget">;
+  engine(): Pick<MetricsEngine, "append" | "importTexts" | "endTarget">;
   /** How a machine's port is reached from here; undefined when this driver's machines cannot be. */
   reach(machine: MeasuredMachine, port: number): Address | undefined;
 }
@@ -54,6 +55,7 @@ export class Scraper {
   readonly #targets = new Map<string, Target>();
   readonly #fetcher = new Fetcher();
   readonly #budget = new Budget();
+  readonly #outbox: Outbox;
   readonly #health: HealthReports;
   /** What is being asked now: what ends it, and when it must be over. */
   readonly #inFlight = new Map<Target, { end(reason: Error): void; until: number }>();
@@ -61,6 +63,7 @@ export class Scraper {
 
   constructor(parts: ScraperParts) {
     this.#parts = parts;
+    this.#outbox = new Outbox(parts.engine);
     const onError = (error: unknown): void => this.#complain(error);
     this.#health = new HealthReports({ clock: parts.clock, engine: parts.engine, onError });
   }
@@ -185,7 +188,7 @@ export class Scraper {
         if (!this.#watching) void this.#watch();
       });
       const options = { format, timestamp_ms: at_ms, labels, target: machine.id };
-      return await this.#parts.engine().importText(machine.org_id, bytes, options);
+      return await this.#outbox.import({ org: machine.org_id, bytes, options });
     } finally {
       this.#inFlight.delete(target);
       allowance.release();
@@ -231,8 +234,12 @@ function complaint({ problem_count, problems, dropped }: ImportResult): string {
   return dropped > 0 ? `${dropped} samples were not taken; api/v1/status/tsdb says why` : "";
 }
 
-/** Always the same moment of the interval for one machine, whatever other machines there are. */
+/**
+ * Always the same moment of the interval for one machine, whatever other machines there are. Those of one moment are
+ * asked together, so that the process wakes up a few times a second and not once for each.
+ */
 function momentOf(machine_id: string): number {
   const hash = createHash("sha256").update(machine_id).digest().readUInt32LE(0);
-  return hash % SCRAPE_LIMITS.interval_ms;
+  const { interval_ms, moment_ms } = SCRAPE_LIMITS;
+  return (hash % (interval_ms / moment_ms)) * moment_ms;
 }

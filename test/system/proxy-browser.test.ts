@@ -7,8 +7,8 @@ import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { suite, test } from "node:test";
 import { runs } from "../support.ts";
-import { openDoor } from "../system/front-door.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
+import { openDoor } from "./front-door.ts";
 import { ownNetwork } from "./own-network.ts";
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -3,7 +3,7 @@
  * of the box comes or goes, and those of machines that other tests run do that all the time.
  */
 import { spawnSync } from "node:child_process";
-import { inside } from "../system/own-namespace.ts";
+import { inside } from "./own-namespace.ts";
 
 const [UNSHARE, ...ARGS] = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"] as const;
 
