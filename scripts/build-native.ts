@@ -17,6 +17,7 @@ const COMMON = [
 ];
 const PROGRAMS = {
   init: [..."-static -fno-pie -no-pie".split(" "), "init.c"],
+  terminal: [..."-static -fno-pie -no-pie".split(" "), "terminal.c"],
   hook: [..."-static -fno-pie -no-pie".split(" "), "hook.c"],
   monitor: [..."-static -fno-pie -no-pie".split(" "), "monitor.c"],
   "criu-shim.so": [..."-shared -fPIC".split(" "), "criu-shim.c"],

@@ -84,6 +84,8 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   });
   const stop = new AbortController();
   const { elector, run } = elect(node, url, options, stop.signal);
+  // A role that is fixed is there when the node is; one that is elected comes when it comes.
+  if (!elector) await run;
   const backing_up = backUp(node, options, stop.signal);
   const running: RunningNode = {
     node,
@@ -160,8 +162,8 @@ async function promote(
   { force }: { force: boolean },
 ): Promise<void> {
   if (!elector) fail("conflict", "the primary of this cluster is fixed by its settings; change --primary and --join");
-  if (node.role.kind === "primary") return;
-  if (node.role.kind === "none") {
+  if (isPrimary(node)) return;
+  if (node.role.kind !== "replica") {
     if (await elector.stand(force)) return;
     const why = force
       ? "somebody has the lease; it runs out when that node is gone"
@@ -172,10 +174,15 @@ async function promote(
   await peer.json("POST", "/handoff", { node: node.id }, AbortSignal.timeout(2 * REPLICATION_LIMITS.handoff_ms));
   const until_ms = clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
   while (clock.monotonic() < until_ms) {
-    if (elector.lease) return;
+    if (elector.lease && isPrimary(node)) return;
     await clock.sleep(5);
   }
   fail("conflict", "the primary handed over, but the lease could not be had");
+}
+
+/** Asked anew each time: a handover changes it. */
+function isPrimary(node: ReplicationNode): boolean {
+  return node.role.kind === "primary";
 }
 
 async function handOff({ node, elector }: RunningNode, successor: string): Promise<void> {

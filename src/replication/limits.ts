@@ -14,10 +14,10 @@ export const REPLICATION_LIMITS = {
   /** A database that was written within this time is busy. */
   hot_ms: 200,
   /**
-   * A busy database is looked at this often. A look, a sync and a packet cost ten times what a transaction does, so
+   * A busy database is looked at this often. A look, a sync and a packet cost five times what a transaction does, so
    * those that come within this time share them.
    */
-  hot_look_ms: 8,
+  hot_look_ms: 10,
   /** A quiet database is looked at this often; its next transaction is that much late. */
   cold_ms: 20,
   /** Frames captured in one go. */

@@ -1,14 +1,13 @@
 /** T3: what an organization's token is told does not depend on what others have, byte for byte. */
 import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
-import { Choices } from "../differential/choices.ts";
+import type { Asked } from "../differential/choices.ts";
 import { DATA_END_MS, DATA_START_MS, recordedSeries, writeRequests } from "../differential/data.ts";
-import { metricsqlQuery } from "../differential/metricsql-queries.ts";
-import { promqlQuery } from "../differential/promql-queries.ts";
+import { randomQuery } from "../differential/queries.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { random, runs, seed } from "../support.ts";
 
-const QUERIES = runs(500);
+const QUERIES = runs(200, 5000);
 const MINE = "mine";
 const THEIRS = ["theirs", "mine-too", "not-mine"];
 
@@ -77,7 +76,7 @@ suite("organizations do not show through", () => {
     let found = 0;
     for (let n = 0; n < QUERIES; n++) {
       const dialect = n % 2 === 0 ? "metricsql" : "promql";
-      const asked = (dialect === "metricsql" ? metricsqlQuery : promqlQuery)(new Choices(roll));
+      const asked = randomQuery(dialect, roll);
       const answer = await same(...questionOf(asked, dialect));
       assert.doesNotMatch(answer, /theirs"|secret_of_theirs":|mine-too/, asked.query);
       if (answer.includes('"metric"')) found++;
@@ -91,10 +90,7 @@ suite("organizations do not show through", () => {
 
 const seconds = (ms: number): string => String(ms / 1000);
 
-function questionOf(
-  { query, start_ms, end_ms, step_ms }: ReturnType<typeof metricsqlQuery>,
-  dialect: string,
-): [string, Record<string, string>] {
+function questionOf({ query, start_ms, end_ms, step_ms }: Asked, dialect: string): [string, Record<string, string>] {
   if (step_ms === undefined) return ["/api/v1/query", { query, dialect, time: seconds(end_ms) }];
   const grid = { start: seconds(start_ms), end: seconds(end_ms), step: seconds(step_ms) };
   return ["/api/v1/query_range", { query, dialect, ...grid }];

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
-import { random, runs, seed } from "../support.ts";
+import { random, seed, runs as times } from "../support.ts";
 import { leftBehind } from "./leaks.ts";
 import { type Caller, realPlatform } from "./runc-support.ts";
 
-const KILLS = runs(4, 30, 100);
-const STEADY = runs(3, 10, 10);
-const BUSY = runs(3, 10, 10);
+const KILLS = times(4, 30, 300);
+const STEADY = times(3, 10, 10);
+const BUSY = times(3, 10, 10);
 const MACHINES = "/v1/apps/web/machines";
 const VERBS = ["start", "stop", "suspend", "restart"];
 

@@ -5,7 +5,6 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { systemClock } from "#core/clock.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
@@ -14,6 +13,7 @@ import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { until } from "../support.ts";
 import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
@@ -61,12 +61,6 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
   const files = (id: string): Record<string, number> => {
     const folder = join(installation.data_dir, "logs", id);
     return Object.fromEntries(readdirSync(folder).map((name) => [name, statSync(join(folder, name)).size]));
-  };
-  const until = async (what: string, done: () => boolean | Promise<boolean>): Promise<void> => {
-    for (let tries = 0; !(await done()); tries++) {
-      assert.ok(tries < 1200, `${what}; ${warnings.text()}`);
-      await delay(50);
-    }
   };
   const go = async (ref: Ref, round: number): Promise<void> => {
     const { exit_code, stderr } = await driver.exec(

@@ -15,6 +15,7 @@ import type { ExitNotice, Launch, Ref, RuntimeDriver } from "#machines/driver.ts
 import { aMachine } from "#machines/fixtures.ts";
 import { gatewayAddress, privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { until } from "../support.ts";
 import { census, leftBehind } from "./leaks.ts";
 
 const never = new AbortController().signal;
@@ -76,7 +77,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     const fetch = async (from: Ref, host: string, port = 80): Promise<string> =>
       (await run(from, "sh", "-c", `printf 'GET /hostname HTTP/1.0\\r\\n\\r\\n' | nc -w 3 ${host} ${port}`)).stdout;
     const check = { type: "http" as const, port: 80, path: "/hostname" };
-    await until(async () => (await driver.probe(first, check, AbortSignal.timeout(5000))).passing);
+    await until("its check passes", async () => (await driver.probe(first, check, AbortSignal.timeout(5000))).passing);
     assert.match(await fetch(second, here.private_ip), new RegExp(`200 OK[^]*${first.id}\\n$`));
     assert.equal(await fetch(other, here.private_ip), "", "another organization's machine");
 
@@ -174,11 +175,3 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     assert.ok(rules.length <= 2, "only the tables themselves");
   });
 });
-
-async function until(done: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    if (await done()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error("it did not come to pass");
-}

@@ -8,19 +8,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { mountLoop } from "#drivers/linux/loop.ts";
-import { program } from "#drivers/linux/program.ts";
+import { LoopDisk } from "#drivers/disk/loop.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
+import type { DiskVolume } from "#volumes/disk.ts";
 import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
-import { runs } from "../support.ts";
+import { runs, until } from "../support.ts";
 import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
-const CYCLES = runs(2, 20, 20);
+const CYCLES = runs(2, 20);
 const PYTHON = "/usr/bin/python3.11";
 
 /** Both count what they are asked, in memory, and write each number into the volume. Node's also counts what it sees happen to files. */
@@ -63,33 +63,27 @@ class Talk {
 suite("suspend", { skip: realMachinesMissing() }, () => {
   const dir = mkdtempSync(join(tmpdir(), "hangar-suspend-"));
   const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
-  const volume = join(dir, "volume");
+  const disk = new LoopDisk({ dir: join(dir, "volumes"), pool: "plain" });
+  const volume: DiskVolume = { id: "vol_data", size_gb: 1, fstype: "ext4", encryption: null, key: null };
   const warnings = new Warnings();
   let driver: RuntimeDriver;
 
   before(async () => {
-    for (const folder of [installation.data_dir, volume]) mkdirSync(folder);
+    mkdirSync(installation.data_dir);
     const node = programLayer(join(dir, "node"), process.execPath, "node");
     const layers = [busyboxLayer(join(dir, "busybox")), node];
     if (existsSync(PYTHON)) layers.push(pythonLayer(join(dir, "python")));
     const images = fixtureImages({ servers: { layers } });
-    writeFileSync(join(dir, "volume.ext4"), "");
-    await program("mkfs.ext4", ["-q", "-F", join(dir, "volume.ext4"), "32M"]);
-    const volumes = {
-      mount: async () => {
-        const mounted = readFileSync("/proc/self/mountinfo", "utf8").includes(` ${volume} `);
-        if (!mounted) await mountLoop(join(dir, "volume.ext4"), volume);
-        return { dir: volume };
-      },
-      unmount: async () => void (await program("umount", [volume]).catch(() => "")),
-    };
+    await disk.create(volume);
+    const volumes = { mount: () => disk.mount(volume), unmount: () => disk.unmount(volume) };
     driver = await openRuncDriver({ ...installation, clock: systemClock, log: warnings.log, images, volumes });
   });
 
   after(async () => {
     await driver.close();
     await takeDown({ ...installation, clock: systemClock, log: warnings.log });
-    await program("umount", [volume]).catch(() => "");
+    await disk.remove(volume.id);
+    await disk.close();
     rmSync(dir, { recursive: true, force: true });
   });
 
@@ -116,12 +110,8 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     const { handle } = await driver.start(launch, never);
     const ref = { id: launch.id, boot: launch.boot, handle };
     for (const port of existsSync(PYTHON) ? [80, 8080] : [8080]) {
-      for (let tries = 0; ; tries++) {
-        const { passing, output } = await driver.probe(ref, { type: "tcp", port }, AbortSignal.timeout(10_000));
-        if (passing) break;
-        assert.ok(tries < 400, output);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+      const probe = () => driver.probe(ref, { type: "tcp", port }, AbortSignal.timeout(10_000));
+      await until(`it listens on ${port}`, async () => (await probe()).passing, { every_ms: 50 });
     }
     return ref;
   };

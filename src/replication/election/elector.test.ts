@@ -275,4 +275,32 @@ suite("elections, simulated", () => {
     }
     assert.ok(wrong > 0);
   });
+
+  test("who stands twice at once, by the clock and as a named successor, has one term", async () => {
+    const world = new World();
+    const store = new Store(world);
+    const node = new SimulatedNode("a");
+    const elector = new Elector({
+      node,
+      url: "http://a",
+      leases: remote(world, store, { cut: false, delay_ms: () => 20 }),
+      clock: clockOf(world, 1, () => 0),
+      candidate: true,
+      log: () => undefined,
+    });
+    const stop = new AbortController();
+    const running = elector.run(stop.signal);
+    // The loop has looked by now and found nobody; at any moment of its attempt somebody else may ask, too.
+    const asked: Promise<boolean>[] = [];
+    for (let at_ms = 0; at_ms < 200; at_ms += 7) world.at(at_ms, () => asked.push(elector.stand()));
+    await world.runUntil(5000);
+    assert.deepEqual(
+      await Promise.all(asked),
+      asked.map(() => true),
+    );
+    assert.deepEqual([store.given.length, node.term, node.primary], [1, 1, true]);
+    stop.abort();
+    await world.runUntil(6000);
+    await running;
+  });
 });

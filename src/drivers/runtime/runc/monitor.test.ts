@@ -7,20 +7,12 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { suite, type TestContext, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
-import { tempDir } from "../../../../test/support.ts";
+import { tempDir, until } from "../../../../test/support.ts";
 import { parseLog } from "./logs.ts";
 
 const MONITOR = join(import.meta.dirname, "native", process.arch, "monitor");
 const skip = process.platform !== "linux" || !existsSync(MONITOR) ? "there is no monitor for this box" : undefined;
 const LIMIT = 4096;
-
-async function until(what: string, done: () => boolean): Promise<void> {
-  for (let tries = 0; !done(); tries++) {
-    assert.ok(tries < 1500, what);
-    await delay(20);
-  }
-}
 
 /** Runs `runc`, a shell script that writes the pid of its machine to $PID. */
 async function monitor(t: TestContext, runc: string) {
