@@ -102,7 +102,10 @@ suite("a host whose cable is pulled", { skip: missing }, () => {
     const before = new Map(there.map((id) => [id, ticks(lost, id).length]));
 
     lost.box.mend();
-    await until("what stayed goes on where it was", async () => ticks(lost, stays).length > (before.get(stays) ?? 0) + 2);
+    await until(
+      "what stayed goes on where it was",
+      async () => ticks(lost, stays).length > (before.get(stays) ?? 0) + 2,
+    );
     for (const id of there.filter((machine) => ids.includes(machine)))
       assert.equal(ticks(lost, id).length, before.get(id), `${id} took no step more on the host it had left`);
     const left = join(lost.data_dir, "machines");
