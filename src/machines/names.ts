@@ -44,3 +44,6 @@ export function networkPrefix(private_ip: string): string {
 
 /** The host's own address in the network of a machine: its gateway, and where names are asked for. */
 export const gatewayAddress = (private_ip: string): string => `${networkPrefix(private_ip)}::3`;
+
+/** The part of a private address that all machines of its network on its host share, as a route has it. */
+export const hostPrefix = (private_ip: string): string => `${private_ip.split(":").slice(0, 4).join(":")}::/64`;

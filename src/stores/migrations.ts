@@ -220,6 +220,13 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX machines_updated ON machines (updated_at)",
     ],
   },
+  {
+    id: 10,
+    name: "the private network between hosts",
+    statements: [
+      `CREATE TABLE network_peers (node_id TEXT PRIMARY KEY, underlay TEXT NOT NULL, seen_at BIGINT NOT NULL)`,
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */

@@ -42,6 +42,7 @@ import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
 import type { Emulated } from "./emulated.ts";
+import { openFabric } from "./fabric.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
 import { Duty, openHosts } from "./roles.ts";
@@ -99,6 +100,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   const { events, bus } = room;
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
   const proxy = openProxy(database, settings, { ...needs, room, hosts, images });
+  const fabric = wire && openFabric(database, settings, { ...needs, hosts, wire, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
     ...needs,
@@ -133,9 +135,11 @@ export async function openMachines(database: Database, settings: Settings, needs
       await (duty ? duty.start(room) : room.start());
       if (answers) await webhooks.start();
       await (answers ? proxy.start() : proxy.startNames());
+      await fabric?.start();
       await measuring.start();
     },
     async close() {
+      await fabric?.close();
       await proxy.close();
       webhooks.close();
       await room.close();
@@ -154,7 +158,8 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const images = await openImages(dir.file("images"), settings, clock, log);
   const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire });
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, sim: needs.emulated?.sim };
+  const routed = settings.host.network !== "off";
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
   const runtime = quietDriver(needs.around?.(opened) ?? opened, quiet);

@@ -160,7 +160,7 @@ suite("a real registry", { skip }, () => {
     const host = await startRegistry(t);
     push(writeLayout(join(tempDir(), "layout"), image), `${host}/kill:1`);
     const data = tempDir("hangar-kill");
-    for (let round = 0; round < runs(6); round++) {
+    for (let round = 0; round < runs(3, 60); round++) {
       const child = startProgram(t, "test/system/images-puller.ts", [data, `${host}/kill:1`]);
       await child.until(/^begin/);
       await new Promise((resolve) => setTimeout(resolve, next() * 250));

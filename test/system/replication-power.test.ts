@@ -74,7 +74,7 @@ suite("the replica's machine loses power", { timeout: 900_000 }, () => {
     await until("the primary answers", async () => (await info(ports[0])) !== undefined);
     const writer = stage.writer(join(here, "db"), 900, 200);
     await until("the primary has it", async () => (await info(ports[0]))?.databases["db"] !== undefined);
-    const cuts = runs(8, 100);
+    const cuts = runs(4, 100);
     const say = progress(t, cuts);
     const found: Record<string, number> = {};
     let snapshots = 0;

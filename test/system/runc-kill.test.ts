@@ -47,7 +47,7 @@ test("killed again and again, the platform loses no machine and leaks nothing (M
     const settled = await caller.ask("GET", `${MACHINES}/${id}/wait?state=settled&timeout=60`);
     assert.equal(settled?.status, 200, `${id} settles`);
     const state = (await caller.ask("GET", `${MACHINES}/${id}`))?.body["state"];
-    assert.equal(state === "started", runs(data_dir, id), `${id} is ${String(state)}, and the kernel agrees`);
+    assert.equal(state === "started", isRunning(data_dir, id), `${id} is ${String(state)}, and the kernel agrees`);
   }
   await caller.ask("DELETE", "/v1/apps/web?force=true");
   await platform.stop();
@@ -90,7 +90,7 @@ const recordOf = (data_dir: string, id: string): Seen | undefined => {
 
 const pidOf = (data_dir: string, id: string): number => recordOf(data_dir, id)?.pid ?? 0;
 
-function runs(data_dir: string, id: string): boolean {
+function isRunning(data_dir: string, id: string): boolean {
   const record = recordOf(data_dir, id);
   if (record?.state !== "running") return false;
   try {

@@ -69,6 +69,7 @@ test("lives of machines leave nothing behind, in the kernel and in ourselves (O1
   // What the last one had open is closed behind it, not in its sight.
   await until("open files are as many as before", () => descriptorsOf(process.pid) <= before.descriptors);
   const grown = (process.memoryUsage().rss - before.rss) / 1024 / 1024;
+  // What a few lives warm up is more than what many leave.
   assert.ok(grown < 60, `memory grew by ${grown.toFixed(1)} MB`);
   assert.deepEqual(zombiesOf(process.pid), []);
   const { rules: _, kept: __, ...left } = census(installation);

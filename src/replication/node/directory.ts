@@ -2,13 +2,13 @@
  * The databases of a node: the files in its directory that are SQLite databases, opened once each. What the node
  * keeps for itself is in the folder `.replication` beside them.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { ReplicatedDatabase } from "../database/database.ts";
-import { writeAll } from "../database/kept.ts";
 import { createFromSnapshot, type ReceivedSnapshot, Snapshot, snapshotPages } from "../database/snapshot.ts";
 import { type DatabaseOptions, PositionMismatch, type TransactionInfo } from "../database/state.ts";
+import { syncDirectory, writeAll } from "../durable.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition } from "../position.ts";
 
@@ -207,10 +207,13 @@ export class Directory {
     const fd = openSync(path, "w", 0o600);
     try {
       for (const bytes of snapshot.file()) writeAll(fd, bytes);
+      // What is here is overwritten next, and this is then the only copy.
+      fsyncSync(fd);
     } finally {
       closeSync(fd);
       snapshot.close();
     }
+    syncDirectory(folder);
     this.#limitAside(folder, database.name);
     return path;
   }

@@ -142,7 +142,7 @@ export class Boots {
     const { id, boot } = launch;
     const before = this.read(id);
     if (before?.boot === boot && this.runs(before)) return { handle: handleOf(before) };
-    await this.#vacate(id, before, launch.keep_rootfs);
+    await this.#vacate(id, before, keeps(launch, before));
     const watch = new Stopwatch(this.parts.clock);
     const image = await whileComing(extend, this.parts.images.hold(launch, launch.image_ref, signal));
     watch.lap("image");
@@ -153,6 +153,7 @@ export class Boots {
       state: "starting",
       uid_base: this.#uids.take(id, before?.uid_base),
       private_ip: launch.private_ip,
+      version: launch.instance_id,
       layers: image.layers,
     });
     try {
@@ -386,6 +387,11 @@ export class Boots {
     removeCgroup(layout.cgroup);
     removeRun(layout);
   }
+}
+
+/** Whether the root disk of the boot before is this one's too. Who wrote it is not known of machines from long ago. */
+function keeps({ keep_rootfs, instance_id }: Launch, before: MachineRecord | undefined): boolean {
+  return keep_rootfs === "version" ? (before?.version ?? instance_id) === instance_id : keep_rootfs;
 }
 
 /** What finds a boot again is all in the record; the handle shows which process it was. */

@@ -1,6 +1,6 @@
 /**
  * Whether this host can suspend machines, found out by suspending one: a small machine of an installation of its own,
- * with a listener, a connection and a process that is not root. What was found is kept with the
+ * with a listener, a connection, a watch on files and a process that is not root. What was found is kept with the
  * versions it was found with, so that it is done once and not at every start.
  */
 import { createHash } from "node:crypto";

@@ -5,6 +5,7 @@ import type { CDPSession, Page } from "playwright-core";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { runs, within } from "../support.ts";
 import { noBrowser, openBrowser, visit } from "./browser.ts";
+import { ownNetwork } from "./own-network.ts";
 
 const MACHINES = 1000;
 const FIRST_LOAD_BYTES = 200 * 1024;
@@ -27,41 +28,43 @@ async function fleet(platform: TestPlatform): Promise<string[]> {
   return ids;
 }
 
-suite("the dashboard with a thousand machines", { skip: noBrowser }, () => {
-  test("loads in 200 KB, is usable at once, and follows 100 events a second without missing frames", async (t) => {
-    const platform = await testPlatform(t);
-    const ids = await fleet(platform);
-    const browser = await openBrowser(t);
-    const { page } = await visit(t, browser, platform);
-    const session = await page.context().newCDPSession(page);
-    const bytes = await countBytes(page, session, platform.base_url);
-    t.diagnostic(`first load: ${bytes} bytes over the wire, the API's answers not counted`);
-    assert(bytes < FIRST_LOAD_BYTES, `${bytes} bytes`);
+if (await ownNetwork(import.meta.filename)) {
+  suite("the dashboard with a thousand machines", { skip: noBrowser }, () => {
+    test("loads in 200 KB, is usable at once, and follows 100 events a second without missing frames", async (t) => {
+      const platform = await testPlatform(t);
+      const ids = await fleet(platform);
+      const browser = await openBrowser(t);
+      const { page } = await visit(t, browser, platform);
+      const session = await page.context().newCDPSession(page);
+      const bytes = await countBytes(page, session, platform.base_url);
+      t.diagnostic(`first load: ${bytes} bytes over the wire, the API's answers not counted`);
+      assert(bytes < FIRST_LOAD_BYTES, `${bytes} bytes`);
 
-    const times: number[] = [];
-    for (let i = 0; i < 3; i++) times.push(await usable(page, platform.base_url));
-    t.diagnostic(`usable after ${times.map((ms) => ms.toFixed(0)).join(", ")} ms with ${MACHINES} machines`);
-    assert(Math.min(...times) < USABLE_MS, `usable after ${times.join(", ")} ms`);
+      const times: number[] = [];
+      for (let i = 0; i < 3; i++) times.push(await usable(page, platform.base_url));
+      t.diagnostic(`usable after ${times.map((ms) => ms.toFixed(0)).join(", ")} ms with ${MACHINES} machines`);
+      assert(Math.min(...times) < USABLE_MS, `usable after ${times.join(", ")} ms`);
 
-    const rows = await page.locator("table.rows tbody tr").count();
-    assert(rows < 100, `${rows} rows are drawn; only those in sight should be`);
+      const rows = await page.locator("table.rows tbody tr").count();
+      assert(rows < 100, `${rows} rows are drawn; only those in sight should be`);
 
-    const seconds = runs(4, 30);
-    const before = await metrics(session);
-    const watched = page.evaluate<Frames>(watchFrames(seconds * 1000));
-    const events = await churn(platform, ids, seconds);
-    const frames = await watched;
-    const after = await metrics(session);
-    const work = ((after["TaskDuration"] ?? 0) - (before["TaskDuration"] ?? 0)) * 1000;
-    t.diagnostic(
-      `${(events / seconds).toFixed(0)} events/s: ${frames.count} frames in ${seconds} s, ${(work / frames.count).toFixed(1)} ms of work in each, ${frames.long} tasks over 50 ms`,
-    );
-    assert(events / seconds >= EVENTS_PER_S, `only ${events} events in ${seconds} s`);
-    // A frame has 16.7 ms; what the page itself needs of it does not depend on how busy the box is.
-    assert(work / frames.count < 12, `${work / frames.count} ms of work per frame`);
-    assert(frames.applied > 0, "the table did not change");
+      const seconds = runs(4, 30);
+      const before = await metrics(session);
+      const watched = page.evaluate<Frames>(watchFrames(seconds * 1000));
+      const events = await churn(platform, ids, seconds);
+      const frames = await watched;
+      const after = await metrics(session);
+      const work = ((after["TaskDuration"] ?? 0) - (before["TaskDuration"] ?? 0)) * 1000;
+      t.diagnostic(
+        `${(events / seconds).toFixed(0)} events/s: ${frames.count} frames in ${seconds} s, ${(work / frames.count).toFixed(1)} ms of work in each, ${frames.long} tasks over 50 ms`,
+      );
+      assert(events / seconds >= EVENTS_PER_S, `only ${events} events in ${seconds} s`);
+      // A frame has 16.7 ms; what the page itself needs of it does not depend on how busy the box is.
+      assert(work / frames.count < 12, `${work / frames.count} ms of work per frame`);
+      assert(frames.applied > 0, "the table did not change");
+    });
   });
-});
+}
 
 /** Everything a browser that was never here has to fetch before it can draw the table. */
 async function countBytes(page: Page, session: CDPSession, base_url: string): Promise<number> {
