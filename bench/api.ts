@@ -165,7 +165,7 @@ async function measureSlowDisk(report: Report, data_dir: string): Promise<void> 
 async function measurePostgres(report: Report, data_dir: string): Promise<void> {
   const missing = postgresMissing();
   if (missing) return report.skip("creates with PostgreSQL", missing);
-  const postgres = await startPostgres();
+  const postgres = await startPostgres({ fsync: true });
   try {
     const subject = await startPlatform(data_dir, ["--database-url", await postgres.database()]);
     try {

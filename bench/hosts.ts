@@ -47,7 +47,7 @@ async function inCluster(hosts: number, work: (cluster: Cluster) => Promise<void
 
 async function words(report: Report): Promise<void> {
   report.section("a word from one process to another");
-  const postgres = await startPostgres();
+  const postgres = await startPostgres({ fsync: true });
   const url = await postgres.database();
   const parts = { clock: systemClock, log: silentLog };
   const [here, there] = [await openPostgresWire(url, parts), await openPostgresWire(url, parts)];

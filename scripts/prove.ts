@@ -7,9 +7,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { reliabilityPage } from "./prove/page.ts";
+import { reliabilityPage, reliabilityTop } from "./prove/page.ts";
 import { keepProofs, proofsOf, readProofs } from "./prove/record.ts";
 import type { Line } from "./prove/reporter.ts";
+import { writeReadmeBlock } from "./readme-block.ts";
 import { runTests, TIERS, type Tier } from "./test-groups.ts";
 
 const { values, positionals } = parseArgs({
@@ -21,13 +22,13 @@ if (!tier) {
   process.stderr.write(`--tier is one of ${TIERS.join(", ")}, not ${values.tier}\n`);
   process.exit(2);
 }
-process.exit(prove(positionals, tier) ? 0 : 1);
+process.exit((await prove(positionals, tier)) ? 0 : 1);
 
-function prove(wanted: readonly string[], tier: Tier): boolean {
+async function prove(wanted: readonly string[], tier: Tier): Promise<boolean> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-prove-"));
   try {
     const date = new Date().toISOString().slice(0, 10);
-    return runTests(wanted, tier, {
+    return await runTests(wanted, tier, {
       // After each group, so that what was shown is kept when a later one is broken off.
       reporter: { module: join(import.meta.dirname, "prove/reporter.ts"), file: join(dir, "lines") },
       done() {
@@ -39,6 +40,7 @@ function prove(wanted: readonly string[], tier: Tier): boolean {
           ),
         );
         writeFileSync(join(import.meta.dirname, "../docs/RELIABILITY.md"), reliabilityPage(readProofs()));
+        writeReadmeBlock("proved", reliabilityTop(readProofs()));
       },
     });
   } finally {

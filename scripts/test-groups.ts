@@ -1,7 +1,10 @@
 /** All tests, in two groups. Fast tests share one process; system tests (kills, power cuts, real servers) have one each. */
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join, relative } from "node:path";
+import { text } from "node:stream/consumers";
 
 /** How large tests are: at every push, at night, and when there is a day. */
 export const TIERS = ["push", "night", "soak"] as const;
@@ -9,15 +12,31 @@ export type Tier = (typeof TIERS)[number];
 
 const root = join(import.meta.dirname, "..");
 
+/** System tests that take longest, longest first: begun last, they would keep the run waiting for them alone. */
+const LONG =
+  `cli package replication-kills replication-crash-points store-backup store-kill hosts-loss cli-people metrics-crash
+  web-load web-pages readme metrics-damage proxy-clients volumes-kill metrics-differential machines-kill`.split(/\s+/);
+
 function testFiles(folder: string, wanted: readonly string[]): string[] {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts"))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
     .filter((file) => wanted.length === 0 || wanted.some((text) => file.includes(text)))
-    .sort();
+    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+}
+
+function rank(file: string): number {
+  const at = LONG.findIndex((name) => file.endsWith(`/${name}.test.ts`) && isSystem(file));
+  return at < 0 ? LONG.length : at;
 }
 
 const isSystem = (file: string): boolean => file.startsWith("test/system/");
+
+interface Group {
+  name: string;
+  files: string[];
+  flags: string[];
+}
 
 export interface Watching {
   /** A module that is told what the tests say, and the file that takes its words. */
@@ -27,16 +46,30 @@ export interface Watching {
 }
 
 /** Runs the files whose path holds one of these texts, or all. Answers whether all went well. */
-export function runTests(wanted: readonly string[], tier: Tier, watching?: Watching): boolean {
+export async function runTests(wanted: readonly string[], tier: Tier, watching?: Watching): Promise<boolean> {
   const files = [...testFiles("src", wanted), ...testFiles("test", wanted)];
   if (files.length === 0) {
     process.stderr.write(`no test file has ${wanted.join(" or ")} in its path\n`);
     return false;
   }
-  const groups: [string, string[], string[]][] = [
-    ["fast tests", files.filter((file) => !isSystem(file)), ["--test-isolation=none"]],
-    ["system tests", files.filter(isSystem), ["--test-concurrency=2"]],
-  ];
+  const [fast, system] = [files.filter((file) => !isSystem(file)), files.filter(isSystem)];
+  // System tests wait a good part of their time, so one more than there are cores.
+  const lanes = `--test-concurrency=${availableParallelism() + 1}`;
+  const groups: Group[] = [
+    { name: "system tests", files: system, flags: [lanes] },
+    { name: "fast tests", files: fast, flags: ["--test-isolation=none"] },
+  ].filter((group) => group.files.length > 0);
+  // A proof keeps times to the letter, so nothing else runs beside it; at a push nothing depends on them.
+  if (tier !== "push" || watching) {
+    const results: boolean[] = [];
+    for (const group of groups.toReversed()) results.push(await run(group, tier, watching));
+    return results.every(Boolean);
+  }
+  return (await Promise.all(groups.map((group, at) => run(group, tier, undefined, at > 0)))).every(Boolean);
+}
+
+/** Runs one group. What it says is shown as it comes, or `later`, whole: two that speak at once are not understood. */
+async function run({ name, files, flags }: Group, tier: Tier, watching?: Watching, later = false): Promise<boolean> {
   // A test that failed may leave something open: the run still ends, with that failure in it. Proofs take their time.
   const ending = ["--test-force-exit", ...(tier === "push" ? [`--test-timeout=${10 * 60_000}`] : [])];
   const shown = process.env["CI"] || process.stdout.isTTY ? "spec" : "dot";
@@ -45,14 +78,16 @@ export function runTests(wanted: readonly string[], tier: Tier, watching?: Watch
     ...(watching ? [[watching.reporter.module, watching.reporter.file]] : []),
   ].flatMap(([reporter, place]) => [`--test-reporter=${reporter}`, `--test-reporter-destination=${place}`]);
   const env = { ...process.env, ...(tier === "push" ? {} : { HANGAR_PROVE: tier }) };
-  let well = true;
-  for (const [name, group, flags] of groups) {
-    if (group.length === 0) continue;
-    process.stdout.write(`\n== ${name} (${group.length} files)\n`);
-    const args = ["--test", ...flags, ...ending, ...reporters, ...group];
-    const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit", env });
-    watching?.done();
-    well &&= status === 0;
-  }
-  return well;
+  const head = `\n== ${name} (${files.length} files)\n`;
+  if (!later) process.stdout.write(head);
+  const child = spawn(process.execPath, ["--test", ...flags, ...ending, ...reporters, ...files], {
+    cwd: root,
+    stdio: ["inherit", later ? "pipe" : "inherit", "inherit"],
+    env,
+  });
+  const ended = once(child, "exit") as Promise<[number | null]>;
+  if (child.stdout) process.stdout.write(head + (await text(child.stdout)));
+  const [status] = await ended;
+  watching?.done();
+  return status === 0;
 }

@@ -1,8 +1,8 @@
 /** A platform whose metrics move when the test says so: one round after the other, each kept before the next. */
-import assert from "node:assert/strict";
 import { systemClock } from "#core/clock.ts";
 import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
 import type { TestPlatform } from "./platform.ts";
+import { until } from "./support.ts";
 
 export const STEP_MS = 15_000;
 
@@ -16,14 +16,6 @@ export async function rounds(platform: TestPlatform, clock: VirtualClock, count:
     const before = await kept();
     await clock.advance(STEP_MS);
     await until("the round is kept", async () => (await kept()) > before);
-  }
-}
-
-export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = systemClock.now() + 20_000;
-  while (!(await holds())) {
-    assert.ok(systemClock.now() < deadline, `${what}: not in time`);
-    await systemClock.sleep(5);
   }
 }
 

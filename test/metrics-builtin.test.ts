@@ -4,8 +4,9 @@ import { suite, test } from "node:test";
 import type { VirtualClock } from "#core/fixtures.ts";
 import { EXIT_SERIES, INSTANCE_SERIES, POSTGRES_SERIES, PROXY_SERIES, VOLUME_SERIES } from "./builtin-series.ts";
 import { bench, IMAGE } from "./machine-bench.ts";
-import { aVolume, clockHere, rounds, until } from "./measured.ts";
+import { aVolume, clockHere, rounds } from "./measured.ts";
 import type { TestPlatform } from "./platform.ts";
+import { until } from "./support.ts";
 
 const BASE = "/prometheus/personal/api/v1";
 

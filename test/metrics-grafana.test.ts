@@ -4,7 +4,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { bench, IMAGE } from "./machine-bench.ts";
-import { aVolume, clockHere, rounds, until } from "./measured.ts";
+import { aVolume, clockHere, rounds } from "./measured.ts";
+import { until } from "./support.ts";
 
 const FOLDER = join(import.meta.dirname, "../docs/grafana");
 const DASHBOARDS = ["apps.json", "machines.json", "postgres.json"];

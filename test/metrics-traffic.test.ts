@@ -7,8 +7,9 @@ import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import type { VirtualClock } from "#core/fixtures.ts";
 import { aBackend, freePort } from "#proxy/fixtures.ts";
-import { clockHere, rounds, until } from "./measured.ts";
+import { clockHere, rounds } from "./measured.ts";
 import { type TestPlatform, testPlatform } from "./platform.ts";
+import { until } from "./support.ts";
 
 const SIZE = 5000;
 

@@ -4,9 +4,7 @@ import type { RequestListener } from "node:http";
 import { suite, type TestContext, test } from "node:test";
 import { aBackend, freePort } from "#proxy/fixtures.ts";
 import { type TestPlatform, testPlatform } from "./platform.ts";
-
-/** Longer than anything takes on a busy box. */
-const DEADLINE_MS = 60_000;
+import { until as patient } from "./support.ts";
 
 interface Rig {
   platform: TestPlatform;
@@ -27,13 +25,7 @@ async function rig(t: TestContext, listener: RequestListener, env: Record<string
     { reach: () => ({ host: "127.0.0.1", port: backend.port }) },
   );
   await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
-  const until: Rig["until"] = async (what) => {
-    const end = performance.now() + DEADLINE_MS;
-    while (!(await what())) {
-      assert.ok(performance.now() < end, `not within ${DEADLINE_MS} ms: ${what.toString()}`);
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-  };
+  const until: Rig["until"] = async (what) => void (await patient(what.toString(), what));
   return {
     platform,
     port,
@@ -156,6 +148,26 @@ suite("the front door of a platform", () => {
     const names = new Set([...platform.proxySamples(0)].map(({ name }) => name));
     for (const name of ["svc_app_concurrency", "svc_app_connect_time_seconds_bucket", "svc_edge_data_out"])
       assert.ok(names.has(name), name);
+  });
+
+  test("connections are counted while they carry something, not while they are only kept", async (t) => {
+    const held: (() => void)[] = [];
+    const { platform, machine, get, until } = await rig(t, (request, response) => {
+      if (request.url !== "/held") response.end("ok");
+      else held.push(() => response.end("ok"));
+    });
+    await machine({ concurrency: { type: "connections", hard_limit: 10 } });
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    const open = async (): Promise<boolean> => (await get()).ok;
+    await until(() => open().catch(() => false));
+    const sum = (name: string): number =>
+      [...platform.proxySamples(0)].reduce((all, one) => (one.name === name ? all + one.value : all), 0);
+    const asked = Array.from({ length: 3 }, () => get("/held"));
+    await until(async () => held.length === 3);
+    await until(async () => sum("svc_app_concurrency") === 3);
+    for (const answer of held) answer();
+    assert.deepEqual(await Promise.all(asked.map(async (answer) => (await answer).text())), ["ok", "ok", "ok"]);
+    await until(async () => sum("svc_app_concurrency") === 0);
   });
 
   test("files that cannot be served are the machine's to answer, and the services say why", async (t) => {

@@ -1,4 +1,5 @@
 /** What tests share: a temp folder that goes away, a seed that is printed, a child that is always reaped. */
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -6,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 
 const made: string[] = [];
 
@@ -49,8 +51,43 @@ export function random(start: number): () => number {
 /** How often a random test repeats: at every push, and in the tiers of `npm run prove`. */
 export function runs(push: number, night = push * 10, soak = night * 10): number {
   const tier = process.env["HANGAR_PROVE"];
+  // Once for each of a thousand changes of the code: what a tenth does not notice the whole hardly ever does.
+  if (process.env["HANGAR_MUTATE"]) return Math.ceil(push / 10);
   if (!tier) return push;
   return tier === "soak" ? soak : night;
+}
+
+/**
+ * How long a test waits for what must come to pass. Far more than anything takes on a box where everything else wants to
+ * run too: how fast something is belongs to the benchmarks, and a test that is sure of nothing but the time fails one day.
+ */
+export const PATIENCE_MS = 120_000;
+
+/**
+ * A promise about time: `npm run prove` holds it to the letter, on a box that does nothing else. At a push only what
+ * hangs is found, since others use the box, too.
+ */
+export const within = (ms: number): number => (process.env["HANGAR_PROVE"] ? ms : Math.max(ms, PATIENCE_MS));
+
+/** Milliseconds of this process's own work since `before`, which are the same on a busy box. */
+export function workSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
+/** What `look` finds as soon as it finds something, or that it is so; fails in these words when it never is. */
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined | false> | T | undefined | false,
+  { every_ms = 10, limit_ms = PATIENCE_MS } = {},
+): Promise<T> {
+  const deadline = performance.now() + limit_ms;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
+    assert.ok(performance.now() < deadline, `it did not come to pass in ${limit_ms / 1000} s: ${what}`);
+    await delay(every_ms);
+  }
 }
 
 /** Runs a bash script to its end. In another process, so that it can talk to a platform in this one. */

@@ -1,10 +1,9 @@
 /** A platform with an app, for tests of the Volumes API on the sim disk. */
-import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { type Answer, type TestPlatform, testPlatform } from "./platform.ts";
-import { tempDir } from "./support.ts";
+import { tempDir, until } from "./support.ts";
 
 const HOSTS = `
 [[hosts]]
@@ -42,13 +41,10 @@ export async function openApi(t: TestContext, env: Record<string, string> = {}):
     ...platform,
     volumes,
     async until(target, done) {
-      const deadline = performance.now() + 30_000;
-      for (;;) {
+      return await until(target, async () => {
         const answer = await volumes(target);
-        if (done(answer)) return answer;
-        assert.ok(performance.now() < deadline, `${target}: ${answer.text}`);
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
+        return done(answer) && answer;
+      });
     },
   };
 }

@@ -22,7 +22,7 @@ import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import type { CreateWish } from "#volumes/service.ts";
 import type { Snapshot, Volume } from "#volumes/types.ts";
-import { tempDir } from "./support.ts";
+import { tempDir, until } from "./support.ts";
 import { mountsMissing } from "./system/own-mounts.ts";
 
 /** Why there can be no real volumes here, or undefined. */
@@ -98,37 +98,23 @@ export async function openRoom(
     close,
     create: (wish) => room.volumes.create(OWNER, { require_unique_zone: false, ...wish }, ids),
     async settled(id) {
-      return await until(async () => {
+      return await until(`volume ${id} rests`, async () => {
         const volume = await store.find(id);
         const passing = volume && ["creating", "restoring", "hydrating", "extending"].includes(volume.state);
         return passing ? undefined : volume;
-      }, `volume ${id} rests`);
+      });
     },
     async snapshot(volume_id) {
       const { id } = await room.snapshots.create(volume_id, ids);
-      const snapshot = await until(async () => {
+      const snapshot = await until(`snapshot ${id} is stored`, async () => {
         const found = await store.findSnapshot(id);
         return found?.status === "created" || found?.status === "failed" ? found : undefined;
-      }, `snapshot ${id} is stored`);
+      });
       if (snapshot.status === "failed") throw new Error(snapshot.message);
-      await until(
-        async () => ((await store.findWork(volume_id))?.operations.length === 0 ? true : undefined),
-        "it is over",
-      );
+      await until("it is over", async () => (await store.findWork(volume_id))?.operations.length === 0);
       return snapshot;
     },
   };
-}
-
-/** What `look` finds, as soon as it finds something. */
-export async function until<T>(look: () => Promise<T | undefined>, what: string, limit_ms = 60_000): Promise<T> {
-  const deadline = performance.now() + limit_ms;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    if (performance.now() > deadline) throw new Error(`${what}: not after ${limit_ms / 1000} s`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
 }
 
 /** What a box holds of volumes: loop devices with these files behind them, mounts and files below the folder. */

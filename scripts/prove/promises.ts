@@ -50,6 +50,7 @@ export const PROMISES: Readonly<Record<string, Readonly<Record<string, string>>>
     V3: "No byte is lost while a volume grows under a writer.",
     V4: "A volume is never made smaller, and impossible sizes are refused.",
     V5: "A volume is mounted by one machine, of its own app.",
+    V6: "A volume that is unmounted is on the disk and free, whoever else had a copy of the mount.",
   },
   Metrics: {
     T1: "A crash loses at most the last seconds of samples, and never a block.",

@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { ClientError } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
 import { VERSION } from "#core/version.ts";
+import { namesAppFirst, optional, withApp } from "./app-first.ts";
 import { complete } from "./complete.ts";
 import { createContext, type GlobalOptions } from "./context.ts";
 import { errorText } from "./output.ts";
@@ -36,6 +37,14 @@ const NOUNS: Record<string, string> = {
   machines: "Machines",
   connectors: "Providers that machines may call, and who may",
   oidc: "Identity tokens of machines",
+  volumes: "Disks that machines mount",
+  snapshots: "What a volume held at a moment",
+  metrics: "What is measured, asked in MetricsQL or PromQL",
+  postgres: "PostgreSQL in a machine of yours",
+  ips: "Addresses of apps; an app without one is closed",
+  certs: "Host names of apps and their certificates",
+  proxy: "The front door",
+  hosts: "Boxes that machines run on",
   db: "Replicated SQLite",
   context: "Platforms by name",
 };
@@ -93,7 +102,10 @@ function globalOptions(command: Command): Command {
 function addVerb(parent: Command, name: string, verb: Verb): void {
   const command = globalOptions(parent.command(name)).description(verb.summary).exitOverride();
   command.addHelpText("before", `Examples:\n${verb.examples.map((example) => `  ${example}`).join("\n")}\n`);
-  for (const [argument, words] of verb.arguments ?? []) command.argument(argument, words);
+  const app_first = namesAppFirst(verb);
+  for (const [argument, words] of verb.arguments ?? [])
+    command.argument(app_first ? optional(argument) : argument, words);
+  if (app_first) command.option("-a, --app <app>", "the app, instead of as the first argument");
   for (const [flags, words] of verb.options ?? []) command.option(flags, words);
   if (isReading(verb)) command.option("--watch", "again and again until interrupted; a line each time with --json");
   if (verb.live) command.option("--once", "once, also on a terminal");
@@ -101,7 +113,8 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
     const positional = given.slice(0, -2) as (string | string[] | undefined)[];
     const options = command.optsWithGlobals<GlobalOptions & Input["options"]>();
     const rest = positional.flatMap((argument) => (Array.isArray(argument) ? argument : []));
-    const args = positional.map((argument) => (Array.isArray(argument) ? argument[0] : argument));
+    const plain = positional.map((argument) => (Array.isArray(argument) ? argument[0] : argument));
+    const args = app_first ? withApp(verb, plain, options) : plain;
     const run = () => verb.run(createContext(options, process.env), { args, rest, options });
     if (isWatched(verb, options)) return await watchAnswers(run, options.json === true);
     const { data, text, exit } = await run();

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { random, seed } from "../../test/support.ts";
+import { random, runs, seed } from "../../test/support.ts";
 import { pathProblem } from "./paths.ts";
 import { judge } from "./policy.ts";
 
@@ -116,7 +116,7 @@ const naive = (path: string): boolean =>
 suite("paths (G1)", () => {
   test("no path that a server reads as a blocked one passes, and a plain comparison is caught", (t) => {
     const next = random(seed(t));
-    const count = process.env["HANGAR_PROVE"] ? 20_000 : 4000;
+    const count = runs(4000, 20_000);
     const through: string[] = [];
     let fooled = 0;
     for (const path of dangerous(next, count)) {

@@ -75,6 +75,15 @@ export const MACHINE_LIMITS = {
   exec_max_s: 600,
   exec_output_bytes: 1024 * 1024,
 
+  /** Open terminals into one machine. One more: 422 `limit_reached`. */
+  terminals_per_machine: 8,
+  /** Open terminals of one process of the platform. One more: 503 `overloaded`. */
+  terminals: 256,
+  /** Neither a key nor anything drawn for this long: the terminal is closed, and its line says why. */
+  terminal_idle_ms: 60 * MINUTE,
+  /** Rows and columns of a terminal. Past it: 400, or the line ends with code 1008. */
+  terminal_side: 1000,
+
   /** Lines of a log in one answer. */
   logs_page: 10_000,
   /** Machines whose logs are read together; of an app that has more, the ones that changed last. */

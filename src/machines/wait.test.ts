@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { workSince } from "../../test/support.ts";
 import { Rig, turns } from "./rig-fixtures.ts";
 
 const never = new AbortController().signal;
@@ -16,10 +17,10 @@ suite("waiting", () => {
     await turns(2);
     const each = (process.memoryUsage().heapUsed - before) / 1000;
     assert.equal(rig.room.bus.listeners, ROOM_LISTENERS + 1000);
-    const began = performance.now();
+    const began = process.cpuUsage();
     await rig.room.machines.start(id, rig.asker());
     const reached = await Promise.all(waiters);
-    const took = performance.now() - began;
+    const took = workSince(began);
     assert.ok(reached.every((one) => one.state === "started"));
     assert.ok(took < 1000, `${took} ms`);
     assert.ok(each < 32 * 1024, `${each} bytes for each`);

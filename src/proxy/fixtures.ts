@@ -1,6 +1,13 @@
 /** A data plane for tests: in this thread, on loopback, in front of real servers. */
 import { createServer, type RequestListener, type Server } from "node:http";
-import { type AddressInfo, connect, createServer as createTcp, type Socket } from "node:net";
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcp,
+  type ListenOptions,
+  type Socket,
+  type Server as TcpServer,
+} from "node:net";
 import type { TestContext } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { Plane } from "./plane/plane.ts";
@@ -49,21 +56,28 @@ const PORTS = { first: 20_000, count: 12_000 };
 let ports = 0;
 
 /**
- * A port that nobody has and that nobody is given meanwhile: below those that the kernel hands out, and each process
- * looks in another place. (Doors share their ports, so two that chose the same one would not even notice.)
+ * A port that nobody has and that nobody is given meanwhile: below those that the kernel hands out, and claimed for as
+ * long as this process lives by a name that only one can have. (Doors share their ports, so two that chose the same one
+ * would not even notice; and what is killed must come back under its own.)
  */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.first + ((process.pid * 61 + ports++) % PORTS.count);
-    const server = createTcp().listen(port, "127.0.0.1");
-    const free = await new Promise<boolean>((resolve) => {
-      server.once("listening", () => resolve(true));
-      server.once("error", () => resolve(false));
-    });
-    if (!free) continue;
+    // A name without a file: the kernel takes it back when the process ends, however it ends.
+    if (!(await listens(createTcp().unref(), { path: `\0hangar-test-port-${port}` }))) continue;
+    const server = createTcp();
+    if (!(await listens(server, { port, host: "127.0.0.1" }))) continue;
     await new Promise((resolve) => server.close(resolve));
     return port;
   }
+}
+
+async function listens(server: TcpServer, where: ListenOptions): Promise<boolean> {
+  return await new Promise((resolve) => {
+    server.once("listening", () => resolve(true));
+    server.once("error", () => resolve(false));
+    server.listen(where);
+  });
 }
 
 export interface TestPlane {

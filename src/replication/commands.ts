@@ -10,7 +10,7 @@ import { Backup } from "./backup/backup.ts";
 import type { Credentials } from "./credentials/credentials.ts";
 import { Elector } from "./election/elector.ts";
 import type { LeaseStore } from "./election/lease-store.ts";
-import { REPLICATION_LIMITS } from "./limits.ts";
+import { REPLICATION_LIMITS, type Sizes } from "./limits.ts";
 import { ReplicationNode } from "./node/node.ts";
 import { Peer } from "./node/peer.ts";
 import { createNodeServer } from "./node/server.ts";
@@ -38,7 +38,7 @@ export interface StartOptions {
   /** How far back that reaches. */
   backup_keep_ms?: number;
   clock: Clock;
-  checkpoint_frames?: number;
+  sizes?: Sizes;
   step?: (step: Step) => void;
   log(message: string): void;
   onFailure(error: unknown): void;
@@ -53,7 +53,7 @@ export interface RunningNode {
 }
 
 export async function startNode(options: StartOptions): Promise<RunningNode> {
-  const { dir, host, port, clock, log, onFailure, checkpoint_frames, step, credentials } = options;
+  const { dir, host, port, clock, log, onFailure, sizes, step, credentials } = options;
   if (!credentials && !options.trust_network && !isLoopback(host)) {
     throw new Error(
       `whoever reaches ${host}:${port} could take over: give the nodes a key (--key-file) or an identity, or say --trust-network`,
@@ -79,11 +79,13 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     log,
     onFailure,
     ...(credentials ? { credentials } : {}),
-    ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
+    ...(sizes === undefined ? {} : { sizes }),
     ...(step === undefined ? {} : { step }),
   });
   const stop = new AbortController();
   const { elector, run } = elect(node, url, options, stop.signal);
+  // A role that is fixed is there when the node is; one that is elected comes when it comes.
+  if (!elector) await run;
   const backing_up = backUp(node, options, stop.signal);
   const running: RunningNode = {
     node,
@@ -160,8 +162,8 @@ async function promote(
   { force }: { force: boolean },
 ): Promise<void> {
   if (!elector) fail("conflict", "the primary of this cluster is fixed by its settings; change --primary and --join");
-  if (node.role.kind === "primary") return;
-  if (node.role.kind === "none") {
+  if (isPrimary(node)) return;
+  if (node.role.kind !== "replica") {
     if (await elector.stand(force)) return;
     const why = force
       ? "somebody has the lease; it runs out when that node is gone"
@@ -172,10 +174,15 @@ async function promote(
   await peer.json("POST", "/handoff", { node: node.id }, AbortSignal.timeout(2 * REPLICATION_LIMITS.handoff_ms));
   const until_ms = clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
   while (clock.monotonic() < until_ms) {
-    if (elector.lease) return;
+    if (elector.lease && isPrimary(node)) return;
     await clock.sleep(5);
   }
   fail("conflict", "the primary handed over, but the lease could not be had");
+}
+
+/** Asked anew each time: a handover changes it. */
+function isPrimary(node: ReplicationNode): boolean {
+  return node.role.kind === "primary";
 }
 
 async function handOff({ node, elector }: RunningNode, successor: string): Promise<void> {

@@ -14,10 +14,10 @@ export const REPLICATION_LIMITS = {
   /** A database that was written within this time is busy. */
   hot_ms: 200,
   /**
-   * A busy database is looked at this often. A look, a sync and a packet cost ten times what a transaction does, so
+   * A busy database is looked at this often. A look, a sync and a packet cost five times what a transaction does, so
    * those that come within this time share them.
    */
-  hot_look_ms: 8,
+  hot_look_ms: 10,
   /** A quiet database is looked at this often; its next transaction is that much late. */
   cold_ms: 20,
   /** Frames captured in one go. */
@@ -108,3 +108,8 @@ export const REPLICATION_LIMITS = {
   /** How long a successor named at handoff is preferred over everybody else. */
   handoff_ms: 5 * SECOND,
 } as const;
+
+/** The limits that tests make smaller, to reach in seconds what a node comes to after hours. */
+export type Sizes = Partial<
+  Record<"checkpoint_frames" | "segment_bytes" | "retention_bytes" | "table_every_bytes", number>
+>;

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { holdLock } from "#core/file-lock.ts";
 
 /** The data dir cannot be used. The text says why and what to do. */
 export class DataDirError extends Error {
@@ -26,10 +27,7 @@ export interface DataDir {
   release(): void;
 }
 
-/**
- * Takes the data dir for this process alone. The lock is the kernel's, held through SQLite on a file of its
- * own, so it ends with the process however that ends; the pid beside it is only for the message.
- */
+/** Takes the data dir for this process alone. The pid beside the lock is only for the message. */
 export function claimDataDir(path: string): DataDir {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -38,19 +36,13 @@ export function claimDataDir(path: string): DataDir {
     throw new DataDirError(`the data dir ${path} cannot be made: ${(cause as Error).message}`, { cause });
   }
   const file = (name: string): string => join(path, name);
-  const lock = new DatabaseSync(file("lock"), { timeout: 0 });
-  try {
-    lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
-  } catch (cause) {
-    lock.close();
-    throw heldBy(path, cause);
-  }
+  const lock = lockOf(path, file("lock"));
   writeFileDurably(file("pid"), `${process.pid}\n`);
   return {
     path,
     node_id: readOrMake(file("node_id"), () => randomBytes(8).toString("hex")),
     file,
-    release: () => lock.close(),
+    release: () => lock.release(),
   };
 }
 
@@ -68,15 +60,17 @@ export function holderOf(path: string): number | undefined {
   }
 }
 
-function heldBy(path: string, cause: unknown): DataDirError {
-  // SQLITE_BUSY; anything else is a disk that does not work.
-  if ((cause as { errcode?: number }).errcode !== 5) {
-    return new DataDirError(`the data dir ${path} cannot be locked: ${(cause as Error).message}`, { cause });
+function lockOf(path: string, file: string): { release(): void } {
+  let lock: ReturnType<typeof holdLock>;
+  try {
+    lock = holdLock(file);
+  } catch (cause) {
+    throw new DataDirError(`the data dir ${path} cannot be locked: ${(cause as Error).message}`, { cause });
   }
+  if (lock) return lock;
   const pid = existsSync(join(path, "pid")) ? readFileSync(join(path, "pid"), "utf8").trim() : "unknown";
-  return new DataDirError(
+  throw new DataDirError(
     `another hangar (pid ${pid}) is using the data dir ${path}; stop it, or set HANGAR_DATA_DIR to another place`,
-    { cause },
   );
 }
 

@@ -9,6 +9,11 @@ export interface Asked {
   step_ms?: number;
 }
 
+/** A way to write something, and how often it is chosen. */
+export type Form<T> = readonly [weight: number, make: () => T];
+
+export const words = (text: string): string[] => text.trim().split(/\s+/);
+
 const MINUTE_MS = 60_000;
 
 export class Choices {
@@ -32,13 +37,13 @@ export class Choices {
   }
 
   /** One of the forms, each as often as its weight says. */
-  form<T>(forms: readonly (readonly [weight: number, make: () => T])[]): T {
+  form<T>(forms: readonly Form<T>[]): T {
     let left = this.#random() * forms.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, make] of forms) {
       left -= weight;
       if (left < 0) return make();
     }
-    return (forms.at(-1) as (typeof forms)[number])[1]();
+    return (forms.at(-1) as Form<T>)[1]();
   }
 
   some<T>(list: readonly T[], most: number): T[] {
@@ -62,7 +67,7 @@ export class Choices {
 }
 
 /** What is in the data: a metric and the labels that tell its series of one instance apart. */
-interface Metric {
+export interface Metric {
   name: string;
   own: string[];
 }

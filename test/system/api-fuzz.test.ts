@@ -1,13 +1,15 @@
-/** 20,000 requests made from our own OpenAPI document: no 5xx, none slower than a second, every answer as documented (P8). */
+/** Requests made from our own OpenAPI document: no 5xx, none that costs a second, every answer as documented. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answerChecker, type Document, generator, type Operation, operations } from "../openapi.ts";
 import { type Answer, type TestPlatform, testPlatform } from "../platform.ts";
-import { random, runs, seed } from "../support.ts";
+import { random, runs, seed, workSince } from "../support.ts";
 
-const SLOW_MS = 1000;
+/** Of work, which is the same on a box that is busy with something else; and of time, for one that hangs. */
+const DEAR_MS = 1000;
+const HUNG_MS = 60_000;
 
-test("a fuzzed request never breaks the platform, and every answer is the documented one", async (t) => {
+test("a fuzzed request never breaks the platform, and every answer is the documented one (P8)", async (t) => {
   const platform = await testPlatform(t);
   const next = random(seed(t));
   const document: Document = JSON.parse((await platform.ask("GET /openapi.json")).text);
@@ -17,13 +19,13 @@ test("a fuzzed request never breaks the platform, and every answer is the docume
   const tokens = await makeTokens(platform);
   const wrong: string[] = [];
   const seen = new Map<number, number>();
-  const total = runs(20_000);
+  const total = runs(8000, 100_000);
   for (let i = 0; i < total; i++) {
     const operation = all[Math.floor(next() * all.length)] as Operation;
     const request = compose(operation, next, tokens);
-    const started = performance.now();
+    const [started, before] = [performance.now(), process.cpuUsage()];
     const answer = await send(platform, request);
-    const took = performance.now() - started;
+    const took = { work_ms: workSince(before), ms: performance.now() - started };
     seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1);
     const fault = faultOf(operation, answer, took, check);
     if (fault) wrong.push(`${request.target} ${JSON.stringify(request.body)?.slice(0, 200)}: ${fault}`);
@@ -79,11 +81,11 @@ async function send(platform: TestPlatform, { target, body, token, headers }: Co
 function faultOf(
   operation: Operation,
   answer: Answer,
-  took: number,
+  took: { work_ms: number; ms: number },
   check: ReturnType<typeof answerChecker>,
 ): string | undefined {
   if (answer.status >= 500) return `${answer.status} ${answer.text}`;
-  if (took > SLOW_MS) return `took ${Math.round(took)} ms`;
+  if (took.work_ms > DEAR_MS || took.ms > HUNG_MS) return `took ${JSON.stringify(took)}`;
   if (!answer.headers["svc-request-id"]) return "has no svc-request-id";
   return check(operation, answer.status, answer.text);
 }

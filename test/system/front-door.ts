@@ -1,19 +1,12 @@
 /** An app with one machine behind the front door of a whole platform, for tests with real clients. */
-import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { aBackend, freePort } from "#proxy/fixtures.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
-
-/** Longer than anything takes on a busy box. */
-const DEADLINE_MS = 60_000;
+import { until as patient } from "../support.ts";
 
 /** Until something is so; fails when it takes longer than anything should. */
 export async function until(what: () => Promise<boolean> | boolean): Promise<void> {
-  const end = performance.now() + DEADLINE_MS;
-  while (!(await what())) {
-    assert.ok(performance.now() < end, `not within ${DEADLINE_MS} ms: ${what.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await patient(what.toString(), what, { every_ms: 20 });
 }
 
 export interface Door {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { startPostgres } from "../postgres.ts";
-import { tempDir } from "../support.ts";
+import { PATIENCE_MS, tempDir } from "../support.ts";
 import { type Child, startProgram } from "./child.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { readJournal, type Span, spansOf } from "./hosts-history.ts";
@@ -114,7 +114,7 @@ class Refused extends Error {}
 export async function until<T>(
   what: string,
   look: () => Promise<T | undefined | false>,
-  limit_ms = 60_000,
+  limit_ms = PATIENCE_MS,
 ): Promise<T> {
   const began = performance.now();
   for (;;) {

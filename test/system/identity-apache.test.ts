@@ -7,10 +7,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createTlsServer } from "node:https";
-import { type AddressInfo, createServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { freePort } from "#proxy/fixtures.ts";
 import { inside } from "../inside.ts";
 import { tempDir } from "../support.ts";
 
@@ -19,14 +20,6 @@ const missing =
   spawnSync("apache2", ["-v"]).error || !existsSync(`${MODULES}/mod_auth_openidc.so`)
     ? "there is no Apache with mod_auth_openidc (apt-get install libapache2-mod-auth-openidc)"
     : undefined;
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 /** TLS in front of the platform, as everyone has it: Apache fetches keys over https only. */
 async function tlsInFront(t: TestContext, base_url: string): Promise<string> {

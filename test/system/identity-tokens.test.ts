@@ -7,6 +7,7 @@ import { JwksClient } from "jwks-rsa";
 import { inside, type Machine } from "../inside.ts";
 import { testPlatform } from "../platform.ts";
 import { postgresMissing, startPostgres } from "../postgres.ts";
+import { runs } from "../support.ts";
 
 type Platform = Awaited<ReturnType<typeof inside>>;
 
@@ -20,7 +21,7 @@ suite("tokens in number", () => {
   test("every token is believed by two foreign libraries and no id comes twice (J2)", async (t) => {
     const platform = await inside(t);
     // Twenty a second is what one machine may ask for.
-    const machines = await machinesOf(platform, process.env["HANGAR_PROVE"] ? 50 : 5);
+    const machines = await machinesOf(platform, runs(5, 50));
     const issuer = `${platform.base_url}/oidc/personal`;
     const keys = jose.createRemoteJWKSet(new URL(`${issuer}/.well-known/jwks.json`));
     const client = new JwksClient({ jwksUri: `${issuer}/.well-known/jwks.json` });

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { digestOf } from "#drivers/images/blobs.ts";
 import { dir, file, type MadeImage, makeImage, NEVER, openStore, symlink, tar } from "#drivers/images/fixtures.ts";
-import { random, runs, seed, tempDir } from "../support.ts";
+import { freePort } from "#proxy/fixtures.ts";
+import { random, runs, seed, tempDir, until } from "../support.ts";
 import { startProgram } from "./child.ts";
 
 const missing = ["docker-registry", "skopeo"].filter((name) => spawnSync("which", [name]).status !== 0);
@@ -19,15 +20,6 @@ const skip =
 function noise(bytes: number, from: number): string {
   const next = random(from);
   return Array.from({ length: bytes }, () => String.fromCharCode(33 + Math.floor(next() * 90))).join("");
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 /** A registry with an empty disk; `user` is who may read, when not everyone. */
@@ -51,12 +43,8 @@ async function startRegistry(t: TestContext, user?: string): Promise<string> {
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   });
   const host = `127.0.0.1:${port}`;
-  for (let tried = 0; ; tried++) {
-    const answer = await fetch(`http://${host}/v2/`).catch(() => undefined);
-    if (answer) return host;
-    assert.ok(tried < 300, "the registry did not come up");
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  await until("the registry answers", async () => await fetch(`http://${host}/v2/`).catch(() => undefined));
+  return host;
 }
 
 function writeLayout(folder: string, image: MadeImage): string {
@@ -172,7 +160,7 @@ suite("a real registry", { skip }, () => {
     const host = await startRegistry(t);
     push(writeLayout(join(tempDir(), "layout"), image), `${host}/kill:1`);
     const data = tempDir("hangar-kill");
-    for (let round = 0; round < runs(6); round++) {
+    for (let round = 0; round < runs(3, 60); round++) {
       const child = startProgram(t, "test/system/images-puller.ts", [data, `${host}/kill:1`]);
       await child.until(/^begin/);
       await new Promise((resolve) => setTimeout(resolve, next() * 250));

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { random, runs, seed, tempDir } from "../support.ts";
+import { random, runs, seed, tempDir, until } from "../support.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -34,12 +34,10 @@ class Victim {
       HANGAR_DRIVER: "sim",
     };
     this.#child = spawn(process.execPath, ["src/main.ts"], { cwd: root, env, stdio: ["ignore", "ignore", "inherit"] });
-    for (let tries = 0; tries < 300; tries++) {
+    await until("the platform starts", async () => {
       const up = await fetch(`http://127.0.0.1:${this.#port}/healthz`).catch(() => undefined);
-      if (up?.ok && existsSync(join(this.#dir, "token"))) return;
-      await delay(50);
-    }
-    throw new Error("the platform did not start");
+      return up?.ok && existsSync(join(this.#dir, "token"));
+    });
   }
 
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
@@ -79,7 +77,7 @@ test("killed again and again, the platform keeps every acknowledged machine, lea
   const machines = "/v1/apps/web/machines";
   const told = new Map<string, Told>();
   const leases = new Map<string, string>();
-  const kills = runs(6);
+  const kills = runs(4, 60);
   /** Makes a machine and, unless it is leased, wishes something of it. False when the platform is gone. */
   const visit = async (): Promise<boolean> => {
     const lease = next() < 0.3 ? { lease_ttl: 3600 } : {};

@@ -4,16 +4,15 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { random, seed, tempDir } from "../support.ts";
+import { random, runs, seed, tempDir } from "../support.ts";
 import { Ext4 } from "./ext4.ts";
 import { roundsLeft, roundTime, startWriter } from "./metrics-rounds.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 
-const PROVE = process.env["HANGAR_PROVE"] === "1";
-const KILLS = PROVE ? 200 : 18;
-const CUTS = PROVE ? 100 : 10;
-/** The second the database takes, and one more for the sync itself on a busy machine. */
-const SYNC_MS = 2000;
+const KILLS = runs(8, 200, 1000);
+const CUTS = runs(4, 100, 500);
+/** The second the database takes, and one more for the sync itself; many more where others use the disk, too. */
+const SYNC_MS = runs(8000, 2000, 2000);
 /** The control must show a loss within so many cuts. */
 const CONTROL_CUTS = 5;
 
@@ -77,7 +76,7 @@ if (await ownMounts(import.meta.filename)) {
       const disk = new Ext4(t, 96);
       const dir = join(disk.path, "org");
       let next = 0;
-      for (let run = 0; run < 2; run++) {
+      for (let run = 0; run < runs(1, 5); run++) {
         const writer = startWriter(dir, next, "timer");
         await writer.begun;
         await sleep(SYNC_MS + 1500);

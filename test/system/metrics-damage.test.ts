@@ -13,11 +13,11 @@ import {
   put,
   type Sample,
 } from "../../src/metrics/tsdb/fixtures.ts";
-import { random, seed, tempDir } from "../support.ts";
+import { random, runs, seed, tempDir } from "../support.ts";
 import { Ext4 } from "./ext4.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 
-const FLIPS = process.env["HANGAR_PROVE"] === "1" ? 2000 : 150;
+const FLIPS = runs(50, 2000);
 /** Enough for several frames in a block. */
 const SERIES = 150;
 

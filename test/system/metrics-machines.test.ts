@@ -9,11 +9,11 @@ import { request as secureRequest } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { connect as secureConnect } from "node:tls";
 import { freePort } from "#proxy/fixtures.ts";
 import { EXIT_SERIES, INSTANCE_SERIES, PROXY_SERIES, VOLUME_SERIES } from "../builtin-series.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
+import { until } from "../support.ts";
 import { type Caller, realPlatform } from "./runc-support.ts";
 
 const skip = realMachinesMissing();
@@ -257,13 +257,6 @@ function cgroupCentiseconds(path: string): number | undefined {
     }
   }
   return undefined;
-}
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await holds()); tries++) {
-    assert.ok(tries < 300, `${what}: not within a minute`);
-    await delay(200);
-  }
 }
 
 /** True when all of it was taken. */

@@ -3,11 +3,10 @@ import assert from "node:assert/strict";
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { POSTGRES_SERIES } from "../builtin-series.ts";
 import { busyboxLayer, programLayer, realMachinesMissing } from "../rootfs.ts";
-import { shell } from "../support.ts";
+import { shell, until } from "../support.ts";
 import { realPlatform } from "./runc-support.ts";
 
 const DEBIAN = "/usr/lib/postgresql";
@@ -37,13 +36,6 @@ function postgresImage(images: string): void {
   writeFileSync(join(layer, "start"), START(programs));
   chmodSync(join(layer, "start"), 0o755);
   writeFileSync(`${layer}.json`, JSON.stringify({ entrypoint: ["/start"], user: "app" }));
-}
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await holds()); tries++) {
-    assert.ok(tries < 240, `${what}: not within two minutes`);
-    await delay(500);
-  }
 }
 
 test("a hosted database is made by one command and measured", { skip, timeout: 240_000 }, async (t) => {

@@ -1,11 +1,10 @@
 /**
- * File systems that a test mounts go away with it, however it ends: the test file runs itself once more in a
- * mount namespace of its own, which the kernel takes down, loop devices included, with its last process.
+ * File systems that a test mounts go away with it, however it ends: its mount namespace is its own, and the kernel takes
+ * it down, loop devices included, with its last process.
  */
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-
-const INSIDE = "HANGAR_TEST_OWN_MOUNTS";
+import { inside } from "./own-namespace.ts";
 
 /** Why nothing can be mounted on this box, or undefined. */
 export function mountsMissing(): string | undefined {
@@ -16,19 +15,7 @@ export function mountsMissing(): string | undefined {
   return undefined;
 }
 
-/**
- * True when this process has mounts of its own and should run its tests. Otherwise the file has been run in
- * such a process, with the same arguments and output, and this one only hands on its exit code.
- */
+/** True when this process has mounts of its own and should run its tests. */
 export async function ownMounts(file: string): Promise<boolean> {
-  if (process.env[INSIDE] === "1" || mountsMissing()) return true;
-  // The parent-death signal is for the one case in which no handler of ours can run.
-  const command = ["--pdeathsig", "KILL", "unshare", "--mount", process.execPath, ...process.execArgv, file];
-  const inside = spawn("setpriv", command, { stdio: "inherit", env: { ...process.env, [INSIDE]: "1" } });
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => inside.kill(signal));
-  process.exitCode = await new Promise<number>((resolve, reject) => {
-    inside.on("error", reject);
-    inside.on("exit", (code) => resolve(code ?? 1));
-  });
-  return false;
+  return mountsMissing() !== undefined || (await inside(["unshare", "--mount"], file));
 }

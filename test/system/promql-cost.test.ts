@@ -4,6 +4,7 @@ import { suite, test } from "node:test";
 import type { Dialect } from "#metrics/promql/ast.ts";
 import { instant, QueryError, range } from "#metrics/promql/engine.ts";
 import { memorySource } from "#metrics/promql/memory-source.ts";
+import { workSince } from "../support.ts";
 
 const DAY = 86_400_000;
 const SERIES = 3_000;
@@ -48,13 +49,13 @@ suite("the cost of a query is bounded (T6)", () => {
   for (const [query, named] of EXPENSIVE) {
     for (const dialect of ["metricsql", "promql"] as Dialect[]) {
       test(`${dialect}: ${query.slice(0, 60)}`, () => {
-        const started = performance.now();
+        const before = process.cpuUsage();
         const grid = { start_ms: 0, end_ms: POINTS * 15_000, step_ms: 15_000 };
         assert.throws(
           () => range({ query, source, dialect, limits: LIMITS, ...grid }),
           (error) => error instanceof QueryError && named.test(error.message),
         );
-        const took = performance.now() - started;
+        const took = workSince(before);
         assert.ok(took < 4_000, `took ${took.toFixed(0)} ms`);
       });
     }
@@ -67,8 +68,8 @@ suite("the cost of a query is bounded (T6)", () => {
   });
 
   test("a cheap query stays cheap", () => {
-    const started = performance.now();
+    const before = process.cpuUsage();
     instant({ query: 'm{b="7"}', source, time_ms: DAY / 4, limits: LIMITS });
-    assert.ok(performance.now() - started < 200);
+    assert.ok(workSince(before) < 200);
   });
 });

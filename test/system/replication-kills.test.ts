@@ -45,7 +45,7 @@ suite("replication under kill -9", { timeout: 600_000 }, () => {
     const { stage, dirs, ports, start } = await pair(t);
     await start("primary");
     await start("replica");
-    const [seconds, wanted] = [runs(6, 60), runs(20, 20_000)];
+    const [seconds, wanted] = [runs(4, 60), runs(20, 20_000)];
     const say = progress(t, wanted);
     await stage.writer(join(dirs.primary, "db"), 0.01).ended;
     let [checks, captured, pass] = [0, 0, 0];
@@ -70,7 +70,7 @@ suite("replication under kill -9", { timeout: 600_000 }, () => {
     const { stage, dirs, ports, start } = await pair(t);
     await start("primary");
     let replica = await start("replica");
-    const kills = runs(12, 100);
+    const kills = runs(5, 100);
     const say = progress(t, kills);
     const seconds = kills * 1.2 + 3;
     const writer = stage.writer(join(dirs.primary, "db"), seconds, 400, "vacuum");
@@ -94,7 +94,7 @@ suite("replication under kill -9", { timeout: 600_000 }, () => {
     const { stage, dirs, ports, start } = await pair(t);
     let primary = await start("primary");
     await start("replica");
-    const kills = runs(10, 100);
+    const kills = runs(5, 100);
     const say = progress(t, kills);
     const seconds = kills * 1.3 + 3;
     const writer = stage.writer(join(dirs.primary, "db"), seconds, 400, "vacuum");
@@ -123,7 +123,7 @@ suite("replication under kill -9", { timeout: 600_000 }, () => {
     await start("replica");
     const path = join(dirs.primary, "db");
     await stage.writer(path, 0.2).ended;
-    const rounds = runs(6, 40);
+    const rounds = runs(3, 40);
     for (let round = 0; round < rounds; round++) {
       await stage.run("test/system/replication-spiller.ts", [path, String(round)]).ended;
       const live = stage.writer(path, 0.3, 300);

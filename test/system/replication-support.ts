@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { PATIENCE_MS, until as patient } from "../support.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 
@@ -115,17 +115,8 @@ export class Stage {
   }
 }
 
-/** A port nobody uses right now: a node that is killed must come back under the same one. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  assert.ok(address && typeof address === "object");
-  return address.port;
-}
+// A node that is killed must come back under the same port.
+export { freePort } from "#proxy/fixtures.ts";
 
 export async function sleep(ms: number): Promise<void> {
   await new Promise((done) => {
@@ -142,16 +133,16 @@ export async function info(port: number): Promise<NodeInfo | undefined> {
   }
 }
 
-export async function until(what: string, done: () => Promise<boolean> | boolean, limit_ms = 60_000): Promise<void> {
-  const end = performance.now() + limit_ms;
-  while (!(await done())) {
-    if (performance.now() > end) assert.fail(`waited in vain: ${what}`);
-    await sleep(20);
-  }
+export async function until(
+  what: string,
+  done: () => Promise<boolean> | boolean,
+  limit_ms = PATIENCE_MS,
+): Promise<void> {
+  await patient(what, done, { every_ms: 20, limit_ms });
 }
 
 /** Waits until both nodes say the same position for a database, and returns it. */
-export async function samePositionOn(a: number, b: number, name = "db", limit_ms = 60_000): Promise<string> {
+export async function samePositionOn(a: number, b: number, name = "db", limit_ms = PATIENCE_MS): Promise<string> {
   let last = "";
   await until(
     `the same position on ${a} and ${b}`,

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
-import { census } from "./leaks.ts";
+import { until } from "../support.ts";
+import { leftBehind } from "./leaks.ts";
 import { type Caller, realPlatform } from "./runc-support.ts";
 
 const MACHINES = "/v1/apps/web/machines";
@@ -20,13 +20,6 @@ function stateOf(data_dir: string, id: string): string {
       .state;
   } catch {
     return "";
-  }
-}
-
-async function until(what: string, done: () => boolean | Promise<boolean>, pause_ms: number): Promise<void> {
-  for (let tries = 0; !(await done()); tries++) {
-    assert.ok(tries < 60_000 / Math.max(pause_ms, 1), what);
-    await delay(pause_ms);
   }
 }
 
@@ -65,7 +58,7 @@ suite("the platform dies in the middle", { skip: realMachinesMissing() }, () => 
     ];
     for (const [verb, record, then] of inside) {
       const asked = caller.ask("POST", `${MACHINES}/${id}/${verb}`);
-      await until(`the driver is ${record}`, () => stateOf(data_dir, id) === record, 0);
+      await until(`the driver is ${record}`, () => stateOf(data_dir, id) === record, { every_ms: 0 });
       await platform.kill();
       await asked;
       caller = await platform.start();
@@ -75,7 +68,7 @@ suite("the platform dies in the middle", { skip: realMachinesMissing() }, () => 
         assert.equal(await to("suspend"), "suspended");
     }
     const before = (await counted(caller, id)).length;
-    await until("it counts on", async () => (await counted(caller, id)).length > before + 3, 100);
+    await until("it counts on", async () => (await counted(caller, id)).length > before + 3, { every_ms: 100 });
     const numbers = await counted(caller, id);
     assert.deepEqual(
       numbers,
@@ -85,6 +78,6 @@ suite("the platform dies in the middle", { skip: realMachinesMissing() }, () => 
     await caller.ask("DELETE", `${MACHINES}/${id}?force=true`);
     await caller.ask("DELETE", "/v1/apps/web?force=true");
     await platform.stop();
-    assert.deepEqual(census(platform.installation()), {});
+    assert.deepEqual(await leftBehind(platform.installation(), "driver is closed"), {});
   });
 });

@@ -15,7 +15,8 @@ import type { ExitNotice, Launch, Ref, RuntimeDriver } from "#machines/driver.ts
 import { aMachine } from "#machines/fixtures.ts";
 import { gatewayAddress, privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
-import { census } from "./leaks.ts";
+import { until } from "../support.ts";
+import { census, leftBehind } from "./leaks.ts";
 
 const never = new AbortController().signal;
 const HOW = { signal: "SIGTERM", timeout_ms: 10_000 };
@@ -76,7 +77,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     const fetch = async (from: Ref, host: string, port = 80): Promise<string> =>
       (await run(from, "sh", "-c", `printf 'GET /hostname HTTP/1.0\\r\\n\\r\\n' | nc -w 3 ${host} ${port}`)).stdout;
     const check = { type: "http" as const, port: 80, path: "/hostname" };
-    await until(async () => (await driver.probe(first, check, AbortSignal.timeout(5000))).passing);
+    await until("its check passes", async () => (await driver.probe(first, check, AbortSignal.timeout(5000))).passing);
     assert.match(await fetch(second, here.private_ip), new RegExp(`200 OK[^]*${first.id}\\n$`));
     assert.equal(await fetch(other, here.private_ip), "", "another organization's machine");
 
@@ -124,6 +125,16 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await driver.destroy(wanted.id, never);
   });
 
+  test("a machine with a terminal has one, and what is written to it is in the log", async () => {
+    const script = "test -t 0 && test -t 1 && test -t 2 && echo terminal; printf 'no end'; exit 6";
+    const wanted = launch({ init: { exec: ["sh", "-c", script], tty: true } });
+    const over = ended(wanted.id);
+    await start(wanted);
+    assert.equal((await over).exit_code, 6);
+    assert.deepEqual(await output(wanted.id), ["terminal", "no end"]);
+    await driver.destroy(wanted.id, never);
+  });
+
   test("too much memory ends a machine, and the word of it says so", async () => {
     const wanted = launch({ guest: { memory_mb: 256 }, init: { exec: ["sh", "-c", "tail /dev/zero"] } });
     const over = ended(wanted.id);
@@ -158,17 +169,9 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await assert.rejects(run(ref, "true"));
   });
 
-  test("nothing is left when everything is destroyed", () => {
-    const { rules, kept: _, ...left } = census(installation);
-    assert.deepEqual(left, {});
-    assert.ok(rules === undefined || rules.length <= 2, "only the tables themselves");
+  test("nothing is left when everything is destroyed", async () => {
+    assert.deepEqual(await leftBehind(installation, "driver is open"), {});
+    const { rules = [] } = census(installation);
+    assert.ok(rules.length <= 2, "only the tables themselves");
   });
 });
-
-async function until(done: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    if (await done()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error("it did not come to pass");
-}

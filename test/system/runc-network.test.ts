@@ -6,7 +6,6 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, type TestContext, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
@@ -16,6 +15,7 @@ import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { selfSigned } from "#proxy/x509.ts";
 import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
+import { until } from "../support.ts";
 import { Child } from "./child.ts";
 
 const never = new AbortController().signal;
@@ -84,9 +84,10 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
     const serve = { init: { exec: ["/usr/bin/node", "-e", `${SAYS_WHO.replace("listen(0", "listen(80")}`] } };
     const [one, sibling, other] = await Promise.all([start(serve, "o1"), start(serve, "o1"), start(serve, "o2")]);
     const address = (ref: Ref): string => /inet (100\.\S+)\/32/.exec(inside(ref, "ip", "addr").stdout)?.[1] ?? "";
-    for (let tries = 0; (await hears(one, sibling.private_ip, 80)) !== one.private_ip; tries++) {
-      assert.ok(tries < 100, "machines of one organization reach each other");
-    }
+    await until(
+      "machines of one organization reach each other",
+      async () => (await hears(one, sibling.private_ip, 80)) === one.private_ip,
+    );
     await Promise.all([
       hears(one, other.private_ip, 80).then((said) => assert.equal(said, "", "the other organization's")),
       hears(other, one.private_ip, 80).then((said) => assert.equal(said, "", "and back")),
@@ -142,10 +143,7 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
     const headers = [{ name: "X-Pass", values: ["yes"] }];
     const probe = (check: object) => driver.probe(machine, { ...base, ...check }, AbortSignal.timeout(10_000));
     const lenient = { tls_skip_verify: true, tls_server_name: "web.example", headers };
-    for (let tries = 0; !(await probe(lenient)).passing; tries++) {
-      assert.ok(tries < 200, "it does not come up");
-      await delay(100);
-    }
+    await until("it comes up", async () => (await probe(lenient)).passing, { every_ms: 100 });
     assert.match((await probe(lenient)).output, /^200[\s\S]*web\.example \[fdaa:/);
     assert.match((await probe({ ...lenient, headers: [] })).output, /^503/);
     const named = { name: "Host", values: ["other.example"] };

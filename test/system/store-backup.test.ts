@@ -12,12 +12,15 @@ import { openPostgres } from "#stores/postgres/database.ts";
 import { openConnection } from "#stores/sqlite/open.ts";
 import { runRestore } from "../../src/maintenance.ts";
 import { postgresMissing, startPostgres } from "../postgres.ts";
-import { random, seed, tempDir } from "../support.ts";
+import { random, runs, seed, tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
 import { APP_SECRETS, inconsistencies, SecretsLoad } from "./store/secrets-load.ts";
 
-const prove = process.env["HANGAR_PROVE"] !== undefined;
+/** Restores that were killed halfway, of how many that were killed at all. */
+const HALVES = { wanted: runs(2, 40), tried: runs(60, 400) };
+/** Writes until a backup takes so long to put back that kills fall into it. */
+const LARGE = 1000;
 
 type Rows = { name: string; version: number; secrets: number }[];
 
@@ -74,12 +77,14 @@ async function copiesUnderLoad(
   dir: string,
   count: number,
   copy: (source: string, file: string) => Promise<void>,
+  /** Writes before each copy. */
+  writes = 10,
 ): Promise<Copy[]> {
   const daemon = await startDaemon(t, join(dir, "data"));
   const load = new SecretsLoad(daemon, 8);
   const copies = [];
   for (let i = 0; i < count; i++) {
-    await load.progress(10);
+    await load.progress(writes);
     const acked = new Map(load.acked);
     const file = join(dir, `copy-${i}`);
     await copy(join(dir, "data"), file);
@@ -110,7 +115,7 @@ suite("backup", () => {
 
   test("every backup under load can be put back and is of one moment (S8)", async (t) => {
     const dir = tempDir();
-    const backups = await copiesUnderLoad(t, dir, prove ? 50 : 20, async (source, file) => {
+    const backups = await copiesUnderLoad(t, dir, runs(8, 50), async (source, file) => {
       const { code, said } = await maintain(t, "backup", file, "--data-dir", source);
       assert.equal(code, 0, said);
     });
@@ -121,7 +126,7 @@ suite("backup", () => {
     // And what was restored is a platform: the same token opens it.
     const again = await startDaemon(t, join(dir, "restored-0"));
     assert.equal((await again.call("GET", "/v1/apps/client-0-0")).status, 200);
-    assert.ok(secrets > 100, "the load wrote");
+    assert.ok(secrets >= backups.length * 10, "the load wrote");
   });
 
   test("control: plain copies of the file are not of one moment, and that is noticed (S8)", async (t) => {
@@ -186,13 +191,18 @@ suite("backup", () => {
   test("a restore that was killed is noticed at the next start, and can be repeated", async (t) => {
     const dice = random(seed(t));
     const dir = tempDir();
-    const [backup] = await copiesUnderLoad(t, dir, 1, async (source, file) => {
-      await delay(2000);
-      await maintain(t, "backup", file, "--data-dir", source);
-    });
+    const [backup] = await copiesUnderLoad(
+      t,
+      dir,
+      1,
+      async (source, file) => {
+        await maintain(t, "backup", file, "--data-dir", source);
+      },
+      LARGE,
+    );
     assert.ok(backup);
     const seen = { untouched: 0, half: 0, done: 0 };
-    for (let i = 0; i < (prove ? 200 : 60) && seen.half < (prove ? 40 : 4); i++) {
+    for (let i = 0; i < HALVES.tried && seen.half < HALVES.wanted; i++) {
       seen[await killARestore(t, backup, join(dir, `killed-${i}`), 100 * dice())]++;
     }
     t.diagnostic(`killed: ${JSON.stringify(seen)}`);

@@ -6,14 +6,12 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { random, seed } from "../support.ts";
+import { PATIENCE_MS, random, runs, seed, until } from "../support.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { Ext4 } from "./ext4.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 
-const prove = process.env["HANGAR_PROVE"] !== undefined;
 const CLIENTS = 8;
-const PATIENCE_MS = 5000;
 
 interface Seen {
   /** Names of apps whose creation was answered with 201 before the disk failed. */
@@ -50,6 +48,7 @@ async function failTheDisk(t: TestContext, disk: Ext4, round: number, after_ms: 
   const clients = Array.from({ length: CLIENTS }, (_, client) =>
     createUntilGone(daemon, `r${round}-c${client}`, seen, () => failed),
   );
+  await until("they create", () => seen.created.length > 0);
   await delay(after_ms);
   failed = true;
   await power.cut();
@@ -78,11 +77,11 @@ if (await ownMounts(import.meta.filename)) {
     test("writes are answered with storage_failed, then the platform ends by itself (S4)", async (t) => {
       const dice = random(seed(t));
       const disk = new Ext4(t, 64);
-      const rounds = prove ? 50 : 4;
+      const rounds = runs(3, 50);
       let failures = 0;
       let created = 0;
       for (let round = 0; round < rounds; round++) {
-        const seen = await failTheDisk(t, disk, round, 100 + 300 * dice());
+        const seen = await failTheDisk(t, disk, round, 200 * dice());
         assert.deepEqual(seen.afterwards, [], "nothing succeeds after the first failure");
         failures += seen.failures;
         created += seen.created.length;

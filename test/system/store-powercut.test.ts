@@ -10,13 +10,11 @@ import { suite, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { messageOf } from "#core/assert.ts";
 import { openConnection, type Synchronous } from "#stores/sqlite/open.ts";
-import { random, seed } from "../support.ts";
+import { random, runs, seed } from "../support.ts";
 import { startProgram } from "./child.ts";
 import { Ext4 } from "./ext4.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 import { type Acks, examine, type Findings, noteAck } from "./store/load.ts";
-
-const prove = process.env["HANGAR_PROVE"] !== undefined;
 
 interface Tally {
   acked: number;
@@ -83,19 +81,19 @@ function look(file: string, acks: Acks): Findings {
 if (await ownMounts(import.meta.filename)) {
   suite("power cut", { skip: mountsMissing() }, () => {
     test("FULL, which the platform uses, loses nothing (S2)", async (t) => {
-      const cuts = prove ? 300 : 40;
+      const cuts = runs(15, 300);
       const { acked, lost, harmed } = await cutThePower(t, "FULL", cuts);
       assert.deepEqual({ lost, harmed }, { lost: 0, harmed: 0 });
       assert.ok(acked > cuts * 8, "the writers wrote");
     });
 
     test("control: NORMAL loses acknowledged writes (S2)", async (t) => {
-      const { lost } = await cutThePower(t, "NORMAL", prove ? 40 : 8);
+      const { lost } = await cutThePower(t, "NORMAL", runs(6, 40));
       assert.ok(lost > 0, "the cuts did not reach the disk");
     });
 
     test("control: OFF loses acknowledged writes or breaks the file (S2)", async (t) => {
-      const { harmed } = await cutThePower(t, "OFF", prove ? 40 : 8);
+      const { harmed } = await cutThePower(t, "OFF", runs(6, 40));
       assert.ok(harmed > 0, "the cuts did not reach the disk");
     });
   });

@@ -26,7 +26,7 @@ import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { VolumeKeys } from "#volumes/keys.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import type { VolumeStore } from "#volumes/store.ts";
-import { random, seed, tempDir } from "../support.ts";
+import { random, runs, seed, tempDir } from "../support.ts";
 import { OWNER } from "../volumes.ts";
 
 const CONTENT = Buffer.alloc(8192, "what was written stays");
@@ -186,7 +186,7 @@ async function crash(operate: (typeof OPERATIONS)[string], fuse: Fuse): Promise<
 }
 
 /** Every place when it is to be proved; otherwise some, others at every run. */
-const STRIDE = process.env["HANGAR_PROVE"] ? 1 : 6;
+const STRIDE = runs(6, 1);
 
 /** The first always: an operation may have no more than a few. */
 function* places(first: number): Generator<number> {

@@ -5,11 +5,12 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { run } from "#drivers/disk/programs.ts";
-import { openRoom, type TestRoom, traces, until, volumesMissing } from "../volumes.ts";
+import { runs, until } from "../support.ts";
+import { openRoom, type TestRoom, traces, volumesMissing } from "../volumes.ts";
 import { startProgram } from "./child.ts";
 import { ownMounts } from "./own-mounts.ts";
 
-const CYCLES = process.env["HANGAR_PROVE"] ? 200 : 6;
+const CYCLES = runs(4, 200);
 
 /** Create, write, extend, snapshot, fork, restore, compare, delete all three. */
 async function cycle({ room, create, settled, snapshot, ids }: TestRoom, encrypted: boolean): Promise<void> {
@@ -42,7 +43,7 @@ if (await ownMounts(import.meta.filename)) {
       const before = traces(rig.dir);
       for (let i = 0; i < CYCLES; i++) await cycle(rig, i % 5 === 0);
       await rig.room.upkeep.round();
-      await until(async () => (rig.room.executor.idle ? true : undefined), "everything is purged");
+      await until("everything is purged", () => rig.room.executor.idle);
       const after = traces(rig.dir);
       assert.deepEqual(after.loops, before.loops);
       assert.deepEqual(after.mounts, before.mounts);
@@ -62,7 +63,7 @@ if (await ownMounts(import.meta.filename)) {
       await writer.until(/^\d+$/);
       for (const size_gb of [2, 3, 4]) await room.volumes.extend(id, size_gb, ids);
       const seen = writer.lines.length;
-      await until(async () => (writer.lines.length > seen + 20 ? true : undefined), "it writes on");
+      await until("it writes on", () => writer.lines.length > seen + 20);
       await writer.kill();
       const last = Number(writer.lines.at(-1));
       await run("sync", ["--file-system", dir]);

@@ -4,7 +4,8 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { run } from "#drivers/disk/programs.ts";
-import { until, volumesMissing } from "../volumes.ts";
+import { until } from "../support.ts";
+import { volumesMissing } from "../volumes.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { Ext4 } from "./ext4.ts";
 import { fill } from "./fill.ts";
@@ -50,10 +51,10 @@ if (await ownMounts(import.meta.filename)) {
       assert.equal(freed.status, 200, JSON.stringify(freed.body));
       assert.ok(Number(freed.body["bytes"]) > 0, "deleted volumes can be given up for their room");
       rmSync(join(disk.path, "filler"));
-      const again = await until(async () => {
+      const again = await until("with room it goes on", async () => {
         const answer = await create(daemon, "again");
-        return answer.status === 200 ? answer : undefined;
-      }, "with room it goes on");
+        return answer.status === 200 && answer;
+      });
       await run("e2fsck", ["-f", "-n", join(data, "volumes/images/volumes", `${String(again.body["id"])}.img`)]);
       const { body } = await daemon.call("POST", "/v1/platform/disk/collect", {});
       assert.deepEqual(body["waste"], [], "what was refused left nothing");

@@ -5,8 +5,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { run } from "#drivers/disk/programs.ts";
-import { random, runs, seed, tempDir } from "../support.ts";
-import { traces, until, volumesMissing } from "../volumes.ts";
+import { random, runs, seed, tempDir, until } from "../support.ts";
+import { traces, volumesMissing } from "../volumes.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { ownMounts } from "./own-mounts.ts";
 
@@ -81,19 +81,19 @@ async function furnish(daemon: Daemon, dir: string, content: string): Promise<Om
 }
 
 async function stored(daemon: Daemon, volume: string, at_least: number): Promise<void> {
-  await until(async () => {
+  await until(`${at_least} snapshots are stored`, async () => {
     const { body } = await daemon.call("GET", `${BASE}/${volume}/snapshots`);
-    return (body as unknown as unknown[]).length >= at_least ? true : undefined;
-  }, `${at_least} snapshots are stored`);
+    return (body as unknown as unknown[]).length >= at_least;
+  });
 }
 
 /** Everything rests, every file system is clean, forks and restores have the content, and nothing is left over. */
 async function inspect(daemon: Daemon, dir: string, content: string): Promise<void> {
   const resting = ["created", "destroyed"];
-  const volumes = await until(async () => {
+  const volumes = await until("every volume rests", async () => {
     const found = await list(daemon);
-    return found.every(({ state }) => resting.includes(state)) ? found : undefined;
-  }, "every volume rests");
+    return found.every(({ state }) => resting.includes(state)) && found;
+  });
   for (const { id, name, state } of volumes.filter((one) => one.state === "created")) {
     const image = imageOf(join(dir, "data"), id);
     await run("e2fsck", ["-f", "-n", image]);
@@ -101,11 +101,11 @@ async function inspect(daemon: Daemon, dir: string, content: string): Promise<vo
     await run("debugfs", ["-R", `dump data/file ${join(dir, "found")}`, image]);
     assert.equal(await readFile(join(dir, "found"), "utf8"), content, `${name} ${state}`);
   }
-  const { waste } = await until(async () => {
+  const { waste } = await until("nothing unknown is on the disk", async () => {
     const { body } = await daemon.call("POST", "/v1/platform/disk/collect", {});
     const found = body as unknown as { waste: { kind: string; id: string }[] };
-    return found.waste.every(({ kind }) => kind === "unknown object") ? found : undefined;
-  }, "nothing unknown is on the disk");
+    return found.waste.every(({ kind }) => kind === "unknown object") && found;
+  });
   assert.ok(waste.length <= 2, JSON.stringify(waste));
 }
 

@@ -5,13 +5,13 @@ import { systemClock } from "#core/clock.ts";
 import { run } from "#drivers/disk/programs.ts";
 import { S3Objects } from "#stores/objects/s3.ts";
 import { s3Missing, startS3 } from "../s3.ts";
-import { tempDir } from "../support.ts";
+import { runs, tempDir } from "../support.ts";
 import { openRoom, type TestRoom, volumesMissing } from "../volumes.ts";
 import { startProgram } from "./child.ts";
 import { ownMounts } from "./own-mounts.ts";
 import { checkRecords } from "./volume-writer.ts";
 
-const SNAPSHOTS = process.env["HANGAR_PROVE"] ? 50 : 4;
+const SNAPSHOTS = runs(3, 50);
 
 /** Takes so many while a program writes; answers how many records each restored one has. */
 async function examine(rig: TestRoom, t: TestContext, encrypted: boolean) {

@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { CDPSession, Page } from "playwright-core";
 import { type TestPlatform, testPlatform } from "../platform.ts";
-import { runs } from "../support.ts";
+import { runs, within } from "../support.ts";
 import { noBrowser, openBrowser, visit } from "./browser.ts";
+import { ownNetwork } from "./own-network.ts";
 
 const MACHINES = 1000;
 const FIRST_LOAD_BYTES = 200 * 1024;
-/** The promise is one second on a quiet box; `npm run prove` holds it to that, others may be busy. */
-const PROVE = process.env["HANGAR_PROVE"] !== undefined;
-const USABLE_MS = PROVE ? 1000 : 4000;
-const EVENTS_PER_S = PROVE ? 100 : 40;
+const USABLE_MS = within(1000);
+/** As many as the box makes, at a push; what is asserted about them does not depend on it. */
+const EVENTS_PER_S = runs(1, 100, 100);
 
 async function fleet(platform: TestPlatform): Promise<string[]> {
   await platform.ask("POST /v1/apps", { body: { app_name: "many" } });
@@ -28,41 +28,43 @@ async function fleet(platform: TestPlatform): Promise<string[]> {
   return ids;
 }
 
-suite("the dashboard with a thousand machines", { skip: noBrowser }, () => {
-  test("loads in 200 KB, is usable at once, and follows 100 events a second without missing frames", async (t) => {
-    const platform = await testPlatform(t);
-    const ids = await fleet(platform);
-    const browser = await openBrowser(t);
-    const { page } = await visit(t, browser, platform);
-    const session = await page.context().newCDPSession(page);
-    const bytes = await countBytes(page, session, platform.base_url);
-    t.diagnostic(`first load: ${bytes} bytes over the wire, the API's answers not counted`);
-    assert(bytes < FIRST_LOAD_BYTES, `${bytes} bytes`);
+if (await ownNetwork(import.meta.filename)) {
+  suite("the dashboard with a thousand machines", { skip: noBrowser }, () => {
+    test("loads in 200 KB, is usable at once, and follows 100 events a second without missing frames", async (t) => {
+      const platform = await testPlatform(t);
+      const ids = await fleet(platform);
+      const browser = await openBrowser(t);
+      const { page } = await visit(t, browser, platform);
+      const session = await page.context().newCDPSession(page);
+      const bytes = await countBytes(page, session, platform.base_url);
+      t.diagnostic(`first load: ${bytes} bytes over the wire, the API's answers not counted`);
+      assert(bytes < FIRST_LOAD_BYTES, `${bytes} bytes`);
 
-    const times: number[] = [];
-    for (let i = 0; i < 3; i++) times.push(await usable(page, platform.base_url));
-    t.diagnostic(`usable after ${times.map((ms) => ms.toFixed(0)).join(", ")} ms with ${MACHINES} machines`);
-    assert(Math.min(...times) < USABLE_MS, `usable after ${times.join(", ")} ms`);
+      const times: number[] = [];
+      for (let i = 0; i < 3; i++) times.push(await usable(page, platform.base_url));
+      t.diagnostic(`usable after ${times.map((ms) => ms.toFixed(0)).join(", ")} ms with ${MACHINES} machines`);
+      assert(Math.min(...times) < USABLE_MS, `usable after ${times.join(", ")} ms`);
 
-    const rows = await page.locator("table.rows tbody tr").count();
-    assert(rows < 100, `${rows} rows are drawn; only those in sight should be`);
+      const rows = await page.locator("table.rows tbody tr").count();
+      assert(rows < 100, `${rows} rows are drawn; only those in sight should be`);
 
-    const seconds = runs(4, 30);
-    const before = await metrics(session);
-    const watched = page.evaluate<Frames>(watchFrames(seconds * 1000));
-    const events = await churn(platform, ids, seconds);
-    const frames = await watched;
-    const after = await metrics(session);
-    const work = ((after["TaskDuration"] ?? 0) - (before["TaskDuration"] ?? 0)) * 1000;
-    t.diagnostic(
-      `${(events / seconds).toFixed(0)} events/s: ${frames.count} frames in ${seconds} s, ${(work / frames.count).toFixed(1)} ms of work in each, ${frames.long} tasks over 50 ms`,
-    );
-    assert(events / seconds >= EVENTS_PER_S, `only ${events} events in ${seconds} s`);
-    // A frame has 16.7 ms; what the page itself needs of it does not depend on how busy the box is.
-    assert(work / frames.count < 12, `${work / frames.count} ms of work per frame`);
-    assert(frames.applied > 0, "the table did not change");
+      const seconds = runs(4, 30);
+      const before = await metrics(session);
+      const watched = page.evaluate<Frames>(watchFrames(seconds * 1000));
+      const events = await churn(platform, ids, seconds);
+      const frames = await watched;
+      const after = await metrics(session);
+      const work = ((after["TaskDuration"] ?? 0) - (before["TaskDuration"] ?? 0)) * 1000;
+      t.diagnostic(
+        `${(events / seconds).toFixed(0)} events/s: ${frames.count} frames in ${seconds} s, ${(work / frames.count).toFixed(1)} ms of work in each, ${frames.long} tasks over 50 ms`,
+      );
+      assert(events / seconds >= EVENTS_PER_S, `only ${events} events in ${seconds} s`);
+      // A frame has 16.7 ms; what the page itself needs of it does not depend on how busy the box is.
+      assert(work / frames.count < 12, `${work / frames.count} ms of work per frame`);
+      assert(frames.applied > 0, "the table did not change");
+    });
   });
-});
+}
 
 /** Everything a browser that was never here has to fetch before it can draw the table. */
 async function countBytes(page: Page, session: CDPSession, base_url: string): Promise<number> {

@@ -97,6 +97,7 @@ const METRICS = { ...OF_GROUPS, port: "whole", path: "text", https: "flag" } as 
 
 export const FILE: Shape = {
   app: "text",
+  image: "text",
   primary_region: "text",
   kill_signal: "text",
   kill_timeout: "time",

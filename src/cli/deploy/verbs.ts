@@ -9,8 +9,10 @@ import { differences, groupName, planLines } from "./plan.ts";
 import { type Definition, ensureApp, plan, release, strategyOf } from "./release.ts";
 
 const FILE: readonly [string, string] = ["-f, --file <path>", "the file (default: hangar.toml, or fly.toml, here)"];
+/** What other tools call it. */
+const CONFIG: readonly [string, string] = ["-c, --config <path>", "the same as --file"];
 const APP: readonly [string, string] = ["-a, --app <app>", "the app (default: the file's)"];
-const IMAGE: readonly [string, string] = ["--image <image>", "the image (default: build.image of the file)"];
+const IMAGE: readonly [string, string] = ["--image <image>", "the image (default: the file's)"];
 
 interface Asked {
   app_name: string;
@@ -19,15 +21,16 @@ interface Asked {
 }
 
 function asked(context: Context, input: Input): Asked {
-  const file = readAppFile(textOption(input, "file"), process.cwd());
+  const file = readAppFile(textOption(input, "file") ?? textOption(input, "config"), process.cwd());
   for (const warning of file.warnings) context.say(`warning: ${warning}`);
   const { app, primary_region } = file.values as { app?: string; primary_region?: string };
   const app_name = textOption(input, "app") ?? app;
   if (!app_name) throw new UsageError(`${file.path} names no app; write app = "name", or use --app`);
-  const image = textOption(input, "image") ?? (file.values["build"] as { image?: string } | undefined)?.image;
+  const { image: named, build } = file.values as { image?: string; build?: { image?: string } };
+  const image = textOption(input, "image") ?? named ?? build?.image;
   if (!image) {
     throw new UsageError(
-      `${file.path} names no image; images are built elsewhere: name one in [build] image, or with --image (hangar images import brings one here)`,
+      `${file.path} names no image; images are built elsewhere: write image = "name", or use --image (hangar images import brings one here)`,
     );
   }
   const deploy = (file.values["deploy"] ?? {}) as Record<string, string | number | undefined>;
@@ -52,6 +55,7 @@ export const deploy: Verb = {
   summary: "Make an app run what its file says; undone when it fails",
   options: [
     FILE,
+    CONFIG,
     APP,
     IMAGE,
     ["--strategy <name>", "rolling, immediate, canary or bluegreen (default: the file's, else rolling)"],
@@ -74,7 +78,7 @@ export const deploy: Verb = {
 export const diff: Verb = {
   words: "diff",
   summary: "Show how the machines of an app differ from what its file says",
-  options: [FILE, APP, IMAGE],
+  options: [FILE, CONFIG, APP, IMAGE],
   examples: ["hangar diff"],
   async run(context, input) {
     const { app_name, definition } = asked(context, input);
@@ -209,7 +213,9 @@ function needApp(input: Input): string {
 
 /** In a folder with an app's file, that app is meant. */
 function fileApp(input: Input): string {
-  const { app } = readAppFile(textOption(input, "file"), process.cwd()).values as { app?: string };
+  const { app } = readAppFile(textOption(input, "file") ?? textOption(input, "config"), process.cwd()).values as {
+    app?: string;
+  };
   if (!app) throw new UsageError("say which app: --app <name>");
   return app;
 }

@@ -135,7 +135,7 @@ export class LoopDisk implements VolumeDisk {
     for (const { close } of Object.values(LAYERS)) await close?.(point);
     if (await mountAt(point)) await unmountSoon(point);
     for (const { unmap } of Object.values(LAYERS)) await unmap?.(volume_id);
-    await rmdir(point).catch(() => {});
+    await this.#letGo(point);
     await (await this.#images()).remove("volumes", volume_id);
   }
 
@@ -164,6 +164,14 @@ export class LoopDisk implements VolumeDisk {
     await layer.close?.(point);
     if (await mountAt(point)) await (layer.close ? unmountSoon(point) : run("umount", [point]));
     await layer.unmap?.(id);
+    await this.#letGo(point);
+  }
+
+  /**
+   * Removing the folder unmounts what is mounted there in every other mount namespace: a machine that was being started
+   * meanwhile has a copy of all mounts, and would keep the file system alive, and what is not written yet in memory.
+   */
+  async #letGo(point: string): Promise<void> {
     await rmdir(point).catch(() => {});
   }
 
@@ -266,7 +274,7 @@ export class LoopDisk implements VolumeDisk {
       await work();
     } finally {
       await run("umount", [point]);
-      await rmdir(point);
+      await this.#letGo(point);
     }
   }
 

@@ -12,6 +12,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { gatewayAddress, networkPrefix } from "#machines/names.ts";
 import { type Message, packed } from "../linux/netlink.ts";
 import { Firewall } from "./firewall.ts";
+import { Forwarding } from "./forwarding.ts";
 import { passOn, setting } from "./kernel-settings.ts";
 import {
   addAddress,
@@ -58,6 +59,7 @@ const INSIDE = { lo: 1, eth0: 1000 };
 
 export class PrivateNetwork {
   readonly firewall: Firewall;
+  readonly #forwarding = new Forwarding();
   readonly #node_id: string;
   readonly #routed: boolean;
   /** What is being done to a bridge, one after the other. */
@@ -93,7 +95,7 @@ export class PrivateNetwork {
       const gateway = gatewayAddress(private_ip);
       // No machine tells the host where to send its traffic, and what machines send out is passed on.
       setting(`ipv6/conf/${bridge}/accept_ra`, "0");
-      for (const device of [bridge, ...uplinks()]) setting(`ipv4/conf/${device}/forwarding`, "1");
+      this.#forwarding.begin(bridge);
       if (this.#routed) passOn(bridge);
       const device = numberOf(bridge) ?? 0;
       tellLinks([
@@ -117,12 +119,13 @@ export class PrivateNetwork {
     });
   }
 
-  /** Takes away every device of this installation. */
+  /** Takes away every device of this installation, also those of networks that nobody remembers. */
   async removeAll(): Promise<void> {
     const mine = readdirSync("/sys/class/net").filter((name) => name.startsWith(devicePrefix(this.#node_id)));
     for (const device of mine) await this.remove(device);
     await this.firewall.remove();
     await removeTunnelRules(this.#node_id);
+    this.#forwarding.end();
     this.#members.clear();
   }
 
@@ -208,14 +211,4 @@ function about(device: string, what: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Devices by which this host reaches the rest of the world over IPv4. */
-function uplinks(): string[] {
-  const routes = readFileSync("/proc/net/route", "utf8").split("\n").slice(1);
-  const found = routes.flatMap((line) => {
-    const [device = "", destination] = line.split("\t");
-    return destination === "00000000" ? [device] : [];
-  });
-  return [...new Set(found)];
 }

@@ -67,6 +67,18 @@ suite("the metrics engine", () => {
     await engine.flush();
   });
 
+  test("has its folder alone: another is refused in words until it is closed", async (t) => {
+    const dir = tempDir();
+    const first = await open(t, { dir });
+    await assert.rejects(open(t, { dir }), {
+      code: "storage_failed",
+      message: `the metrics folder ${dir} cannot be used: another process (pid ${process.pid}) is using it; stop that one, or choose another folder`,
+    });
+    await Promise.all([first.close(), first.close()]);
+    const second = await open(t, { dir });
+    await second.flush();
+  });
+
   test("an org sees only itself, and a question about an unknown one makes nothing", async (t) => {
     const engine = await open(t);
     for (const org of ["one", "two", "../one", "ONE"]) {

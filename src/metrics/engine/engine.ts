@@ -1,11 +1,19 @@
+import { assert } from "#core/assert.ts";
+import { holdFolder } from "../folder-lock.ts";
 import type { ImportResult } from "../tsdb/importer.ts";
 import type { MetricMetadata } from "../tsdb/metadata-book.ts";
 import type { Scope } from "../tsdb/metadata-queries.ts";
 import type { SeriesBatch } from "../tsdb/series-batch.ts";
 import type { StatusRequest, TsdbStatus } from "../tsdb/status.ts";
 import type { QueryRequest } from "./evaluator.ts";
-import type { FederateRequest, TextOptions } from "./protocol.ts";
-import { type EngineOptions, WorkerLink } from "./worker-link.ts";
+import type { CrossedError, FederateRequest, OrgText, TextOptions } from "./protocol.ts";
+import { type EngineOptions, toError, WorkerLink } from "./worker-link.ts";
+
+/** What became of each text, in their order, and the memory they lay in. */
+export interface ImportedTexts {
+  outcomes: PromiseSettledResult<ImportResult>[];
+  bytes: Uint8Array;
+}
 
 /**
  * The metrics of the whole program: everything else sees them through this. The work is done in a worker
@@ -18,6 +26,11 @@ export interface MetricsEngine {
   append(org: string, batch: SeriesBatch): Promise<ImportResult>;
   /** Exposition text of a target or an import; lines that are wrong are in the result. */
   importText(org: string, bytes: Uint8Array, options: TextOptions): Promise<ImportResult>;
+  /**
+   * Many at once, which costs the way to the engine once. Each succeeds or fails for itself; the memory they lie in is
+   * handed over, and comes back.
+   */
+  importTexts(bytes: Uint8Array, texts: readonly OrgText[]): Promise<ImportedTexts>;
   /** A snappy-packed remote write 0.1.0 body. */
   importRemoteWrite(org: string, body: Uint8Array): Promise<ImportResult>;
   /** The target is gone or silent: its series end at this time. */
@@ -44,12 +57,25 @@ export interface MetricsEngine {
   close(): Promise<void>;
 }
 
-/** Starts the worker; problems of its start are told by the first call. */
+/**
+ * Starts the worker; problems of its start are told by the first call. Throws `storage_failed` when another process has
+ * the folder.
+ */
 export function openMetricsEngine(options: EngineOptions): MetricsEngine {
+  const lock = holdFolder(options.dir);
   const link = new WorkerLink(options);
+  let closed: Promise<void> | undefined;
   return {
     append: (...args) => link.call("append", args),
-    importText: (...args) => link.call("importText", args),
+    importText: async (org, bytes, options) => {
+      const text = { org, start: 0, end: bytes.length, options };
+      const { outcomes } = await link.call("importTexts", [bytes, [text]]);
+      return resultOf(outcomes[0]);
+    },
+    importTexts: async (given, texts) => {
+      const { outcomes, bytes } = await link.call("importTexts", [given, texts]);
+      return { outcomes: await Promise.allSettled(outcomes.map(async (outcome) => resultOf(outcome))), bytes };
+    },
     importRemoteWrite: (...args) => link.call("importRemoteWrite", args),
     endTarget: (...args) => link.call("endTarget", args),
     query: (org, request, signal) => link.call("query", [org, request], signal),
@@ -62,6 +88,15 @@ export function openMetricsEngine(options: EngineOptions): MetricsEngine {
     flush: (org) => link.call("flush", org === undefined ? [] : [org]),
     compact: (...args) => link.call("compact", args),
     dropOrg: (...args) => link.call("dropOrg", args),
-    close: () => link.close(),
+    close: () => {
+      closed ??= link.close().finally(() => lock.release());
+      return closed;
+    },
   };
+}
+
+function resultOf(outcome: ImportResult | CrossedError | undefined): ImportResult {
+  assert(outcome, "every text has an outcome");
+  if ("samples" in outcome) return outcome;
+  throw toError(outcome);
 }

@@ -34,7 +34,7 @@ export class QueryFailure extends Error {
   }
 }
 
-const WRITES: ReadonlySet<Method> = new Set(["append", "importText", "importRemoteWrite", "endTarget"]);
+const WRITES: ReadonlySet<Method> = new Set(["append", "importTexts", "importRemoteWrite", "endTarget"]);
 
 interface Pending {
   method: Method;
@@ -202,7 +202,7 @@ function abortError(signal: AbortSignal): Error {
 }
 
 /** Which of the worker's errors a caller can mend, and how the caller is told. */
-function toError(error: CrossedError): Error {
+export function toError(error: CrossedError): Error {
   if (error.name === "StorageError") {
     return new ApiError(error.full === true ? "storage_full" : "storage_failed", error.message);
   }

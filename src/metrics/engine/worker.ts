@@ -3,6 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { QUERY_LIMITS } from "../promql/limits.ts";
 import { StorageError } from "../tsdb/files.ts";
+import type { ImportResult } from "../tsdb/importer.ts";
 import { TSDB_LIMITS } from "../tsdb/limits.ts";
 import type { OrgDatabase } from "../tsdb/org-database.ts";
 import { EMPTY_STATUS } from "../tsdb/status.ts";
@@ -10,7 +11,15 @@ import { Tsdb } from "../tsdb/tsdb.ts";
 import type { Evaluator } from "./evaluator.ts";
 import { Memories } from "./memories.ts";
 import type { WorkerSettings } from "./protocol.ts";
-import { type Calls, type CrossedError, EMPTY_SOURCE, type Method, type Reply, type Request } from "./protocol.ts";
+import {
+  type Calls,
+  type CrossedError,
+  EMPTY_SOURCE,
+  type Method,
+  type OrgText,
+  type Reply,
+  type Request,
+} from "./protocol.ts";
 
 const settings = workerData as WorkerSettings;
 const { evaluator } = (await import(settings.evaluator_url)) as { evaluator: Evaluator };
@@ -32,12 +41,20 @@ async function done(work: Promise<unknown>): Promise<undefined> {
   await work;
 }
 
+async function importText(bytes: Uint8Array, { org, start, end, options }: OrgText): Promise<ImportResult> {
+  return (await tsdb.org(org)).importText(bytes.subarray(start, end), options);
+}
+
 const NO_SERIES = Buffer.from("[]");
 const memories = new Memories(QUERY_LIMITS.cache_bytes);
 
 const handlers: Handlers = {
   append: async (_, org, batch) => (await tsdb.org(org)).append(batch),
-  importText: async (_, org, bytes, options) => (await tsdb.org(org)).importText(bytes, options),
+  importTexts: async (_, bytes, texts) => {
+    const outcomes: Calls["importTexts"]["answer"]["outcomes"] = [];
+    for (const text of texts) outcomes.push(await importText(bytes, text).catch(crossing));
+    return { outcomes, bytes };
+  },
   importRemoteWrite: async (_, org, body) => (await tsdb.org(org)).importRemoteWrite(body),
   endTarget: async (_, org, target, time) => (await tsdb.org(org)).endTarget(target, time),
   query: async (cancelled, org, request) => {
@@ -74,17 +91,20 @@ function crossing(thrown: unknown): CrossedError {
   return { name, message, ...(thrown instanceof StorageError ? { full: thrown.full } : {}), ...details };
 }
 
-/** Large answers are handed over instead of copied; a small one may lie in Node's shared pool. */
+/**
+ * Large answers are handed over instead of copied, with the memory behind them that they do not fill; a small one may
+ * lie in Node's shared pool.
+ */
 function transferable(answer: unknown): ArrayBuffer[] {
+  if (typeof answer === "object" && answer !== null && "bytes" in answer) return transferable(answer.bytes);
   if (!(answer instanceof Uint8Array) || !(answer.buffer instanceof ArrayBuffer)) return [];
-  return answer.byteLength === answer.buffer.byteLength && answer.byteLength > 8192 ? [answer.buffer] : [];
+  return answer.byteLength > Buffer.poolSize ? [answer.buffer] : [];
 }
 
 /** A body that was read goes at once: as garbage, a second's worth of them outweighs all series. */
-function free(args: readonly unknown[]): void {
-  for (const arg of args) {
-    if (arg instanceof Uint8Array && arg.buffer instanceof ArrayBuffer) arg.buffer.transfer(0);
-  }
+function free(body: unknown): void {
+  if (body instanceof Uint8Array && body.buffer instanceof ArrayBuffer && !body.buffer.detached)
+    body.buffer.transfer(0);
 }
 
 async function answer(request: Request): Promise<void> {
@@ -95,7 +115,7 @@ async function answer(request: Request): Promise<void> {
   } catch (thrown) {
     parentPort?.postMessage({ id, error: crossing(thrown) } satisfies Reply);
   }
-  free(args);
+  args.forEach(free);
 }
 
 /** These wait for the disk; nobody waits for them in turn. */

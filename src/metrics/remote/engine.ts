@@ -2,9 +2,10 @@ import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { MetricsEngine } from "../engine/engine.ts";
+import type { ImportedTexts, MetricsEngine } from "../engine/engine.ts";
 import type { QueryRequest } from "../engine/evaluator.ts";
-import type { FederateRequest, TextOptions } from "../engine/protocol.ts";
+import type { FederateRequest, OrgText, TextOptions } from "../engine/protocol.ts";
+import { holdFolder } from "../folder-lock.ts";
 import { importExposition } from "../tsdb/exposition.ts";
 import { StorageError } from "../tsdb/files.ts";
 import { Importer, type ImportResult } from "../tsdb/importer.ts";
@@ -51,6 +52,7 @@ type Field = [name: string, value: string];
 /** The same engine, elsewhere: everything is sent to VictoriaMetrics and asked from it. See RemoteClient for whom. */
 class VictoriaEngine implements RemoteEngine {
   readonly #options: RemoteEngineOptions;
+  readonly #lock: { release(): void };
   readonly #sender: Sender;
   readonly #client: RemoteClient;
   readonly #orgs = new Map<string, Org>();
@@ -58,6 +60,7 @@ class VictoriaEngine implements RemoteEngine {
   constructor(options: RemoteEngineOptions) {
     const { dir, address, clock, log } = options;
     this.#options = options;
+    this.#lock = holdFolder(dir);
     this.#sender = new Sender({ dir: join(dir, "remote-queue"), address, clock, log });
     this.#client = new RemoteClient(address);
   }
@@ -72,6 +75,13 @@ class VictoriaEngine implements RemoteEngine {
       if (bytes.length > most) throw new BadWire(`the text is longer than ${most} bytes (import_bytes)`, most);
       return importExposition(importer, bytes, { ...options, ...metadata.due(options.target) });
     });
+  }
+
+  async importTexts(bytes: Uint8Array, texts: readonly OrgText[]): Promise<ImportedTexts> {
+    const outcomes = await Promise.allSettled(
+      texts.map(({ org, start, end, options }) => this.importText(org, bytes.subarray(start, end), options)),
+    );
+    return { outcomes, bytes };
   }
 
   async importRemoteWrite(org_id: string, body: Uint8Array): Promise<ImportResult> {
@@ -140,7 +150,7 @@ class VictoriaEngine implements RemoteEngine {
   }
 
   async close(): Promise<void> {
-    await this.#sender.close();
+    await this.#sender.close().finally(() => this.#lock.release());
   }
 
   async #asker(org_id: string): Promise<Asker> {

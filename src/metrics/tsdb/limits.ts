@@ -47,7 +47,7 @@ export const TSDB_LIMITS = {
   window_idle_ms: HOUR,
 
   // The log of what is not yet in a block.
-  /** A segment is closed at this size and a new one begun. */
+  /** A segment is closed when its samples take this much, the names of its series not counted, and a new one begun. */
   wal_segment_bytes: 64 * MIB,
   /** How long a sample may wait for its fsync. */
   wal_sync_ms: SECOND,

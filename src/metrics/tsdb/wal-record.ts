@@ -51,13 +51,18 @@ export class SegmentState {
 const out = new ByteWriter(1 << 16);
 const fresh: number[] = [];
 
-/**
- * The record of a batch, good until the next one. `state` is changed by it: a record that is not written ends
- * its segment.
- */
-export function encodeRecord(batch: Batch, labels: (ref: number) => Labels, state: SegmentState): Uint8Array {
+/** Good until the next one is made. */
+export interface EncodedRecord {
+  record: Uint8Array;
+  /** How many of its bytes define series. */
+  definitions: number;
+}
+
+/** The record of a batch. `state` is changed by it: a record that is not written ends its segment. */
+export function encodeRecord(batch: Batch, labels: (ref: number) => Labels, state: SegmentState): EncodedRecord {
   out.reset();
   putDefinitions(batch, labels, state);
+  const definitions = out.at;
   const { refs, timestamps, values, bits, length } = batch;
   const first = timestamps[0] as number;
   let shared = true;
@@ -82,7 +87,7 @@ export function encodeRecord(batch: Batch, labels: (ref: number) => Labels, stat
     state.set(ref, values[i] as number);
   }
   out.at = at;
-  return out.view();
+  return { record: out.view(), definitions };
 }
 
 function putDefinitions(batch: Batch, labels: (ref: number) => Labels, state: SegmentState): void {

@@ -31,6 +31,8 @@ export interface WalPosition {
 interface Segment {
   number: number;
   bytes: number;
+  /** Of those, what says which series there are. */
+  definitions: number;
   /** Head windows with samples in here that are in no block yet. */
   windows: Set<number>;
 }
@@ -61,7 +63,7 @@ export class Wal {
       const number = /^(\d{8})\.wal$/.exec(name)?.[1];
       if (number === undefined) continue;
       const { size } = statSync(join(dir, name));
-      this.#segments.push({ number: Number(number), bytes: size, windows: new Set() });
+      this.#segments.push({ number: Number(number), bytes: size, definitions: 0, windows: new Set() });
     }
   }
 
@@ -88,7 +90,7 @@ export class Wal {
   append(batch: Batch, labels: (ref: number) => Labels): void {
     if (this.#broken) throw this.#broken;
     const fd = this.#ready();
-    const record = encodeRecord(batch, labels, this.#state);
+    const { record, definitions } = encodeRecord(batch, labels, this.#state);
     const frame = Buffer.allocUnsafe(FRAME_BYTES + record.length);
     frame.writeUInt32LE(record.length, 0);
     frame.writeUInt32LE(~record.length >>> 0, 4);
@@ -101,7 +103,10 @@ export class Wal {
       this.#undo(fd, segment?.bytes ?? 0);
       throw new StorageError("the metrics log cannot be written", cause);
     }
-    if (segment) segment.bytes += frame.length;
+    if (segment) {
+      segment.bytes += frame.length;
+      segment.definitions += definitions;
+    }
     this.#dirty = true;
   }
 
@@ -185,7 +190,8 @@ export class Wal {
   #ready(): number {
     const last = this.#segments.at(-1);
     if (this.#torn) this.#mend();
-    if (this.#fd !== undefined && last && last.bytes < this.#segmentBytes) return this.#fd;
+    // Definitions do not count: half a million series would fill a segment with their names and begin the next, again.
+    if (this.#fd !== undefined && last && last.bytes - last.definitions < this.#segmentBytes) return this.#fd;
     this.cut();
     const number = (last?.number ?? 0) + 1;
     try {
@@ -198,7 +204,7 @@ export class Wal {
       unlinkQuietly(this.#path(number));
       throw new StorageError("the metrics log cannot begin a new segment", cause);
     }
-    this.#segments.push({ number, bytes: MAGIC.length, windows: new Set() });
+    this.#segments.push({ number, bytes: MAGIC.length, definitions: 0, windows: new Set() });
     this.#state.number = number;
     return this.#fd;
   }

@@ -13,7 +13,7 @@ async function turns(count: number): Promise<void> {
 }
 
 suite("the front door, HTTP/1", () => {
-  test("a request reaches the machine and its answer comes back", async (t) => {
+  test("a request reaches the machine and its answer comes back; what it says of itself is not believed (P7)", async (t) => {
     const backend = await aBackend(t, (request, response) => {
       response.setHeader("content-type", "text/plain");
       response.end(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`);

@@ -38,9 +38,11 @@ class World {
   }
 }
 
-/** Lets every promise that can go on do so. */
+/** Lets every promise that can go on do so: a turn of the loop begins when none is left. */
 async function settle(): Promise<void> {
-  for (let i = 0; i < 30; i++) await Promise.resolve();
+  await new Promise((turn) => {
+    setImmediate(turn);
+  });
 }
 
 /** A clock that runs `speed` times as fast as the world, and stands still when its process does. */
@@ -274,5 +276,33 @@ suite("elections, simulated", () => {
       wrong = (await simulate(first + round, -3000)).together.length;
     }
     assert.ok(wrong > 0);
+  });
+
+  test("who stands twice at once, by the clock and as a named successor, has one term", async () => {
+    const world = new World();
+    const store = new Store(world);
+    const node = new SimulatedNode("a");
+    const elector = new Elector({
+      node,
+      url: "http://a",
+      leases: remote(world, store, { cut: false, delay_ms: () => 20 }),
+      clock: clockOf(world, 1, () => 0),
+      candidate: true,
+      log: () => undefined,
+    });
+    const stop = new AbortController();
+    const running = elector.run(stop.signal);
+    // The loop has looked by now and found nobody; at any moment of its attempt somebody else may ask, too.
+    const asked: Promise<boolean>[] = [];
+    for (let at_ms = 0; at_ms < 200; at_ms += 7) world.at(at_ms, () => asked.push(elector.stand()));
+    await world.runUntil(5000);
+    assert.deepEqual(
+      await Promise.all(asked),
+      asked.map(() => true),
+    );
+    assert.deepEqual([store.given.length, node.term, node.primary], [1, 1, true]);
+    stop.abort();
+    await world.runUntil(6000);
+    await running;
   });
 });

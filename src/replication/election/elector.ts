@@ -9,6 +9,7 @@ import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
+import { Turns } from "../turns.ts";
 import type { Lease, LeaseStore } from "./lease-store.ts";
 
 /** What is elected. */
@@ -48,6 +49,8 @@ export class Elector {
   /** Not before this moment does the node stand for election: it has just given the lease away. */
   #wait_until_ms = 0;
   readonly #wake = new EventTarget();
+  /** Attempts to get the lease. */
+  readonly #attempts = new Turns();
 
   constructor(options: ElectorOptions) {
     this.#options = options;
@@ -74,8 +77,15 @@ export class Elector {
     await this.#giveBack();
   }
 
-  /** Takes the lease now if it can be had: asked by a person, or named as successor. */
+  /**
+   * Takes the lease now if it can be had: asked by a person, or named as successor. One attempt after the other: two at
+   * once would take the lease from each other, each with a term of its own.
+   */
   async stand(force = false): Promise<boolean> {
+    return await this.#attempts.take(() => this.#lease !== undefined || this.#acquire(force));
+  }
+
+  async #acquire(force: boolean): Promise<boolean> {
     const { leases, node, url, clock } = this.#options;
     const asked_ms = clock.monotonic();
     const candidate = { node: node.id, url, term: node.term, complete_term: node.complete_term };

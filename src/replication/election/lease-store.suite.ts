@@ -65,6 +65,21 @@ export function leaseStoreSuite(
       assert.equal(await b.acquire(candidate("two", lease.term), ttl_ms), undefined);
     });
 
+    story("renewed several times at once, because an answer was late, it is kept", async ({ a, b }) => {
+      const lease = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(lease);
+      const renewed = await Promise.all(Array.from({ length: 5 }, () => a.renew(lease, ttl_ms)));
+      assert.deepEqual(renewed, Array(5).fill(true));
+      assert.deepEqual(await b.holder(), lease);
+    });
+
+    story("given back while it is being renewed, it is given back", async ({ a, b }) => {
+      const lease = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(lease && (await a.renew(lease, ttl_ms)));
+      await Promise.all([a.renew(lease, ttl_ms), a.release(lease), a.renew(lease, ttl_ms)]);
+      assert.equal(await b.holder(), undefined);
+    });
+
     story("given back, it can be taken at once", async ({ a, b }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first);

@@ -45,16 +45,15 @@ export class RowLeases implements LeaseStore {
   }
 
   async renew(lease: Lease, ttl_ms: number): Promise<boolean> {
-    const row = await this.#look();
-    if (!isThis(row, lease) || this.#ranOut(row)) return false;
-    return await this.#change(row, { ...row, served_term: lease.term, lasts_ms: ttl_ms });
+    return await this.#changeMine(lease, (row) =>
+      this.#ranOut(row) ? undefined : { ...row, served_term: lease.term, lasts_ms: ttl_ms },
+    );
   }
 
   async release(lease: Lease, successor?: { node: string; for_ms: number }): Promise<void> {
-    const row = await this.#look();
-    if (!isThis(row, lease)) return;
     const reserved_for = successor?.node ?? null;
-    await this.#change(row, { ...row, node: null, url: "", reserved_for, lasts_ms: successor?.for_ms ?? 0 });
+    const lasts_ms = successor?.for_ms ?? 0;
+    await this.#changeMine(lease, (row) => ({ ...row, node: null, url: "", reserved_for, lasts_ms }));
   }
 
   async holder(): Promise<Lease | undefined> {
@@ -78,14 +77,23 @@ export class RowLeases implements LeaseStore {
     return this.#clock.monotonic() - this.#seen.at_ms >= lasts_ms;
   }
 
+  /**
+   * Changes the row of a lease while it is this one, and answers whether it did. Somebody being faster does not mean that
+   * the lease is lost: its own holder may renew it twice, when the first answer was late, or renew while it gives it up.
+   */
+  async #changeMine(lease: Lease, change: (row: LeaseRow) => LeaseRow | undefined): Promise<boolean> {
+    for (;;) {
+      const row = await this.#look();
+      const next = row.node === lease.node && row.term === lease.term ? change(row) : undefined;
+      if (!next) return false;
+      if (await this.#change(row, next)) return true;
+    }
+  }
+
   async #change(row: LeaseRow, next: LeaseRow): Promise<boolean> {
     const revision = row.revision + 1;
     if (!(await this.#rows.swap(row.revision, { ...next, revision }))) return false;
     this.#seen = { revision, at_ms: this.#clock.monotonic() };
     return true;
   }
-}
-
-function isThis(row: LeaseRow, lease: Lease): boolean {
-  return row.node === lease.node && row.term === lease.term;
 }

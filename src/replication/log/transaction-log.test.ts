@@ -3,7 +3,7 @@ import { appendFileSync, readdirSync, statSync, truncateSync, writeFileSync } fr
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
-import { encodeLtx } from "../ltx/codec.ts";
+import { decodeLtx, encodeLtx } from "../ltx/codec.ts";
 import { NO_PAGES } from "../position.ts";
 import type { LogRecord } from "./record.ts";
 import { TransactionLog } from "./transaction-log.ts";
@@ -125,5 +125,20 @@ suite("transaction log", () => {
     assert.equal(log.sync(), first);
     await first;
     assert.equal(log.durable, 2);
+  });
+
+  test("memory that is used again never shows one transaction in place of another", (t) => {
+    const log = new TransactionLog(tempDir(), { recent_bytes: 3 * 1024 * 1024 });
+    t.after(() => log.close());
+    const found = (txid: number): number[] => {
+      const { header, pages } = decodeLtx(log.read(txid) ?? Buffer.alloc(0));
+      return [header.max_txid, pages[0]?.data[0] ?? -1];
+    };
+    // Several times what is remembered, so that every piece of memory is used more than once.
+    for (const last of range(1, 12).map((thousand) => thousand * 1000)) {
+      log.append(range(last - 999, last).map(aRecord));
+      for (const txid of range(last - 999, last)) assert.deepEqual(found(txid), [txid, txid % 256]);
+    }
+    for (const txid of range(1, 12_000)) assert.deepEqual(found(txid), [txid, txid % 256]);
   });
 });

@@ -3,28 +3,13 @@
  * survives this process, and made durable together with those written meanwhile, so that it survives the machine.
  * What is not durable yet is not told to anybody.
  */
-import {
-  closeSync,
-  fdatasync,
-  fdatasyncSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { fdatasync, fdatasyncSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { syncDirectory } from "../durable.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { decodeHeader, postChecksum } from "../ltx/codec.ts";
+import { decodeHeader, giveBackLtx, postChecksum } from "../ltx/codec.ts";
 import type { LogRecord, RecordHeader } from "./record.ts";
 import { Segment, segmentFirst, segmentName } from "./segment.ts";
-
-function syncDirectory(path: string): void {
-  const fd = openSync(path, "r");
-  fsyncSync(fd);
-  closeSync(fd);
-}
 
 export interface LogOptions {
   segment_bytes?: number;
@@ -80,7 +65,7 @@ export class TransactionLog {
     return this.#segments.reduce((sum, segment) => sum + segment.size, 0);
   }
 
-  /** `remember`: somebody will ask for these soon, and nobody else writes to the memory they are in. */
+  /** `remember`: somebody will ask for these soon. Then their memory is the log's from here on. */
   append(records: readonly LogRecord[], remember = true): void {
     const first = records[0];
     if (!first) return;
@@ -93,6 +78,7 @@ export class TransactionLog {
     return this.#segmentOf(txid)?.header(txid);
   }
 
+  /** Good until more is appended: the memory may then be used for that. */
   read(txid: number): Buffer | undefined {
     return this.#recent.get(txid) ?? this.#segmentOf(txid)?.read(txid);
   }
@@ -159,8 +145,7 @@ export class TransactionLog {
   /** Starts over: the database was replaced and now stands at `txid`. */
   reset(txid: number): void {
     for (const segment of this.#segments.splice(0)) this.#drop(segment);
-    this.#recent.clear();
-    this.#recent_size = 0;
+    for (const known of this.#recent.keys()) this.#forget(known);
     this.#base = txid;
     this.#durable = txid;
   }
@@ -206,8 +191,11 @@ export class TransactionLog {
   }
 
   #forget(txid: number): void {
-    this.#recent_size -= this.#recent.get(txid)?.length ?? 0;
+    const ltx = this.#recent.get(txid);
+    if (!ltx) return;
     this.#recent.delete(txid);
+    this.#recent_size -= ltx.length;
+    giveBackLtx(ltx);
   }
 
   #drop(segment: Segment | undefined): void {

@@ -196,6 +196,11 @@ export function encodeLtx(header: LtxHeader, pages: readonly Page[], post_checks
   return slab.keep(bytes, at);
 }
 
+/** A file of `encodeLtx` is not needed any more: its memory is used for others, so nobody may look at it after this. */
+export function giveBackLtx(bytes: Buffer): void {
+  slab.giveBack(bytes);
+}
+
 /** Where the bytes of a file come from, in order. */
 export interface ByteSource {
   /** Exactly `count` bytes, valid until the next call, or throws `LtxError` when there are not so many. */

@@ -6,6 +6,7 @@ import { decodeLtx, encodeLtx, LtxError, type LtxHeader } from "./codec.ts";
 import { Crc64 } from "./crc64.ts";
 import { lz4Bound, lz4Compress, lz4Expand, lz4Store } from "./lz4.ts";
 import { lockPage, type Page, PageTable } from "./page-table.ts";
+import { Slab } from "./slab.ts";
 
 function bytes(next: () => number, length: number, variety = 256): Buffer {
   const made = Buffer.from(new ArrayBuffer(length));
@@ -190,5 +191,29 @@ suite("page table", () => {
     const table = new PageTable(65536);
     const change = table.change([{ number: 16385, data: Buffer.alloc(65536, 1) }], 20000);
     assert.equal(change.checksum, NO_PAGES);
+  });
+});
+
+suite("shared memory", () => {
+  const fill = (slab: Slab, pieces: number): Buffer[] =>
+    Array.from({ length: pieces }, () => slab.keep(slab.reserve(100_000), 100_000));
+
+  test("a slab is used again when everything in it was given back, and not before", () => {
+    const slab = new Slab();
+    const first = fill(slab, 10);
+    const memory = first[0]?.buffer;
+    fill(slab, 10);
+    for (const piece of first.slice(1)) slab.giveBack(piece);
+    assert.ok(!fill(slab, 20).some(({ buffer }) => buffer === memory));
+    slab.giveBack(first[0] ?? Buffer.alloc(0));
+    assert.equal(fill(slab, 20).filter(({ buffer }) => buffer === memory).length, 10);
+  });
+
+  test("what is large, or not from here, can be given back too", () => {
+    const slab = new Slab();
+    const large = slab.reserve(500_000);
+    slab.giveBack(slab.keep(large, 400_000));
+    slab.giveBack(Buffer.alloc(5));
+    assert.notEqual(slab.reserve(500_000).buffer, large.buffer);
   });
 });

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import { PATIENCE_MS } from "../../../test/support.ts";
 import { type Election, type RunningNode, type StartOptions, startNode } from "../commands.ts";
 import { Application } from "../database/fixtures.ts";
 import { formatPosition } from "../position.ts";
@@ -97,7 +98,7 @@ export function story(title: string, tell: (scene: Scene) => Promise<void>): voi
 
 /** Waits for something to become true, and says what it was when it does not. */
 export async function until(what: string, done: () => boolean): Promise<void> {
-  const end = performance.now() + 10_000;
+  const end = performance.now() + PATIENCE_MS;
   while (!done()) {
     if (performance.now() > end) assert.fail(`waited in vain: ${what}`);
     await new Promise((next) => {

@@ -13,7 +13,8 @@ import { fail } from "#core/errors.ts";
 import type { Credentials } from "../credentials/credentials.ts";
 import { CheckpointThread } from "../database/checkpointer.ts";
 import type { TransactionInfo } from "../database/state.ts";
-import { REPLICATION_LIMITS } from "../limits.ts";
+import { REPLICATION_LIMITS, type Sizes } from "../limits.ts";
+import { Turns } from "../turns.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import { Directory } from "./directory.ts";
 import { EventHub } from "./events.ts";
@@ -23,6 +24,7 @@ import { Peer } from "./peer.ts";
 import { ReplicaLink, StaleTerm } from "./replica-link.ts";
 import { StatusFiles } from "./status-files.ts";
 import { type Hello, Streams } from "./streams.ts";
+import { watchOver } from "./watch.ts";
 
 export interface NodeOptions {
   dir: string;
@@ -30,7 +32,7 @@ export interface NodeOptions {
   hostname: string;
   clock: Clock;
   credentials?: Credentials;
-  checkpoint_frames?: number;
+  sizes?: Sizes;
   step?: (step: Step) => void;
   log(message: string): void;
   /** The disk failed: the process should end, and start again from what is on it. */
@@ -49,16 +51,18 @@ export class ReplicationNode {
   readonly #files: StatusFiles;
   readonly #checkpointer = new CheckpointThread();
   #role: Role = { kind: "none" };
+  /** Changes of the role: an election, a person and a handover can each want one at the same moment. */
+  readonly #changes = new Turns();
+  #closing = false;
   #stop: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
-  /** When each database was last seen to be written. */
-  readonly #active_ms = new Map<string, number>();
   #lag_ms = 0;
   #tidied_ms = 0;
   /** Until when, by the monotonic clock, this node may act as primary. */
   #until_ms: () => number = forever;
   #starting = true;
-  #early: [name: string, infos: readonly TransactionInfo[]][] = [];
+  /** Transactions that cannot be told of right now, and will be, or not at all when this node is fenced. */
+  #untold: [name: string, infos: readonly TransactionInfo[]][] = [];
   /** Called when the primary asks this node to take over. */
   onHandoff: (term: number) => void = () => undefined;
 
@@ -69,7 +73,7 @@ export class ReplicationNode {
     this.#options = options;
     this.#identity = new IdentityFile(options.dir);
     this.#files = new StatusFiles(options.dir);
-    const { dir, clock, checkpoint_frames, step, log, onFailure } = options;
+    const { dir, clock, sizes, step, log, onFailure } = options;
     this.directory = new Directory({
       dir,
       node_id: BigInt(`0x${this.#identity.value.node}`),
@@ -78,7 +82,7 @@ export class ReplicationNode {
       log,
       onTransactions: (name, infos) => this.#onTransactions(name, infos),
       checkpointer: this.#checkpointer,
-      ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
+      ...(sizes === undefined ? {} : { sizes }),
       ...(step === undefined ? {} : { step }),
     });
     this.streams = new Streams({ directory: this.directory, clock, log });
@@ -134,6 +138,10 @@ export class ReplicationNode {
   }
 
   async becomePrimary(term: number, until_ms: () => number = forever): Promise<void> {
+    await this.#changes.take(() => this.#becomePrimary(term, until_ms));
+  }
+
+  async #becomePrimary(term: number, until_ms: () => number): Promise<void> {
     await this.#leave();
     if (term < this.term) throw new StaleTerm(`term ${term} is over, ${this.term} was seen`);
     this.#identity.enter(term, true);
@@ -150,25 +158,30 @@ export class ReplicationNode {
     this.#files.primary(undefined);
     this.#files.lag(0);
     this.events.primaryChange({ isPrimary: true });
-    const early = this.#early.splice(0);
     this.#starting = false;
-    for (const [name, infos] of early) this.#onTransactions(name, infos);
-    this.#begin((signal) => this.#capture(signal));
+    this.#tellUntold();
+    this.#begin((signal) => this.#watchOver(signal));
   }
 
   /** Follows the primary at this URL, and goes on trying when it cannot be reached. */
   async becomeReplica(primary: string): Promise<void> {
-    if (this.#role.kind === "replica" && this.#role.primary === primary) return;
-    await this.fence();
-    this.#role = { kind: "replica", primary };
-    this.#begin((signal) => this.#follow(primary, signal));
+    await this.#changes.take(async () => {
+      if (this.#role.kind === "replica" && this.#role.primary === primary) return;
+      await this.#fence();
+      this.#role = { kind: "replica", primary };
+      this.#begin((signal) => this.#follow(primary, signal));
+    });
   }
 
   /** Stops being anything: when this returns, no application can write and nothing is sent or applied any more. */
   async fence(): Promise<void> {
+    await this.#changes.take(() => this.#fence());
+  }
+
+  async #fence(): Promise<void> {
     const was_primary = this.#role.kind === "primary";
     this.#starting = false;
-    this.#early = [];
+    this.#untold = [];
     await this.#leave();
     if (was_primary) this.#identity.enter(this.term, false);
     await this.#holdAll();
@@ -178,7 +191,8 @@ export class ReplicationNode {
   }
 
   async close(): Promise<void> {
-    await this.#leave();
+    this.#closing = true;
+    await this.#changes.take(() => this.#leave());
     this.streams.close();
     this.events.close();
     this.directory.close();
@@ -188,9 +202,13 @@ export class ReplicationNode {
   }
 
   async #leave(): Promise<void> {
+    await this.#endLoop();
+    this.#role = { kind: "none" };
+  }
+
+  async #endLoop(): Promise<void> {
     this.#stop?.abort();
     await this.#running;
-    this.#role = { kind: "none" };
   }
 
   #begin(loop: (signal: AbortSignal) => Promise<void>): void {
@@ -201,11 +219,14 @@ export class ReplicationNode {
     });
   }
 
-  /** Applications in the middle of a transaction may finish it; what they commit after this began is not told to anybody. */
+  /**
+   * Applications in the middle of a transaction may finish it; what they commit after this began is not told to anybody.
+   * False when one of them does not, and waiting for it has an end.
+   */
   async #holdAll(until_ms = Number.POSITIVE_INFINITY): Promise<boolean> {
     for (const database of this.directory) {
       while (!database.hold()) {
-        if (this.clock.monotonic() > until_ms) return false;
+        if (this.clock.monotonic() > until_ms || this.#closing) return false;
         await this.clock.sleep(1);
       }
     }
@@ -214,46 +235,14 @@ export class ReplicationNode {
 
   // ——— primary ———
 
-  async #capture(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
-    const due = { discover_ms: 0, tidy_ms: 0, look_ms: 0 };
-    while (!signal.aborted) {
-      const now_ms = clock.monotonic();
-      if (now_ms >= this.#until_ms()) {
-        // Somebody else may be primary by now. Whoever gave the right will fence us in a moment.
-        await clock.sleep(1);
-        continue;
-      }
-      if (now_ms >= due.discover_ms) {
-        this.#discover();
-        due.discover_ms = now_ms + REPLICATION_LIMITS.discover_ms;
-      }
-      if (now_ms >= due.tidy_ms) {
-        this.#tidy();
-        this.streams.pump();
-        due.tidy_ms = now_ms + REPLICATION_LIMITS.tidy_ms;
-      }
-      const cold = now_ms >= due.look_ms;
-      if (cold) due.look_ms = now_ms + REPLICATION_LIMITS.cold_ms;
-      const hot = this.#look(now_ms, cold);
-      this.streams.heartbeat();
-      await clock.sleep(hot ? REPLICATION_LIMITS.hot_look_ms : REPLICATION_LIMITS.cold_ms / 2);
-    }
-  }
-
-  /** Looks at the databases that are likely to have something. True when one of them is busy. */
-  #look(now_ms: number, all: boolean): boolean {
-    let hot = false;
-    for (const database of this.directory) {
-      const active = now_ms - (this.#active_ms.get(database.name) ?? 0) < REPLICATION_LIMITS.hot_ms;
-      if (!active && !all) continue;
-      if (database.capture().transactions > 0) this.#active_ms.set(database.name, now_ms);
-      hot ||= active;
-    }
-    return hot;
+  #watchOver(signal: AbortSignal): Promise<void> {
+    const { clock, directory: databases, streams } = this;
+    const [discover, tidy] = [(): void => this.#discover(), (): void => this.#tidy()];
+    return watchOver({ clock, databases, streams, until_ms: () => this.#until_ms(), discover, tidy }, signal);
   }
 
   #discover(): void {
+    this.#tellUntold();
     if (!this.directory.changed()) return;
     for (const dropped of this.directory.findDropped()) {
       this.#onTransactions(dropped.name, [dropped.info]);
@@ -277,13 +266,18 @@ export class ReplicationNode {
    * is fenced. Fails, and goes on as primary, when the replica is not there or does not keep up.
    */
   async handOff(node: string): Promise<void> {
+    await this.#changes.take(() => this.#handOff(node));
+  }
+
+  async #handOff(node: string): Promise<void> {
     if (this.#role.kind !== "primary") fail("conflict", "this node is not the primary");
     const { term } = this.#role;
     if (!this.streams.replicas.some((replica) => replica.node === node)) {
       fail("conflict", `replica ${node} is not connected`);
     }
     const until_ms = this.clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
-    await this.#leave();
+    // Still primary: what applications finish now is told here, too, and is part of what is handed over.
+    await this.#endLoop();
     const held = await this.#holdAll(until_ms);
     while (held && !this.streams.hasAll(node) && this.clock.monotonic() < until_ms) {
       for (const database of this.directory) await database.log.sync();
@@ -291,11 +285,11 @@ export class ReplicationNode {
       await this.clock.sleep(2);
     }
     if (!held || !this.streams.hasAll(node) || !this.streams.handOff(node, term)) {
-      await this.becomePrimary(term, this.#until_ms);
+      await this.#becomePrimary(term, this.#until_ms);
       const what = held ? `replica ${node} did not receive everything` : "an application did not end its transaction";
       fail("conflict", `${what} in ${REPLICATION_LIMITS.handoff_ms} ms; this node stays primary`);
     }
-    await this.fence();
+    await this.#fence();
   }
 
   // ——— replica ———
@@ -357,11 +351,11 @@ export class ReplicationNode {
   #heard(primary_ms: number): void {
     if (!Number.isFinite(primary_ms)) return;
     this.#lag_ms = Math.max(0, this.clock.now() - primary_ms);
-    this.#files.lag(this.#lag_ms);
-    // A primary is heard at least once a second, so a replica's log is tidied from here.
+    // A primary is heard at least once a second, so what a replica does so often is done from here.
     const now_ms = this.clock.monotonic();
     if (now_ms - this.#tidied_ms < REPLICATION_LIMITS.tidy_ms) return;
     this.#tidied_ms = now_ms;
+    this.#files.lag(this.#lag_ms);
     this.#tidy();
   }
 
@@ -372,13 +366,27 @@ export class ReplicationNode {
   }
 
   #onTransactions(name: string, infos: readonly TransactionInfo[]): void {
-    if (this.#role.kind === "none") {
-      // What a fenced node captures belongs to no term: it will be told as a divergence, not as a transaction.
-      // What is found at the start is told when the node turns out to be primary.
-      if (this.#starting) this.#early.push([name, infos]);
-      return;
+    if (this.#mayTell()) {
+      this.#tellUntold();
+      this.#tell(name, infos);
+    } else if (this.#starting || this.#role.kind === "primary") {
+      this.#untold.push([name, infos]);
     }
-    if (this.#role.kind === "primary" && this.clock.monotonic() >= this.#until_ms()) return;
+  }
+
+  // What a fenced node captures belongs to no term: it will be told as a divergence, not as a transaction. What is found
+  // at the start is told once the node is primary, and what is found while a lease is renewed late, once it was.
+  #mayTell(): boolean {
+    if (this.#role.kind === "primary") return this.clock.monotonic() < this.#until_ms();
+    return this.#role.kind === "replica";
+  }
+
+  #tellUntold(): void {
+    if (this.#untold.length === 0 || !this.#mayTell()) return;
+    for (const [name, infos] of this.#untold.splice(0)) this.#tell(name, infos);
+  }
+
+  #tell(name: string, infos: readonly TransactionInfo[]): void {
     this.metrics.transactions += infos.length;
     const last = infos.at(-1);
     if (last) this.#files.position(name, last.position);

@@ -10,6 +10,7 @@ import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, type Position } from "../position.ts";
 import type { Directory, Dropped } from "./directory.ts";
+import { Outbox } from "./outbox.ts";
 import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";
 
 /** What a replica says when it connects. */
@@ -23,6 +24,7 @@ export interface Hello {
 interface Replica {
   hello: Hello;
   response: ServerResponse;
+  outbox: Outbox;
   /** The next transaction of each database. */
   next: Map<string, number>;
   /** Databases that must be sent whole. */
@@ -60,6 +62,7 @@ export class Streams {
     const replica: Replica = {
       hello,
       response,
+      outbox: new Outbox(response),
       next: new Map(),
       whole: new Set(),
       sending_whole: false,
@@ -72,7 +75,7 @@ export class Streams {
     response.on("close", () => this.#replicas.delete(replica));
     response.on("error", () => this.#replicas.delete(replica));
     for (const name of hello.databases.keys()) {
-      if (!this.#options.directory.get(name)) this.#write(replica, jsonFrame(FRAME.gone, { name }));
+      if (!this.#options.directory.get(name)) this.#put(replica, jsonFrame(FRAME.gone, { name }));
     }
     this.#pump(replica);
   }
@@ -133,7 +136,11 @@ export class Streams {
   }
 
   #pump(replica: Replica, only?: string): void {
-    if (replica.ended) return;
+    if (!replica.ended) this.#fill(replica, only);
+    replica.outbox.flush();
+  }
+
+  #fill(replica: Replica, only?: string): void {
     const { directory } = this.#options;
     const one = only === undefined ? undefined : directory.get(only);
     for (const database of one ? [one] : directory) {
@@ -150,7 +157,7 @@ export class Streams {
       });
     } else if (!replica.ready && !one) {
       replica.ready = true;
-      this.#write(replica, jsonFrame(FRAME.ready, {}));
+      this.#put(replica, jsonFrame(FRAME.ready, {}));
     }
   }
 
@@ -166,7 +173,7 @@ export class Streams {
   #sendNext(replica: Replica, database: ReplicatedDatabase): boolean {
     let next = replica.next.get(database.name);
     while (next !== undefined && next <= database.log.durable) {
-      if (replica.response.writableLength > REPLICATION_LIMITS.stream_waiting_bytes) return false;
+      if (replica.outbox.waiting > REPLICATION_LIMITS.stream_waiting_bytes) return false;
       const ltx = database.log.read(next);
       if (!ltx) {
         // The log does not go back so far any more.
@@ -174,7 +181,7 @@ export class Streams {
         replica.whole.add(database.name);
         return true;
       }
-      this.#write(replica, transactionHead(database.name, ltx.length), ltx);
+      this.#put(replica, transactionHead(database.name, ltx.length), ltx);
       next++;
       replica.next.set(database.name, next);
     }
@@ -219,13 +226,17 @@ export class Streams {
     this.#write(replica, jsonFrame(FRAME.snapshot_end, { name }));
   }
 
-  #write(replica: Replica, ...parts: Buffer[]): void {
+  /** With what comes after it, up to the next `flush`. */
+  #put(replica: Replica, ...parts: Buffer[]): void {
     replica.sent_at_ms = this.#options.clock.monotonic();
-    // Not corked: a response that is says "drain" only after a write that was refused while it was not.
-    for (const part of parts) {
-      this.bytes_sent += part.length;
-      replica.response.write(part);
-    }
+    for (const { length } of parts) this.bytes_sent += length;
+    replica.outbox.put(...parts);
+  }
+
+  /** At once. */
+  #write(replica: Replica, ...parts: Buffer[]): void {
+    this.#put(replica, ...parts);
+    replica.outbox.flush();
   }
 }
 

@@ -57,7 +57,7 @@ export function readTransaction(payload: Buffer): { name: string; ltx: Buffer } 
 }
 
 /** A buffer larger than this is given back once what needed it is read. */
-const USUAL_BYTES = 1024 * 1024;
+const USUAL_BYTES = 4 * 1024 * 1024;
 
 /** Cuts a stream of bytes into frames, in memory that is used again and again. */
 export class FrameReader {
@@ -65,14 +65,16 @@ export class FrameReader {
   #start = 0;
   #end = 0;
 
-  /**
-   * The frames that are complete with `bytes`; each is valid until the next call. Throws when the peer does not
-   * speak this protocol.
-   */
-  *push(bytes: Buffer): Generator<Frame> {
+  /** Bytes as they come. What was read before is not valid any more. */
+  push(bytes: Buffer): void {
+    if (this.#start === this.#end) [this.#start, this.#end] = [0, 0];
     this.#makeRoom(bytes.length);
     bytes.copy(this.#memory, this.#end);
     this.#end += bytes.length;
+  }
+
+  /** The frames that are complete by now; each is valid until the next `push`. Throws when the peer speaks otherwise. */
+  *frames(): Generator<Frame> {
     while (this.#end - this.#start >= HEADER_BYTES) {
       const length = this.#memory.readUInt32BE(this.#start + 4);
       if (length > REPLICATION_LIMITS.stream_frame_bytes) throw new Error(`a frame of ${length} bytes`);
@@ -84,7 +86,7 @@ export class FrameReader {
     }
   }
 
-  /** Moves what is not read yet to the front, of larger memory if need be. */
+  /** Moves what is not read yet to the front when there is no room behind it, of larger memory if need be. */
   #makeRoom(bytes: number): void {
     const rest = this.#memory.subarray(this.#start, this.#end);
     const needed = rest.length + bytes;
@@ -93,8 +95,10 @@ export class FrameReader {
       const larger = Buffer.allocUnsafeSlow(Math.max(needed, oversized ? USUAL_BYTES : this.#memory.length * 2));
       rest.copy(larger);
       this.#memory = larger;
-    } else {
+    } else if (this.#end + bytes > this.#memory.length) {
       this.#memory.copyWithin(0, this.#start, this.#end);
+    } else {
+      return;
     }
     this.#start = 0;
     this.#end = rest.length;

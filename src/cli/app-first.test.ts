@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { namesAppFirst, withApp } from "./app-first.ts";
+import { UsageError } from "./verb.ts";
+import { VERBS } from "./verbs.ts";
+
+suite("verbs that name an app first", () => {
+  const verb = VERBS.find(({ words }) => words === "certs add");
+  assert(verb && namesAppFirst(verb));
+
+  test("take it as an argument or as --app", () => {
+    assert.deepEqual(withApp(verb, ["web", "example.com"], {}), ["web", "example.com"]);
+    assert.deepEqual(withApp(verb, ["example.com", undefined], { app: "web" }), ["web", "example.com"]);
+  });
+
+  test("say what is missing, and what is too much", () => {
+    assert.throws(() => withApp(verb, [undefined, undefined], {}), new UsageError("missing required argument 'app'"));
+    assert.throws(
+      () => withApp(verb, [undefined, undefined], { app: "web" }),
+      new UsageError("missing required argument 'hostname'"),
+    );
+    assert.throws(() => withApp(verb, ["web", "example.com"], { app: "web" }), /example.com is one argument too many/);
+  });
+});

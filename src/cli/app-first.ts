@@ -1,0 +1,19 @@
+/** Verbs whose first argument is an app take it as `-a` too, as all others do. */
+import { type Input, textOption, UsageError, type Verb } from "./verb.ts";
+
+export const namesAppFirst = (verb: Verb): boolean => verb.arguments?.[0]?.[0] === "<app>";
+
+/** What commander is told: it cannot know that one of two ways is needed, so that is looked at here. */
+export const optional = (argument: string): string => argument.replace(/^<(.*)>$/, "[$1]");
+
+/** The arguments with the app in its place. */
+export function withApp(verb: Verb, given: Input["args"], options: Input["options"]): Input["args"] {
+  const app = textOption({ args: given, rest: [], options }, "app");
+  if (app !== undefined && given.at(-1) !== undefined) {
+    throw new UsageError(`${given.at(-1)} is one argument too many: --app names the app`);
+  }
+  const args = app === undefined ? given : [app, ...given.slice(0, -1)];
+  const missing = verb.arguments?.find(([name], index) => name.startsWith("<") && args[index] === undefined);
+  if (missing) throw new UsageError(`missing required argument '${missing[0].slice(1, -1)}'`);
+  return args;
+}

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { Slots } from "./slots.ts";
+
+suite("so many at once", () => {
+  test("one more waits, and comes in the order in which it asked, also past one that failed", async () => {
+    const slots = new Slots(2);
+    const ends = new Map<string, (failed?: Error) => void>();
+    const begin = (name: string): Promise<string> =>
+      slots.use(() => new Promise((resolve, reject) => ends.set(name, (e) => (e ? reject(e) : resolve(name)))));
+    const running = ["a", "b", "c", "d", "e"].map(begin);
+    const begun = async (): Promise<string> => {
+      await new Promise(setImmediate);
+      return [...ends.keys()].join("");
+    };
+    assert.equal(await begun(), "ab");
+    ends.get("b")?.();
+    assert.equal(await begun(), "abc");
+    const late = begin("f");
+    ends.get("a")?.(new Error("it went wrong"));
+    await assert.rejects(running[0] ?? late, /it went wrong/);
+    assert.equal(await begun(), "abcd");
+    for (const name of ["c", "d"]) ends.get(name)?.();
+    assert.equal(await begun(), "abcdef");
+    for (const name of ["e", "f"]) ends.get(name)?.();
+    assert.deepEqual(await Promise.all([...running.slice(1), late]), ["b", "c", "d", "e", "f"]);
+    // All have left, so that again two find room at once, and a third one waits.
+    const more = ["g", "h", "i"].map(begin);
+    assert.equal(await begun(), "abcdefgh");
+    for (const name of ["g", "h"]) ends.get(name)?.();
+    assert.equal(await begun(), "abcdefghi");
+    ends.get("i")?.();
+    await Promise.all(more);
+  });
+});

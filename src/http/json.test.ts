@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import fc from "fast-check";
+import { LIMITS } from "#core/limits.ts";
+import { runs, seed } from "../../test/support.ts";
+import { parseJson } from "./json.ts";
+
+const nested = (levels: number, [open, close]: readonly [string, string] = ["[", "]"]): string =>
+  open.repeat(levels) + (open === "[" ? "" : "1") + close.repeat(levels);
+
+suite("JSON as we accept it (P3)", () => {
+  test("whatever JSON.stringify writes is read as JSON.parse reads it", (t) => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 5 }), (text) => {
+        for (const spaced of [text, JSON.stringify(JSON.parse(text), null, "\t")])
+          assert.deepEqual(parseJson(spaced), JSON.parse(spaced));
+      }),
+      { seed: seed(t), numRuns: runs(500, 5000) },
+    );
+  });
+
+  test("a key that stands twice in one object is refused however it is written, and in two objects it is not", () => {
+    const twice = ['{"a":1,"a":2}', '{"a":{},"a":2}', '{"a" \n\t:1,"\\u0061":2}', '{"b":[{"a":1}],"a":1,"a":2}'];
+    for (const text of [...twice, '{"x":{"a":[],"b":"","a":1}}'])
+      assert.throws(() => parseJson(text), {
+        code: "malformed_json",
+        message: 'the key "a" stands twice in one object',
+      });
+    const once = ['{"a":{"a":1}}', '[{"a":1},{"a":1}]', '{"a":"a","b":"a"}', '["a","a"]', '{"a":["a","b","a"]}'];
+    const marks = ['{"a":"\\"a\\":","b":"\\\\","c":"}{]["}', '{"":1," ":2,"\\"":3}', '{"a\\\\":1,"a":2}'];
+    for (const text of [...once, ...marks, '"a"', " 1 "]) assert.deepEqual(parseJson(text), JSON.parse(text));
+  });
+
+  test("nesting may be as deep as the limit and no deeper, side by side it may be as long as it likes", () => {
+    const [object, depth] = [['{"a":', "}"] as const, LIMITS.json_depth];
+    for (const text of [nested(depth), nested(depth, object), `[${"[],{},".repeat(depth)}0]`])
+      assert.deepEqual(parseJson(text), JSON.parse(text));
+    for (const text of [nested(depth + 1), nested(depth + 1, object), `{"a":${nested(depth)}}`])
+      assert.throws(() => parseJson(text), {
+        code: "malformed_json",
+        message: `the body is nested deeper than ${depth} levels (limit json_depth)`,
+      });
+  });
+
+  test("what is no JSON is told by its place, and not one letter of it is repeated", () => {
+    const cases = [
+      ['{"a":1,\n "secret" 2}', "the body is not JSON (line 2, column 11)"],
+      ['{"a":1 "secret":2}', "the body is not JSON (line 1, column 8)"],
+      // Of these the engine tells no place, and its words would quote them.
+      ["secret", "the body is not JSON"],
+      ['["a",\n\nsecret]', "the body is not JSON"],
+    ] as const;
+    for (const [text, message] of cases) assert.throws(() => parseJson(text), { code: "malformed_json", message });
+  });
+});

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { ApiError } from "#core/errors.ts";
+import { virtualClock } from "#core/fixtures.ts";
+import { RateLimiter } from "./rate.ts";
+
+/** What is left after each of so many requests, and how long to wait once there is nothing. */
+function taken(limiter: RateLimiter, owner: string, times: number): (string | undefined | number)[] {
+  return Array.from({ length: times }, () => {
+    try {
+      return limiter.take(owner)["x-ratelimit-remaining"];
+    } catch (thrown) {
+      assert.ok(thrown instanceof ApiError && thrown.code === "rate_limited");
+      assert.equal(thrown.extras.headers?.["x-ratelimit-remaining"], "0");
+      return thrown.extras.retry_after_s;
+    }
+  });
+}
+
+suite("so many requests a second", () => {
+  test("a second's worth at once, then as many as come back, for each owner by itself", async () => {
+    const clock = virtualClock();
+    const limiter = new RateLimiter(4, clock);
+    assert.deepEqual(taken(limiter, "a", 6), ["3", "2", "1", "0", 1, 1]);
+    assert.deepEqual(taken(limiter, "b", 1), ["3"], "another owner has its own");
+    await clock.advance(249);
+    assert.deepEqual(taken(limiter, "a", 1), [1], "not a whole one yet");
+    await clock.advance(1);
+    assert.deepEqual(taken(limiter, "a", 2), ["0", 1]);
+    await clock.advance(500);
+    assert.deepEqual(taken(limiter, "a", 3), ["1", "0", 1]);
+    await clock.advance(3_600_000);
+    assert.deepEqual(taken(limiter, "a", 5), ["3", "2", "1", "0", 1], "an hour saves up no more than a second does");
+  });
+
+  test("less than one a second, and the words for it", () => {
+    const clock = virtualClock();
+    const slow = new RateLimiter(1, clock, "one is enough");
+    assert.equal(slow.take("a")["x-ratelimit-limit"], "1");
+    assert.throws(() => slow.take("a"), { message: "one is enough" });
+    assert.deepEqual(taken(new RateLimiter(0.25, clock), "a", 1), [3]);
+    assert.throws(() => new RateLimiter(0, clock).take("a"), /may make 0 requests a second \(setting rate_limit\)/);
+  });
+
+  test("of too many owners the one that was longest away begins anew", () => {
+    const limiter = new RateLimiter(2, virtualClock());
+    const few = ["first", "second"];
+    for (const owner of few) assert.deepEqual(taken(limiter, owner, 2), ["1", "0"]);
+    assert.deepEqual(taken(limiter, "first", 1), [1], "it was here just now, so it is the youngest");
+    for (let i = 0; i < 9_998; i++) limiter.take(`other ${i}`);
+    assert.deepEqual(taken(limiter, "second", 1), [1], "ten thousand are remembered");
+    limiter.take("one more");
+    assert.deepEqual(taken(limiter, "first", 1), ["1"]);
+    assert.deepEqual(taken(limiter, "second", 1), [1]);
+  });
+});

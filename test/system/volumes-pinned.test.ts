@@ -1,0 +1,112 @@
+/**
+ * A mount namespace that is made while a volume is mounted, by a machine that is being started or by anybody else, has
+ * the volume's file system too, and keeps it alive after we have unmounted it. Nothing may be lost or broken by that.
+ */
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { LoopDisk } from "#drivers/disk/loop.ts";
+import { deviceOf } from "#drivers/linux/loop.ts";
+import type { DiskVolume } from "#volumes/disk.ts";
+import { tempDir } from "../support.ts";
+import { volumesMissing } from "../volumes.ts";
+import { ownMounts } from "./own-mounts.ts";
+
+/** Takes a copy of all mounts of this moment, and answers how to let go of it. */
+async function pin(t: TestContext): Promise<() => Promise<void>> {
+  const holder = spawn("unshare", ["--mount", "--propagation", "private", "cat"], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  t.after(() => holder.kill("SIGKILL"));
+  // It echoes once it is inside.
+  holder.stdin.write("in\n");
+  await once(holder.stdout, "data");
+  const namespace = (pid: number | "self"): string => readlinkSync(`/proc/${pid}/ns/mnt`);
+  assert.notEqual(namespace(holder.pid ?? 0), namespace("self"));
+  return async () => {
+    const ended = once(holder, "exit");
+    holder.stdin.end();
+    await ended;
+  };
+}
+
+const whole = (file: string): string => execFileSync("e2fsck", ["-f", "-n", file], { encoding: "utf8", stdio: "pipe" });
+
+const volume = (id: string, size_gb = 1): DiskVolume => ({
+  id,
+  size_gb,
+  fstype: "ext4",
+  encryption: null,
+  key: null,
+});
+
+async function opened(t: TestContext): Promise<{ disk: LoopDisk; image(id: string): string }> {
+  const dir = tempDir("hangar-pinned");
+  const disk = new LoopDisk({ dir, pool: "plain" });
+  await disk.start();
+  t.after(async () => {
+    for (const id of (await disk.inventory()).volumes.keys()) await disk.remove(id);
+    await disk.close();
+  });
+  return { disk, image: (id) => join(dir, "images", "volumes", `${id}.img`) };
+}
+
+if (await ownMounts(import.meta.filename)) {
+  suite("a file system that somebody else still has mounted", { skip: volumesMissing() }, () => {
+    test("is free once it is unmounted: mounted again it stays whole (V6)", async (t) => {
+      const { disk, image } = await opened(t);
+      const v = volume("vol_again");
+      await disk.create(v);
+      writeFileSync(join((await disk.mount(v)).dir, "first"), "1");
+      assert.notEqual(deviceOf(image(v.id)), undefined);
+      await pin(t);
+      await disk.unmount(v);
+      assert.equal(deviceOf(image(v.id)), undefined, "nobody has it any more");
+      const { dir } = await disk.mount(v);
+      for (let i = 0; i < 200; i++) writeFileSync(join(dir, `file-${i}`), "x".repeat(10_000));
+      assert.equal(readFileSync(join(dir, "first"), "utf8"), "1");
+      await disk.unmount(v);
+      whole(image(v.id));
+    });
+
+    test("is copied with all that was written before it was unmounted (V6)", async (t) => {
+      const { disk } = await opened(t);
+      const [from, to] = [volume("vol_from"), volume("vol_to")];
+      await disk.create(from);
+      writeFileSync(join((await disk.mount(from)).dir, "late"), "not on the disk yet");
+      await pin(t);
+      await disk.unmount(from);
+      await disk.fork(from, to);
+      assert.equal(readFileSync(join((await disk.mount(to)).dir, "late"), "utf8"), "not on the disk yet");
+    });
+
+    test("grows like any other, and stays whole (V6)", async (t) => {
+      const { disk, image } = await opened(t);
+      await disk.create(volume("vol_grow"));
+      writeFileSync(join((await disk.mount(volume("vol_grow"))).dir, "kept"), "1");
+      await pin(t);
+      await disk.unmount(volume("vol_grow"));
+      const larger = volume("vol_grow", 2);
+      assert.equal(await disk.grow(larger), "grown");
+      assert.equal(readFileSync(join((await disk.mount(larger)).dir, "kept"), "utf8"), "1");
+      const usage = await disk.usage(larger);
+      assert.ok(usage && usage.blocks * usage.block_size > 1.5 * 1024 ** 3, JSON.stringify(usage));
+      await disk.unmount(larger);
+      whole(image("vol_grow"));
+    });
+
+    test("control: without removing the folder it is kept alive (V6)", async (t) => {
+      const { disk, image } = await opened(t);
+      const v = volume("vol_control");
+      await disk.create(v);
+      const { dir } = await disk.mount(v);
+      const release = await pin(t);
+      execFileSync("umount", [join(dir, "..")]);
+      assert.notEqual(deviceOf(image(v.id)), undefined);
+      await release();
+    });
+  });
+}
