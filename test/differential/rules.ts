@@ -138,6 +138,7 @@ const VICTORIA: Rule[] = [
     ...reworded(/\brange_(?:quantile\(0\.[59], |median\()/g, "running_avg("),
   },
   { name: "range_avg and range_sum leave gaps open", ...reworded(/\brange_(avg|sum)\(/g, "running_$1(") },
+  { name: "smooth_exponential of infinities ends at a gap", ...reworded(/\bsmooth_exponential\(/g, "clamp_min(") },
   { name: "scalar counts series without a value", ...reworded(/\bscalar\(/g, "sum(") },
   {
     name: "a counter without resets may fall",

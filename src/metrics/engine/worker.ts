@@ -91,11 +91,14 @@ function crossing(thrown: unknown): CrossedError {
   return { name, message, ...(thrown instanceof StorageError ? { full: thrown.full } : {}), ...details };
 }
 
-/** Large answers are handed over instead of copied; a small one may lie in Node's shared pool. */
+/**
+ * Large answers are handed over instead of copied, with the memory behind them that they do not fill; a small one may
+ * lie in Node's shared pool.
+ */
 function transferable(answer: unknown): ArrayBuffer[] {
   if (typeof answer === "object" && answer !== null && "bytes" in answer) return transferable(answer.bytes);
   if (!(answer instanceof Uint8Array) || !(answer.buffer instanceof ArrayBuffer)) return [];
-  return answer.byteLength === answer.buffer.byteLength && answer.byteLength > 8192 ? [answer.buffer] : [];
+  return answer.byteLength > Buffer.poolSize ? [answer.buffer] : [];
 }
 
 /** A body that was read goes at once: as garbage, a second's worth of them outweighs all series. */
