@@ -19,7 +19,7 @@ export interface IdleParts {
 const LOOK_MS = 5000;
 /** Looking after hundreds of machines takes less of the time than this; requests in a row take more. */
 const IDLE = 0.2;
-/** Less is not worth the pause: about 100 ms, in which traffic to machines goes on and the API waits. */
+/** Less is not worth the pause: 0.1 to 0.3 s, in which traffic to machines goes on and the API waits. */
 const WORTH_BYTES = 32 * 1024 * 1024;
 
 /** Never ends, and holds nothing open. */

@@ -20,6 +20,7 @@ import { makeJoinToken } from "#hosts/join.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Row } from "#http/route.ts";
+import { bringingDriver } from "#machines/bringing-driver.ts";
 import type { RuntimeDriver } from "#machines/driver.ts";
 import { imageRoutes } from "#machines/image-routes.ts";
 import type { ImageSource } from "#machines/image-source.ts";
@@ -98,7 +99,15 @@ export async function openMachines(database: Database, settings: Settings, needs
     },
   });
   const { events, bus } = room;
-  const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
+  const webhooks = new Webhooks({
+    store: sqlWebhookStore(database),
+    events,
+    bus,
+    box,
+    clock,
+    log,
+    runner: dir.node_id,
+  });
   const proxy = openProxy(database, settings, { ...needs, room, hosts, images });
   const fabric = wire && openFabric(database, settings, { ...needs, hosts, wire, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
@@ -162,7 +171,7 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
-  const runtime = quietDriver(needs.around?.(opened) ?? opened, quiet);
+  const runtime = bringingDriver(quietDriver(needs.around?.(opened) ?? opened, quiet), volumes);
   const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence };
   const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
@@ -206,6 +215,7 @@ async function openVolumes(
     clock,
     log,
     undelete_ms: volume_undelete_hours * 3_600_000,
+    movable: objects.url !== undefined,
     ...(wire ? { wire } : {}),
   });
 }

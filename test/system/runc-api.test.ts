@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
+import { until } from "../support.ts";
 import { type Caller, realPlatform } from "./runc-support.ts";
 
 const MACHINES = "/v1/apps/web/machines";
@@ -61,12 +61,7 @@ suite("real machines through the API", { skip: realMachinesMissing() }, () => {
   };
   /** Waits until it has said so much, and answers what was last. */
   const hears = async (id: string, lines: number): Promise<string | undefined> => {
-    for (let tries = 0; ; tries++) {
-      const found = await said(id);
-      if (found.length >= lines) return found[lines - 1];
-      assert.ok(tries < 600, `it has not said ${lines} lines: ${found.join(" / ")}`);
-      await delay(50);
-    }
+    return await until(`it says ${lines} lines`, async () => (await said(id))[lines - 1], { every_ms: 50 });
   };
   const started = async (config: object): Promise<string> => {
     const { id } = await ok("POST", MACHINES, {

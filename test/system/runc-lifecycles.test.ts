@@ -15,7 +15,7 @@ import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { runs, until } from "../support.ts";
-import { census, descriptorsOf, zombiesOf } from "./leaks.ts";
+import { descriptorsOf, leftBehind, zombiesOf } from "./leaks.ts";
 
 const LIVES = runs(8, 200, 2000);
 const never = new AbortController().signal;
@@ -72,8 +72,7 @@ test("lives of machines leave nothing behind, in the kernel and in ourselves (O1
   // What a few lives warm up is more than what many leave.
   assert.ok(grown < 60, `memory grew by ${grown.toFixed(1)} MB`);
   assert.deepEqual(zombiesOf(process.pid), []);
-  const { rules: _, kept: __, ...left } = census(installation);
-  assert.deepEqual(left, {});
+  assert.deepEqual(await leftBehind(installation, "driver is open"), {});
   t.diagnostic(`${LIVES} lives, memory ${grown.toFixed(1)} MB more; a start, by the median: ${divided(timings)}`);
 });
 

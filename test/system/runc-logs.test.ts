@@ -5,7 +5,6 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { systemClock } from "#core/clock.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
@@ -14,10 +13,11 @@ import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { until } from "../support.ts";
 import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
-/** With what conmon puts before each line. */
+/** Without what is put before each line. */
 const LINE_BYTES = 1000;
 /** Numbered lines, so many at each word from outside: a file of that number. */
 const writer = (rounds: number, lines: number): string[] => [
@@ -61,12 +61,6 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
   const files = (id: string): Record<string, number> => {
     const folder = join(installation.data_dir, "logs", id);
     return Object.fromEntries(readdirSync(folder).map((name) => [name, statSync(join(folder, name)).size]));
-  };
-  const until = async (what: string, done: () => boolean | Promise<boolean>): Promise<void> => {
-    for (let tries = 0; !(await done()); tries++) {
-      assert.ok(tries < 1200, `${what}; ${warnings.text()}`);
-      await delay(50);
-    }
   };
   const go = async (ref: Ref, round: number): Promise<void> => {
     const { exit_code, stderr } = await driver.exec(
@@ -123,7 +117,7 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
       most = Math.max(most, now);
       return (await last(ref.id)) === "end";
     });
-    // One that is written and one set aside, each at most as long as conmon lets it get.
+    // One that is written and one set aside, each at most as long as the monitor lets it get.
     assert.ok(most <= RUNC_LIMITS.log_bytes_alone * 2.1, `${most} bytes at once; ${warnings.text()}`);
     assert.ok(most >= RUNC_LIMITS.log_bytes, "it did write more than fits");
     await driver.destroy(ref.id, never);

@@ -162,6 +162,32 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     await driver.destroy(launch.id, never);
   });
 
+  test("a machine with a terminal goes on, and so does its log", async () => {
+    const count = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done";
+    const { mounts: _, processes: __, ...rest } = wanted().config;
+    const launch = { ...wanted(), config: { ...rest, init: { exec: ["sh", "-c", count], tty: true } } };
+    const { handle } = await driver.start(launch, never);
+    const counted = async (): Promise<number[]> =>
+      (await driver.logs(launch.id, { tail: 10_000 })).lines.map(({ message }) => Number(message));
+    const reach = async (lines: number): Promise<void> => {
+      for (let tries = 0; (await counted()).length < lines; tries++) {
+        assert.ok(tries < 1200, `it does not count; ${warnings.text()}`);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    };
+    await reach(3);
+    const frozen = await driver.suspend({ id: launch.id, boot: launch.boot, handle }, never);
+    const before = (await counted()).length;
+    assert.ok(await driver.resume(launch, frozen, never), warnings.text());
+    await reach(before + 3);
+    const numbers = await counted();
+    assert.deepEqual(
+      numbers,
+      numbers.map((_, index) => index),
+    );
+    await driver.destroy(launch.id, never);
+  });
+
   test("a snapshot with a byte changed is not used; the machine boots cold with its disk as it was (C7)", async () => {
     const launch = wanted();
     const ref = await start(launch);

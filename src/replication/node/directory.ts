@@ -18,7 +18,7 @@ const COMPANIONS = /-(wal|shm|journal|pos|lock)$|\.incoming$/;
 const NAME_CHARS = 200;
 
 export interface DirectoryOptions
-  extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "checkpoint_frames" | "checkpointer" | "step"> {
+  extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "sizes" | "checkpointer" | "step"> {
   dir: string;
   onTransactions(name: string, infos: readonly TransactionInfo[]): void;
   log(message: string): void;
@@ -102,7 +102,7 @@ export class Directory {
   }
 
   #adopt(name: string): ReplicatedDatabase {
-    const { node_id, clock, onFailure, onTransactions, checkpoint_frames, checkpointer, step } = this.#options;
+    const { node_id, clock, onFailure, onTransactions, sizes, checkpointer, step } = this.#options;
     const path = join(this.dir, name);
     const database = new ReplicatedDatabase({
       name,
@@ -112,7 +112,7 @@ export class Directory {
       clock,
       onFailure,
       onTransactions: (infos) => onTransactions(name, infos),
-      ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
+      ...(sizes === undefined ? {} : { sizes }),
       ...(checkpointer === undefined ? {} : { checkpointer }),
       ...(step === undefined ? {} : { step }),
     });

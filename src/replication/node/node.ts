@@ -13,7 +13,7 @@ import { fail } from "#core/errors.ts";
 import type { Credentials } from "../credentials/credentials.ts";
 import { CheckpointThread } from "../database/checkpointer.ts";
 import type { TransactionInfo } from "../database/state.ts";
-import { REPLICATION_LIMITS } from "../limits.ts";
+import { REPLICATION_LIMITS, type Sizes } from "../limits.ts";
 import { Turns } from "../turns.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import { Directory } from "./directory.ts";
@@ -32,7 +32,7 @@ export interface NodeOptions {
   hostname: string;
   clock: Clock;
   credentials?: Credentials;
-  checkpoint_frames?: number;
+  sizes?: Sizes;
   step?: (step: Step) => void;
   log(message: string): void;
   /** The disk failed: the process should end, and start again from what is on it. */
@@ -73,7 +73,7 @@ export class ReplicationNode {
     this.#options = options;
     this.#identity = new IdentityFile(options.dir);
     this.#files = new StatusFiles(options.dir);
-    const { dir, clock, checkpoint_frames, step, log, onFailure } = options;
+    const { dir, clock, sizes, step, log, onFailure } = options;
     this.directory = new Directory({
       dir,
       node_id: BigInt(`0x${this.#identity.value.node}`),
@@ -82,7 +82,7 @@ export class ReplicationNode {
       log,
       onTransactions: (name, infos) => this.#onTransactions(name, infos),
       checkpointer: this.#checkpointer,
-      ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
+      ...(sizes === undefined ? {} : { sizes }),
       ...(step === undefined ? {} : { step }),
     });
     this.streams = new Streams({ directory: this.directory, clock, log });

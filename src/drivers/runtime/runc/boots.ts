@@ -185,7 +185,7 @@ export class Boots {
       runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false }),
       network.firewall.joinSender(this.sender(staged)),
     ]);
-    watch.lap("conmon and runc");
+    watch.lap("monitor and runc");
     signal.throwIfAborted();
     const pid_start = startOf(pid);
     const alive = (): boolean => startOf(pid) !== undefined;
@@ -247,7 +247,7 @@ export class Boots {
   /** The end of a machine that was written down: nobody is told, and nothing of it is left in the kernel. */
   async quietEnd(record: MachineRecord): Promise<void> {
     const { id } = record;
-    await this.#exits.wait(id, RUNC_LIMITS.kill_ms, () => !this.#conmonLives(id));
+    await this.#exits.wait(id, RUNC_LIMITS.kill_ms, () => !this.#monitorLives(id));
     await this.#clear(id, record);
     this.#exits.forget(id);
   }
@@ -281,11 +281,11 @@ export class Boots {
 
   async #settle(record: MachineRecord): Promise<Exit | undefined> {
     const { id } = record;
-    // conmon writes its word after the last output; when it is gone too, there will be none.
+    // The monitor writes its word after the last output; when it is gone too, there will be none.
     await this.#exits.wait(
       id,
       RUNC_LIMITS.kill_ms,
-      () => !this.#conmonLives(id) && !isAlive(record.pid, record.pid_start),
+      () => !this.#monitorLives(id) && !isAlive(record.pid, record.pid_start),
     );
     const exit = exitOf(this.#exits.read(id), this.paths(id).cgroup, this.parts.clock.now());
     this.write({ ...record, state: "exited", exit });
@@ -296,8 +296,8 @@ export class Boots {
     return exit;
   }
 
-  #conmonLives(id: string): boolean {
-    const pid = numberIn(this.paths(id).conmon_pid);
+  #monitorLives(id: string): boolean {
+    const pid = numberIn(this.paths(id).monitor_pid);
     return pid !== undefined && startOf(pid) !== undefined;
   }
 

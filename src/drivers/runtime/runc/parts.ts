@@ -29,7 +29,7 @@ export interface RuncOptions {
   routed?: boolean;
 }
 
-/** Where Debian puts it; conmon wants the whole path. */
+/** Where Debian puts it; the monitor wants the whole path. */
 const RUNC = "/usr/sbin/runc";
 
 export interface Parts {

@@ -1,10 +1,10 @@
 /** The machine with which it is found out whether this host can suspend: it has of everything that may go wrong. */
 
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { messageOf } from "#core/assert.ts";
 import type { Launch } from "#machines/driver.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import { answers } from "./confinement.ts";
@@ -15,33 +15,14 @@ import { resume, type SuspendParts, suspend } from "./suspend.ts";
 const BUSYBOX = "/usr/bin/busybox";
 const ID = "0000000000000f";
 const PORT = 7;
+/** A minute at most: the host may be busy with other things. */
+const TRIES = 500;
+/** A machine that has just answered and does not any more has ended. */
+const CONNECT_MS = 20_000;
 const never = new AbortController().signal;
 
-/**
- * Rejects with what went wrong. Watching files is the one thing that a host may be unable to bring back while everything
- * else goes well: then machines that do so are refused one by one, when CRIU looks at them.
- */
+/** Rejects with what went wrong. Everything of it is in an installation of its own, and gone afterwards. */
 export async function tryToSuspend(options: RuncOptions, found: Omit<SuspendParts, "boots">): Promise<void> {
-  try {
-    await tryWith(options, found, [...PROCESSES, WATCHER]);
-  } catch (thrown) {
-    await tryWith(options, found, PROCESSES);
-    options.log.warn({ reason: messageOf(thrown) }, "machines that watch files cannot be suspended on this host");
-  }
-}
-
-type Processes = NonNullable<Launch["config"]["processes"]>;
-
-const busybox = (...words: string[]): { exec: string[] } => ({ exec: ["/bin/busybox", ...words] });
-const PROCESSES: Processes = [
-  busybox("httpd", "-f", "-p", String(PORT), "-h", "/tmp"),
-  { ...busybox("sleep", "1000"), user: "1000" },
-];
-/** Has an inotify watch on the root file system. */
-const WATCHER = busybox("inotifyd", "/bin/busybox", "/etc:w");
-
-/** Everything of it is in an installation of its own, and gone afterwards. */
-async function tryWith(options: RuncOptions, found: Omit<SuspendParts, "boots">, processes: Processes): Promise<void> {
   if (!existsSync(BUSYBOX)) throw new Error("there is no busybox to try it with (apt-get install busybox-static)");
   const { clock, log } = options;
   const data_dir = join(options.data_dir, "trial");
@@ -50,17 +31,18 @@ async function tryWith(options: RuncOptions, found: Omit<SuspendParts, "boots">,
   mkdirSync(data_dir, { recursive: true, mode: 0o700 });
   const { boots } = openParts({ data_dir, node_id, clock, log, images: image(data_dir), root_disk_bytes: 64 << 20 });
   try {
-    const launch = launchOf(node_id, processes);
+    const launch = launchOf(node_id);
     const { handle } = await boots.start(launch, never);
     const ref = { id: ID, boot: launch.boot, handle };
     for (let tries = 0; !(await answers(launch.private_ip, PORT, 100)); tries++) {
-      if (tries > 100) throw new Error("the machine it was tried with did not come up");
+      if (tries > TRIES) throw new Error("the machine it was tried with did not come up");
       await clock.sleep(20);
     }
     // A connection that is open while the machine is suspended.
-    const socket = connect({ host: launch.private_ip, port: PORT, family: 6 }).on("error", () => {});
+    const socket = connect({ host: launch.private_ip, port: PORT, family: 6 });
     try {
-      await new Promise((resolve) => socket.once("connect", resolve));
+      await once(socket, "connect", { signal: AbortSignal.timeout(CONNECT_MS) });
+      socket.on("error", () => {});
       await suspend({ boots, ...found }, ref, never);
       const resumed = await resume({ boots, ...found }, launch, never);
       if (!resumed) throw new Error("a machine that was suspended did not come back (the platform's log says why)");
@@ -87,8 +69,9 @@ function image(dir: string): ImageSource {
   };
 }
 
-function launchOf(node_id: string, processes: Processes): Launch {
+function launchOf(node_id: string): Launch {
   const group = (at: number): string => Number.parseInt(node_id.slice(at, at + 4), 16).toString(16);
+  const busybox = (...words: string[]): { exec: string[] } => ({ exec: ["/bin/busybox", ...words] });
   return {
     id: ID,
     boot: "trial",
@@ -99,7 +82,13 @@ function launchOf(node_id: string, processes: Processes): Launch {
     instance_id: "trial",
     private_ip: `fdaa:${group(0)}:${group(4)}::2`,
     image_ref: { registry: "", repository: "trial", digest: "" },
-    config: { image: "trial", processes },
+    config: {
+      image: "trial",
+      processes: [
+        busybox("httpd", "-f", "-p", String(PORT), "-h", "/tmp"),
+        { ...busybox("sleep", "1000"), user: "1000" },
+      ],
+    },
     secrets: {},
     keep_rootfs: false,
   };
