@@ -13,11 +13,19 @@ that were measured in the same run much less. Green bars are better than the pee
 `;
 
 export function performancePage(measured: readonly Measured[], plots: ReadonlySet<string>): string {
-  const missed = measured.flatMap(({ figures }) => figures).filter(({ met }) => met !== undefined);
-  const met = missed.filter((row) => row.met).length;
   const areas = measured.map((one) => section(one, plots.has(one.area)));
-  return [HEAD, `${met} of ${missed.length} targets met.\n`, ...areas].join("\n");
+  return [HEAD, `${summary(measured)}\n`, ...areas].join("\n");
 }
+
+function summary(measured: readonly Measured[]): string {
+  const aimed = measured.flatMap(({ figures }) => figures).filter(({ met }) => met !== undefined);
+  return `${aimed.filter(({ met }) => met).length} of ${aimed.length} targets met.`;
+}
+
+/** The first line of the page, for README.md. */
+export const performanceTop = (measured: readonly Measured[]): string[] => [
+  `How fast it is next to others ([docs/PERFORMANCE.md](docs/PERFORMANCE.md)). ${summary(measured)}`,
+];
 
 function section({ area, date, machine, figures, skipped }: Measured, plotted: boolean): string {
   const box = Object.entries(machine).map(([name, value]) => `${name} ${value}`);

@@ -7,7 +7,8 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { performancePage } from "./page.ts";
+import { writeReadmeBlock } from "../scripts/readme-block.ts";
+import { performancePage, performanceTop } from "./page.ts";
 import { plot } from "./plot.ts";
 import { DOCS, keepMeasured, type Measured, readMeasured, worse } from "./record.ts";
 import { machineFacts, PrintedReport, type Report } from "./report.ts";
@@ -43,6 +44,7 @@ function record(fresh: Measured): void {
   for (const [area, svg] of plots) if (svg) writeFileSync(join(DOCS, "performance", `${area}.svg`), svg);
   const drawn = new Set([...plots].flatMap(([area, svg]) => (svg ? [area] : [])));
   writeFileSync(join(DOCS, "PERFORMANCE.md"), performancePage(kept, drawn));
+  writeReadmeBlock("measured", performanceTop(kept));
 }
 
 async function compare(wanted: readonly string[]): Promise<boolean> {

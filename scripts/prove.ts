@@ -7,9 +7,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { reliabilityPage } from "./prove/page.ts";
+import { reliabilityPage, reliabilityTop } from "./prove/page.ts";
 import { keepProofs, proofsOf, readProofs } from "./prove/record.ts";
 import type { Line } from "./prove/reporter.ts";
+import { writeReadmeBlock } from "./readme-block.ts";
 import { runTests, TIERS, type Tier } from "./test-groups.ts";
 
 const { values, positionals } = parseArgs({
@@ -39,6 +40,7 @@ async function prove(wanted: readonly string[], tier: Tier): Promise<boolean> {
           ),
         );
         writeFileSync(join(import.meta.dirname, "../docs/RELIABILITY.md"), reliabilityPage(readProofs()));
+        writeReadmeBlock("proved", reliabilityTop(readProofs()));
       },
     });
   } finally {

@@ -1,11 +1,13 @@
 /** The promises of docs/RELIABILITY.md, and the tests that name them. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { reliabilityPage } from "../scripts/prove/page.ts";
+import { reliabilityPage, reliabilityTop } from "../scripts/prove/page.ts";
 import { PROMISE_IDS, promisesOf } from "../scripts/prove/promises.ts";
 import { proofsOf, readProofs } from "../scripts/prove/record.ts";
+import { withBlock } from "../scripts/readme-block.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -27,6 +29,16 @@ suite("promises", () => {
     assert.equal(readFileSync(join(root, "docs/RELIABILITY.md"), "utf8"), reliabilityPage(readProofs()));
   });
 
+  test("a run rewrites its lines in README.md and nothing else", () => {
+    const readme = readFileSync(join(root, "README.md"), "utf8");
+    for (const name of ["proved", "measured"]) {
+      const [once, twice] = [["a", "b"], ["c"]].map((lines) => withBlock(readme, name, lines));
+      assert.match(once ?? "", new RegExp(`<!-- ${name}: written by the run -->\\na\\nb\\n<!-- /${name} -->`));
+      assert.equal(withBlock(once ?? "", name, ["c"]), twice);
+    }
+    assert.throws(() => withBlock("# Hangar", "proved", []), /no block proved/);
+  });
+
   test("a run is read: what was said belongs to the test before it, what was skipped shows nothing", () => {
     const at = `${root}/a.test.ts:1`;
     const ended = { at, file: `${root}/a.test.ts`, promises: ["S1"], skipped: undefined, ms: 1234, passed: true };
@@ -35,6 +47,7 @@ suite("promises", () => {
         { ...ended, test: "one (S1)" },
         { at, said: "SEED=7" },
         { at, said: "60 kills" },
+        { at, said: `kept as ${tmpdir()}/hangar-x/aside/db-7.db, by ${root}/src/main.ts` },
         { ...ended, test: "two (S1)", passed: false },
         { ...ended, test: "three (S1)", skipped: "no root" },
         { at, said: "said by one that was skipped" },
@@ -44,12 +57,22 @@ suite("promises", () => {
     assert.deepEqual(
       proofs.map(({ test, seed, said, passed }) => ({ test, seed, said, passed })),
       [
-        { test: "one (S1)", seed: "7", said: ["60 kills"], passed: true },
+        { test: "one (S1)", seed: "7", said: ["60 kills", "kept as db-7.db, by src/main.ts"], passed: true },
         { test: "two (S1)", seed: undefined, said: [], passed: false },
       ],
     );
     const page = reliabilityPage(proofs);
-    assert.match(page, /\| S1 \|.*\*\*broken\*\*.*60 kills \(push, 2026-01-02, SEED=7\)/);
+    assert.match(
+      page,
+      /\| S1 \|.*\*\*broken\*\*.*60 kills; kept as db-7.db, by src\/main.ts \(push, 2026-01-02, SEED=7\)/,
+    );
     assert.match(page, /\| S2 \|.*\*\*pending\*\*/);
+    assert.match(reliabilityTop(proofs)[0] ?? "", / 0 shown, \d+ pending, 1 broken\.$/);
+    assert.deepEqual(reliabilityTop(proofs.filter(({ passed }) => passed)).slice(1), [
+      "",
+      "| promised | shown |",
+      "|---|---|",
+      "| An acknowledged write survives kill -9 of the platform. | 60 kills |",
+    ]);
   });
 });

@@ -26,6 +26,21 @@ export function reliabilityPage(proofs: readonly Proof[]): string {
   return [`${HEAD}\n${summary(proofs)}\n`, ...rooms].join("\n");
 }
 
+/** Promises whose figures stand in README.md: what people fear most for. */
+const HEADLINES = ["S1", "S2", "M1", "M4", "R1", "R3", "V2", "G1", "C1"];
+
+/** The first lines of the page, for README.md. */
+export function reliabilityTop(proofs: readonly Proof[]): string[] {
+  const promises = Object.assign({}, ...Object.values(PROMISES)) as Record<string, string>;
+  const rows = HEADLINES.flatMap((id) => {
+    const shown = proofs.filter((proof) => proof.promises.includes(id));
+    const [figure] = shown.flatMap(({ said }) => said);
+    return stateOf(shown) === "shown" && figure ? [`| ${promises[id]} | ${plain(figure)} |`] : [];
+  });
+  const head = `What is promised, and what shows it ([docs/RELIABILITY.md](docs/RELIABILITY.md)). ${summary(proofs)}`;
+  return [head, ...(rows.length > 0 ? ["", "| promised | shown |", "|---|---|", ...rows] : [])];
+}
+
 function summary(proofs: readonly Proof[]): string {
   const all = Object.values(PROMISES).flatMap((room) => Object.keys(room));
   const states = all.map((id) => stateOf(proofs.filter(({ promises }) => promises.includes(id))));
@@ -42,7 +57,8 @@ function cell({ file, test, tier, date, seed, said, passed }: Proof): string {
   const figures = said.length > 0 ? `: ${said.slice(0, 6).join("; ")}` : "";
   const run = [tier, date, ...(seed ? [`SEED=${seed}`] : [])].join(", ");
   const name = test.replaceAll(/ ?\([A-Z]\d+b?(, [A-Z]\d+b?)*\)/g, "");
-  return `${passed ? "" : "**failed** "}\`${file}\` ${name}${figures} (${run})`
-    .replaceAll("|", "\\|")
-    .replaceAll("\n", " ");
+  return plain(`${passed ? "" : "**failed** "}\`${file}\` ${name}${figures} (${run})`);
 }
+
+/** As it may stand in a cell of a table. */
+const plain = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");

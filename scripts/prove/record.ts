@@ -1,6 +1,7 @@
 /** What runs have shown, kept in docs/reliability.json: the last run of each test that shows a promise. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { tmpdir } from "node:os";
+import { basename, join, relative } from "node:path";
 import type { Line } from "./reporter.ts";
 
 export interface Proof {
@@ -34,6 +35,14 @@ export function keepProofs(fresh: readonly Proof[]): void {
   writeFileSync(FILE, `${JSON.stringify(sorted, null, 2)}\n`);
 }
 
+/** What was said, without where on this box it happened: of a temporary file its name, of one of ours its path in the project. */
+export function withoutPlaces(said: string): string {
+  return said.replaceAll(/(?:\/[\w.@+-]+)+/g, (path) => {
+    if (path.startsWith(`${root}/`)) return relative(root, path);
+    return path.startsWith(`${tmpdir()}/`) ? basename(path) : path;
+  });
+}
+
 /** Reads what the reporter wrote. A test that was skipped showed nothing. */
 export function proofsOf(lines: readonly Line[], run: { tier: string; date: string }): Proof[] {
   const proofs: Proof[] = [];
@@ -43,7 +52,7 @@ export function proofsOf(lines: readonly Line[], run: { tier: string; date: stri
       const proof = last.get(line.at);
       const seed = /^SEED=(\d+)$/.exec(line.said)?.[1];
       if (seed && proof) proof.seed = seed;
-      else proof?.said.push(line.said);
+      else proof?.said.push(withoutPlaces(line.said));
       continue;
     }
     last.delete(line.at);

@@ -93,7 +93,7 @@ export const CATALOGUE = {
   not_movable: {
     http: 409,
     retryable: false,
-    meaning: "The machine cannot go to another host: it mounts a volume, which is where it is.",
+    meaning: "The machine cannot go to another host: it mounts a volume, and the hosts share no object store.",
   },
   app_not_empty: {
     http: 409,

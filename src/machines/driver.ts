@@ -89,8 +89,8 @@ export interface Launch {
   config: MachineConfig;
   /** The app's secrets, by name. */
   secrets: Record<string, string>;
-  /** After a suspend whose snapshot was lost, the root file system is kept; otherwise the machine starts clean. */
-  keep_rootfs: boolean;
+  /** Whether the machine finds its root file system as it left it: yes, no, or only if it was this version that left it. */
+  keep_rootfs: boolean | "version";
 }
 
 export interface Started {

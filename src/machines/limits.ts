@@ -93,6 +93,10 @@ export const MACHINE_LIMITS = {
 
   /** Webhooks of one organization. One more: 422 `limit_reached`. */
   webhooks_per_org: 20,
+  /** How long one process has a webhook to itself; longer than a request may take. Past it another may send it. */
+  webhook_claim_ms: 30 * SECOND,
+  /** Webhooks that other processes made or deleted, or that nobody sends any more, are looked for this often. */
+  webhook_look_ms: 10 * SECOND,
   /** Events in one request to a webhook; the others wait for the next. */
   webhook_batch: 100,
   /** An address that does not answer in this time is tried again later: first after the delay, then twice as late … */

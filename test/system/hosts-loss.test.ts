@@ -11,6 +11,8 @@ import { twice } from "./hosts-history.ts";
 import { type Cluster, insist, LEASE_S, machinesOf, startCluster, until } from "./hosts-support.ts";
 
 const MACHINES = runs(9, 60);
+/** The control must show itself within so many. */
+const CONTROL_TRIES = 5;
 const CONFIG = { image: "web:1", metadata: { hangar_on_host_loss: "move" }, guest: { cpus: 1, memory_mb: 256 } };
 
 async function fill({ controls }: Cluster, count: number): Promise<string[]> {
@@ -83,11 +85,17 @@ suite("hosts that are lost", { skip: postgresMissing() }, () => {
     const [first] = cluster.hosts;
     assert.ok(control && first);
     await insist(control, "POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
-    const ids = await fill(cluster, 4);
-    await allRun(cluster, ids, "all machines run");
-    first.child.signal("SIGSTOP");
-    await until("it is taken for lost", async () => (await hostState(cluster, first.id)) === "failed");
-    await allRun(cluster, ids, "its machines run elsewhere");
-    assert.ok(twice(cluster.history()).length > 0, "both run them now, and the history shows it");
+    // On a busy box a host may lose its lease and all its machines before it is stopped, which shows nothing: once more.
+    for (let tries = 0; tries < CONTROL_TRIES; tries++) {
+      const ids = await fill(cluster, 4);
+      await allRun(cluster, ids, "all machines run");
+      first.child.signal("SIGSTOP");
+      await until("it is taken for lost", async () => (await hostState(cluster, first.id)) === "failed");
+      await allRun(cluster, ids, "its machines run elsewhere");
+      if (twice(cluster.history()).length > 0) return;
+      first.child.signal("SIGCONT");
+      await until("it comes back", async () => (await hostState(cluster, first.id)) === "ok");
+    }
+    assert.fail("both ran them, and the history does not show it");
   });
 });
