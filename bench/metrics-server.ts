@@ -54,6 +54,11 @@ async function dataOf(path: string, query: URLSearchParams): Promise<Uint8Array 
   return "null";
 }
 
+const enveloped = (data: Uint8Array | string): Uint8Array | string =>
+  typeof data === "string"
+    ? `{"status":"success","data":${data}}`
+    : Buffer.concat([Buffer.from('{"status":"success","data":'), data, Buffer.from("}")]);
+
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");
   const answer = async (): Promise<void> => {
@@ -62,16 +67,9 @@ const server = createServer((request, response) => {
       response.writeHead(204).end();
       return;
     }
-    const answered = await queryOf(pathname, searchParams);
-    response.writeHead(200, { "content-type": "application/json" });
-    if (answered) {
-      response.end(answered);
-      return;
-    }
-    const data = await dataOf(pathname, searchParams);
-    response.write('{"status":"success","data":');
-    response.write(data);
-    response.end("}");
+    const answered = (await queryOf(pathname, searchParams)) ?? enveloped(await dataOf(pathname, searchParams));
+    const length = Buffer.byteLength(answered);
+    response.writeHead(200, { "content-type": "application/json", "content-length": length }).end(answered);
   };
   answer().catch((error: unknown) => response.writeHead(500).end(String(error)));
 });

@@ -1,5 +1,5 @@
 /**
- * Builds the three small native programs for both architectures (Debian: gcc, gcc-aarch64-linux-gnu). What it
+ * Builds the small native programs for both architectures (Debian: gcc, gcc-aarch64-linux-gnu). What it
  * writes is kept in the repository, so that a box that runs Hangar needs no compiler; see docs/adr/0005.
  */
 import { spawnSync } from "node:child_process";
@@ -17,7 +17,9 @@ const COMMON = [
 ];
 const PROGRAMS = {
   init: [..."-static -fno-pie -no-pie".split(" "), "init.c"],
+  terminal: [..."-static -fno-pie -no-pie".split(" "), "terminal.c"],
   hook: [..."-static -fno-pie -no-pie".split(" "), "hook.c"],
+  monitor: [..."-static -fno-pie -no-pie".split(" "), "monitor.c"],
   "criu-shim.so": [..."-shared -fPIC".split(" "), "criu-shim.c"],
 };
 

@@ -12,11 +12,13 @@ import { readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { relative } from "node:path";
 import { messageOf } from "#core/assert.ts";
+import { systemClock } from "#core/clock.ts";
 import { SettingsError } from "#core/setting-values.ts";
 import { readSettings, type Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
 import { runBackup, runDown, runRestore } from "./maintenance.ts";
 import type { Platform } from "./platform.ts";
+import { collectWhenIdle, idleParts } from "./wiring/idle-memory.ts";
 import { replaceRunning, yieldWhenAsked } from "./wiring/replace.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
@@ -68,6 +70,7 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
     process.off("SIGINT", stop).off("SIGTERM", stop);
   });
   say(banner(platform, await dashboardLink(platform)));
+  void collectWhenIdle(idleParts(systemClock), new AbortController().signal);
   // Otherwise written at the end of the process, which is never reached when it is killed.
   flushCompileCache();
 }

@@ -1,7 +1,7 @@
 /** A real PostgreSQL for tests: started on first use, on a unix socket in a temp folder, gone at the end. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -42,9 +42,10 @@ function owner(): { uid: number; gid: number } | undefined {
 
 /**
  * Without `fsync` it promises nothing about a power cut, which no test of ours makes of it, and is several times as
- * fast; what it has written survives its own end all the same. Figures are taken with it.
+ * fast; what it has written survives its own end all the same. Figures are taken with it. `listen` is an address of this
+ * box beside the socket, whose neighbours are let in.
  */
-export async function startPostgres({ fsync = false } = {}): Promise<Server> {
+export async function startPostgres({ fsync = false, listen = "" } = {}): Promise<Server> {
   const given = process.env["HANGAR_TEST_POSTGRES_URL"];
   if (given) return { database: () => createDatabase(given), restart: async () => {}, stop: async () => {} };
   const bin = binaries();
@@ -58,7 +59,9 @@ export async function startPostgres({ fsync = false } = {}): Promise<Server> {
     cwd: dir,
     stdio: "pipe",
   });
-  const flags = ["-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", `fsync=${fsync}`];
+  if (listen) appendFileSync(join(data, "pg_hba.conf"), `host all all ${listen}/24 trust\n`);
+  const settings = [`listen_addresses=${listen}`, "max_connections=200", `fsync=${fsync}`];
+  const flags = ["-D", data, "-k", dir, ...settings.flatMap((setting) => ["-c", setting])];
   const start = () => spawn(join(bin, "postgres"), flags, { ...as, cwd: dir, stdio: "ignore" });
   let server = start();
   const end = async (how: NodeJS.Signals): Promise<void> => {

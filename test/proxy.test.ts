@@ -150,6 +150,26 @@ suite("the front door of a platform", () => {
       assert.ok(names.has(name), name);
   });
 
+  test("connections are counted while they carry something, not while they are only kept", async (t) => {
+    const held: (() => void)[] = [];
+    const { platform, machine, get, until } = await rig(t, (request, response) => {
+      if (request.url !== "/held") response.end("ok");
+      else held.push(() => response.end("ok"));
+    });
+    await machine({ concurrency: { type: "connections", hard_limit: 10 } });
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    const open = async (): Promise<boolean> => (await get()).ok;
+    await until(() => open().catch(() => false));
+    const sum = (name: string): number =>
+      [...platform.proxySamples(0)].reduce((all, one) => (one.name === name ? all + one.value : all), 0);
+    const asked = Array.from({ length: 3 }, () => get("/held"));
+    await until(async () => held.length === 3);
+    await until(async () => sum("svc_app_concurrency") === 3);
+    for (const answer of held) answer();
+    assert.deepEqual(await Promise.all(asked.map(async (answer) => (await answer).text())), ["ok", "ok", "ok"]);
+    await until(async () => sum("svc_app_concurrency") === 0);
+  });
+
   test("files that cannot be served are the machine's to answer, and the services say why", async (t) => {
     const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("machine"));
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });

@@ -7,7 +7,7 @@ import type { HeldImage, ImageConfig, ImageSource } from "#machines/image-source
 /** Why no real machine can be started here, or undefined. */
 export function realMachinesMissing(): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "real machines need root on Linux";
-  const missing = ["runc", "conmon", "ip", "nsenter", "mkfs.ext4", "busybox"].filter(
+  const missing = ["runc", "ip", "nsenter", "mkfs.ext4", "busybox"].filter(
     (name) => spawnSync("which", [name]).status !== 0,
   );
   return missing.length === 0 ? undefined : `these programs are missing: ${missing.join(" ")}`;

@@ -79,7 +79,7 @@ function engine(child: ChildProcess, dir: string, ask: Ask): Hangar {
   return {
     name: "Hangar",
     note: "user namespace, own disk, own network, log, durable state",
-    shims: ["conmon"],
+    shims: ["monitor"],
     mark: readFileSync(join(dir, "node_id"), "utf8").trim(),
     daemons: () => [child.pid ?? 0],
     ask,
@@ -104,7 +104,7 @@ function engine(child: ChildProcess, dir: string, ask: Ask): Hangar {
       await endProcess(child);
       const args = ["bin/hangar.mjs", "down", "--all", "--data-dir", dir];
       await run(process.execPath, ...args.map((arg, i) => (i === 0 ? join(root, arg) : arg)));
-      while (processesOf(["conmon"], dir).length > 0) await pause(50);
+      while (processesOf(["monitor"], dir).length > 0) await pause(50);
     },
   };
 }

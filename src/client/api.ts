@@ -555,6 +555,13 @@ export interface Api {
     body: undefined;
     answer: { lines: ({ timestamp: number; stream: string; message: string; machine_id: string; machine_name: string })[] };
   };
+  /** A terminal into a machine, over WebSocket. */
+  "GET /v1/apps/:app_name/machines/:machine_id/terminal": {
+    params: { app_name: string; machine_id: string };
+    query: { command?: string[] | undefined; rows?: number | undefined; cols?: number | undefined; term?: string | undefined };
+    body: undefined;
+    answer: undefined;
+  };
   /** Send machine events to an address, signed, until they arrive. */
   "POST /v1/orgs/:org_slug/webhooks": {
     params: { org_slug: string };

@@ -120,6 +120,17 @@ export class Client {
     }
   }
 
+  /** The line of a route that is spoken with over WebSocket. The token goes with the protocols: a browser has no other way. */
+  line<Route extends keyof Api>(route: Route, input: Input<Route>): WebSocket {
+    const request = this.#compose(route, input as Record<string, unknown>);
+    this.#options.onRequest?.(request);
+    const { token = "" } = this.#options;
+    const encoded = btoa(token).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    const line = new WebSocket(request.url.replace(/^http/, "ws"), ["hangar", `hangar.token.${encoded}`]);
+    line.binaryType = "arraybuffer";
+    return line;
+  }
+
   #compose(route: string, input: Record<string, unknown>): Outgoing {
     const [method = "GET", pattern = "/"] = route.split(" ");
     const params = (input["params"] ?? {}) as Record<string, string>;

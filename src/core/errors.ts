@@ -93,7 +93,7 @@ export const CATALOGUE = {
   not_movable: {
     http: 409,
     retryable: false,
-    meaning: "The machine cannot go to another host: it mounts a volume, which is where it is.",
+    meaning: "The machine cannot go to another host: it mounts a volume, and the hosts share no object store.",
   },
   app_not_empty: {
     http: 409,
@@ -209,6 +209,16 @@ export const CATALOGUE = {
     meaning: "The connector's credential is no longer good and could not be renewed; connect it again.",
   },
   upstream_timeout: { http: 504, retryable: true, meaning: "The connector's provider did not answer in time." },
+  terminal_elsewhere: {
+    http: 501,
+    retryable: false,
+    meaning: "The machine runs on another host than the API, and terminals do not reach there; single commands do.",
+  },
+  upgrade_required: {
+    http: 426,
+    retryable: false,
+    meaning: "This is no page to read but a line to speak on: ask for it over WebSocket.",
+  },
   storage_full: { http: 503, retryable: true, meaning: "The disk is full. Nothing was changed; reads still work." },
   storage_failed: {
     http: 503,

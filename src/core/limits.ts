@@ -75,6 +75,8 @@ export const LIMITS = {
   stream_stall_ms: 30 * SECOND,
   /** A silent stream says something this often, so that nothing in between takes it for dead. */
   stream_heartbeat_ms: 15 * SECOND,
+  /** One message on a line that both sides speak on (WebSocket). Past it: the line ends with code 1009. */
+  line_message_bytes: MIB,
 
   // The store.
   /** Write batches waiting for the writer. One more: 503 `overloaded`. */

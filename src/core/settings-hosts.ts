@@ -1,4 +1,5 @@
 /** Settings of one process among several on one database. */
+import { isIP } from "node:net";
 import { address, between, type Given, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
 
 export type Role = "all" | "control" | "host";
@@ -14,7 +15,12 @@ export interface OwnHostSetting {
   /** `host:port` as others see it; empty is what is listened on. */
   address: string;
   join_token: string;
+  /** What carries the private network to other hosts, and the address of this box that they send to. */
+  network: HostNetwork;
+  underlay: string;
 }
+
+export type HostNetwork = "off" | "vxlan" | "wireguard";
 
 type HostName =
   | "role"
@@ -26,6 +32,7 @@ type HostName =
   | "host_lease"
   | "host_listen"
   | "host_address"
+  | "host_network"
   | "join_token";
 
 /** Several processes need a database that they can share. */
@@ -56,5 +63,22 @@ export function ownHost(given: (name: HostName) => Given): OwnHostSetting {
     listen: address(given("host_listen")),
     address: reached.value,
     join_token: given("join_token").value,
+    ...networkOf(given),
   };
+}
+
+/** The private network needs an address that other boxes reach, and a number, since packets are sent to numbers. */
+function networkOf(given: (name: HostName) => Given): Pick<OwnHostSetting, "network" | "underlay"> {
+  const network = oneOf(given("host_network"), "host_network", ["off", "vxlan", "wireguard"]);
+  if (network === "off") return { network, underlay: "" };
+  if (given("database_url").value === "")
+    throw new SettingsError(`${given("host_network").from}: a network between hosts needs --database postgres://…`);
+  const { host } = address(given(given("host_address").value === "" ? "host_listen" : "host_address"));
+  if (isIP(host) === 0 || /^(127\.|0\.0\.0\.0$|::1?$)/.test(host)) {
+    throw new SettingsError(
+      `${given("host_network").from}: other hosts send packets to this box, at "${host}"? Say which of its addresses ` +
+        "they reach with --host-listen 10.0.0.11:4281, or --host-address when it listens elsewhere",
+    );
+  }
+  return { network, underlay: host };
 }

@@ -46,6 +46,11 @@ export const SETTINGS = {
     words: "Where other processes of the platform reach this one, for logs and commands in machines (TLS).",
   },
   host_address: { default: "", words: "That address as the others see it, when it is not the one listened on." },
+  host_network: {
+    default: "off",
+    words:
+      "What carries the private network between hosts: `wireguard`, `vxlan` (unsealed, for a network of your own), or `off`. Needs --host-listen with an address that the other boxes reach.",
+  },
   join_token: { default: "", words: "Of a new host, once: what `hangar hosts join-token` printed." },
   metrics_url: {
     default: "",

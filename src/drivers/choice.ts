@@ -21,7 +21,6 @@ export function chooseDriver(setting: "auto" | "runc" | "sim"): DriverChoice {
 /** Programs without which no machine starts, and the package that brings each. */
 const PROGRAMS: Record<string, string> = {
   runc: "runc",
-  conmon: "conmon",
   ip: "iproute2",
   "mkfs.ext4": "e2fsprogs",
   nsenter: "util-linux",

@@ -18,8 +18,8 @@ export interface DriverParts {
   images: ImageSource;
   volumes?: VolumeMounts;
   local_api?: LocalApi;
-  /** Told of each private network that comes to this host, by the host's own address in it. */
-  onNetwork?: (gateway: string) => void;
+  /** Private networks go on at other hosts. */
+  routed?: boolean;
   /** The box of the sim driver, and what goes wrong on it. */
   sim?: Pick<SimOptions, "world" | "fault"> | undefined;
 }

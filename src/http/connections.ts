@@ -21,6 +21,8 @@ export function trackConnections(server: Server): { closeIdle(): void; closeAll(
     change(socket, 1);
     response.once("close", () => change(socket, -1));
   });
+  // A line is in use until it ends.
+  server.on("upgrade", ({ socket }) => change(socket, 1));
   return {
     closeIdle() {
       closing = true;

@@ -5,6 +5,7 @@ import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
 import type { Recorded } from "./idempotency.ts";
+import { acceptLine, canHaveLine, GOODBYE, type Line, lineToken } from "./line.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
@@ -28,12 +29,10 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
     if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
     if (row.relay) return await relayed(row.relay, request, reply, caller);
     const input = readInput(row, request, reply);
-    const admitted =
-      row.access === "open" || row.access === "inside"
-        ? {}
-        : await parts.guard.admit(caller, row.access, targetOf(input));
+    const admitted = await admittedTo(row, parts, caller, input);
     const upload = uploadOf(row, request, parts.clock);
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending, upload });
+    if (row.line && canHaveLine(request.raw)) return await speak(row.line, call(random), request, reply, parts, ending);
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
     const source = wantsStream(row, request) && row.stream?.(call(random));
     if (source) return await startStream(source, reply, parts, ending);
@@ -46,9 +45,15 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
 
 async function callerOf(row: Row, { guard, insiders }: ServerParts, request: FastifyRequest): Promise<Caller> {
   if (row.access === "open") return NOBODY;
-  if (row.access !== "inside")
-    return await guard.identify(request.headers.authorization, row.scheme ?? "any", request.raw);
+  if (row.access !== "inside") {
+    const token = request.headers.authorization ?? (row.line && lineToken(request.raw));
+    return await guard.identify(token, row.scheme ?? "any", request.raw);
+  }
   return (await insiders?.identify(request.raw)) ?? fail("unauthorized", "only machines may ask this");
+}
+
+async function admittedTo({ access }: Row, { guard }: ServerParts, caller: Caller, input: Input): Promise<Admitted> {
+  return access === "open" || access === "inside" ? {} : await guard.admit(caller, access, targetOf(input));
 }
 
 async function relayed(
@@ -64,6 +69,31 @@ async function relayed(
     await relay({ request: raw, response: reply.raw, caller, request_id, takeOver: () => void reply.hijack() });
   } finally {
     over();
+  }
+  return reply;
+}
+
+/** A conversation instead of an answer. One that fails midway ends with a word of it, and a line in the log. */
+async function speak(
+  work: NonNullable<Row["line"]>,
+  call: AnyCall,
+  { raw }: FastifyRequest,
+  reply: FastifyReply,
+  { clock, log }: ServerParts,
+  ending: AbortSignal,
+): Promise<FastifyReply> {
+  let line: Line | undefined;
+  const accept = (): Line => {
+    line = acceptLine(raw, reply.raw, { clock, ending });
+    reply.hijack();
+    return line;
+  };
+  try {
+    await work(call, accept);
+  } catch (thrown) {
+    if (!line) throw thrown;
+    log.warn({ error: thrown, request_id: call.request_id }, "a line ended early");
+    line.end(GOODBYE.broken, "something went wrong here");
   }
   return reply;
 }

@@ -3,6 +3,7 @@ import type { Static, TObject, TSchema } from "typebox";
 import type { ErrorCode, Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import type { Access, Admitted, Caller, SchemeRule } from "./access.ts";
+import type { Line } from "./line.ts";
 import type { StreamItem } from "./stream.ts";
 
 /**
@@ -44,6 +45,11 @@ export interface Row {
   relay?(exchange: Exchange): Promise<void>;
   /** The same as a server-sent stream, for every caller that does not ask for JSON; undefined when this call is none. */
   stream?(call: AnyCall): AsyncIterable<readonly StreamItem[]> | undefined;
+  /**
+   * Speaks with a caller who asks over WebSocket; `handle` answers those who do not. Until `accept` is called what is
+   * thrown becomes the answer; afterwards there is none, and the line's own signal tells when the caller has left.
+   */
+  line?(call: AnyCall, accept: () => Line): Promise<void>;
 }
 
 export type Style = "prometheus";
@@ -83,7 +89,7 @@ export type Answer =
       headers?: Readonly<Record<string, string>>;
       schema?: never;
     }
-  | { status: 202 | 204; schema?: never; type?: never };
+  | { status: 101 | 202 | 204; schema?: never; type?: never };
 
 export interface Call<Params, Query, Body> extends Admitted {
   params: Params;
@@ -118,7 +124,7 @@ type Returns<A> = A extends { schema: infer Schema extends TSchema }
       void;
 
 interface RowOf<Path extends string, Query, Body, A extends Answer>
-  extends Omit<Row, "method" | "path" | "query" | "body" | "answer" | "handle" | "stream"> {
+  extends Omit<Row, "method" | "path" | "query" | "body" | "answer" | "handle" | "stream" | "line"> {
   query?: Query;
   body?: Body;
   answer: A;
@@ -126,6 +132,7 @@ interface RowOf<Path extends string, Query, Body, A extends Answer>
   stream?(
     call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
   ): AsyncIterable<readonly StreamItem[]> | undefined;
+  line?(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>, accept: () => Line): Promise<void>;
 }
 
 /** Makes a row; parameters, query, body and answer are typed from it. */

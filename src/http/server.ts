@@ -12,6 +12,7 @@ import { ambiguity, tooLong } from "./framing.ts";
 import { handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { parseJson } from "./json.ts";
+import { takeLines, wantsLine } from "./line.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
 import type { Row, Style } from "./route.ts";
@@ -60,6 +61,7 @@ declare module "fastify" {
 /** The HTTP edge: everything that is the same for all routes. */
 export function createServer(parts: ServerParts): Server {
   const ids = randomIds(parts.clock);
+  const lines = parts.rows.filter(({ line }) => line !== undefined).map(({ path }) => patternOf(path));
   const app = fastify({
     bodyLimit: LIMITS.body_bytes,
     // A name that is too long is one that nothing has: the room says so, in its own words.
@@ -71,6 +73,8 @@ export function createServer(parts: ServerParts): Server {
       connectionsCheckingInterval: 500,
       // Ours (framing.ts), so that the answer has our shape.
       requireHostHeader: false,
+      // Whoever would rather speak something else on a route that has no lines is answered as usual.
+      shouldUpgradeCallback: (request) => wantsLine(request) && lines.some((path) => path.test(request.url ?? "")),
     },
     keepAliveTimeout: LIMITS.keep_alive_ms,
     forceCloseConnections: false, // connections.ts does it, for the unused ones too.
@@ -84,6 +88,7 @@ export function createServer(parts: ServerParts): Server {
   });
   app.server.maxConnections = LIMITS.connections;
   const connections = trackConnections(app.server);
+  takeLines(app.server, (request, response) => app.routing(request, response));
 
   let closing = false;
   const ending = new AbortController();
@@ -147,7 +152,7 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
     methods.set(shape, (methods.get(shape) ?? new Set()).add(row.method));
   }
   const patterns = [...methods].map(([shape, names]) => ({
-    pattern: new RegExp(`^${shape.replaceAll(".", "\\.").replaceAll(":x", "[^/]+").replace("*", ".*")}/?$`),
+    pattern: patternOf(shape),
     names,
   }));
   app.setNotFoundHandler((request) => {
@@ -157,6 +162,12 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
     const allow = [...known.names].sort().join(", ");
     fail("method_not_allowed", `${request.method} is not a method of ${path}; it has ${allow}`, { headers: { allow } });
   });
+}
+
+/** What a path of a row stands for; with a query or without. */
+function patternOf(path: string): RegExp {
+  const shape = path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/?]+").replace("*", "[^?]*");
+  return new RegExp(`^${shape}/?(\\?|$)`);
 }
 
 function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: AbortSignal): void {

@@ -1,5 +1,6 @@
 import { fail } from "#core/errors.ts";
 import { type Row, route } from "#http/route.ts";
+import type { Ref } from "./driver.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { refOf } from "./phases.ts";
 import { askerOf, bad, machineOf, parseSignal, parseTime, type RouteParts } from "./routing.ts";
@@ -165,7 +166,8 @@ function insideRoutes(parts: RouteParts): Row[] {
   ];
 }
 
-function running(machine: Machine) {
+/** What of it runs; fails when it does not. */
+export function running(machine: Machine): Ref {
   const ref = machine.state === "started" ? refOf(machine) : undefined;
   return (
     ref ??

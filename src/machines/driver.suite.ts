@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { suite, test } from "node:test";
-import type { ExitNotice, Launch, RuntimeDriver } from "./driver.ts";
+import type { ExitNotice, Launch, RuntimeDriver, Terminal } from "./driver.ts";
 import { aMachine } from "./fixtures.ts";
 
 export interface OpenedDriver {
@@ -18,6 +19,30 @@ export interface OpenedDriver {
 
 const never = new AbortController().signal;
 const HOW = { signal: "SIGTERM", timeout_ms: 5000 };
+
+const INTERRUPT = "\u0003";
+const WISH = { command: ["sh"], term: "xterm", rows: 24, cols: 80 };
+
+/** Reads a terminal's screen until it shows this. What came before is forgotten. */
+async function shows({ stream }: Terminal, wanted: RegExp): Promise<void> {
+  for (let screen = ""; !wanted.test(screen); ) {
+    const piece = stream.read() as Buffer | null;
+    if (piece) screen += piece.toString();
+    else if (stream.readableEnded) assert.fail(`the screen ended without ${wanted}: ${screen}`);
+    else await once(stream, "readable");
+  }
+}
+
+/** A shell that has shown the line may not have begun to run it: what is typed then is a letter like others. */
+async function interrupted(terminal: Terminal): Promise<void> {
+  const again = setInterval(() => terminal.stream.write(INTERRUPT), 500);
+  try {
+    terminal.stream.write(INTERRUPT);
+    await shows(terminal, /\^C/);
+  } finally {
+    clearInterval(again);
+  }
+}
 
 /** What every RuntimeDriver must do. A new driver's own test file is one call of this. */
 export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDriver>, skip?: string): void {
@@ -137,6 +162,43 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         await assert.rejects(driver.exec(ref, { command: ["true"], timeout_ms: 1000 }, never));
         await assert.rejects(driver.signal(ref, "SIGTERM"));
         assert.ok(Array.isArray((await driver.logs(id, { tail: 10 })).lines));
+      }));
+
+    test("a terminal has a size that changes, an interrupt ends the program and not the shell, its code comes back", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const terminal = await driver.terminal({ id, boot: "b1", handle }, WISH, never);
+        terminal.stream.write("stty size\r");
+        await shows(terminal, /^24 80\r$/m);
+        terminal.resize({ rows: 33, cols: 101 });
+        terminal.stream.write("stty size\r");
+        await shows(terminal, /^33 101\r$/m);
+        terminal.stream.write("sleep 3600\r");
+        await shows(terminal, /sleep 3600\r\n/);
+        await interrupted(terminal);
+        terminal.stream.write("echo still here\r");
+        await shows(terminal, /^still here\r$/m);
+        terminal.stream.write("exit 3\r");
+        assert.deepEqual(await terminal.ended, { exit_code: 3 });
+        terminal.stream.resume();
+        await once(terminal.stream, "end");
+        terminal.hangUp();
+      }));
+
+    test("a terminal ends when one hangs up, and with its machine; there is none where nothing runs", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const ref = { id, boot: "b1", handle };
+        const first = await driver.terminal(ref, WISH, never);
+        first.hangUp();
+        first.hangUp();
+        assert.ok((await first.ended).exit_code > 0);
+        const second = await driver.terminal(ref, WISH, never);
+        second.stream.resume();
+        await driver.stop(ref, HOW, never);
+        assert.ok((await second.ended).exit_code > 0);
+        second.hangUp();
+        await assert.rejects(driver.terminal(ref, WISH, never));
       }));
   });
 }

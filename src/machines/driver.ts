@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { CheckConfig } from "./config-schema.ts";
 import type { Handle, ImageRef, MachineConfig } from "./types.ts";
 
@@ -43,6 +44,8 @@ export interface RuntimeDriver {
 
   signal(ref: Ref, signal: string): Promise<void>;
   exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult>;
+  /** Runs a program on a terminal. Resolves when it runs, or is about to say on its screen why it cannot. */
+  terminal(ref: Ref, wanted: TerminalWish, signal: AbortSignal): Promise<Terminal>;
   ps(ref: Ref): Promise<Process[]>;
   /** Lines a machine wrote, oldest first: the newest ones, or what came after a page that was read before. */
   logs(id: string, from: LogsFrom): Promise<LogPage>;
@@ -86,8 +89,8 @@ export interface Launch {
   config: MachineConfig;
   /** The app's secrets, by name. */
   secrets: Record<string, string>;
-  /** After a suspend whose snapshot was lost, the root file system is kept; otherwise the machine starts clean. */
-  keep_rootfs: boolean;
+  /** Whether the machine finds its root file system as it left it: yes, no, or only if it was this version that left it. */
+  keep_rootfs: boolean | "version";
 }
 
 export interface Started {
@@ -133,6 +136,38 @@ export interface ExecResult {
   exit_signal?: number;
   stdout: string;
   stderr: string;
+}
+
+export interface TerminalSize {
+  rows: number;
+  cols: number;
+}
+
+export interface TerminalWish extends TerminalSize {
+  command: readonly string[];
+  /** What the terminal is called, for programs that draw: the variable TERM. */
+  term: string;
+}
+
+/** A program that runs on a terminal. Whoever opened it hangs up at the end, in any case. */
+export interface Terminal {
+  /**
+   * Keys in, screen out. While nobody reads, the program that draws stands still; while it reads nothing, writing waits.
+   * The screen ends when the program has ended and all that it drew was read.
+   */
+  readonly stream: Duplex;
+  resize(size: TerminalSize): void;
+  /** To whatever has the terminal now: the program itself, or what it runs in the foreground. */
+  signal(name: string): void;
+  /** How the program ended; never rejects. Also when the machine was stopped, or went to sleep, under it. */
+  readonly ended: Promise<TerminalEnd>;
+  /** The line is cut: the program is told (SIGHUP), and what does not heed that is ended. May be repeated. */
+  hangUp(): void;
+}
+
+export interface TerminalEnd {
+  exit_code: number;
+  exit_signal?: number;
 }
 
 export interface Process {

@@ -75,6 +75,15 @@ export const MACHINE_LIMITS = {
   exec_max_s: 600,
   exec_output_bytes: 1024 * 1024,
 
+  /** Open terminals into one machine. One more: 422 `limit_reached`. */
+  terminals_per_machine: 8,
+  /** Open terminals of one process of the platform. One more: 503 `overloaded`. */
+  terminals: 256,
+  /** Neither a key nor anything drawn for this long: the terminal is closed, and its line says why. */
+  terminal_idle_ms: 60 * MINUTE,
+  /** Rows and columns of a terminal. Past it: 400, or the line ends with code 1008. */
+  terminal_side: 1000,
+
   /** Lines of a log in one answer. */
   logs_page: 10_000,
   /** Machines whose logs are read together; of an app that has more, the ones that changed last. */
@@ -84,6 +93,10 @@ export const MACHINE_LIMITS = {
 
   /** Webhooks of one organization. One more: 422 `limit_reached`. */
   webhooks_per_org: 20,
+  /** How long one process has a webhook to itself; longer than a request may take. Past it another may send it. */
+  webhook_claim_ms: 30 * SECOND,
+  /** Webhooks that other processes made or deleted, or that nobody sends any more, are looked for this often. */
+  webhook_look_ms: 10 * SECOND,
   /** Events in one request to a webhook; the others wait for the next. */
   webhook_batch: 100,
   /** An address that does not answer in this time is tried again later: first after the delay, then twice as late … */

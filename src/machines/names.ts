@@ -35,6 +35,9 @@ export function addressOn(private_ip: string, host_id: string): string {
   return groups.join(":");
 }
 
+/** The host that a private address is on. */
+export const hostOf = (private_ip: string): string => (private_ip.split(":")[3] ?? "").padStart(4, "0");
+
 /** The part of a private address that all machines of its network share: the first 48 bits. */
 export function networkPrefix(private_ip: string): string {
   const [head = ""] = private_ip.split("::");
@@ -44,3 +47,6 @@ export function networkPrefix(private_ip: string): string {
 
 /** The host's own address in the network of a machine: its gateway, and where names are asked for. */
 export const gatewayAddress = (private_ip: string): string => `${networkPrefix(private_ip)}::3`;
+
+/** The part of a private address that all machines of its network on its host share, as a route has it. */
+export const hostPrefix = (private_ip: string): string => `${private_ip.split(":").slice(0, 4).join(":")}::/64`;

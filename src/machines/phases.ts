@@ -50,7 +50,7 @@ async function boot(parts: PhaseParts, { machine, operation, signal, extend, now
     }
     lost = "the snapshot could not be used; booted cold";
   }
-  const keep = lost !== undefined || keepsRootfs(machine, operation);
+  const keep = lost !== undefined || keepsRootfs(machine);
   const launch = await launchOf(parts, machine, operation.id, keep);
   const started = await driver.start(launch, signal, extend);
   return booted(operation.id, started, now, lost === undefined ? undefined : { resumed: false, reason: lost });
@@ -195,12 +195,19 @@ export function stopHow({ config }: Machine, { payload }: Operation): StopHow {
 }
 
 /** `restart` keeps it as long as the machine is the same version, `always` through updates as well. */
-function keepsRootfs({ config }: Machine, { kind }: Operation): boolean {
+function keepsRootfs({ config }: Machine): Launch["keep_rootfs"] {
   const persist = config.guest?.persist_rootfs;
-  return persist === "always" || persist === 2 || ((persist === "restart" || persist === 3) && kind !== "update");
+  if (persist === "always" || persist === 2) return true;
+  // A machine may have been updated while it was stopped: only who keeps the disk knows which version wrote it.
+  return persist === "restart" || persist === 3 ? "version" : false;
 }
 
-async function launchOf(parts: PhaseParts, machine: Machine, boot: string, keep_rootfs: boolean): Promise<Launch> {
+async function launchOf(
+  parts: PhaseParts,
+  machine: Machine,
+  boot: string,
+  keep_rootfs: Launch["keep_rootfs"],
+): Promise<Launch> {
   const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref, config } = machine;
   const secrets = await parts.secrets(machine.app_id);
   const env = { ...identityEnv({ ...secrets, ...config.env }, machine), ...config.env };

@@ -10,7 +10,7 @@ import type { Ledger } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { addressOn } from "./names.ts";
 import { clear } from "./phases.ts";
-import type { Asker } from "./service.ts";
+import type { Asker, VolumeFinder } from "./service.ts";
 import { next } from "./states.ts";
 import type { MachineStore } from "./store.ts";
 import type { Machine, Place, ShownMachine } from "./types.ts";
@@ -24,6 +24,7 @@ interface RelocationParts {
   leases: Leases;
   hosts: HostService;
   log: Log;
+  volumes: VolumeFinder | undefined;
 }
 
 /** What could not be moved, and why. */
@@ -43,14 +44,14 @@ export class Relocation {
   /**
    * Moves a machine. One that runs is restarted, and comes up there: it is stopped where it is, and the write that
    * says so is the one that makes it the other host's, so that at no moment both may run it. Its address changes, and
-   * its root file system begins anew.
+   * its root file system begins anew. Its volume follows: the start there waits for it.
    */
   async move(id: string, wish: { host_id?: string | undefined }, asker: Asker): Promise<Machine> {
     const { store, ledger, leases } = this.#parts;
     const machine = (await store.find(id)) ?? fail("not_found", `machine not found: ${id}`);
     if (wish.host_id === machine.host_id) return machine;
     const place = await this.#placeFor(machine, wish.host_id);
-    return await ledger.change(
+    const moved = await ledger.change(
       id,
       (draft) => {
         leases.check(draft.machine, asker.nonce);
@@ -64,6 +65,11 @@ export class Relocation {
       },
       asker.ids,
     );
+    const volume = volumeOf(moved);
+    // At rest nothing has it open any more, and it need not wait for the next start.
+    if (volume !== undefined && moved.host_id === place.host_id && moved.boot === null)
+      await this.#parts.volumes?.follow?.(volume, place.host_id);
+    return moved;
   }
 
   /** Nothing new comes to the host any more, and what can goes elsewhere. Answers what goes and what cannot. */
@@ -129,9 +135,9 @@ export class Relocation {
   async #placeFor(machine: Machine, host_id?: string): Promise<Place> {
     const { id, region, cpus, memory_mb, private_ip } = machine;
     const volume = volumeOf(machine);
-    if (volume !== undefined) {
+    if (volume !== undefined && !this.#parts.volumes?.movable) {
       fail("not_movable", `machine ${id} mounts volume ${volume}, which is on host ${machine.host_id}`, {
-        hint: "fork the volume to the other host, and create the machine anew with the fork",
+        hint: "volumes move through an object store that all hosts share: set HANGAR_OBJECTS_URL on all processes",
       });
     }
     const named = host_id === undefined ? undefined : await this.#parts.hosts.find(host_id);

@@ -10,6 +10,7 @@ import { metadataRoutes } from "./metadata-routes.ts";
 import { askerOf, bad, listOf, machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 import { STATE_ALIASES, STATES } from "./states.ts";
+import { terminalRoutes } from "./terminal-routes.ts";
 import type { Machine } from "./types.ts";
 
 export function machineRoutes(parts: RouteParts): Row[] {
@@ -22,6 +23,7 @@ export function machineRoutes(parts: RouteParts): Row[] {
     ...metadataRoutes(parts),
     ...eventRoutes(parts),
     ...logRoutes(parts),
+    ...terminalRoutes(parts),
   ];
 }
 

@@ -245,6 +245,18 @@ export const ProcessList = Type.Array(
     listen_sockets: Type.Array(Type.Object({ proto: text, address: text })),
   }),
 );
+const side = Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.terminal_side });
+export const TerminalQuery = Type.Object({
+  command: Type.Optional(
+    Type.Array(text, { description: "The program and its words, one each; a shell when left out." }),
+  ),
+  rows: Type.Optional(side),
+  cols: Type.Optional(side),
+  term: Type.Optional(
+    Type.String({ pattern: "^[a-zA-Z0-9._+-]{1,64}$", description: "What the terminal is called: TERM inside." }),
+  ),
+});
+
 export const LogsQuery = Type.Object({
   tail: Type.Optional(
     Type.Integer({

@@ -38,6 +38,10 @@ interface MachineParts {
 /** Where volumes are; the room that keeps them answers it. */
 export interface VolumeFinder {
   locate(volume_id: string): Promise<VolumePlace | undefined>;
+  /** Whether volumes can go from one host to another; absent is no. */
+  readonly movable?: boolean;
+  /** A volume goes where its machine has gone; what cannot be begun now is begun when the machine starts there. */
+  follow?(volume_id: string, host_id: string): Promise<void>;
 }
 
 export interface VolumePlace {

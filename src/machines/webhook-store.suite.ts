@@ -31,6 +31,12 @@ export function webhookStoreSuite(
       const [first] = await store.webhooks("o1");
       assert.deepEqual({ ...first, secret: [...(first?.secret ?? [])] }, { ...one, ...progress, secret: [1, 2] });
       assert.equal((await store.webhooks()).length, 2);
+      const claim = (runner: string, now: number) => store.claim("w1", { runner, now, until: now + 10 });
+      assert.equal((await claim("a", 100))?.position, 7, "who claims it knows how far it got");
+      assert.equal(await claim("b", 109), undefined, "it is another's");
+      assert.ok(await claim("a", 105), "and stays so while it is renewed");
+      assert.equal(await claim("b", 114), undefined);
+      assert.equal((await claim("b", 115))?.id, "w1", "one that ran out is anybody's");
       assert.deepEqual(await store.webhooks("o2"), []);
       assert.equal(await store.deleteWebhook("o2", "w1"), false);
       assert.equal(await store.deleteWebhook("o1", "w1"), true);

@@ -24,6 +24,11 @@ export interface WebhookStore {
   insertWebhook(webhook: Webhook, limit: number): Promise<boolean>;
   /** False when there is no such webhook. */
   deleteWebhook(org_id: string, id: string): Promise<boolean>;
+  /**
+   * It is this runner's to send until then, and answers how far it got. Undefined when it is another's, or gone. A claim
+   * that ran out is anybody's.
+   */
+  claim(id: string, claim: { runner: string; now: number; until: number }): Promise<Webhook | undefined>;
   /** How far it got, or why it did not. False when it is gone. */
   putProgress(webhook: Pick<Webhook, "id" | "position" | "failures" | "retry_at" | "last_error">): Promise<boolean>;
 }

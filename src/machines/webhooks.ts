@@ -20,11 +20,15 @@ interface WebhookParts {
   box: Box;
   clock: Clock;
   log: Log;
+  /** Names this process among those on one database. */
+  runner: string;
 }
 
 /** What runs for one webhook. */
 interface Courier {
   hook: Webhook;
+  /** Until when it is ours to send. */
+  claimed_until: number;
   busy: boolean;
   again: boolean;
   end: () => void;
@@ -32,7 +36,8 @@ interface Courier {
 
 /**
  * Sends events to addresses: signed, in order, and again until they arrive. How far each webhook got is kept,
- * so nothing is skipped while the other side, or we, are down; after a crash the last batch may come twice.
+ * so nothing is skipped while the other side, or we, are down; after a crash the last batch may come twice. Of several
+ * processes on one database one sends each webhook: it claims it, and others take it up when the claim runs out.
  */
 export class Webhooks {
   readonly #parts: WebhookParts;
@@ -46,7 +51,26 @@ export class Webhooks {
   }
 
   async start(): Promise<void> {
-    for (const hook of await this.#parts.store.webhooks()) this.#employ(hook);
+    await this.#look();
+    this.#lookLater();
+  }
+
+  /** Takes up what others made, lets go what others deleted, and tries again what nobody may be sending. */
+  async #look(): Promise<void> {
+    const hooks = new Map((await this.#parts.store.webhooks()).map((hook) => [hook.id, hook]));
+    for (const id of this.#couriers.keys()) if (!hooks.has(id)) this.#dismiss(id);
+    for (const [id, hook] of hooks) {
+      if (this.#couriers.has(id)) this.#wake(id);
+      else this.#employ(hook);
+    }
+  }
+
+  #lookLater(): void {
+    const { log } = this.#parts;
+    this.#timers.set("look", MACHINE_LIMITS.webhook_look_ms, () => {
+      this.#lookLater();
+      this.#look().catch((error: unknown) => log.warn({ error }, "webhooks could not be looked for"));
+    });
   }
 
   close(): void {
@@ -97,7 +121,7 @@ export class Webhooks {
 
   #employ(hook: Webhook): void {
     const end = this.#parts.bus.subscribe(topics.org(hook.org_id), () => this.#wake(hook.id));
-    this.#couriers.set(hook.id, { hook, busy: false, again: false, end });
+    this.#couriers.set(hook.id, { hook, claimed_until: 0, busy: false, again: false, end });
     this.#wake(hook.id);
   }
 
@@ -136,6 +160,7 @@ export class Webhooks {
   async #sendPages(courier: Courier): Promise<boolean> {
     const { events, store } = this.#parts;
     for (;;) {
+      if (!(await this.#claim(courier))) return false;
       const { hook } = courier;
       const scope = { org_id: hook.org_id, ...(hook.app_id === null ? {} : { app_id: hook.app_id }) };
       const page = await events.page(scope, hook.position, MACHINE_LIMITS.webhook_batch);
@@ -164,6 +189,25 @@ export class Webhooks {
         return false;
       }
     }
+  }
+
+  /** Whether it is ours to send now. When it was not before, it is taken up from where it got to. */
+  async #claim(courier: Courier): Promise<boolean> {
+    const { store, clock, runner } = this.#parts;
+    const { webhook_claim_ms } = MACHINE_LIMITS;
+    const now = clock.now();
+    // Renewed with time to spare for a request that takes long.
+    if (courier.claimed_until - now > webhook_claim_ms / 2) return true;
+    const ours = courier.claimed_until > now;
+    const until = now + webhook_claim_ms;
+    const hook = await store.claim(courier.hook.id, { runner, now, until });
+    if (!hook) return false;
+    courier.claimed_until = until;
+    if (ours) return true;
+    courier.hook = hook;
+    if (hook.retry_at === null || hook.retry_at <= now) return true;
+    this.#retryLater(courier);
+    return false;
   }
 
   #retryAt({ failures }: Webhook): number {

@@ -90,10 +90,10 @@ export class Control {
     return busy;
   }
 
-  /** How many a service of a machine has in progress. */
+  /** How many a service of a machine has in progress: connections that are only kept are not. */
   load(machine_id: string, internal_port: number): number {
     const slot = this.#slots.get(`${machine_id} ${internal_port}`);
-    return slot === undefined ? 0 : Math.max(0, this.#parts.slots.load(slot));
+    return slot === undefined ? 0 : this.#parts.slots.inUse(slot);
   }
 
   /**

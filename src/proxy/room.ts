@@ -148,7 +148,7 @@ export class ProxyRoom {
     };
     const { doors = [] } = parts;
     this.#names = parts.names
-      ? new NetworkKeeper({ directory: this.directory, loadApp, clock, log, doors })
+      ? new NetworkKeeper({ directory: this.directory, host_ids, loadApp, clock, log, doors })
       : undefined;
     this.rows = [
       ...addressRoutes(this.#addresses),

@@ -3,16 +3,18 @@ import { PROXY_LIMITS } from "./limits.ts";
 /**
  * How much each service of each machine is doing, in memory that all workers and the control share. A *slot*
  * is one service of one machine. `load` is what the hard limit bounds, so it is only ever raised together with
- * the comparison; `own` says how much of it is whose, so that a worker that dies takes back what it held.
+ * the comparison; `own` says how much of it is whose, so that a worker that dies takes back what it held. `unused` are
+ * the connections in the load that carry nothing at the moment, by worker.
  */
 export class Slots {
-  static readonly BYTES = 4 * PROXY_LIMITS.slots * (3 + PROXY_LIMITS.workers);
+  static readonly BYTES = 4 * PROXY_LIMITS.slots * (3 + 2 * PROXY_LIMITS.workers);
   readonly buffer: SharedArrayBuffer;
   readonly #load: Int32Array;
   readonly #waiting: Int32Array;
   /** When it was last busy, in seconds of the monotonic clock that all threads share. */
   readonly #active: Int32Array;
   readonly #own: Int32Array[];
+  readonly #unused: Int32Array[];
 
   constructor(buffer = new SharedArrayBuffer(Slots.BYTES)) {
     const { slots, workers } = PROXY_LIMITS;
@@ -22,10 +24,22 @@ export class Slots {
     this.#waiting = column(1);
     this.#active = column(2);
     this.#own = Array.from({ length: workers }, (_, worker) => column(3 + worker));
+    this.#unused = Array.from({ length: workers }, (_, worker) => column(3 + workers + worker));
   }
 
   load(slot: number): number {
     return Atomics.load(this.#load, slot);
+  }
+
+  /** Of the load, what is in use. */
+  inUse(slot: number): number {
+    const unused = this.#unused.reduce((sum, column) => sum + Atomics.load(column, slot), 0);
+    return Math.max(0, this.load(slot) - unused);
+  }
+
+  /** So many more connections of the worker are open and unused, or fewer. */
+  rest(slot: number, worker: number, by: number): void {
+    Atomics.add(this.#unused[worker] as Int32Array, slot, by);
   }
 
   waiting(slot: number): number {
@@ -65,6 +79,7 @@ export class Slots {
 
   /** The worker is gone: what it held is free again. */
   forget(worker: number): void {
+    this.#unused[worker]?.fill(0);
     const own = this.#own[worker] as Int32Array;
     for (let slot = 0; slot < own.length; slot++) {
       if (own[slot] === 0) continue;

@@ -10,7 +10,7 @@ import { Backup } from "./backup/backup.ts";
 import type { Credentials } from "./credentials/credentials.ts";
 import { Elector } from "./election/elector.ts";
 import type { LeaseStore } from "./election/lease-store.ts";
-import { REPLICATION_LIMITS } from "./limits.ts";
+import { REPLICATION_LIMITS, type Sizes } from "./limits.ts";
 import { ReplicationNode } from "./node/node.ts";
 import { Peer } from "./node/peer.ts";
 import { createNodeServer } from "./node/server.ts";
@@ -38,7 +38,7 @@ export interface StartOptions {
   /** How far back that reaches. */
   backup_keep_ms?: number;
   clock: Clock;
-  checkpoint_frames?: number;
+  sizes?: Sizes;
   step?: (step: Step) => void;
   log(message: string): void;
   onFailure(error: unknown): void;
@@ -53,7 +53,7 @@ export interface RunningNode {
 }
 
 export async function startNode(options: StartOptions): Promise<RunningNode> {
-  const { dir, host, port, clock, log, onFailure, checkpoint_frames, step, credentials } = options;
+  const { dir, host, port, clock, log, onFailure, sizes, step, credentials } = options;
   if (!credentials && !options.trust_network && !isLoopback(host)) {
     throw new Error(
       `whoever reaches ${host}:${port} could take over: give the nodes a key (--key-file) or an identity, or say --trust-network`,
@@ -79,7 +79,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     log,
     onFailure,
     ...(credentials ? { credentials } : {}),
-    ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
+    ...(sizes === undefined ? {} : { sizes }),
     ...(step === undefined ? {} : { step }),
   });
   const stop = new AbortController();

@@ -108,3 +108,8 @@ export const REPLICATION_LIMITS = {
   /** How long a successor named at handoff is preferred over everybody else. */
   handoff_ms: 5 * SECOND,
 } as const;
+
+/** The limits that tests make smaller, to reach in seconds what a node comes to after hours. */
+export type Sizes = Partial<
+  Record<"checkpoint_frames" | "segment_bytes" | "retention_bytes" | "table_every_bytes", number>
+>;

@@ -220,6 +220,21 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX machines_updated ON machines (updated_at)",
     ],
   },
+  {
+    id: 10,
+    name: "the private network between hosts",
+    statements: [
+      `CREATE TABLE network_peers (node_id TEXT PRIMARY KEY, underlay TEXT NOT NULL, seen_at BIGINT NOT NULL)`,
+    ],
+  },
+  {
+    id: 11,
+    name: "who sends a webhook, among several",
+    statements: [
+      "ALTER TABLE webhooks ADD COLUMN runner TEXT NOT NULL DEFAULT ''",
+      "ALTER TABLE webhooks ADD COLUMN runner_until BIGINT NOT NULL DEFAULT 0",
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */

@@ -15,6 +15,7 @@ import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
 import { keyStoreSuite } from "#identity/store.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
+import { peerStoreSuite } from "#network/peer-store.suite.ts";
 import { addressStoreSuite } from "#network/store.suite.ts";
 import { proxyStoreSuite } from "#proxy/store.suite.ts";
 import { leaseStoreSuite } from "#replication/election/lease-store.suite.ts";
@@ -34,6 +35,7 @@ import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
 import { sqlKeyStore } from "./sql/identity.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
+import { sqlPeerStore } from "./sql/peers.ts";
 import { sqlProxyStore } from "./sql/proxy.ts";
 import { sqlReleaseStore } from "./sql/releases.ts";
 import { sqlVolumeStore } from "./sql/volumes.ts";
@@ -98,6 +100,14 @@ for (const { name, open, skip } of DATABASES) {
     async () => {
       const database = await openWithApps();
       return { store: sqlAddressStore(database), close: () => database.close() };
+    },
+    skip,
+  );
+  peerStoreSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      return { store: sqlPeerStore(database), close: () => database.close() };
     },
     skip,
   );

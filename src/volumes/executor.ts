@@ -28,6 +28,8 @@ const TRIES: Record<OperationKind, number> = {
   fork: VOLUME_LIMITS.tries,
   restore: VOLUME_LIMITS.tries,
   snapshot: VOLUME_LIMITS.tries,
+  move: VOLUME_LIMITS.tries,
+  clear: Number.POSITIVE_INFINITY,
 };
 
 /**
@@ -166,9 +168,10 @@ export class VolumeExecutor {
   async #step(volume_id: string, lane: string): Promise<boolean> {
     if (this.#closing.signal.aborted) return false;
     const work = await this.#parts.store.findWork(volume_id);
-    const operation = work?.operations.find((one) => laneOf(one) === lane);
-    // What is on another host is done there.
-    if (!work || !operation || !this.#parts.host_ids.includes(work.volume.host_id)) return false;
+    // What is for another host is done there.
+    const { host_ids } = this.#parts;
+    const operation = work?.operations.find((one) => laneOf(one) === lane && host_ids.includes(one.host_id));
+    if (!work || !operation) return false;
     const outcome = await this.#perform(work.volume, operation);
     if (outcome === undefined) return false;
     await this.#parts.ledger.change(volume_id, ({ volume, operations }) => {
@@ -216,7 +219,7 @@ export class VolumeExecutor {
   async #giveUp(operation: Operation, error: string): Promise<Outcome> {
     const { store, disk, clock } = this.#parts;
     const now = clock.now();
-    if (operation.kind === "snapshot") {
+    if (operation.kind === "snapshot" || operation.kind === "move") {
       const snapshot = await store.findSnapshot(operation.payload.snapshot_id ?? "");
       await disk.dropPoint(operation.payload.snapshot_id ?? "");
       const failed = snapshot && {
@@ -226,7 +229,11 @@ export class VolumeExecutor {
         updated_at: now,
         finished_at: now,
       };
-      return () => (failed ? { put_snapshots: [failed] } : {});
+      const stays = (volume: Volume): Decision => ({ set: { state: hop(volume, "broke"), error } });
+      return (volume) => ({
+        ...(failed ? { put_snapshots: [failed] } : {}),
+        ...(operation.kind === "move" ? stays(volume) : {}),
+      });
     }
     return (volume): Decision => ({
       set: {

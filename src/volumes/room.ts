@@ -1,6 +1,7 @@
 /** The room's parts, put together. */
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
+import { randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
 import type { ObjectStore } from "#core/objects.ts";
 import type { Wire } from "#core/wire.ts";
@@ -11,6 +12,7 @@ import { VolumeExecutor } from "./executor.ts";
 import { Garbage } from "./garbage.ts";
 import { VolumeKeys } from "./keys.ts";
 import { Ledger } from "./ledger.ts";
+import { VOLUME_LIMITS } from "./limits.ts";
 import { Locks } from "./locks.ts";
 import type { MountedVolume, VolumeMounts } from "./mounts.ts";
 import { VolumeService } from "./service.ts";
@@ -27,6 +29,8 @@ export interface RoomParts {
   clock: Clock;
   log: Log;
   undelete_ms: number;
+  /** Whether all hosts share the object store, so that volumes can go from one to another. */
+  movable?: boolean;
   /** Of a process among several on one database. */
   wire?: Wire;
 }
@@ -103,12 +107,42 @@ export class VolumeRoom implements VolumeMounts {
     return { app_id, region, host_id, attached_machine_id, ...unready };
   }
 
+  get movable(): boolean {
+    return this.parts.movable ?? false;
+  }
+
+  /** A volume goes where its machine has gone. What cannot be begun now is begun when the machine starts there. */
+  async follow(volume_id: string, host_id: string): Promise<void> {
+    const { log, clock } = this.parts;
+    try {
+      await this.volumes.move(volume_id, host_id, randomIds(clock));
+    } catch (error) {
+      log.info({ error, volume: volume_id, host: host_id }, "a volume follows its machine later");
+    }
+  }
+
+  /** Resolves when a volume is on this host and ready, or it is clear that it will not be; `mount` says why then. */
+  async bring(volume_id: string, host_id: string, signal: AbortSignal, extend?: () => void): Promise<void> {
+    const { store, clock } = this.parts;
+    for (;;) {
+      const volume = await store.find(volume_id);
+      const here = volume?.host_id === host_id;
+      if (!volume || !this.movable || volume.state === "failed" || volume.state === "destroyed") return;
+      if (here && volume.state !== "moving" && volume.state !== "restoring") return;
+      if (!here) await this.follow(volume_id, host_id);
+      extend?.();
+      await clock.sleep(VOLUME_LIMITS.look_ms, signal);
+    }
+  }
+
   /** A volume that could not grow while it was in use has its size when this is done. */
   async mount(volume_id: string): Promise<MountedVolume> {
-    const { store, disk } = this.parts;
+    const { store, disk, hosts } = this.parts;
     return await this.#locks.with([volume_id], async () => {
       const volume = await store.find(volume_id);
       if (!volume || volume.state === "destroyed") throw new Error(`volume ${volume_id} is gone`);
+      if (volume.state === "moving" || volume.state === "restoring" || !hosts.own.includes(volume.host_id))
+        throw new Error(`volume ${volume_id} is ${volume.state} on host ${volume.host_id}`);
       const mounted = await disk.mount(this.#keys.open(volume));
       if (volume.needs_restart) await this.#ledger.change(volume_id, () => ({ set: { needs_restart: false } }));
       return mounted;

@@ -10,6 +10,7 @@ import { VOLUME_LIMITS } from "./limits.ts";
 import { type Origin, originOf } from "./origin.ts";
 import { placeVolume } from "./placement.ts";
 import { refuseAttached, refuseInsert, refuseName, refuseShrinking, refuseState } from "./rules.ts";
+import { blank } from "./snapshots.ts";
 import type { VolumeStore } from "./store.ts";
 import type { Volume } from "./types.ts";
 
@@ -119,13 +120,36 @@ export class VolumeService {
     return { volume, needs_restart: over ? volume.needs_restart : volume.attached_machine_id !== null };
   }
 
+  /**
+   * To another host, by way of a snapshot. Nothing may have it open: who asks has seen to that, and what would open it
+   * waits until it is there (`bring`). Answers when it is written down; asking again changes nothing.
+   */
+  async move(id: string, host_id: string, ids: Ids): Promise<Volume> {
+    const { ledger, hosts, keys, clock, executor } = this.#parts;
+    const { region, zone } = await hosts.find(host_id);
+    const snapshot_id = `vs_${ids.short()}`;
+    const volume = await ledger.change(id, (work) => {
+      const { volume: now, operations } = work;
+      if (now.host_id === host_id || now.state === "moving" || now.state === "restoring") return undefined;
+      refuseState(now, now.state === "created" && !operations.some((one) => one.host_id === now.host_id), "moved");
+      const sealed_key = keys.forSnapshot(snapshot_id, now);
+      return {
+        set: { state: hop(now, "move"), error: null },
+        add_operations: [queued(work, "move", { snapshot_id, to: { host_id, region, zone } }, ids)],
+        add_snapshots: [blank(now, { id: snapshot_id, kind: "on_demand", now: clock.now(), sealed_key })],
+      };
+    });
+    executor.wake(id);
+    return volume;
+  }
+
   /** It can be taken back for a while, unless it never was whole. */
   async delete(id: string): Promise<Volume> {
     const { ledger, clock, undelete_ms, executor } = this.#parts;
     const volume = await ledger.change(id, ({ volume: now }) => {
       refuseState(now, now.state !== "destroyed", "deleted");
       refuseAttached(now);
-      refuseState(now, now.state !== "creating" && now.state !== "extending", "deleted");
+      refuseState(now, !["creating", "extending", "moving"].includes(now.state), "deleted");
       const at = clock.now();
       return {
         set: {

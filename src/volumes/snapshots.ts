@@ -113,7 +113,8 @@ export class SnapshotService {
   }
 }
 
-function blank(
+/** A snapshot that is still to be taken. */
+export function blank(
   volume: Volume,
   { id, kind, now, sealed_key }: Pick<Snapshot, "id" | "kind" | "sealed_key"> & { now: number },
 ): Snapshot {

@@ -4,19 +4,21 @@
  */
 
 /** What somebody asks for. */
-export type Asked = "extend" | "delete" | "undelete";
+export type Asked = "extend" | "delete" | "undelete" | "move";
 /** What the executor reports: it did what the state stands for, or it could not. */
-export type Reported = "done" | "broke";
+export type Reported = "done" | "broke" | "stored";
 export type Trigger = Asked | Reported;
 
 const TABLE = {
   /** Its empty file system is being made; the caller who asked for it still waits. */
   creating: { done: "created", broke: "destroyed" },
-  /** Filled from a snapshot. */
+  /** Filled from a snapshot, or on its new host from what the old one stored. */
   restoring: { done: "created", broke: "failed", delete: "destroyed" },
   /** Filled from another volume. */
   hydrating: { done: "created", broke: "failed", delete: "destroyed" },
-  created: { extend: "extending", delete: "destroyed" },
+  created: { extend: "extending", delete: "destroyed", move: "moving" },
+  /** Its content is being stored, to be filled in on another host; nothing has it open. */
+  moving: { stored: "restoring", broke: "created" },
   /** What could not grow is as it was. */
   extending: { done: "created", broke: "created" },
   /** It could not be filled; it holds nothing of use. */

@@ -51,6 +51,21 @@ export function volumeStoreSuite(
         assert.deepEqual(await store.unfinished(["0001"]), []);
       }));
 
+    test("a volume that moves is the other host's; what is to be done where it was stays there", () =>
+      withStore(async (store) => {
+        const volume = aVolume({});
+        await store.insert({ volume }, free);
+        const to = { host_id: "0002", region: "ams", zone: "z2" };
+        const moved = { ...volume, ...to, revision: 2 };
+        const clear = anOperation({ id: "op9", kind: "clear", payload: {} });
+        assert.ok(await store.commit({ volume: moved, add_operations: [clear] }));
+        const work = await store.findWork(volume.id);
+        assert.deepEqual([work?.volume.host_id, work?.volume.region, work?.volume.zone], ["0002", "ams", "z2"]);
+        assert.deepEqual(work?.operations, [clear]);
+        assert.deepEqual(await store.unfinished(["0001"]), [volume.id]);
+        assert.deepEqual(await store.unfinished(["0002"]), []);
+      }));
+
     test("of many that want the same zone exactly one gets it; a deleted one does not count", () =>
       withStore(async (store) => {
         const wish = (i: number) => ({ volume: aVolume({ id: `vol_${i}`, created_at: i }) });

@@ -53,7 +53,7 @@ export interface Usage {
   blocks_avail: number;
 }
 
-export type OperationKind = "create" | "restore" | "fork" | "extend" | "snapshot";
+export type OperationKind = "create" | "restore" | "fork" | "extend" | "snapshot" | "move" | "clear";
 
 /** Something to be done to a volume: written with the state it leads to, carried out afterwards. */
 export interface Operation {
@@ -68,17 +68,24 @@ export interface Operation {
 }
 
 export interface OperationPayload {
-  /** Of a restore and a snapshot. */
+  /** Of a restore, a snapshot and a move. */
   snapshot_id?: string;
   /** Of a fork. */
   source_volume_id?: string;
   /** Of an extend: where it goes back to when it cannot. */
   from_gb?: number;
+  /** Of a move: where it goes. */
+  to?: Pick<Volume, "host_id" | "region" | "zone">;
+  /** Of a restore at the end of a move: what lies there under its name is of an earlier stay. */
+  anew?: boolean;
 }
 
-/** Storing a snapshot takes long and changes nothing of the volume, so it is not in the way of anything else. */
+/**
+ * Storing a snapshot takes long and changes nothing of the volume, so it is not in the way of anything else; nor is
+ * clearing away what a volume left on a host.
+ */
 export const laneOf = ({ volume_id, kind }: Pick<Operation, "volume_id" | "kind">): string =>
-  kind === "snapshot" ? `${volume_id}:snapshots` : volume_id;
+  kind === "snapshot" || kind === "clear" ? `${volume_id}:snapshots` : volume_id;
 
 export type SnapshotStatus = "waiting" | "running" | "created" | "failed";
 

@@ -40,6 +40,8 @@ export const WORK: Record<OperationKind, (parts: WorkParts, job: Job) => Promise
   fork,
   extend,
   snapshot,
+  move,
+  clear,
 };
 
 const done = (volume: Volume): Decision => ({ set: { state: hop(volume, "done"), error: null } });
@@ -64,6 +66,7 @@ async function restore(parts: WorkParts, { volume, operation, signal, onProgress
   const manifest = await readManifest(objects, snapshot.id, snapshot.digest);
   await locks.with([volume.id], async () => {
     const own = keys.open(volume);
+    if (operation.payload.anew) await disk.remove(volume.id);
     await disk.fill(own, (image) => restoreImage({ manifest, objects, image, signal, onProgress }));
     await disk.grow(own);
   });
@@ -100,6 +103,39 @@ async function snapshot(parts: WorkParts, { volume, operation, signal, onProgres
   }
   await disk.dropPoint(operation.payload.snapshot_id ?? "");
   return () => ({ set: asked ? { base_snapshot_id: asked.id } : {} });
+}
+
+/**
+ * To another host: what it holds is stored here as a snapshot, and the write that says so is the one that makes it the
+ * other host's. Until then it is whole here, from then on it is whole in the store.
+ */
+async function move(parts: WorkParts, job: Job): Promise<Outcome> {
+  const { id, volume_id, host_id, position, payload } = job.operation;
+  const { to, snapshot_id = "" } = payload;
+  assert(to, "a move goes somewhere");
+  await snapshot(parts, job);
+  const next = { volume_id, tries: 0 };
+  const fill: Operation = {
+    ...next,
+    id: `${id}-fill`,
+    host_id: to.host_id,
+    position: position + 1,
+    kind: "restore",
+    payload: { snapshot_id, anew: true },
+  };
+  const rest: Operation = { ...next, id: `${id}-clear`, host_id, position: position + 2, kind: "clear", payload: {} };
+  return (volume) => ({
+    set: { ...to, state: hop(volume, "stored"), base_snapshot_id: snapshot_id },
+    add_operations: [fill, rest],
+  });
+}
+
+/** What a volume that has moved left here goes, unless it is back by now. */
+async function clear({ store, disk, locks }: WorkParts, { volume: { id }, operation }: Job): Promise<Outcome> {
+  await locks.with([id], async () => {
+    if ((await store.find(id))?.host_id !== operation.host_id) await disk.remove(id);
+  });
+  return () => ({});
 }
 
 export const isUnfinished = ({ status }: Snapshot): boolean => status === "waiting" || status === "running";

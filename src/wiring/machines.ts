@@ -20,6 +20,7 @@ import { makeJoinToken } from "#hosts/join.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Row } from "#http/route.ts";
+import { bringingDriver } from "#machines/bringing-driver.ts";
 import type { RuntimeDriver } from "#machines/driver.ts";
 import { imageRoutes } from "#machines/image-routes.ts";
 import type { ImageSource } from "#machines/image-source.ts";
@@ -42,6 +43,7 @@ import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
 import type { Emulated } from "./emulated.ts";
+import { openFabric } from "./fabric.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
 import { Duty, openHosts } from "./roles.ts";
@@ -97,8 +99,17 @@ export async function openMachines(database: Database, settings: Settings, needs
     },
   });
   const { events, bus } = room;
-  const webhooks = new Webhooks({ store: sqlWebhookStore(database), events, bus, box, clock, log });
+  const webhooks = new Webhooks({
+    store: sqlWebhookStore(database),
+    events,
+    bus,
+    box,
+    clock,
+    log,
+    runner: dir.node_id,
+  });
   const proxy = openProxy(database, settings, { ...needs, room, hosts, images });
+  const fabric = wire && openFabric(database, settings, { ...needs, hosts, wire, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
     ...needs,
@@ -133,9 +144,11 @@ export async function openMachines(database: Database, settings: Settings, needs
       await (duty ? duty.start(room) : room.start());
       if (answers) await webhooks.start();
       await (answers ? proxy.start() : proxy.startNames());
+      await fabric?.start();
       await measuring.start();
     },
     async close() {
+      await fabric?.close();
       await proxy.close();
       webhooks.close();
       await room.close();
@@ -154,10 +167,11 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const images = await openImages(dir.file("images"), settings, clock, log);
   const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire });
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, sim: needs.emulated?.sim };
+  const routed = settings.host.network !== "off";
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
-  const runtime = quietDriver(needs.around?.(opened) ?? opened, quiet);
+  const runtime = bringingDriver(quietDriver(needs.around?.(opened) ?? opened, quiet), volumes);
   const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence };
   const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
@@ -201,6 +215,7 @@ async function openVolumes(
     clock,
     log,
     undelete_ms: volume_undelete_hours * 3_600_000,
+    movable: objects.url !== undefined,
     ...(wire ? { wire } : {}),
   });
 }

@@ -65,6 +65,7 @@ const PROMETHEUS: Rule[] = [
   { name: "stddev and stdvar of one infinity are 0", ...reworded(/\bstd(dev|var)(?= ?(\(|by|without))/g, "avg") },
 ];
 
+/** The labels of one side of an operator become filters of the other, where no stored series may have them. */
 export const PUSHED_DOWN = "filter push-down: labels that a rollup makes are looked for in stored series";
 
 /** VictoriaMetrics 1.79.5; ours follows the newest. */
@@ -88,6 +89,10 @@ const VICTORIA: Rule[] = [
     name: "an empty window repeats the sample before it",
     ...reworded(/\b(geomean|sum2|distinct)_over_time\(/g, "sum_over_time("),
   },
+  {
+    name: "an aggregation may have only so many series",
+    applies: (_, { errors }) => /too many timeseries after agg/.test(errors?.theirs ?? ""),
+  },
   { name: "sgn of a series without a value is 0", ...reworded(/\bsgn\(/g, "abs(") },
   {
     name: "which of two series with the same labels union keeps is not specified",
@@ -103,12 +108,17 @@ const VICTORIA: Rule[] = [
     ...reworded(/\blimit_offset\(2, 1, /g, "sum("),
   },
   {
-    // The labels of one side of an operator become filters of the other; no stored series has one that a rollup makes.
     name: PUSHED_DOWN,
     ...reworded(
       /\b(?:rollup\w*|histogram_over_time)\(|\bquantiles_over_time\("q", 0\.1, 0\.9,|\baggr_over_time\(\([^)]*\),/g,
       "avg_over_time(",
     ),
+  },
+  {
+    name: "filter push-down: labels to group by are looked for in stored series that have none of them",
+    ...reworded(/ by \([^)]*\)/g, " by (app, host, instance, region)"),
+    applies: ({ query }, { errors, onlyOurs, onlyTheirs }) =>
+      errors === undefined && / by \(/.test(query) && onlyOurs.length > 0 && onlyTheirs.length === 0,
   },
   {
     // What it usually is says how far before the window the sample before may lie; counting looks at the window alone.
@@ -128,6 +138,7 @@ const VICTORIA: Rule[] = [
     ...reworded(/\brange_(?:quantile\(0\.[59], |median\()/g, "running_avg("),
   },
   { name: "range_avg and range_sum leave gaps open", ...reworded(/\brange_(avg|sum)\(/g, "running_$1(") },
+  { name: "smooth_exponential of infinities ends at a gap", ...reworded(/\bsmooth_exponential\(/g, "clamp_min(") },
   { name: "scalar counts series without a value", ...reworded(/\bscalar\(/g, "sum(") },
   {
     name: "a counter without resets may fall",
@@ -152,23 +163,21 @@ function isSameButWhose(ours: Answer, theirs: Answer): boolean {
   return compareValues(valuesByTime(ours), valuesByTime(theirs));
 }
 
-function valuesByTime({ series }: Answer): Map<number, number[]> {
-  const found = new Map<number, number[]>();
+function valuesByTime({ series }: Answer): Map<number, Float64Array> {
+  const found = new Map<number, Float64Array>();
   for (const points of series.values()) {
+    // Typed arrays have a place for NaN in their order.
     for (const [time, value] of points)
-      found.set(
-        time,
-        [...(found.get(time) ?? []), Number(value)].sort((a, b) => a - b),
-      );
+      found.set(time, Float64Array.from([...(found.get(time) ?? []), Number(value)]).sort());
   }
   return found;
 }
 
-function compareValues(ours: Map<number, number[]>, theirs: Map<number, number[]>): boolean {
+function compareValues(ours: Map<number, Float64Array>, theirs: Map<number, Float64Array>): boolean {
   return (
     ours.size === theirs.size &&
     [...ours].every(([time, values]) => {
-      const others = theirs.get(time) ?? [];
+      const others = theirs.get(time) ?? new Float64Array();
       return values.length === others.length && values.every((value, i) => isClose(value, others[i] ?? Number.NaN));
     })
   );
@@ -199,6 +208,7 @@ const BOTH: Rule[] = [
   { name: MAGNIFIED, ...reworded(/\b(sin|cos|tan|ceil|floor)\(/g, "abs(") },
   { name: MAGNIFIED, ...reworded(/ [%^] /g, " + ") },
   { name: MAGNIFIED, ...reworded(/\bround\(/g, "clamp_min(") },
+  { name: MAGNIFIED, ...reworded(/\b(changes|resets)\(\(/g, "sum_over_time((") },
   {
     name: EQUALS,
     applies: ({ query }, _, ours, theirs) => /^(top|bottom)k/.test(query) && isSameButWhose(ours, theirs),

@@ -14,7 +14,7 @@ import { postgresMissing, startPostgres } from "../postgres.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { type Child, startProgram } from "./child.ts";
 import { until } from "./hosts-support.ts";
-import { census, nodeIdOf } from "./leaks.ts";
+import { leftBehind, nodeIdOf } from "./leaks.ts";
 
 const MACHINES = "/v1/apps/web/machines";
 /** Says the time again and again, by the clock that all machines of a box share. */
@@ -75,7 +75,7 @@ async function house(t: TestContext): Promise<House> {
       made.defer(async () => {
         const installation = { data_dir, node_id: nodeIdOf(data_dir) };
         await takeDown({ ...installation, clock: systemClock, log: silentLog });
-        assert.deepEqual(census(installation), {}, "nothing of it is left");
+        assert.deepEqual(await leftBehind(installation, "driver is closed"), {}, "nothing of it is left");
       });
       const { child, told } = await program(name, ["--role", "host", "--join-token", join_token]);
       const log = (machine: string): string => join(data_dir, "logs", machine, "log");

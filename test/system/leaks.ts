@@ -5,6 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 
 export type Census = Record<string, string[]>;
 
@@ -37,6 +38,22 @@ export function census({ data_dir, node_id }: Installation): Census {
     rules: rules(`hangar_${node_id}`),
   };
   return Object.fromEntries(Object.entries(found).filter(([, list]) => list.length > 0));
+}
+
+/** What is there whatever a test did, as long as its driver is open. */
+const OPEN = ["kept", "rules"];
+const TRIES = 400;
+
+/**
+ * What is left when everything was taken away. A loop device may outlast its file system for a moment: as long as a
+ * machine that is being started, by anybody on this host, has a copy of all mounts.
+ */
+export async function leftBehind(of: Installation, driver: "driver is open" | "driver is closed"): Promise<Census> {
+  for (let tries = 0; ; tries++) {
+    const found = Object.entries(census(of)).filter(([kind]) => driver === "driver is closed" || !OPEN.includes(kind));
+    if (found.length === 0 || tries === TRIES) return Object.fromEntries(found);
+    await delay(50);
+  }
 }
 
 /** Processes that ended and that nobody took notice of. */

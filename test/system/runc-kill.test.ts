@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { random, seed, runs as times } from "../support.ts";
-import { census } from "./leaks.ts";
+import { leftBehind } from "./leaks.ts";
 import { type Caller, realPlatform } from "./runc-support.ts";
 
 const KILLS = times(4, 30, 300);
@@ -47,11 +47,11 @@ test("killed again and again, the platform loses no machine and leaks nothing (M
     const settled = await caller.ask("GET", `${MACHINES}/${id}/wait?state=settled&timeout=60`);
     assert.equal(settled?.status, 200, `${id} settles`);
     const state = (await caller.ask("GET", `${MACHINES}/${id}`))?.body["state"];
-    assert.equal(state === "started", runs(data_dir, id), `${id} is ${String(state)}, and the kernel agrees`);
+    assert.equal(state === "started", isRunning(data_dir, id), `${id} is ${String(state)}, and the kernel agrees`);
   }
   await caller.ask("DELETE", "/v1/apps/web?force=true");
   await platform.stop();
-  assert.deepEqual(census(platform.installation()), {});
+  assert.deepEqual(await leftBehind(platform.installation(), "driver is closed"), {});
   t.diagnostic(`${KILLS} kills among ${STEADY + busy.length} machines, 0 interrupted, 0 leaked`);
 });
 
@@ -90,7 +90,7 @@ const recordOf = (data_dir: string, id: string): Seen | undefined => {
 
 const pidOf = (data_dir: string, id: string): number => recordOf(data_dir, id)?.pid ?? 0;
 
-function runs(data_dir: string, id: string): boolean {
+function isRunning(data_dir: string, id: string): boolean {
   const record = recordOf(data_dir, id);
   if (record?.state !== "running") return false;
   try {

@@ -16,7 +16,7 @@ import { aMachine } from "#machines/fixtures.ts";
 import { gatewayAddress, privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
-import { census } from "./leaks.ts";
+import { census, leftBehind } from "./leaks.ts";
 
 const never = new AbortController().signal;
 const HOW = { signal: "SIGTERM", timeout_ms: 10_000 };
@@ -125,6 +125,16 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await driver.destroy(wanted.id, never);
   });
 
+  test("a machine with a terminal has one, and what is written to it is in the log", async () => {
+    const script = "test -t 0 && test -t 1 && test -t 2 && echo terminal; printf 'no end'; exit 6";
+    const wanted = launch({ init: { exec: ["sh", "-c", script], tty: true } });
+    const over = ended(wanted.id);
+    await start(wanted);
+    assert.equal((await over).exit_code, 6);
+    assert.deepEqual(await output(wanted.id), ["terminal", "no end"]);
+    await driver.destroy(wanted.id, never);
+  });
+
   test("too much memory ends a machine, and the word of it says so", async () => {
     const wanted = launch({ guest: { memory_mb: 256 }, init: { exec: ["sh", "-c", "tail /dev/zero"] } });
     const over = ended(wanted.id);
@@ -159,9 +169,9 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     await assert.rejects(run(ref, "true"));
   });
 
-  test("nothing is left when everything is destroyed", () => {
-    const { rules, kept: _, ...left } = census(installation);
-    assert.deepEqual(left, {});
-    assert.ok(rules === undefined || rules.length <= 2, "only the tables themselves");
+  test("nothing is left when everything is destroyed", async () => {
+    assert.deepEqual(await leftBehind(installation, "driver is open"), {});
+    const { rules = [] } = census(installation);
+    assert.ok(rules.length <= 2, "only the tables themselves");
   });
 });

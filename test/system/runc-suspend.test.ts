@@ -8,7 +8,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { type Log, silentLog } from "#core/log.ts";
 import { LoopDisk } from "#drivers/disk/loop.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
@@ -18,14 +17,17 @@ import { privateAddress } from "#machines/names.ts";
 import type { DiskVolume } from "#volumes/disk.ts";
 import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { runs, until } from "../support.ts";
+import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
 const CYCLES = runs(2, 20);
 const PYTHON = "/usr/bin/python3.11";
 
-/** Both count what they are asked, in memory, and write each number into the volume. */
+/** Both count what they are asked, in memory, and write each number into the volume. Node's also counts what it sees happen to files. */
 const NODE_SERVER = `
 let n = 0; const fs = require("fs"); const fd = fs.openSync("/data/node", "a");
+let seen = 0; fs.watch("/etc", () => { seen++; });
+require("net").createServer((s) => s.on("error", () => {}).on("data", () => s.write(seen + "\\n"))).listen(8081, "::");
 require("net").createServer((s) => s.on("error", () => {}).on("data", () => { fs.writeSync(fd, ++n + "\\n"); s.write(n + "\\n"); })).listen(8080, "::");`;
 const PYTHON_SERVER = `
 import socketserver, socket
@@ -63,10 +65,8 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
   const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
   const disk = new LoopDisk({ dir: join(dir, "volumes"), pool: "plain" });
   const volume: DiskVolume = { id: "vol_data", size_gb: 1, fstype: "ext4", encryption: null, key: null };
+  const warnings = new Warnings();
   let driver: RuntimeDriver;
-  /** Why a snapshot was not used: an answer of the driver does not say it. */
-  const warnings: string[] = [];
-  const log: Log = { ...silentLog, warn: (facts, text) => void warnings.push(`${text} ${JSON.stringify(facts)}`) };
 
   before(async () => {
     mkdirSync(installation.data_dir);
@@ -76,12 +76,12 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     const images = fixtureImages({ servers: { layers } });
     await disk.create(volume);
     const volumes = { mount: () => disk.mount(volume), unmount: () => disk.unmount(volume) };
-    driver = await openRuncDriver({ ...installation, clock: systemClock, log, images, volumes });
+    driver = await openRuncDriver({ ...installation, clock: systemClock, log: warnings.log, images, volumes });
   });
 
   after(async () => {
     await driver.close();
-    await takeDown({ ...installation, clock: systemClock, log: silentLog });
+    await takeDown({ ...installation, clock: systemClock, log: warnings.log });
     await disk.remove(volume.id);
     await disk.close();
     rmSync(dir, { recursive: true, force: true });
@@ -116,7 +116,19 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     return ref;
   };
 
-  test("Node and Python servers go on: what they counted, who was connected, what they wrote", async (t) => {
+  /** What was watched before is watched still. */
+  const watchesOn = async (ref: Ref, private_ip: string): Promise<void> => {
+    const talk = new Talk(private_ip, 8081);
+    const before = await talk.ask();
+    await driver.exec(ref, { command: ["touch", "/etc/noticed"], timeout_ms: 30_000 }, never);
+    for (let tries = 0; (await talk.ask()) === before; tries++) {
+      assert.ok(tries < 400, "a change to a file is not noticed after the resume");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    talk.end();
+  };
+
+  test("Node and Python servers go on: what they counted, who was connected, what they wrote, what they watch", async (t) => {
     const launch = wanted();
     let ref = await start(launch);
     const talks = (existsSync(PYTHON) ? [8080, 80] : [8080]).map((port) => ({
@@ -134,7 +146,7 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
         ["frozen"],
       );
       const resumed = await driver.resume(launch, handle, never);
-      assert.ok(resumed, `it was resumed: ${warnings.join("; ")}`);
+      assert.ok(resumed, `it was not resumed; ${warnings.text()}`);
       ref = { ...ref, handle: resumed.handle };
       for (const { talk, port } of talks) {
         assert.equal(await talk.ask(), 2 * cycle, `the old connection to ${port}`);
@@ -143,16 +155,43 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
         fresh.end();
       }
     }
-    const { stdout } = await driver.exec(ref, { command: ["cat", "/data/node"], timeout_ms: 10_000 }, never);
+    await watchesOn(ref, launch.private_ip);
+    const { stdout } = await driver.exec(ref, { command: ["cat", "/data/node"], timeout_ms: 30_000 }, never);
     const numbers = Array.from({ length: 2 * CYCLES + 1 }, (_, index) => `${index + 1}\n`);
     assert.equal(stdout, numbers.join(""));
+    await driver.destroy(launch.id, never);
+  });
+
+  test("a machine with a terminal goes on, and so does its log", async () => {
+    const count = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done";
+    const { mounts: _, processes: __, ...rest } = wanted().config;
+    const launch = { ...wanted(), config: { ...rest, init: { exec: ["sh", "-c", count], tty: true } } };
+    const { handle } = await driver.start(launch, never);
+    const counted = async (): Promise<number[]> =>
+      (await driver.logs(launch.id, { tail: 10_000 })).lines.map(({ message }) => Number(message));
+    const reach = async (lines: number): Promise<void> => {
+      for (let tries = 0; (await counted()).length < lines; tries++) {
+        assert.ok(tries < 1200, `it does not count; ${warnings.text()}`);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    };
+    await reach(3);
+    const frozen = await driver.suspend({ id: launch.id, boot: launch.boot, handle }, never);
+    const before = (await counted()).length;
+    assert.ok(await driver.resume(launch, frozen, never), warnings.text());
+    await reach(before + 3);
+    const numbers = await counted();
+    assert.deepEqual(
+      numbers,
+      numbers.map((_, index) => index),
+    );
     await driver.destroy(launch.id, never);
   });
 
   test("a snapshot with a byte changed is not used; the machine boots cold with its disk as it was (C7)", async () => {
     const launch = wanted();
     const ref = await start(launch);
-    await driver.exec(ref, { command: ["touch", "/mark"], timeout_ms: 10_000 }, never);
+    await driver.exec(ref, { command: ["touch", "/mark"], timeout_ms: 30_000 }, never);
     const handle = await driver.suspend(ref, never);
     const folder = join(installation.data_dir, "machines", launch.id, "snapshot");
     const [name = ""] = readdirSync(folder).filter((file) => file.startsWith("pages-"));
@@ -161,7 +200,7 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     writeFileSync(join(folder, name), bytes);
     assert.equal(await driver.resume(launch, handle, never), undefined);
     const cold = await start({ ...launch, boot: "b2", keep_rootfs: true });
-    const kept = await driver.exec(cold, { command: ["ls", "/mark"], timeout_ms: 10_000 }, never);
+    const kept = await driver.exec(cold, { command: ["ls", "/mark"], timeout_ms: 30_000 }, never);
     assert.equal(kept.exit_code, 0);
     await driver.destroy(launch.id, never);
   });

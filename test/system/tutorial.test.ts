@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { runcMissing } from "#drivers/choice.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { shell, tempDir } from "../support.ts";
-import { census } from "./leaks.ts";
+import { leftBehind } from "./leaks.ts";
 
 const root = join(import.meta.dirname, "../..");
 const MINUTES = 5;
@@ -42,6 +42,6 @@ test("the tutorial works from an empty home within five minutes, and leaves noth
   const [last = ""] = blocks.slice(-1);
   const ended = await shell(`set -eu -o pipefail\n${npx}\n${last}`, env);
   assert.equal(ended.status, 0, ended.stderr);
-  assert.deepEqual(census({ data_dir, node_id }), {});
+  assert.deepEqual(await leftBehind({ data_dir, node_id }, "driver is closed"), {});
   assert.equal((await shell("ls -A", env)).stdout, "hangar.out\nhello.json\n");
 });

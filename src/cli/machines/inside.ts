@@ -1,7 +1,8 @@
 import { facts, table } from "../output.ts";
-import { type Input, listOption, textOption, UsageError, type Verb } from "../verb.ts";
-import { APP, findMachine } from "./find.ts";
+import { type Context, type Input, listOption, type Result, textOption, UsageError, type Verb } from "../verb.ts";
+import { APP, type Found, findMachine } from "./find.ts";
 import { type EventLine, eventText } from "./follow.ts";
+import { attach, isTerminal } from "./terminal.ts";
 
 const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
 
@@ -9,11 +10,17 @@ export const machinesExec: Verb = {
   words: "machines exec",
   summary: "Run a command in a machine; its exit code is ours",
   arguments: [MACHINE, ["<command...>", "the command, after --"]],
-  options: [APP, ["--timeout <seconds>", "at most so long"]],
+  options: [
+    APP,
+    ["--timeout <seconds>", "at most so long"],
+    ["--tty", "on this terminal, for programs that draw or ask"],
+  ],
   completes: "machines",
   examples: ["hangar machines exec $MACHINE -- echo hello"],
   async run(context, input) {
-    const { params } = await findMachine(context, input);
+    const found = await findMachine(context, input);
+    if (input.options["tty"] === true) return await onTerminal(context, found, input);
+    const { params } = found;
     const timeout = textOption(input, "timeout");
     const body = { command: [...input.rest], ...(timeout ? { timeout: Number(timeout) } : {}) };
     const data = await context.client.call("POST /v1/apps/:app_name/machines/:machine_id/exec", { params, body });
@@ -21,6 +28,12 @@ export const machinesExec: Verb = {
     return { data, text: data.stdout.replace(/\n$/, ""), exit: data.exit_code };
   },
 };
+
+async function onTerminal(context: Context, found: Found, input: Input): Promise<Result> {
+  if (!isTerminal()) throw new UsageError("--tty needs a terminal, and input or output is none; leave it out");
+  if (textOption(input, "timeout")) throw new UsageError("a terminal has no --timeout: it ends with its program");
+  return await attach(context, found, input.rest);
+}
 
 export const machinesPs: Verb = {
   words: "machines ps",

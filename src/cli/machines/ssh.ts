@@ -1,6 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import type { Context, Verb } from "../verb.ts";
-import { APP, type Found, findMachine, readMachine } from "./find.ts";
+import { APP, type Found, findMachine } from "./find.ts";
+import { attach, isTerminal } from "./terminal.ts";
 
 /** Runs a line where the last one ended, and tells where it ended itself, behind a sign that no program prints. */
 const SIGN = "\u001e";
@@ -16,38 +17,28 @@ interface Ran {
 }
 
 /**
- * Not a terminal: each line runs to its end, and what it says comes then. What asks questions gets no answer; that is
- * what the API has, and it works through everything that passes HTTP.
+ * At a terminal, a terminal. Otherwise lines come from a file or another program: each runs to its end, and what it says
+ * comes then.
  */
 export const ssh: Verb = {
   words: "ssh",
-  summary: "Type commands into a machine: each line runs in a shell inside, where the last one ended",
+  summary: "A shell in a machine: this terminal becomes its; without one, the lines of the input run one by one",
   arguments: [["<machine>", "id or name"]],
   options: [APP],
   completes: "machines",
   examples: ["echo 'uname -s' | hangar ssh $MACHINE"],
   async run(context, input) {
     const found = await findMachine(context, input);
-    const { name } = await readMachine(context, found);
-    const terminal = process.stdin.isTTY;
-    const lines = createInterface({ input: process.stdin, ...(terminal ? { output: process.stderr } : {}) });
+    if (isTerminal()) return await attach(context, found);
     const ran: Ran[] = [];
-    const prompt = (): void => {
-      if (!terminal) return;
-      lines.setPrompt(`${name}:${ran.at(-1)?.directory ?? "/"}$ `);
-      lines.prompt();
-    };
-    prompt();
-    for await (const line of lines) {
+    const directory = (): string => ran.at(-1)?.directory ?? "/";
+    for await (const line of createInterface({ input: process.stdin })) {
       if (/^\s*(exit|logout)\s*$/.test(line)) break;
-      if (line.trim() !== "") {
-        const one = await runLine(context, found, ran.at(-1)?.directory ?? "/", line);
-        ran.push(one);
-        if (input.options["json"] !== true) print(one);
-      }
-      prompt();
+      if (line.trim() === "") continue;
+      const one = await runLine(context, found, directory(), line);
+      ran.push(one);
+      if (input.options["json"] !== true) print(one);
     }
-    lines.close();
     return { data: ran, text: "", exit: ran.at(-1)?.exit_code ?? 0 };
   },
 };

@@ -28,7 +28,6 @@ export const doctor: Verb = {
       kernel(),
       cgroups(),
       program("runc", ["--version"], "machines run as real containers", "apt-get install runc"),
-      program("conmon", ["--version"], "machines outlive the control plane", "apt-get install conmon"),
       program("criu", ["--version"], "machines suspend with their memory", "apt-get install criu"),
       program("nft", ["--version"], "organizations' networks are kept apart", "apt-get install nftables"),
       program("mkfs.ext4", ["-V"], "volumes can be made", "apt-get install e2fsprogs"),

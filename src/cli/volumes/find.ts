@@ -48,7 +48,7 @@ export async function findVolume(context: Context, input: Input, deleted = false
 export async function untilMade({ client }: Context, params: Found, label: string): Promise<Volume> {
   const volume = await watch(label, async () => {
     const value = await client.call("GET /v1/apps/:app_name/volumes/:volume_id", { params });
-    const done = !["creating", "restoring", "hydrating"].includes(value.state);
+    const done = !["creating", "restoring", "hydrating", "moving"].includes(value.state);
     return { value, done, progress: value.progress };
   });
   if (volume.state === "created") return volume;

@@ -3,6 +3,7 @@
  * is made on another thread (`callLater`), or by a program of its own.
  */
 
+import { closeSync, constants as fsConstants, openSync } from "node:fs";
 import { createRequire } from "node:module";
 import { constants } from "node:os";
 
@@ -66,8 +67,15 @@ export function call(name: string, args: string[], symbol = name): Call {
   };
 }
 
-/** The same on a thread of its own: what is passed in memory must stay until it is over. */
-function callLater(name: string, args: string[], symbol = name): (...given: Parameters<Call>) => Promise<number> {
+/**
+ * The same on a thread of its own: what is passed in memory must stay until it is over. The error is that of this call,
+ * whatever else fails meanwhile: koffi hands it from thread to thread, and it is read before anybody else can call.
+ */
+export function callLater(
+  name: string,
+  args: string[],
+  symbol = name,
+): (...given: Parameters<Call>) => Promise<number> {
   const native = functionOf(symbol, args);
   return (subject, ...values) =>
     new Promise((resolve, reject) => {
@@ -180,6 +188,18 @@ export function mountWith(type: string, target: string, options: readonly [strin
     }
   } finally {
     close("", context);
+  }
+}
+
+const syncfs = callLater("syncfs", ["int"]);
+
+/** What was written to the file system at `path` is on its disk, also when it stays mounted somewhere else. */
+export async function syncFileSystem(path: string): Promise<void> {
+  const fd = openSync(path, fsConstants.O_RDONLY | fsConstants.O_DIRECTORY);
+  try {
+    await syncfs(path, fd);
+  } finally {
+    closeSync(fd);
   }
 }
 

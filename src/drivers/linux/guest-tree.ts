@@ -64,7 +64,7 @@ export class GuestTree implements Disposable {
   /** Writes a file where the path leads inside the tree; folders on the way are made. */
   write(path: string, { content, mode, uid, gid }: GuestFile): void {
     closeSync(this.#folder(dirname(path), uid, gid));
-    const fd = openInRoot(this.#root, path, O_WRONLY | O_CREAT | O_NONBLOCK, 0o600);
+    const fd = this.#create(path);
     try {
       if (!fstatSync(fd).isFile()) throw new Error(`${path} is in the image and is not a file`);
       ftruncateSync(fd, 0);
@@ -73,6 +73,16 @@ export class GuestTree implements Disposable {
       fchmodSync(fd, mode);
     } finally {
       closeSync(fd);
+    }
+  }
+
+  /** Its folder is there; what may still not be is the place to which a link of this name leads. */
+  #create(path: string): number {
+    try {
+      return openInRoot(this.#root, path, O_WRONLY | O_CREAT | O_NONBLOCK, 0o600);
+    } catch (thrown) {
+      if (!(thrown instanceof CallError) || thrown.code !== "ENOENT") throw thrown;
+      throw new Error(`${path} is a link in the image, to a place where there is nothing`, { cause: thrown });
     }
   }
 

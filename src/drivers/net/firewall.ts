@@ -2,6 +2,7 @@
  * What keeps private networks apart, as nftables rules of this installation's own tables:
  *
  * - between two networks nothing passes, and from outside only answers;
+ * - to and from other hosts (devices `…t…`, see tunnel.ts) a network reaches itself, and the platform reaches machines;
  * - the host takes from machines what asks for names, for the gateway on their network, pings and neighbours; from a
  *   machine that is not on its bridge yet it takes nothing;
  * - a machine sends only under its own addresses, and is no router;
@@ -51,12 +52,13 @@ export class Firewall {
     }
   }
 
-  async joinBridge(bridge: string): Promise<void> {
-    await this.#elements("add", [same(bridge)]);
+  /** `address` is any of the network whose bridge it is. */
+  async joinBridge(bridge: string, address: string): Promise<void> {
+    await this.#elements("add", [same(bridge), near(bridge, address)]);
   }
 
-  async leaveBridge(bridge: string): Promise<void> {
-    await this.#elements("remove", [same(bridge)]);
+  async leaveBridge(bridge: string, address: string): Promise<void> {
+    await this.#elements("remove", [same(bridge), near(bridge, address)]);
   }
 
   async joinSender(sender: Sender): Promise<void> {
@@ -85,6 +87,18 @@ const same = (bridge: string): Element => ({
   key: [deviceKey(bridge), deviceKey(bridge)],
 });
 
+/** A bridge and the addresses of its network, wherever in the platform they are. */
+function near(bridge: string, address: string): Element {
+  const [first, last] = [0, 0xff].map((rest) =>
+    addressBytes(address).map((byte, at) => (at < NETWORK_BYTES ? byte : rest)),
+  );
+  const device = deviceKey(bridge);
+  return { family: "inet", set: "near", key: [device, first ?? device], last: [device, last ?? device] };
+}
+
+/** Of an address, what says which network it is in. */
+const NETWORK_BYTES = 6;
+
 const addresses = ({ veth, private_ip, ipv4 }: Sender): Element[] => [
   { family: "bridge", set: "own6", key: [deviceKey(veth), addressBytes(private_ip)] },
   { family: "bridge", set: "own4", key: [deviceKey(veth), addressBytes(ipv4)] },
@@ -96,6 +110,7 @@ const nft = (text: string): Promise<string> => program("nft", ["-f", "-"], { inp
 const rules = (table: string, prefix: string): string => `
 add table inet ${table}
 add set inet ${table} same { type ifname . ifname; }
+add set inet ${table} near { type ifname . ipv6_addr; flags interval; }
 add table bridge ${table}
 add set bridge ${table} own6 { type ifname . ipv6_addr; }
 add set bridge ${table} own4 { type ifname . ipv4_addr; }
@@ -105,7 +120,21 @@ table inet ${table} {
   chain between {
     type filter hook forward priority filter; policy accept;
     iifname "${prefix}b*" oifname "${prefix}b*" iifname . oifname != @same drop
+    iifname "${prefix}t*" jump arriving
+    oifname "${prefix}t*" jump leaving
     oifname "${prefix}b*" iifname != "${prefix}b*" ct state != { established, related } drop
+  }
+  chain arriving {
+    fib saddr . iif oif missing drop
+    oifname . ip6 saddr @near accept
+    oifname "${prefix}b*" ip6 saddr fdaa:0:0::/48 accept
+    drop
+  }
+  chain leaving {
+    tcp flags syn tcp option maxseg size set rt mtu
+    iifname . ip6 daddr @near accept
+    iifname "${prefix}b*" ip6 daddr fdaa:0:0::/48 ct state { established, related } accept
+    drop
   }
   chain host {
     type filter hook input priority filter; policy accept;
@@ -125,6 +154,7 @@ table inet ${table} {
   }
   chain out {
     type nat hook postrouting priority srcnat; policy accept;
+    oifname "${prefix}t*" accept
     iifname "${prefix}b*" oifname != "${prefix}b*" masquerade
   }
 }

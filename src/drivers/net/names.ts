@@ -7,7 +7,7 @@ export const digest = (text: string): string => createHash("sha256").update(text
  * A network device's name has fifteen characters: `h`, five of this installation, what it is, eight of whose it is. So
  * everything of an installation can be found by how its name begins.
  */
-export const deviceName = (node_id: string, kind: "b" | "v", whose: string): string =>
+export const deviceName = (node_id: string, kind: "b" | "v" | "t", whose: string): string =>
   `${devicePrefix(node_id)}${kind}${digest(whose).slice(0, 8)}`;
 export const devicePrefix = (node_id: string): string => `h${node_id.slice(0, 5)}`;
 

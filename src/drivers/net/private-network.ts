@@ -6,12 +6,14 @@
  * resume alike, so the machine's end is wired before any of its sockets exist. The host's end is put on the bridge
  * last, and taken off before a suspend: then nobody gets an answer that a frozen machine did not give.
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { gatewayAddress, networkPrefix } from "#machines/names.ts";
-import { packed } from "../linux/netlink.ts";
+import { type Message, packed } from "../linux/netlink.ts";
 import { Firewall } from "./firewall.ts";
+import { Forwarding } from "./forwarding.ts";
+import { passOn, setting } from "./kernel-settings.ts";
 import {
   addAddress,
   addBridge,
@@ -24,6 +26,7 @@ import {
   tellLinks,
 } from "./links.ts";
 import { deviceName, devicePrefix, GATEWAY4, hardware } from "./names.ts";
+import { removeTunnelRules } from "./tunnel-rules.ts";
 
 /** One machine's place in it. */
 export interface Cable {
@@ -56,16 +59,18 @@ const INSIDE = { lo: 1, eth0: 1000 };
 
 export class PrivateNetwork {
   readonly firewall: Firewall;
+  readonly #forwarding = new Forwarding();
   readonly #node_id: string;
-  readonly #onOpen: ((gateway: string) => void) | undefined;
+  readonly #routed: boolean;
   /** What is being done to a bridge, one after the other. */
   readonly #work = new Map<string, Promise<void>>();
   /** Machines that have a place on a bridge, running or not; the last one takes the bridge away. */
   readonly #members = new Map<string, Set<string>>();
 
-  constructor(node_id: string, onOpen?: (gateway: string) => void) {
+  /** `routed`: its networks go on at other hosts, so only what is on this host is reached directly. */
+  constructor(node_id: string, { routed }: { routed: boolean }) {
     this.#node_id = node_id;
-    this.#onOpen = onOpen;
+    this.#routed = routed;
     this.firewall = new Firewall(node_id);
   }
 
@@ -90,15 +95,15 @@ export class PrivateNetwork {
       const gateway = gatewayAddress(private_ip);
       // No machine tells the host where to send its traffic, and what machines send out is passed on.
       setting(`ipv6/conf/${bridge}/accept_ra`, "0");
-      for (const device of [bridge, ...uplinks()]) setting(`ipv4/conf/${device}/forwarding`, "1");
+      this.#forwarding.begin(bridge);
+      if (this.#routed) passOn(bridge);
       const device = numberOf(bridge) ?? 0;
       tellLinks([
         addAddress({ net: `${gateway}/48`, device }),
         addAddress({ net: `${GATEWAY4}/32`, device }, "link"),
         setUp(bridge),
       ]);
-      await this.firewall.joinBridge(bridge);
-      this.#onOpen?.(gateway);
+      await this.firewall.joinBridge(bridge, gateway);
     });
   }
 
@@ -110,15 +115,17 @@ export class PrivateNetwork {
       if (this.#members.get(bridge)?.size || !exists(bridge)) return;
       this.#members.delete(bridge);
       tellLinks([deleteLink(bridge)]);
-      await this.firewall.leaveBridge(bridge);
+      await this.firewall.leaveBridge(bridge, private_ip);
     });
   }
 
-  /** Takes away every device of this installation. */
+  /** Takes away every device of this installation, also those of networks that nobody remembers. */
   async removeAll(): Promise<void> {
     const mine = readdirSync("/sys/class/net").filter((name) => name.startsWith(devicePrefix(this.#node_id)));
     for (const device of mine) await this.remove(device);
     await this.firewall.remove();
+    await removeTunnelRules(this.#node_id);
+    this.#forwarding.end();
     this.#members.clear();
   }
 
@@ -142,8 +149,7 @@ export class PrivateNetwork {
       ),
       setUp(INSIDE.lo),
       setUp(device),
-      addAddress({ net: `${private_ip}/48`, device }),
-      addRoute(undefined, { gateway: gatewayAddress(private_ip), device }),
+      ...this.#inside(private_ip),
       addAddress({ net: `${ipv4}/32`, device }),
       addRoute(`${GATEWAY4}/32`, { device }),
       addRoute(undefined, { gateway: GATEWAY4, device }),
@@ -153,6 +159,17 @@ export class PrivateNetwork {
     // The kernel takes its time to see that a cable carries, and a bridge drops what comes before: it is told now.
     const words = [messages, [setUp(veth)]].map((list) => packed(list).toString("hex"));
     return { path: HOOK, args: ["hook", range, ...words], env: [] };
+  }
+
+  /** A machine's own address, and what it reaches without the host: its whole network, or the part that is here. */
+  #inside(private_ip: string): Message[] {
+    const device = INSIDE.eth0;
+    const gateway = gatewayAddress(private_ip);
+    return [
+      addAddress({ net: `${private_ip}/${this.#routed ? 64 : 48}`, device }),
+      ...(this.#routed ? [addRoute(`${gateway}/128`, { device })] : []),
+      addRoute(undefined, { gateway, device }),
+    ];
   }
 
   /** From here on the machine is reached. */
@@ -193,24 +210,5 @@ function about(device: string, what: string): string | undefined {
     return readFileSync(`/sys/class/net/${device}/${what}`, "utf8").trim();
   } catch {
     return undefined;
-  }
-}
-
-/** Devices by which this host reaches the rest of the world over IPv4. */
-function uplinks(): string[] {
-  const routes = readFileSync("/proc/net/route", "utf8").split("\n").slice(1);
-  const found = routes.flatMap((line) => {
-    const [device = "", destination] = line.split("\t");
-    return destination === "00000000" ? [device] : [];
-  });
-  return [...new Set(found)];
-}
-
-/** A setting of the kernel's for one device. A host that does not let us has its own reasons. */
-function setting(name: string, value: string): void {
-  try {
-    writeFileSync(`/proc/sys/net/${name}`, value);
-  } catch {
-    // Outbound traffic is then as the host wants it.
   }
 }

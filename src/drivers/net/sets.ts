@@ -7,6 +7,8 @@ export interface Element {
   family: keyof typeof FAMILY;
   set: string;
   key: readonly Uint8Array[];
+  /** The last of a range that begins with `key`. */
+  last?: readonly Uint8Array[];
 }
 
 const FAMILY = { inet: 1, bridge: 7 } as const;
@@ -16,6 +18,7 @@ const FLAG_CREATE = 0x400;
 const LIST = { table: 1, set: 2, elements: 3 };
 const ITEM = 1;
 const ELEMENT_KEY = 1;
+const ELEMENT_LAST = 10;
 const DATA_VALUE = 1;
 const DEVICE_BYTES = 16;
 
@@ -23,9 +26,10 @@ const DEVICE_BYTES = 16;
 export const deviceKey = (name: string): Buffer => Buffer.concat([Buffer.from(name)], DEVICE_BYTES);
 
 /** Puts an element into its set, or takes it out. What is in already stays, and what is not there need not go. */
-export function tellElement(verb: "add" | "remove", table: string, { family, set, key }: Element): void {
-  const data = attribute(DATA_VALUE, Buffer.concat(key));
-  const element = attribute(ITEM, [attribute(ELEMENT_KEY, [data])]);
+export function tellElement(verb: "add" | "remove", table: string, { family, set, key, last }: Element): void {
+  const data = (values: readonly Uint8Array[]): Buffer[] => [attribute(DATA_VALUE, Buffer.concat(values))];
+  const bounds = [attribute(ELEMENT_KEY, data(key)), ...(last ? [attribute(ELEMENT_LAST, data(last))] : [])];
+  const element = attribute(ITEM, bounds);
   const body = [attribute(LIST.table, table), attribute(LIST.set, set), attribute(LIST.elements, [element])];
   const change: Message = {
     what: `element of ${table} ${set}`,

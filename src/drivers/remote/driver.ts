@@ -5,7 +5,7 @@ import type { Exec, ExecResult, LogPage, LogsFrom, Process, Ref, RuntimeDriver }
 import type { MachineStore } from "#machines/store.ts";
 
 /** What reaches into a machine, wherever it is. All else is done by the executor of its own host. */
-const INSIDE = ["signal", "exec", "ps", "logs"] as const;
+const INSIDE = ["signal", "exec", "terminal", "ps", "logs"] as const;
 
 interface RemoteParts {
   /** What this process runs itself, and what resolves images; in one that runs nothing, only the latter is used. */
@@ -40,6 +40,13 @@ export function reachingDriver(parts: RemoteParts): RuntimeDriver {
     signal: (ref, name) => through(ref.id, "signal", { ref, name }, () => local.signal(ref, name)),
     exec: (ref, command, signal) =>
       through<ExecResult>(ref.id, "exec", { ref, command }, () => local.exec(ref, command, signal), signal),
+    async terminal(ref, wanted, signal) {
+      if ((await doorOf(ref.id)) === undefined) return await local.terminal(ref, wanted, signal);
+      // The channel carries a question and its answer, not a conversation.
+      fail("terminal_elsewhere", `machine ${ref.id} is on another host, and terminals do not reach there`, {
+        hint: "`hangar machines exec` runs single commands there; `echo … | hangar ssh` several",
+      });
+    },
     ps: (ref) => through<Process[]>(ref.id, "ps", { ref }, () => local.ps(ref)),
     logs: (id, from) => through<LogPage>(id, "logs", { id, from }, () => local.logs(id, from)),
   };

@@ -9,6 +9,12 @@ import type { QueryRequest } from "./evaluator.ts";
 import type { CrossedError, FederateRequest, OrgText, TextOptions } from "./protocol.ts";
 import { type EngineOptions, toError, WorkerLink } from "./worker-link.ts";
 
+/** What became of each text, in their order, and the memory they lay in. */
+export interface ImportedTexts {
+  outcomes: PromiseSettledResult<ImportResult>[];
+  bytes: Uint8Array;
+}
+
 /**
  * The metrics of the whole program: everything else sees them through this. The work is done in a worker
  * thread; see WorkerLink for order, limits and what happens when it ends.
@@ -20,8 +26,11 @@ export interface MetricsEngine {
   append(org: string, batch: SeriesBatch): Promise<ImportResult>;
   /** Exposition text of a target or an import; lines that are wrong are in the result. */
   importText(org: string, bytes: Uint8Array, options: TextOptions): Promise<ImportResult>;
-  /** Many at once, which costs the way to the engine once. Each succeeds or fails for itself. */
-  importTexts(texts: readonly OrgText[]): Promise<PromiseSettledResult<ImportResult>[]>;
+  /**
+   * Many at once, which costs the way to the engine once. Each succeeds or fails for itself; the memory they lie in is
+   * handed over, and comes back.
+   */
+  importTexts(bytes: Uint8Array, texts: readonly OrgText[]): Promise<ImportedTexts>;
   /** A snappy-packed remote write 0.1.0 body. */
   importRemoteWrite(org: string, body: Uint8Array): Promise<ImportResult>;
   /** The target is gone or silent: its series end at this time. */
@@ -59,12 +68,13 @@ export function openMetricsEngine(options: EngineOptions): MetricsEngine {
   return {
     append: (...args) => link.call("append", args),
     importText: async (org, bytes, options) => {
-      const [outcome] = await link.call("importTexts", [[{ org, bytes, options }]]);
-      return resultOf(outcome);
+      const text = { org, start: 0, end: bytes.length, options };
+      const { outcomes } = await link.call("importTexts", [bytes, [text]]);
+      return resultOf(outcomes[0]);
     },
-    importTexts: async (texts) => {
-      const outcomes = await link.call("importTexts", [texts]);
-      return await Promise.allSettled(outcomes.map(async (outcome) => resultOf(outcome)));
+    importTexts: async (given, texts) => {
+      const { outcomes, bytes } = await link.call("importTexts", [given, texts]);
+      return { outcomes: await Promise.allSettled(outcomes.map(async (outcome) => resultOf(outcome))), bytes };
     },
     importRemoteWrite: (...args) => link.call("importRemoteWrite", args),
     endTarget: (...args) => link.call("endTarget", args),

@@ -13,10 +13,11 @@ import type { QueryRequest } from "./evaluator.ts";
 /** Exposition options without the callback: functions do not cross. */
 export type TextOptions = Omit<ExpositionOptions, "onMetadata">;
 
-/** The text of one target or import, and whose it is. */
+/** The text of one target or import: whose it is, and where it lies among others. */
 export interface OrgText {
   org: string;
-  bytes: Uint8Array;
+  start: number;
+  end: number;
   options: TextOptions;
 }
 
@@ -29,8 +30,11 @@ export interface FederateRequest {
 /** Method → arguments and answer. */
 export interface Calls {
   append: { args: [org: string, batch: SeriesBatch]; answer: ImportResult };
-  /** Each has an outcome of its own, in the same order. */
-  importTexts: { args: [texts: readonly OrgText[]]; answer: (ImportResult | CrossedError)[] };
+  /** Each has an outcome of its own, in the same order; the bytes come back, to be used again. */
+  importTexts: {
+    args: [bytes: Uint8Array, texts: readonly OrgText[]];
+    answer: { outcomes: (ImportResult | CrossedError)[]; bytes: Uint8Array };
+  };
   importRemoteWrite: { args: [org: string, body: Uint8Array]; answer: ImportResult };
   endTarget: { args: [org: string, target: string, timestamp_ms: number]; answer: ImportResult };
   query: { args: [org: string, request: QueryRequest]; answer: Uint8Array };

@@ -41,10 +41,8 @@ async function done(work: Promise<unknown>): Promise<undefined> {
   await work;
 }
 
-async function importText({ org, bytes, options }: OrgText): Promise<ImportResult> {
-  const result = (await tsdb.org(org)).importText(bytes, options);
-  free(bytes);
-  return result;
+async function importText(bytes: Uint8Array, { org, start, end, options }: OrgText): Promise<ImportResult> {
+  return (await tsdb.org(org)).importText(bytes.subarray(start, end), options);
 }
 
 const NO_SERIES = Buffer.from("[]");
@@ -52,10 +50,10 @@ const memories = new Memories(QUERY_LIMITS.cache_bytes);
 
 const handlers: Handlers = {
   append: async (_, org, batch) => (await tsdb.org(org)).append(batch),
-  importTexts: async (_, texts) => {
-    const outcomes: Calls["importTexts"]["answer"] = [];
-    for (const text of texts) outcomes.push(await importText(text).catch(crossing));
-    return outcomes;
+  importTexts: async (_, bytes, texts) => {
+    const outcomes: Calls["importTexts"]["answer"]["outcomes"] = [];
+    for (const text of texts) outcomes.push(await importText(bytes, text).catch(crossing));
+    return { outcomes, bytes };
   },
   importRemoteWrite: async (_, org, body) => (await tsdb.org(org)).importRemoteWrite(body),
   endTarget: async (_, org, target, time) => (await tsdb.org(org)).endTarget(target, time),
@@ -93,15 +91,20 @@ function crossing(thrown: unknown): CrossedError {
   return { name, message, ...(thrown instanceof StorageError ? { full: thrown.full } : {}), ...details };
 }
 
-/** Large answers are handed over instead of copied; a small one may lie in Node's shared pool. */
+/**
+ * Large answers are handed over instead of copied, with the memory behind them that they do not fill; a small one may
+ * lie in Node's shared pool.
+ */
 function transferable(answer: unknown): ArrayBuffer[] {
+  if (typeof answer === "object" && answer !== null && "bytes" in answer) return transferable(answer.bytes);
   if (!(answer instanceof Uint8Array) || !(answer.buffer instanceof ArrayBuffer)) return [];
-  return answer.byteLength === answer.buffer.byteLength && answer.byteLength > 8192 ? [answer.buffer] : [];
+  return answer.byteLength > Buffer.poolSize ? [answer.buffer] : [];
 }
 
 /** A body that was read goes at once: as garbage, a second's worth of them outweighs all series. */
 function free(body: unknown): void {
-  if (body instanceof Uint8Array && body.buffer instanceof ArrayBuffer) body.buffer.transfer(0);
+  if (body instanceof Uint8Array && body.buffer instanceof ArrayBuffer && !body.buffer.detached)
+    body.buffer.transfer(0);
 }
 
 async function answer(request: Request): Promise<void> {

@@ -26,6 +26,7 @@ function writeData(out: Output, { data }: QueryResult): void {
     out.write("[");
     for (const [i, series] of data.series.entries()) {
       if (i > 0) out.write(",");
+      out.expect(i, data.series.length);
       out.write(`{"metric":${metric(series.labels)},`);
       if (data.type === "vector")
         out.write(`"value":${times.of(series.timestamps)[0] ?? "[0,"}"${number(series.values[0] ?? Number.NaN)}"]}`);
@@ -93,6 +94,7 @@ class Output {
   #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   #length = 0;
   #pending = "";
+  #expected = 0;
 
   write(text: string): void {
     this.#pending += text;
@@ -104,6 +106,11 @@ class Output {
     this.#reserve(bytes.length);
     this.#bytes.set(bytes, this.#length);
     this.#length += bytes.length;
+  }
+
+  /** So much of the whole is there: series are mostly as long as those before them. */
+  expect(done: number, all: number): void {
+    if (done > 0) this.#expected = (this.#length / done) * all;
   }
 
   bytes(): Buffer {
@@ -121,7 +128,9 @@ class Output {
   #reserve(more: number): void {
     const needed = this.#length + more;
     if (needed <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
+    // What is left over goes with the answer, so a little more than expected, and not twice what there is.
+    const likely = this.#expected > needed ? this.#expected * 1.1 : this.#bytes.length * 2;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, Math.ceil(likely)));
     larger.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = larger;
   }

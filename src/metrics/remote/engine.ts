@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { MetricsEngine } from "../engine/engine.ts";
+import type { ImportedTexts, MetricsEngine } from "../engine/engine.ts";
 import type { QueryRequest } from "../engine/evaluator.ts";
 import type { FederateRequest, OrgText, TextOptions } from "../engine/protocol.ts";
 import { holdFolder } from "../folder-lock.ts";
@@ -77,8 +77,11 @@ class VictoriaEngine implements RemoteEngine {
     });
   }
 
-  async importTexts(texts: readonly OrgText[]): Promise<PromiseSettledResult<ImportResult>[]> {
-    return await Promise.allSettled(texts.map(({ org, bytes, options }) => this.importText(org, bytes, options)));
+  async importTexts(bytes: Uint8Array, texts: readonly OrgText[]): Promise<ImportedTexts> {
+    const outcomes = await Promise.allSettled(
+      texts.map(({ org, start, end, options }) => this.importText(org, bytes.subarray(start, end), options)),
+    );
+    return { outcomes, bytes };
   }
 
   async importRemoteWrite(org_id: string, body: Uint8Array): Promise<ImportResult> {

@@ -1,8 +1,10 @@
-import { Agent, type IncomingMessage, request } from "node:http";
-import { Agent as TlsAgent, request as tlsRequest } from "node:https";
+import { connect, type Socket } from "node:net";
+import { connect as tlsConnect } from "node:tls";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
+import { AnswerReader } from "./answer.ts";
 import type { Allowance } from "./budget.ts";
+import { noRoom, ScrapeFailure, tooLarge } from "./failure.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
 
 /** Where a machine's port is reached from here. */
@@ -12,138 +14,177 @@ export interface Address {
 }
 
 export interface Fetched {
+  /** Good until `release`. */
   bytes: Uint8Array;
   format: "prometheus" | "openmetrics";
+  release(): void;
 }
 
-/** Why a target gave nothing that can be used, in words for its owner. */
-export class ScrapeFailure extends Error {
-  override readonly name = "ScrapeFailure";
-  /** The answer was larger than a target may send. */
-  readonly too_large: boolean;
-
-  constructor(message: string, too_large = false) {
-    super(message);
-    this.too_large = too_large;
-  }
-}
-
-const HEADERS = {
+const HEADERS = Object.entries({
   accept: "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
   "accept-encoding": "gzip",
   "user-agent": "hangar",
   "x-prometheus-scrape-timeout-seconds": String(SCRAPE_LIMITS.timeout_ms / 1000),
-};
+});
 
 const unpack = promisify(gunzip);
 
+/** All connections read into this: what a read brought is copied out of it before the next. */
+const received = Buffer.allocUnsafeSlow(64 * 1024);
+
+interface Asking {
+  reader: AnswerReader;
+  allowance: Allowance;
+  /** Nothing of an answer has come yet, on a connection that was used before: the target may just have closed it. */
+  again: boolean;
+  resolve(reader: AnswerReader): void;
+  reject(reason: Error): void;
+}
+
 /**
- * Asks targets over connections that are kept from one time to the next. What a target sends is never trusted: not its
- * length, not its packing, not where it points.
+ * The connection to one target, kept from one time to the next. What a target sends is never trusted: not its length,
+ * not its packing, not where it points.
  */
-export class Fetcher {
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1, timeout: 60_000 });
-  // A machine's certificate is its own affair: who answers on its private address is that machine.
-  readonly #tlsAgent = new TlsAgent({ keepAlive: true, maxSockets: 1, timeout: 60_000, rejectUnauthorized: false });
+export class Line {
+  readonly #address: Address;
+  readonly #tls: boolean;
+  readonly #request: string;
+  #socket: Socket | undefined;
+  #asking: Asking | undefined;
 
-  /** `begun` is given what ends the fetch early, with the reason. */
-  async fetch(
-    address: Address,
-    path: string,
-    https: boolean,
-    allowance: Allowance,
-    begun: (end: (reason: Error) => void) => void,
-  ): Promise<Fetched> {
-    const { answer, body } = await this.#ask(address, path, https, allowance, begun);
-    const packed = answer.headers["content-encoding"] === "gzip";
-    const type = answer.headers["content-type"] ?? "";
-    return {
-      bytes: packed ? await unpacked(body, allowance) : body,
-      format: type.startsWith("application/openmetrics-text") ? "openmetrics" : "prometheus",
-    };
+  constructor(address: Address, path: string, https: boolean) {
+    this.#address = address;
+    this.#tls = https;
+    this.#request = requestOf(address, path);
   }
 
-  close(): void {
-    this.#agent.destroy();
-    this.#tlsAgent.destroy();
-  }
-
-  // Events and not streams and signals: a thousand targets are asked all the time, and those cost twice as much.
-  #ask(
-    { host, port }: Address,
-    path: string,
-    https: boolean,
-    allowance: Allowance,
-    begun: (end: (reason: Error) => void) => void,
-  ): Promise<{ answer: IncomingMessage; body: Buffer }> {
-    const options = { host, port, path: path.startsWith("/") ? path : `/${path}`, headers: HEADERS };
-    return new Promise((resolve, reject) => {
-      const asked = https
-        ? tlsRequest({ ...options, agent: this.#tlsAgent })
-        : request({ ...options, agent: this.#agent });
-      const end = (reason: Error): void => {
-        reject(reason);
-        asked.destroy();
-      };
-      asked.on("error", reject);
-      asked.on("response", (answer: IncomingMessage) => {
-        receive(answer, allowance, end, (body) => resolve({ answer, body }));
-      });
-      begun(end);
-      asked.end();
+  /** One at a time. Throws ScrapeFailure, or what the network says. */
+  async fetch(allowance: Allowance): Promise<Fetched> {
+    const { head, body } = await new Promise<AnswerReader>((resolve, reject) => {
+      const again = this.#socket !== undefined;
+      this.#asking = { reader: new AnswerReader(allowance), allowance, again, resolve, reject };
+      this.#send();
     });
+    const format = head?.format ?? "prometheus";
+    if (!head?.gzip) return { bytes: body.view, format, release: () => body.giveBack() };
+    try {
+      return { bytes: await unpacked(body.view, allowance), format, release: () => undefined };
+    } finally {
+      body.giveBack();
+    }
+  }
+
+  /** Ends what is being asked, with the reason, and the connection. */
+  close(reason: Error): void {
+    const asking = this.#asking;
+    this.#asking = undefined;
+    this.#drop();
+    asking?.reader.body.giveBack();
+    asking?.reject(reason);
+  }
+
+  #send(): void {
+    this.#socket ??= this.#connect();
+    this.#socket.write(this.#request, "latin1");
+  }
+
+  #connect(): Socket {
+    const socket = this.#tls ? this.#openTls() : this.#openPlain();
+    socket.setNoDelay(true);
+    // Whatever a connection says that is no longer ours is nobody's business.
+    const mine = (what: () => void) => () => {
+      if (this.#socket === socket) what();
+    };
+    let error: Error | undefined;
+    socket.on("error", (thrown) => {
+      error = thrown;
+    });
+    socket.on(
+      "end",
+      mine(() => this.#ended()),
+    );
+    socket.on(
+      "close",
+      mine(() => this.#ended(error)),
+    );
+    return socket;
+  }
+
+  #openPlain(): Socket {
+    const socket: Socket = connect({
+      ...this.#address,
+      onread: {
+        buffer: received,
+        callback: (count) => {
+          if (this.#socket === socket) this.#take(received, count);
+          return true;
+        },
+      },
+    });
+    return socket;
+  }
+
+  #openTls(): Socket {
+    // A machine's certificate is its own affair: who answers on its private address is that machine.
+    const socket: Socket = tlsConnect({ ...this.#address, rejectUnauthorized: false });
+    socket.on("data", (part: Buffer) => {
+      if (this.#socket === socket) this.#take(part, part.length);
+    });
+    return socket;
+  }
+
+  #take(bytes: Buffer, count: number): void {
+    const asking = this.#asking;
+    if (!asking) {
+      // Nobody asked for anything.
+      this.#drop();
+      return;
+    }
+    asking.again = false;
+    this.#progress(asking, () => asking.reader.take(bytes, count));
+  }
+
+  /** The target ended the connection: after the answer, instead of one, or in the middle. */
+  #ended(error?: Error): void {
+    this.#drop();
+    const asking = this.#asking;
+    if (asking?.again) {
+      asking.again = false;
+      this.#send();
+    } else if (error) this.close(error);
+    else if (asking) this.#progress(asking, () => asking.reader.end());
+  }
+
+  #progress(asking: Asking, step: () => void): void {
+    try {
+      step();
+    } catch (thrown) {
+      this.close(thrown as Error);
+      return;
+    }
+    if (asking.reader.done) this.#finish(asking);
+  }
+
+  #finish(asking: Asking): void {
+    this.#asking = undefined;
+    if (!asking.reader.keeps) this.#drop();
+    asking.resolve(asking.reader);
+  }
+
+  #drop(): void {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    socket?.destroy();
   }
 }
 
-/** Gathers the body, as far as it may go; `end` is called at the first thing that is wrong. */
-function receive(
-  answer: IncomingMessage,
-  allowance: Allowance,
-  end: (reason: Error) => void,
-  whole: (body: Buffer) => void,
-): void {
-  const wrong = refusalOf(answer);
-  if (wrong) {
-    end(wrong);
-    return;
-  }
-  const parts: Buffer[] = [];
-  let length = 0;
-  answer.on("data", (part: Buffer) => {
-    length += part.length;
-    if (length > SCRAPE_LIMITS.body_bytes) end(tooLarge());
-    else if (!allowance.take(part.length)) end(noRoom());
-    else parts.push(part);
-  });
-  answer.on("aborted", () => end(new ScrapeFailure("its answer was aborted halfway")));
-  answer.on("error", end);
-  answer.on("end", () => whole(joined(parts, length)));
-}
-
-/** A buffer of its own, which is handed to the engine and not copied. */
-function joined(parts: readonly Buffer[], length: number): Buffer {
-  const body = Buffer.allocUnsafeSlow(length);
-  let at = 0;
-  for (const part of parts) {
-    body.set(part, at);
-    at += part.length;
-  }
-  return body;
-}
-
-/** What is wrong with an answer before any of its body is read. */
-function refusalOf({ statusCode = 0, headers }: IncomingMessage): ScrapeFailure | undefined {
-  if (statusCode >= 300 && statusCode < 400) {
-    return new ScrapeFailure(`it answered ${statusCode}, and a redirect is not followed`);
-  }
-  if (statusCode !== 200) return new ScrapeFailure(`it answered ${statusCode}`);
-  const encoding = headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity" && encoding !== "gzip") {
-    const said = encoding.slice(0, 40);
-    return new ScrapeFailure(`it answered with content-encoding ${said}; gzip or none is understood`);
-  }
-  // Its own word is enough to refuse it, and not enough to believe it.
-  return Number(headers["content-length"]) > SCRAPE_LIMITS.body_bytes ? tooLarge() : undefined;
+function requestOf({ host, port }: Address, path: string): string {
+  const name = host.includes(":") ? `[${host}]` : host;
+  const lines = HEADERS.map(([header, value]) => `${header}: ${value}\r\n`);
+  // The path is its owner's text: nothing in it may end the line.
+  const escaped = path.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent);
+  const target = escaped.startsWith("/") ? escaped : `/${escaped}`;
+  return `GET ${target} HTTP/1.1\r\nhost: ${name}:${port}\r\n${lines.join("")}\r\n`;
 }
 
 async function unpacked(body: Buffer, allowance: Allowance): Promise<Buffer> {
@@ -154,12 +195,4 @@ async function unpacked(body: Buffer, allowance: Allowance): Promise<Buffer> {
     throw thrown instanceof RangeError ? tooLarge() : new ScrapeFailure("its answer cannot be unpacked");
   }
   throw noRoom();
-}
-
-const noRoom = (): ScrapeFailure =>
-  new ScrapeFailure("too much is being received from the organization's targets at once (bytes_in_flight)");
-
-function tooLarge(): ScrapeFailure {
-  const most = SCRAPE_LIMITS.body_bytes / 2 ** 20;
-  return new ScrapeFailure(`its answer is larger than ${most} MB (body_bytes) and was dropped`, true);
 }

@@ -8,6 +8,8 @@ export const SCRAPE_LIMITS = {
   moment_ms: 250,
   /** Until the whole answer is there. Past it: the connection is cut, the target is down. */
   timeout_ms: 10_000,
+  /** The head of the answer, and whatever in it is neither head nor body. Past it: the target is down. */
+  head_bytes: 16 * 1024,
   /** The answer, packed or unpacked. Past it: it is dropped whole and counted, the target is down. */
   body_bytes: 16 * MIB,
   /** Answers of one organization being received at once. Past it: the one that asked for more is dropped. */

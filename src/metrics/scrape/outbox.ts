@@ -1,55 +1,68 @@
 import { messageOf } from "#core/assert.ts";
 import type { MetricsEngine } from "../engine/engine.ts";
-import type { OrgText } from "../engine/protocol.ts";
+import type { OrgText, TextOptions } from "../engine/protocol.ts";
 import type { ImportResult } from "../tsdb/importer.ts";
 
 /** Gathered for so long and then handed over together. */
 const GATHER_MS = 100;
-/** Past it they are handed over at once. */
-const GATHER_BYTES = 4 * 1024 * 1024;
+/** So much goes together; more than that, or one answer that is larger, at once. */
+const GATHER_BYTES = 1024 * 1024;
 
-interface Waiting extends OrgText {
-  settle(outcome: PromiseSettledResult<ImportResult>): void;
-}
+type Outcome = PromiseSettledResult<ImportResult>;
 
 /**
  * What targets answered, on its way to the engine. Waking the engine's thread and being woken by it costs as much as
- * reading an answer of a few hundred series, so answers go together.
+ * reading an answer of a few hundred series, so answers go together; and the memory they go in comes back.
  */
 export class Outbox {
   readonly #engine: () => Pick<MetricsEngine, "importTexts">;
-  #waiting: Waiting[] = [];
-  #bytes = 0;
+  #bytes: Uint8Array = new Uint8Array(0);
+  #used = 0;
+  #texts: OrgText[] = [];
+  #settle: ((outcome: Outcome) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(engine: () => Pick<MetricsEngine, "importTexts">) {
     this.#engine = engine;
   }
 
-  async import(text: OrgText): Promise<ImportResult> {
-    const outcome = await new Promise<PromiseSettledResult<ImportResult>>((settle) => {
-      this.#waiting.push({ ...text, settle });
-      this.#bytes += text.bytes.length;
-      if (this.#bytes >= GATHER_BYTES) void this.#send();
-      else this.#timer ??= setTimeout(() => void this.#send(), GATHER_MS);
-    });
+  /** The text is copied before this returns its promise. */
+  async import(org: string, text: Uint8Array, options: TextOptions): Promise<ImportResult> {
+    if (this.#used + text.length > this.#bytes.length) this.#makeRoom(text.length);
+    const start = this.#used;
+    this.#bytes.set(text, start);
+    this.#used += text.length;
+    this.#texts.push({ org, start, end: this.#used, options });
+    this.#timer ??= setTimeout(() => this.#send(), GATHER_MS);
+    const outcome = await new Promise<Outcome>((settle) => this.#settle.push(settle));
     if (outcome.status === "fulfilled") return outcome.value;
     throw outcome.reason;
   }
 
-  async #send(): Promise<void> {
+  #makeRoom(needed: number): void {
+    if (this.#texts.length > 0) this.#send();
+    if (this.#bytes.length < needed) this.#bytes = new Uint8Array(Math.max(needed, GATHER_BYTES));
+  }
+
+  #send(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const sent = this.#waiting;
-    this.#waiting = [];
-    this.#bytes = 0;
-    const texts = sent.map(({ org, bytes, options }) => ({ org, bytes, options }));
-    try {
-      const outcomes = await this.#engine().importTexts(texts);
-      for (const [i, outcome] of outcomes.entries()) sent[i]?.settle(outcome);
-    } catch (reason) {
-      const failed = reason instanceof Error ? reason : new Error(messageOf(reason));
-      for (const { settle } of sent) settle({ status: "rejected", reason: failed });
-    }
+    const settle = this.#settle;
+    const sent = this.#engine().importTexts(this.#bytes, this.#texts);
+    this.#bytes = new Uint8Array(0);
+    this.#used = 0;
+    this.#texts = [];
+    this.#settle = [];
+    void sent.then(
+      ({ outcomes, bytes }) => {
+        for (const [i, outcome] of outcomes.entries()) settle[i]?.(outcome);
+        // The usual size, and not the largest there ever was.
+        if (this.#bytes.length === 0 && bytes.length === GATHER_BYTES) this.#bytes = bytes;
+      },
+      (thrown: unknown) => {
+        const reason = thrown instanceof Error ? thrown : new Error(messageOf(thrown));
+        for (const one of settle) one({ status: "rejected", reason });
+      },
+    );
   }
 }

@@ -200,8 +200,12 @@ suite("the scraper", () => {
         /encoding br/,
       ],
       ["elsewhere", await rig.serve((_, out) => void out.writeHead(302, { location: "/" }).end()), /redirect/],
-      ["headers", await rig.serveRaw(raw(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}\r\n\r\n`)), /Header|Parse/i],
-      ["garbage", await rig.serveRaw(raw("\0\0\0 hello\r\n\r\n")), /Parse/i],
+      [
+        "headers",
+        await rig.serveRaw(raw(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}\r\n\r\n`)),
+        /head of its answer is longer/,
+      ],
+      ["garbage", await rig.serveRaw(raw("\0\0\0 hello\r\n\r\n")), /not HTTP/],
       ["cut", await rig.serveRaw((socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\na")), /aborted/],
       ["closed", 1, /ECONNREFUSED/],
     ];

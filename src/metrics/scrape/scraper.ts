@@ -7,8 +7,9 @@ import type { MetricsEngine } from "../engine/engine.ts";
 import type { Labels } from "../source.ts";
 import { onGrid } from "../ticks.ts";
 import type { ImportResult } from "../tsdb/importer.ts";
-import { Budget } from "./budget.ts";
-import { type Address, Fetcher, ScrapeFailure } from "./fetch.ts";
+import { type Allowance, Budget } from "./budget.ts";
+import { ScrapeFailure } from "./failure.ts";
+import { type Address, type Fetched, Line } from "./fetch.ts";
 import { HealthReports, healthSeries } from "./health.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
 import { Outbox } from "./outbox.ts";
@@ -35,9 +36,8 @@ export interface TargetState {
 }
 
 interface Target extends TargetState {
-  address: Address | undefined;
-  path: string;
-  https: boolean;
+  /** Undefined when it cannot be reached. */
+  line: Line | undefined;
   labels: Labels;
   series: readonly Uint8Array[];
   too_large: number;
@@ -53,12 +53,11 @@ interface Target extends TargetState {
 export class Scraper {
   readonly #parts: ScraperParts;
   readonly #targets = new Map<string, Target>();
-  readonly #fetcher = new Fetcher();
   readonly #budget = new Budget();
   readonly #outbox: Outbox;
   readonly #health: HealthReports;
-  /** What is being asked now: what ends it, and when it must be over. */
-  readonly #inFlight = new Map<Target, { end(reason: Error): void; until: number }>();
+  /** What is being asked now, and when it must be over. */
+  readonly #inFlight = new Map<Target, number>();
   #watching = false;
 
   constructor(parts: ScraperParts) {
@@ -75,11 +74,10 @@ export class Scraper {
     const { port, path, https = false } = machine.metrics;
     const { app, region, host, instance } = machine;
     const labels = { app, region, host, instance };
+    const address = this.#parts.reach(machine, port);
     const target: Target = {
       machine,
-      address: this.#parts.reach(machine, port),
-      path,
-      https,
+      line: address ? new Line(address, path, https) : undefined,
       url: `${https ? "https" : "http"}://${bracketed(machine.private_ip)}:${port}${path}`,
       labels: Object.entries(labels).flat(),
       series: healthSeries(labels),
@@ -94,7 +92,7 @@ export class Scraper {
       running: Promise.resolve(),
     };
     this.#targets.set(machine.id, target);
-    if (!target.address) {
+    if (!target.line) {
       target.last_error = "this driver's machines cannot be reached";
       return;
     }
@@ -133,12 +131,11 @@ export class Scraper {
     for (const target of targets) this.#stop(target);
     await Promise.all(targets.map(({ running }) => running));
     await this.#health.close();
-    this.#fetcher.close();
   }
 
   #stop(target: Target): void {
     target.stop.abort();
-    this.#inFlight.get(target)?.end(new ScrapeFailure("it is asked no more"));
+    target.line?.close(new ScrapeFailure("it is asked no more"));
   }
 
   async #scrape(target: Target, at_ms: number): Promise<void> {
@@ -151,8 +148,6 @@ export class Scraper {
   }
 
   async #ask(target: Target, at_ms: number): Promise<void> {
-    const { clock } = this.#parts;
-    const began = clock.monotonic();
     let error = "";
     let samples = 0;
     try {
@@ -168,7 +163,6 @@ export class Scraper {
     }
     target.last_error = error.slice(0, SCRAPE_LIMITS.error_chars);
     target.last_scrape_ms = at_ms;
-    target.last_duration_ms = clock.monotonic() - began;
     target.samples = samples;
     this.#health.add(target.machine.org_id, target.series, at_ms, {
       up: target.health === "up" ? 1 : 0,
@@ -179,19 +173,30 @@ export class Scraper {
   }
 
   async #import(target: Target, at_ms: number): Promise<ImportResult> {
-    const { machine, address, path, https, labels } = target;
-    if (!address) throw new ScrapeFailure("it cannot be reached");
+    const { machine, line, labels } = target;
+    if (!line) throw new ScrapeFailure("it cannot be reached");
     const allowance = this.#budget.open(machine.org_id);
     try {
-      const { bytes, format } = await this.#fetcher.fetch(address, path, https, allowance, (end) => {
-        this.#inFlight.set(target, { end, until: this.#parts.clock.monotonic() + SCRAPE_LIMITS.timeout_ms });
-        if (!this.#watching) void this.#watch();
-      });
+      const { bytes, format, release } = await this.#fetch(target, line, allowance);
       const options = { format, timestamp_ms: at_ms, labels, target: machine.id };
-      return await this.#outbox.import({ org: machine.org_id, bytes, options });
+      const imported = this.#outbox.import(machine.org_id, bytes, options);
+      release();
+      return await imported;
+    } finally {
+      allowance.release();
+    }
+  }
+
+  async #fetch(target: Target, line: Line, allowance: Allowance): Promise<Fetched> {
+    const { clock } = this.#parts;
+    const began = clock.monotonic();
+    this.#inFlight.set(target, began + SCRAPE_LIMITS.timeout_ms);
+    if (!this.#watching) void this.#watch();
+    try {
+      return await line.fetch(allowance);
     } finally {
       this.#inFlight.delete(target);
-      allowance.release();
+      target.last_duration_ms = clock.monotonic() - began;
     }
   }
 
@@ -201,7 +206,7 @@ export class Scraper {
     this.#watching = true;
     while (this.#inFlight.size > 0) {
       await clock.sleep(WATCH_MS);
-      for (const { end, until } of this.#inFlight.values()) if (clock.monotonic() >= until) end(late());
+      for (const [{ line }, until] of this.#inFlight) if (clock.monotonic() >= until) line?.close(late());
     }
     this.#watching = false;
   }

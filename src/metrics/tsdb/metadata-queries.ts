@@ -46,14 +46,14 @@ export class MetadataQueries {
       this.#render(table, ref, out);
     }
     out.byte(CLOSE);
-    return out.view().slice();
+    return out.view();
   }
 
   labelNames(scope: Scope): string[] {
     const { table } = this.#parts;
     if (!scope.selector) {
       const present = presentIn(this.#parts, scope.start_ms, scope.end_ms);
-      const used = (pair: number): boolean => table.postings(pair).some(present);
+      const used = (pair: number): boolean => table.someOf(pair, present);
       const names = [...table.names.values()].filter(({ pairs }) => [...pairs.values()].some(used));
       return limited(names.map(({ name }) => name).sort(), scope.limit);
     }
@@ -74,8 +74,8 @@ export class MetadataQueries {
       matched.addAll(matchSeries(table, scope.selector));
       counts = (ref) => matched.has(ref) && present(ref);
     }
-    // One series is enough for a value, and mostly the first will do.
-    const values = [...pairs].filter(([, pair]) => table.postings(pair).some(counts)).map(([value]) => value);
+    const values: string[] = [];
+    for (const [value, pair] of pairs) if (table.someOf(pair, counts)) values.push(value);
     return limited(values.sort(), scope.limit);
   }
 

@@ -17,6 +17,11 @@ export class Postings {
     this.#refs[this.length++] = ref;
   }
 
+  some(passes: (ref: number) => boolean): boolean {
+    for (let i = 0; i < this.length; i++) if (passes(this.#refs[i] as number)) return true;
+    return false;
+  }
+
   view(): Uint32Array {
     return this.#refs.subarray(0, this.length);
   }

@@ -111,6 +111,13 @@ export class SeriesTable {
     return typeof list === "number" ? Uint32Array.of(list) : list.view();
   }
 
+  /** Whether a series with this pair passes. One is enough, and mostly the first will do. */
+  someOf(pair: number, passes: (ref: number) => boolean): boolean {
+    const list = this.#postings[pair];
+    if (list === undefined) return false;
+    return typeof list === "number" ? passes(list) : list.some(passes);
+  }
+
   /** Every living series, rising. */
   all(): Uint32Array {
     const refs = new Uint32Array(this.alive);

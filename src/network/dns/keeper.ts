@@ -14,6 +14,8 @@ export interface NetworkDoor {
 
 interface KeeperParts {
   directory: Directory;
+  /** The hosts that this process is: on others' networks nothing can listen here. */
+  host_ids: readonly string[];
   /** Brings in all machines of an app, those at rest included. */
   loadApp(app_name: string): Promise<void>;
   clock: Clock;
@@ -51,13 +53,17 @@ export class NetworkKeeper {
   }
 
   #look(machines: Iterable<Entry>): void {
-    for (const { state, private_ip } of machines) {
-      if (state !== "starting" && state !== "started") continue;
+    for (const { state, private_ip, host_id } of machines) {
+      if ((state !== "starting" && state !== "started") || !this.#here(host_id)) continue;
       const address = gatewayAddress(private_ip);
       if (this.#wanted.has(address)) continue;
       this.#wanted.add(address);
       void this.#open(address, private_ip);
     }
+  }
+
+  #here(host_id: string): boolean {
+    return this.#parts.host_ids.includes(host_id);
   }
 
   async #open(address: string, private_ip: string): Promise<void> {
@@ -72,7 +78,9 @@ export class NetworkKeeper {
     const { clock, log, directory } = this.#parts;
     const { signal } = this.#closing;
     const needed = (): boolean =>
-      [...directory.all()].some((one) => gatewayAddress(one.private_ip) === address && one.state !== "stopped");
+      [...directory.all()].some(
+        (one) => this.#here(one.host_id) && gatewayAddress(one.private_ip) === address && one.state !== "stopped",
+      );
     while (!signal.aborted && needed()) {
       try {
         await door.listen(address, private_ip);

@@ -30,6 +30,8 @@ export class TargetState implements UpstreamOwner {
   readonly #floor: Floor;
   /** The one used last is used first: the others may go when they are not needed. */
   readonly #idle: Upstream[] = [];
+  /** Those of them that are in the load. */
+  readonly #resting = new Set<Upstream>();
   /** Connections that are closed after their exchange. */
   readonly #single = new WeakSet<Upstream>();
   /** It refused a connection; not tried again before. */
@@ -89,7 +91,7 @@ export class TargetState implements UpstreamOwner {
     const known = how.fresh || how.preface ? undefined : this.#unused();
     if (known) {
       if (!counted && !this.sit()) {
-        this.#idle.push(known);
+        this.#rest(known);
         return false;
       }
       done(known);
@@ -153,7 +155,7 @@ export class TargetState implements UpstreamOwner {
     upstream.since = this.#floor.now();
     upstream.keep_until = upstream.since + keep_ms;
     this.#floor.slots.touch(this.table.slot, this.#floor.shared_s());
-    this.#idle.push(upstream);
+    this.#rest(upstream);
     if (this.table.mode !== "connections") return;
     this.#room();
     // Another worker has requests that wait for this very seat.
@@ -163,6 +165,7 @@ export class TargetState implements UpstreamOwner {
   closed(upstream: Upstream): void {
     const at = this.#idle.indexOf(upstream);
     if (at >= 0) this.#idle.splice(at, 1);
+    this.#wake(upstream);
     this.counters.disconnected();
     if (this.table.mode === "connections") this.leave();
   }
@@ -204,10 +207,22 @@ export class TargetState implements UpstreamOwner {
   #unused(): Upstream | undefined {
     const now = this.#floor.now();
     for (let upstream = this.#idle.pop(); upstream; upstream = this.#idle.pop()) {
+      this.#wake(upstream);
       if (!upstream.closed && upstream.keep_until > now) return upstream;
       upstream.destroy();
     }
     return undefined;
+  }
+
+  #rest(upstream: Upstream): void {
+    this.#idle.push(upstream);
+    if (this.table.mode !== "connections") return;
+    this.#resting.add(upstream);
+    this.#floor.slots.rest(this.table.slot, this.#floor.worker, 1);
+  }
+
+  #wake(upstream: Upstream): void {
+    if (this.#resting.delete(upstream)) this.#floor.slots.rest(this.table.slot, this.#floor.worker, -1);
   }
 
   #dropOne(): boolean {

@@ -91,7 +91,7 @@ suite("a replicated database", () => {
   test("through many checkpoints, with applications checkpointing too, nothing is missed", () => {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
-    const primary = open(dir, "db", { checkpoint_frames: 60 });
+    const primary = open(dir, "db", { sizes: { checkpoint_frames: 60 } });
     const start = primary.database.position.txid;
     primary.database.release();
     // It would wait for our read transaction, in vain.

@@ -6,20 +6,10 @@
  *
  * Both are hints. Anything that does not fit together is ignored, and the database is read instead.
  */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { replaceFile } from "../durable.ts";
 import { PageTable } from "../ltx/page-table.ts";
 import { formatPosition, type Position, parsePosition } from "../position.ts";
 import type { FileStamp } from "../wal/files.ts";
@@ -35,23 +25,6 @@ export interface KeptTable {
 export interface Mark {
   position: Position;
   stamp: FileStamp;
-}
-
-/** Writes beside and renames, so that a reader sees the old file or the new one. */
-export function replaceFile(path: string, parts: readonly (Uint8Array | string)[], durable: boolean): void {
-  const fresh = `${path}.new`;
-  const fd = openSync(fresh, "w", 0o644);
-  try {
-    for (const part of parts) writeAll(fd, Buffer.from(part as Uint8Array));
-    if (durable) fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-  renameSync(fresh, path);
-}
-
-export function writeAll(fd: number, bytes: Buffer): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done);
 }
 
 export class Kept {
@@ -113,7 +86,8 @@ export class Kept {
 
   /** A snapshot is about to replace the database: until it has, nothing is known about what is there. */
   beginReplacing(): void {
-    writeFileSync(this.#replacing, "");
+    // Durable before anything is overwritten: a state that nobody knows must not be taken for a transaction of ours.
+    replaceFile(this.#replacing, [], true);
     rmSync(this.#pages, { force: true });
     rmSync(this.#mark, { force: true });
   }
@@ -136,17 +110,4 @@ export class Kept {
       }
     }
   }
-}
-
-export function readJson(path: string): unknown {
-  try {
-    return JSON.parse(readFileSync(path, "utf8"));
-  } catch {
-    return undefined;
-  }
-}
-
-export function writeJson(path: string, value: unknown): void {
-  writeFileSync(`${path}.new`, `${JSON.stringify(value, undefined, 2)}\n`, { flush: true });
-  renameSync(`${path}.new`, path);
 }

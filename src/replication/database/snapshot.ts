@@ -1,7 +1,8 @@
 /** Whole databases as LTX files: made from a live one, received into a file, put in place of another. */
 import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { syncDirectory } from "../durable.ts";
 import {
   type ByteSource,
   isSnapshot,
@@ -193,6 +194,7 @@ export function writeDatabaseFile(snapshot: ReceivedSnapshot, path: string): voi
     closeSync(fd);
   }
   renameSync(fresh, path);
+  syncDirectory(dirname(path));
 }
 
 /** Makes a database that was not there before. What the node knows about it is written first, then the file. */

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
-import { REPLICATION_LIMITS } from "../limits.ts";
+import { REPLICATION_LIMITS, type Sizes } from "../limits.ts";
 import type { LogRecord } from "../log/record.ts";
 import { TransactionLog } from "../log/transaction-log.ts";
 import type { LtxHeader } from "../ltx/codec.ts";
@@ -37,7 +37,7 @@ export interface DatabaseOptions {
   onTransactions(infos: readonly TransactionInfo[]): void;
   /** The disk failed; what is on it is not known any more. */
   onFailure(error: unknown): void;
-  checkpoint_frames?: number;
+  sizes?: Sizes;
   /** Copies long logs back beside other work; without it that is done in between. */
   checkpointer?: BulkCheckpointer;
   /** Called at the moments a crash is most interesting. */
@@ -92,13 +92,13 @@ export class DatabaseState {
     this.page_size = this.connections.page_size;
     this.checkpoint_at = this.checkpoint_frames;
     this.table = new PageTable(this.page_size);
-    this.log = new TransactionLog(join(options.dir, "log"));
+    this.log = new TransactionLog(join(options.dir, "log"), options.sizes);
     this.log.onDurable = () => this.announceDurable();
   }
 
   get checkpoint_frames(): number {
     const { checkpoint_frames, checkpoint_bytes } = REPLICATION_LIMITS;
-    return this.options.checkpoint_frames ?? Math.min(checkpoint_frames, checkpoint_bytes / this.page_size);
+    return this.options.sizes?.checkpoint_frames ?? Math.min(checkpoint_frames, checkpoint_bytes / this.page_size);
   }
 
   step(step: Step): void {
@@ -234,7 +234,8 @@ export class DatabaseState {
 
   /** Writes the page checksums out when enough was logged since the last time. */
   saveTableIfDue(): void {
-    const due = Math.max(REPLICATION_LIMITS.table_every_bytes, this.table.count * 64);
+    const every = this.options.sizes?.table_every_bytes ?? REPLICATION_LIMITS.table_every_bytes;
+    const due = Math.max(every, this.table.count * 64);
     if (this.#logged_bytes - this.#table_saved_at >= due) this.saveTable();
   }
 
@@ -244,7 +245,7 @@ export class DatabaseState {
   }
 
   retain(keep_after: number): void {
-    const { retention_ms, retention_bytes } = REPLICATION_LIMITS;
+    const { retention_ms, retention_bytes } = { ...REPLICATION_LIMITS, ...this.options.sizes };
     this.log.retain(this.options.clock.now(), Math.min(keep_after, this.#table_txid), retention_ms, retention_bytes);
   }
 

@@ -3,28 +3,13 @@
  * survives this process, and made durable together with those written meanwhile, so that it survives the machine.
  * What is not durable yet is not told to anybody.
  */
-import {
-  closeSync,
-  fdatasync,
-  fdatasyncSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { fdatasync, fdatasyncSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { syncDirectory } from "../durable.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { decodeHeader, giveBackLtx, postChecksum } from "../ltx/codec.ts";
 import type { LogRecord, RecordHeader } from "./record.ts";
 import { Segment, segmentFirst, segmentName } from "./segment.ts";
-
-function syncDirectory(path: string): void {
-  const fd = openSync(path, "r");
-  fsyncSync(fd);
-  closeSync(fd);
-}
 
 export interface LogOptions {
   segment_bytes?: number;

@@ -2,13 +2,13 @@
  * The databases of a node: the files in its directory that are SQLite databases, opened once each. What the node
  * keeps for itself is in the folder `.replication` beside them.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { ReplicatedDatabase } from "../database/database.ts";
-import { writeAll } from "../database/kept.ts";
 import { createFromSnapshot, type ReceivedSnapshot, Snapshot, snapshotPages } from "../database/snapshot.ts";
 import { type DatabaseOptions, PositionMismatch, type TransactionInfo } from "../database/state.ts";
+import { syncDirectory, writeAll } from "../durable.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition } from "../position.ts";
 
@@ -18,7 +18,7 @@ const COMPANIONS = /-(wal|shm|journal|pos|lock)$|\.incoming$/;
 const NAME_CHARS = 200;
 
 export interface DirectoryOptions
-  extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "checkpoint_frames" | "checkpointer" | "step"> {
+  extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "sizes" | "checkpointer" | "step"> {
   dir: string;
   onTransactions(name: string, infos: readonly TransactionInfo[]): void;
   log(message: string): void;
@@ -102,7 +102,7 @@ export class Directory {
   }
 
   #adopt(name: string): ReplicatedDatabase {
-    const { node_id, clock, onFailure, onTransactions, checkpoint_frames, checkpointer, step } = this.#options;
+    const { node_id, clock, onFailure, onTransactions, sizes, checkpointer, step } = this.#options;
     const path = join(this.dir, name);
     const database = new ReplicatedDatabase({
       name,
@@ -112,7 +112,7 @@ export class Directory {
       clock,
       onFailure,
       onTransactions: (infos) => onTransactions(name, infos),
-      ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
+      ...(sizes === undefined ? {} : { sizes }),
       ...(checkpointer === undefined ? {} : { checkpointer }),
       ...(step === undefined ? {} : { step }),
     });
@@ -207,10 +207,13 @@ export class Directory {
     const fd = openSync(path, "w", 0o600);
     try {
       for (const bytes of snapshot.file()) writeAll(fd, bytes);
+      // What is here is overwritten next, and this is then the only copy.
+      fsyncSync(fd);
     } finally {
       closeSync(fd);
       snapshot.close();
     }
+    syncDirectory(folder);
     this.#limitAside(folder, database.name);
     return path;
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { readJson, writeJson } from "../database/kept.ts";
+import { readJson, writeJson } from "../durable.ts";
 
 /** What a node must remember about itself: who it is, and the highest term it has ever heard of. */
 export interface Identity {

@@ -8,6 +8,7 @@ import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { messageOf } from "#core/assert.ts";
 import { fail } from "#core/errors.ts";
+import { syncDirectory } from "../durable.ts";
 import type { Position } from "../position.ts";
 import { isDatabaseName } from "./directory.ts";
 import type { ReplicationNode } from "./node.ts";
@@ -49,7 +50,7 @@ async function receive(body: IncomingMessage, path: string): Promise<string> {
       done(null, bytes);
     },
   });
-  await pipeline(body, summed, createWriteStream(path, { mode: 0o600 }));
+  await pipeline(body, summed, createWriteStream(path, { mode: 0o600, flush: true }));
   return hash.digest("hex");
 }
 
@@ -67,6 +68,8 @@ async function install(node: ReplicationNode, name: string, incoming: string): P
     source.close();
   }
   renameSync(incoming, path);
+  // The file is the database's first transaction, so it must be as durable as any that is told of.
+  syncDirectory(node.dir);
 }
 
 function openGood(path: string): DatabaseSync {

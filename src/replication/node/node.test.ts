@@ -257,4 +257,54 @@ suite("elected nodes", () => {
       [{ isPrimary: false, hostname: new URL(a.url).host }, { isPrimary: false }, { isPrimary: true }],
     );
   });
+
+  story(
+    "what is written up to the moment of a handover is told on the old primary, without a gap (E2)",
+    async (scene) => {
+      const dirs = [scene.dir(), scene.dir()] as const;
+      const elected = candidates(scene);
+      const a = await scene.start(dirs[0], elected());
+      await until("the first is primary", () => a.node.role.kind === "primary");
+      const app = new Application(join(dirs[0], "db"));
+      app.write();
+      const b = await scene.start(dirs[1], elected());
+      await until("the second has everything", () => same(a, b)() && b.node.complete_term === a.node.term);
+      const heard = scene.listen(a.url);
+      await until("greeted", () => heard.length === 1);
+      const before = a.node.directory.get("db")?.position.txid ?? 0;
+      for (let i = 0; i < 20; i++) app.write();
+      await new NodeClient(b.url, systemClock).promote();
+      app.close();
+      await until("the old one follows", () => a.node.role.kind === "replica" && b.node.streams.replicas.length === 1);
+      const told = heard.filter(({ type }) => type === "tx").map(({ data }) => Number(`0x${String(data["txID"])}`));
+      assert.deepEqual(
+        told,
+        Array.from({ length: 20 }, (_, i) => before + 1 + i),
+      );
+    },
+  );
+
+  story("a lease that is renewed at the last moment costs readers of events nothing", async (scene) => {
+    const dir = scene.dir();
+    const app = scene.app(dir);
+    app.write();
+    const { node, url } = await scene.start(dir, { kind: "primary" });
+    const before = node.directory.get("db")?.position.txid ?? 0;
+    // From the first transaction on the node may not act, until it has asked often enough to have noticed.
+    let asked = 0;
+    await node.becomePrimary(node.term, () => {
+      const late = (node.directory.get("db")?.position.txid ?? 0) > before && asked++ < 30;
+      return late ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+    });
+    const heard = scene.listen(url);
+    await until("greeted", () => heard.length === 1);
+    for (let i = 0; i < 5; i++) app.write();
+    await until("all were told", () => heard.length === 6);
+    assert.ok(asked >= 30);
+    const told = heard.slice(1).map(({ data }) => Number(`0x${String(data["txID"])}`));
+    assert.deepEqual(
+      told,
+      [1, 2, 3, 4, 5].map((n) => before + n),
+    );
+  });
 });

@@ -13,7 +13,7 @@ import { fail } from "#core/errors.ts";
 import type { Credentials } from "../credentials/credentials.ts";
 import { CheckpointThread } from "../database/checkpointer.ts";
 import type { TransactionInfo } from "../database/state.ts";
-import { REPLICATION_LIMITS } from "../limits.ts";
+import { REPLICATION_LIMITS, type Sizes } from "../limits.ts";
 import { Turns } from "../turns.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import { Directory } from "./directory.ts";
@@ -24,7 +24,7 @@ import { Peer } from "./peer.ts";
 import { ReplicaLink, StaleTerm } from "./replica-link.ts";
 import { StatusFiles } from "./status-files.ts";
 import { type Hello, Streams } from "./streams.ts";
-import { type Watched, watchOver } from "./watch.ts";
+import { watchOver } from "./watch.ts";
 
 export interface NodeOptions {
   dir: string;
@@ -32,7 +32,7 @@ export interface NodeOptions {
   hostname: string;
   clock: Clock;
   credentials?: Credentials;
-  checkpoint_frames?: number;
+  sizes?: Sizes;
   step?: (step: Step) => void;
   log(message: string): void;
   /** The disk failed: the process should end, and start again from what is on it. */
@@ -61,7 +61,8 @@ export class ReplicationNode {
   /** Until when, by the monotonic clock, this node may act as primary. */
   #until_ms: () => number = forever;
   #starting = true;
-  #early: [name: string, infos: readonly TransactionInfo[]][] = [];
+  /** Transactions that cannot be told of right now, and will be, or not at all when this node is fenced. */
+  #untold: [name: string, infos: readonly TransactionInfo[]][] = [];
   /** Called when the primary asks this node to take over. */
   onHandoff: (term: number) => void = () => undefined;
 
@@ -72,7 +73,7 @@ export class ReplicationNode {
     this.#options = options;
     this.#identity = new IdentityFile(options.dir);
     this.#files = new StatusFiles(options.dir);
-    const { dir, clock, checkpoint_frames, step, log, onFailure } = options;
+    const { dir, clock, sizes, step, log, onFailure } = options;
     this.directory = new Directory({
       dir,
       node_id: BigInt(`0x${this.#identity.value.node}`),
@@ -81,7 +82,7 @@ export class ReplicationNode {
       log,
       onTransactions: (name, infos) => this.#onTransactions(name, infos),
       checkpointer: this.#checkpointer,
-      ...(checkpoint_frames === undefined ? {} : { checkpoint_frames }),
+      ...(sizes === undefined ? {} : { sizes }),
       ...(step === undefined ? {} : { step }),
     });
     this.streams = new Streams({ directory: this.directory, clock, log });
@@ -157,10 +158,9 @@ export class ReplicationNode {
     this.#files.primary(undefined);
     this.#files.lag(0);
     this.events.primaryChange({ isPrimary: true });
-    const early = this.#early.splice(0);
     this.#starting = false;
-    for (const [name, infos] of early) this.#onTransactions(name, infos);
-    this.#begin((signal) => watchOver({ ...this.#watched, until_ms: () => this.#until_ms() }, signal));
+    this.#tellUntold();
+    this.#begin((signal) => this.#watchOver(signal));
   }
 
   /** Follows the primary at this URL, and goes on trying when it cannot be reached. */
@@ -181,7 +181,7 @@ export class ReplicationNode {
   async #fence(): Promise<void> {
     const was_primary = this.#role.kind === "primary";
     this.#starting = false;
-    this.#early = [];
+    this.#untold = [];
     await this.#leave();
     if (was_primary) this.#identity.enter(this.term, false);
     await this.#holdAll();
@@ -202,9 +202,13 @@ export class ReplicationNode {
   }
 
   async #leave(): Promise<void> {
+    await this.#endLoop();
+    this.#role = { kind: "none" };
+  }
+
+  async #endLoop(): Promise<void> {
     this.#stop?.abort();
     await this.#running;
-    this.#role = { kind: "none" };
   }
 
   #begin(loop: (signal: AbortSignal) => Promise<void>): void {
@@ -231,17 +235,14 @@ export class ReplicationNode {
 
   // ——— primary ———
 
-  get #watched(): Omit<Watched, "until_ms"> {
-    return {
-      clock: this.clock,
-      databases: this.directory,
-      streams: this.streams,
-      discover: () => this.#discover(),
-      tidy: () => this.#tidy(),
-    };
+  #watchOver(signal: AbortSignal): Promise<void> {
+    const { clock, directory: databases, streams } = this;
+    const [discover, tidy] = [(): void => this.#discover(), (): void => this.#tidy()];
+    return watchOver({ clock, databases, streams, until_ms: () => this.#until_ms(), discover, tidy }, signal);
   }
 
   #discover(): void {
+    this.#tellUntold();
     if (!this.directory.changed()) return;
     for (const dropped of this.directory.findDropped()) {
       this.#onTransactions(dropped.name, [dropped.info]);
@@ -275,7 +276,8 @@ export class ReplicationNode {
       fail("conflict", `replica ${node} is not connected`);
     }
     const until_ms = this.clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
-    await this.#leave();
+    // Still primary: what applications finish now is told here, too, and is part of what is handed over.
+    await this.#endLoop();
     const held = await this.#holdAll(until_ms);
     while (held && !this.streams.hasAll(node) && this.clock.monotonic() < until_ms) {
       for (const database of this.directory) await database.log.sync();
@@ -364,13 +366,27 @@ export class ReplicationNode {
   }
 
   #onTransactions(name: string, infos: readonly TransactionInfo[]): void {
-    if (this.#role.kind === "none") {
-      // What a fenced node captures belongs to no term: it will be told as a divergence, not as a transaction.
-      // What is found at the start is told when the node turns out to be primary.
-      if (this.#starting) this.#early.push([name, infos]);
-      return;
+    if (this.#mayTell()) {
+      this.#tellUntold();
+      this.#tell(name, infos);
+    } else if (this.#starting || this.#role.kind === "primary") {
+      this.#untold.push([name, infos]);
     }
-    if (this.#role.kind === "primary" && this.clock.monotonic() >= this.#until_ms()) return;
+  }
+
+  // What a fenced node captures belongs to no term: it will be told as a divergence, not as a transaction. What is found
+  // at the start is told once the node is primary, and what is found while a lease is renewed late, once it was.
+  #mayTell(): boolean {
+    if (this.#role.kind === "primary") return this.clock.monotonic() < this.#until_ms();
+    return this.#role.kind === "replica";
+  }
+
+  #tellUntold(): void {
+    if (this.#untold.length === 0 || !this.#mayTell()) return;
+    for (const [name, infos] of this.#untold.splice(0)) this.#tell(name, infos);
+  }
+
+  #tell(name: string, infos: readonly TransactionInfo[]): void {
     this.metrics.transactions += infos.length;
     const last = infos.at(-1);
     if (last) this.#files.position(name, last.position);

@@ -5,6 +5,7 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from "no
 import type { AddressInfo } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { random, seed } from "../../../test/support.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
 import { Outbox } from "./outbox.ts";
 
 /** Both ends of an answer. */
@@ -60,6 +61,19 @@ suite("outbox", () => {
     outbox.flush();
     const [bytes] = (await once(answer, "data")) as [Buffer];
     assert.equal(bytes.toString(), "onetwo");
+    assert.equal(outbox.waiting, 0);
+  });
+
+  test("a connection that was full says when there is room again, so nobody needs to look", async (t) => {
+    const [response, answer] = await connection(t);
+    const outbox = new Outbox(response);
+    while (outbox.waiting <= REPLICATION_LIMITS.stream_waiting_bytes) {
+      outbox.put(Buffer.alloc(10), Buffer.alloc(18_000));
+      outbox.flush();
+    }
+    const room = once(response, "drain");
+    answer.resume();
+    await room;
     assert.equal(outbox.waiting, 0);
   });
 });

@@ -1,6 +1,9 @@
 /**
- * What goes to one replica. Small frames are gathered into one write: for a handful of transactions that costs a third of
- * writing each, and what they were copied from can be used again at once.
+ * What goes to one replica. Small frames are gathered into one write: that costs less than writing each, and what they were
+ * copied from can be used again at once.
+ *
+ * Gathered here, and not by corking the answer: one that is corked and sent in chunks never refuses a write, so it never
+ * says "drain", and a replica that was waited for would be waited for without end.
  */
 import type { ServerResponse } from "node:http";
 

@@ -8,9 +8,6 @@ const FIXED = [
   "app_id",
   "app_name",
   "name",
-  "region",
-  "zone",
-  "host_id",
   "fstype",
   "encryption",
   "sealed_key",
@@ -20,6 +17,9 @@ const FIXED = [
 const CHANGING = [
   "revision",
   "updated_at",
+  "region",
+  "zone",
+  "host_id",
   "state",
   "size_gb",
   "needs_restart",
@@ -120,6 +120,8 @@ export const updateSnapshot = (snapshot: Snapshot): Step => ({
 /** The operation beside a volume; all null when it has none. */
 export interface WorkRow {
   o_id: string | null;
+  /** Not always the volume's: what it left on another host is cleared away there. */
+  o_host_id: string;
   o_position: number;
   o_kind: Operation["kind"];
   o_payload: string;
@@ -132,7 +134,7 @@ export function operationIn(row: VolumeRow & WorkRow): Operation[] {
     {
       id: row.o_id,
       volume_id: row.id,
-      host_id: row.host_id,
+      host_id: row.o_host_id,
       position: row.o_position,
       kind: row.o_kind,
       payload: JSON.parse(row.o_payload) as Operation["payload"],

@@ -18,7 +18,7 @@ import {
 
 const FROM = `SELECT ${VOLUME} FROM volumes v`;
 const SNAPSHOTS = `SELECT ${SNAPSHOT} FROM volume_snapshots s`;
-const WORK = `SELECT ${VOLUME}, o.id AS o_id, o.position AS o_position, o.kind AS o_kind, o.payload AS o_payload,
+const WORK = `SELECT ${VOLUME}, o.id AS o_id, o.host_id AS o_host_id, o.position AS o_position, o.kind AS o_kind, o.payload AS o_payload,
   o.tries AS o_tries FROM volumes v LEFT JOIN volume_operations o ON o.volume_id = v.id WHERE v.id = ? ORDER BY o.position`;
 /** A snapshot that another is just being built on, or a volume filled from, is needed. */
 const NEEDED = `EXISTS (SELECT 1 FROM volume_snapshots o WHERE o.base_snapshot_id = s.id AND o.status IN ('waiting', 'running'))
@@ -125,7 +125,8 @@ async function findWork(
   const rows = await database.read<VolumeRow & WorkRow>(WORK, [id]);
   const [first] = rows;
   if (!first) return undefined;
-  const { o_id: _id, o_position: _position, o_kind: _kind, o_payload: _payload, o_tries: _tries, ...volume } = first;
+  const { o_id: _id, o_host_id: _host, o_position: _position, ...rest } = first;
+  const { o_kind: _kind, o_payload: _payload, o_tries: _tries, ...volume } = rest;
   return { volume: toVolume(volume), operations: rows.flatMap(operationIn) };
 }
 

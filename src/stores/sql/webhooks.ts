@@ -27,6 +27,13 @@ export function sqlWebhookStore(database: Database): WebhookStore {
       const sql = "DELETE FROM webhooks WHERE org_id = ? AND id = ?";
       return (await database.write([{ sql, args: [org_id, id], rows: 1 }])).ok;
     },
+    async claim(id, { runner, now, until }) {
+      const sql = `UPDATE webhooks SET runner = ?, runner_until = ?
+                   WHERE id = ? AND (runner = ? OR runner_until <= ?) RETURNING ${WEBHOOK}`;
+      const outcome = await database.write([{ sql, args: [runner, until, id, runner, now] }]);
+      const [row] = outcome.ok ? (outcome.returned[0] ?? []) : [];
+      return row as Webhook | undefined;
+    },
     async putProgress({ id, position, failures, retry_at, last_error }) {
       const sql = "UPDATE webhooks SET position = ?, failures = ?, retry_at = ?, last_error = ? WHERE id = ?";
       return (await database.write([{ sql, args: [position, failures, retry_at, last_error, id], rows: 1 }])).ok;

@@ -142,7 +142,7 @@ export class Boots {
     const { id, boot } = launch;
     const before = this.read(id);
     if (before?.boot === boot && this.runs(before)) return { handle: handleOf(before) };
-    await this.#vacate(id, before, launch.keep_rootfs);
+    await this.#vacate(id, before, keeps(launch, before));
     const watch = new Stopwatch(this.parts.clock);
     const image = await whileComing(extend, this.parts.images.hold(launch, launch.image_ref, signal));
     watch.lap("image");
@@ -153,6 +153,7 @@ export class Boots {
       state: "starting",
       uid_base: this.#uids.take(id, before?.uid_base),
       private_ip: launch.private_ip,
+      version: launch.instance_id,
       layers: image.layers,
     });
     try {
@@ -184,7 +185,7 @@ export class Boots {
       runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false }),
       network.firewall.joinSender(this.sender(staged)),
     ]);
-    watch.lap("conmon and runc");
+    watch.lap("monitor and runc");
     signal.throwIfAborted();
     const pid_start = startOf(pid);
     const alive = (): boolean => startOf(pid) !== undefined;
@@ -246,7 +247,7 @@ export class Boots {
   /** The end of a machine that was written down: nobody is told, and nothing of it is left in the kernel. */
   async quietEnd(record: MachineRecord): Promise<void> {
     const { id } = record;
-    await this.#exits.wait(id, RUNC_LIMITS.kill_ms, () => !this.#conmonLives(id));
+    await this.#exits.wait(id, RUNC_LIMITS.kill_ms, () => !this.#monitorLives(id));
     await this.#clear(id, record);
     this.#exits.forget(id);
   }
@@ -280,11 +281,11 @@ export class Boots {
 
   async #settle(record: MachineRecord): Promise<Exit | undefined> {
     const { id } = record;
-    // conmon writes its word after the last output; when it is gone too, there will be none.
+    // The monitor writes its word after the last output; when it is gone too, there will be none.
     await this.#exits.wait(
       id,
       RUNC_LIMITS.kill_ms,
-      () => !this.#conmonLives(id) && !isAlive(record.pid, record.pid_start),
+      () => !this.#monitorLives(id) && !isAlive(record.pid, record.pid_start),
     );
     const exit = exitOf(this.#exits.read(id), this.paths(id).cgroup, this.parts.clock.now());
     this.write({ ...record, state: "exited", exit });
@@ -295,8 +296,8 @@ export class Boots {
     return exit;
   }
 
-  #conmonLives(id: string): boolean {
-    const pid = numberIn(this.paths(id).conmon_pid);
+  #monitorLives(id: string): boolean {
+    const pid = numberIn(this.paths(id).monitor_pid);
     return pid !== undefined && startOf(pid) !== undefined;
   }
 
@@ -386,6 +387,11 @@ export class Boots {
     removeCgroup(layout.cgroup);
     removeRun(layout);
   }
+}
+
+/** Whether the root disk of the boot before is this one's too. Who wrote it is not known of machines from long ago. */
+function keeps({ keep_rootfs, instance_id }: Launch, before: MachineRecord | undefined): boolean {
+  return keep_rootfs === "version" ? (before?.version ?? instance_id) === instance_id : keep_rootfs;
 }
 
 /** What finds a boot again is all in the record; the handle shows which process it was. */

@@ -29,12 +29,13 @@ export async function clearBoot(parts: ClearParts, id: string, volume: MachineRe
   if (mountsUnder(paths.run).size === 0) rmSync(paths.run, { recursive: true, force: true });
 }
 
-/** Resolves when no runc is at work on the machine any more. conmon stays as long as the machine runs. */
+const MONITOR = "monitor";
+
+/** Resolves when no runc is at work on the machine any more. The monitor stays as long as the machine runs. */
 export async function programsEnded({ layout, clock }: ClearParts, id: string): Promise<void> {
   const { run } = pathsOf(layout, id);
   const end = clock.monotonic() + RUNC_LIMITS.program_ms;
-  while (programsOf(run).some((pid) => !nameOf(pid).startsWith("conmon")) && clock.monotonic() < end)
-    await clock.sleep(50);
+  while (programsOf(run).some((pid) => nameOf(pid) !== MONITOR) && clock.monotonic() < end) await clock.sleep(50);
 }
 
 const programsOf = (run: string): number[] =>
@@ -42,13 +43,13 @@ const programsOf = (run: string): number[] =>
 
 function nameOf(pid: number): string {
   try {
-    return readFileSync(`/proc/${pid}/comm`, "utf8");
+    return readFileSync(`/proc/${pid}/comm`, "utf8").trimEnd();
   } catch {
-    return "conmon";
+    return MONITOR;
   }
 }
 
-/** After a crash of ours, a conmon, a runc or a CRIU that we started may still be at work: it goes first. */
+/** After a crash of ours, a monitor, a runc or a CRIU that we started may still be at work: it goes first. */
 export async function endPrograms(parts: ClearParts, id: string): Promise<void> {
   const { run } = pathsOf(parts.layout, id);
   await endProcesses(() => programsOf(run), parts.clock);

@@ -14,6 +14,8 @@ import type {
   RuntimeDriver,
   Started,
   StopHow,
+  Terminal,
+  TerminalWish,
 } from "#machines/driver.ts";
 import type { Handle, ImageRef } from "#machines/types.ts";
 import { type Probed, probe } from "../../net/probe.ts";
@@ -29,6 +31,7 @@ import { processList } from "./ps.ts";
 import type { MachineRecord } from "./record.ts";
 import type { RootDisks } from "./root-disk.ts";
 import { recoverHalf, resume, suspend } from "./suspend.ts";
+import { Terminals } from "./terminal.ts";
 import { tryToSuspend } from "./trial.ts";
 
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
@@ -57,10 +60,12 @@ class RuncDriver implements RuntimeDriver {
   readonly #disks: RootDisks;
   readonly #keeper: LogKeeper;
   readonly #freezer: Freezer;
+  readonly #terminals: Terminals;
 
   constructor(of: DriverParts) {
     this.#freezer = of.freezer;
     this.#boots = of.boots;
+    this.#terminals = new Terminals(of.boots);
     this.#namespaces = of.namespaces;
     this.#disks = of.disks;
     this.#keeper = of.keeper;
@@ -83,6 +88,7 @@ class RuncDriver implements RuntimeDriver {
   }
 
   async suspend(ref: Ref, signal: AbortSignal): Promise<Handle> {
+    await this.#terminals.end(ref.id);
     return await suspend(await this.#freezer.open(), ref, signal);
   }
 
@@ -102,6 +108,10 @@ class RuncDriver implements RuntimeDriver {
   async exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult> {
     const record = this.#running(ref);
     return await execIn({ boots: this.#boots, record, command, signal });
+  }
+
+  async terminal(ref: Ref, wanted: TerminalWish, signal: AbortSignal): Promise<Terminal> {
+    return await this.#terminals.open(this.#running(ref), wanted, signal);
   }
 
   async ps(ref: Ref): Promise<Process[]> {
@@ -132,6 +142,7 @@ class RuncDriver implements RuntimeDriver {
   }
 
   async close(): Promise<void> {
+    this.#terminals.close();
     this.#keeper.close();
     await this.#boots.close();
     await Promise.all([this.#namespaces.close(), this.#disks.close()]);

@@ -41,7 +41,7 @@ export async function execIn({ boots, record, command, signal }: ExecParts): Pro
 }
 
 /** That of the machine's first own process: nothing that holds secrets is kept for this. */
-function environment(init: number): string[] {
+export function environment(init: number): string[] {
   try {
     const [child] = readFileSync(`/proc/${init}/task/${init}/children`, "utf8").split(" ");
     const variables = readFileSync(`/proc/${child}/environ`, "utf8").split("\0").filter(Boolean);

@@ -23,7 +23,7 @@ export function exitOf(word: Word | undefined, cgroup: string, now: number): Exi
   };
 }
 
-/** Word that conmon leaves when a machine ends: a file with the exit code, in one folder for all. */
+/** Word that a monitor leaves when a machine ends: a file with the exit code, in one folder for all. */
 export class Exits {
   readonly #layout: Layout;
   readonly #clock: Clock;

@@ -1,7 +1,7 @@
 /**
  * Whether this host can suspend machines, found out by suspending one: a small machine of an installation of its own,
- * with a listener, a connection and a process that is not root. What was found is kept with the
- * versions it was found with, so that it is done once and not at every start.
+ * with a listener, a connection and a process that is not root. That it could be done is kept
+ * with the versions it was done with, so that it is done once and not at every start.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -69,7 +69,8 @@ export class Freezer {
     const shim = createHash("sha256").update(readFileSync(SHIM)).digest("hex").slice(0, 12);
     const of = `kernel ${release()}, criu ${criu.version}, runc ${runc_version}, shim ${shim}`;
     const known = this.#remembered();
-    if (known?.of === of) return known.problem;
+    // What failed may have been the moment's fault: this process tries again.
+    if (known?.of === of && known.problem === "") return "";
     const problem = await this.#try({ criu, runc_version }).then(
       () => "",
       (thrown: unknown) => messageOf(thrown),

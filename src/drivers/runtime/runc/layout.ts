@@ -6,7 +6,7 @@
  * machine, the logs. The *run dir* (`/run/hangar/…`) holds what a reboot ends anyway: mounts, runc's state, pids.
  * Machines run as other users than we do, and those must be able to walk in; a data dir is closed to them.
  */
-import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { detach, MS, mount } from "../../linux/calls.ts";
 import { deviceName } from "../../net/names.ts";
@@ -23,7 +23,7 @@ export interface Layout {
   ready: string;
   /** runc's own state. */
   runc: string;
-  /** Where conmon leaves word of each end. */
+  /** Where monitors leave word of each end. */
   exits: string;
   /** The parent of all machines' cgroups. */
   cgroup: string;
@@ -35,6 +35,8 @@ export interface MachinePaths {
   dir: string;
   record: string;
   disk: string;
+  /** Layers of its image with other owners, on a host that cannot show them so. */
+  copies: string;
   snapshot: string;
   logs: string;
   log: string;
@@ -49,7 +51,10 @@ export interface MachinePaths {
   /** The memory images, as CRIU sees them. */
   images: string;
   pid: string;
-  conmon_pid: string;
+  /** The monitor's own number, the pipe by which it is told that its log was set aside, and where it gets a terminal. */
+  monitor_pid: string;
+  control: string;
+  console: string;
   exit: string;
   runc_log: string;
   runc_state: string;
@@ -84,21 +89,26 @@ export function makeLayout(layout: Layout): void {
 }
 
 /**
- * The run dir is a mount of our own. In memory, because conmon and runc wait until each of their small files is on the
- * disk. Shared, so that what we unmount below it goes as well where other processes of the host have copies of all
+ * The run dir is a mount of our own. In memory, because runc waits until each of its small files is on the disk. Shared, so that what we unmount below it goes as well where other processes of the host have copies of all
  * mounts; a machine's disk would stay in use as long as such a process runs. Not over the head of machines that run.
  */
 function openRun(run: string): void {
-  if (existsSync(run)) return;
   mkdirSync(run, { recursive: true, mode: 0o711 });
-  mount("tmpfs", run, "tmpfs", MS.NOSUID | MS.NODEV, "mode=0711");
+  if (!isMount(run)) {
+    // Machines that were started without it go on without it.
+    if (readdirSync(run).length > 0) return;
+    mount("tmpfs", run, "tmpfs", MS.NOSUID | MS.NODEV, "mode=0711");
+  }
+  // Each time: we may have been killed between the two.
   mount("", run, "", MS.SHARED, "");
 }
+
+const isMount = (dir: string): boolean => statSync(dir).dev !== statSync(join(dir, "..")).dev;
 
 /** Nothing of the installation runs any more. */
 export function removeRun({ run }: Layout): void {
   if (!existsSync(run)) return;
-  if (statSync(run).dev !== statSync(join(run, "..")).dev) detach(run);
+  if (isMount(run)) detach(run);
   rmSync(run, { recursive: true, force: true });
 }
 
@@ -110,6 +120,7 @@ export function pathsOf(layout: Layout, id: string): MachinePaths {
     dir,
     record: join(dir, "machine.json"),
     disk: join(dir, "root.ext4"),
+    copies: join(dir, "layers"),
     snapshot: join(dir, "snapshot"),
     logs,
     log: join(logs, "log"),
@@ -122,7 +133,9 @@ export function pathsOf(layout: Layout, id: string): MachinePaths {
     svc: join(run, "svc"),
     images: join(run, "images"),
     pid: join(run, "pid"),
-    conmon_pid: join(run, "conmon.pid"),
+    monitor_pid: join(run, "monitor.pid"),
+    control: join(run, "control"),
+    console: join(run, "console"),
     exit: join(layout.exits, id),
     runc_log: join(run, "runc.log"),
     runc_state: join(layout.runc, id),

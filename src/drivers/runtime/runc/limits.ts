@@ -16,7 +16,7 @@ export const RUNC_LIMITS = {
   files_bytes: 16 * MB,
   /** One machine's log file; when it is full it is set aside, and the one set aside before is forgotten … */
   log_bytes: 4 * MB,
-  /** … by conmon, all of it at once, when we are not there to do it. */
+  /** … by the monitor, at this size, when we are not there to do it, or not fast enough. */
   log_bytes_alone: 16 * MB,
   /** A line longer than this is cut in pieces. */
   log_line_chars: 16_384,

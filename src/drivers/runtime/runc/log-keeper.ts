@@ -21,8 +21,8 @@ const LOOK_MS = 2000;
 const SWEEP = 300;
 /** Left beside the log of a machine that is gone; its age is the log's. */
 const DESTROYED = "destroyed";
-/** What conmon is told through its pipe: open the log anew. */
-const REOPEN = "2 0 0\n";
+/** The monitor opens the log anew when anything comes through its pipe. */
+const REOPEN = "\n";
 
 export class LogKeeper {
   readonly #layout: Layout;
@@ -53,14 +53,14 @@ export class LogKeeper {
     this.#closing.abort();
   }
 
-  /** Sets aside each log that is full. conmon does the same, less gently, when we are not there. */
+  /** Sets aside each log that is full. The monitor does the same, later, when we are not there. */
   look(): void {
     for (const id of readdirSync(this.#layout.boots)) {
       const paths = pathsOf(this.#layout, id);
       const size = statSync(paths.log, { throwIfNoEntry: false })?.size ?? 0;
       if (size < RUNC_LIMITS.log_bytes) continue;
       renameSync(paths.log, `${paths.log}.1`);
-      tellConmon(join(paths.bundle, "ctl"));
+      tellMonitor(paths.control);
     }
   }
 
@@ -85,7 +85,7 @@ export class LogKeeper {
   }
 }
 
-function tellConmon(pipe: string): void {
+function tellMonitor(pipe: string): void {
   try {
     const fd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
     try {

@@ -1,5 +1,5 @@
 /**
- * What machines wrote, as conmon keeps it: `log`, and `log.1` before it. A place in it is the file's number and an
+ * What machines wrote, as its monitor keeps it: `log`, and `log.1` before it. A place in it is the file's number and an
  * offset; the number stays with the file when it is set aside, so a reader finds its place again.
  */
 import { mkdirSync, statSync, watch } from "node:fs";
@@ -109,7 +109,7 @@ async function pageOf(file: string, offset: number): Promise<LogPage> {
   await using handle = await openIfThere(file);
   if (!handle) return { lines: [], cursor: "0:0" };
   const { ino, size } = await handle.stat();
-  // conmon begins a file anew, when nobody else keeps it short.
+  // Somebody has cut it short.
   const from = offset > size ? 0 : offset;
   const bytes = await readAt(handle, from, Math.min(size - from, PAGE_BYTES));
   const { lines, used } = parseLog(bytes);

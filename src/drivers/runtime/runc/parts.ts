@@ -25,11 +25,11 @@ export interface RuncOptions {
   root_disk_bytes?: number;
   /** Told how the time of each start divided. */
   onTimings?: (id: string, timings: Timings) => void;
-  /** Told of each private network that comes to this host, by the host's own address in it, where names are asked for. */
-  onNetwork?: (gateway: string) => void;
+  /** Private networks go on at other hosts. */
+  routed?: boolean;
 }
 
-/** Where Debian puts it; conmon wants the whole path. */
+/** Where Debian puts it; the monitor wants the whole path. */
 const RUNC = "/usr/sbin/runc";
 
 export interface Parts {
@@ -43,7 +43,7 @@ export function openParts(options: RuncOptions): Parts {
   const { clock, log, images, volumes, local_api, onTimings } = options;
   const layout = layoutOf(options.data_dir, options.node_id);
   makeLayout(layout);
-  const network = new PrivateNetwork(options.node_id, options.onNetwork);
+  const network = new PrivateNetwork(options.node_id, { routed: options.routed ?? false });
   const namespaces = new UserNamespaces();
   const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes, clock);
   const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };

@@ -31,6 +31,8 @@ export interface MachineRecord {
   kernel_boot?: string;
   exit?: Exit;
   private_ip: string;
+  /** Of the machine's config, when this boot began: whose root disk it is. */
+  version?: string;
   layers: readonly string[];
   volume?: { id: string; device?: string };
   /** A frozen machine: what made its memory images. */

@@ -1,6 +1,6 @@
 /**
- * conmon: the small program that stands between us and a machine. It starts runc, holds the machine's output and
- * writes it to the log, and leaves word of the end; it goes on when we are gone.
+ * The monitor: the small program that stands between us and a machine. It starts runc, holds the machine's output and
+ * writes it to the log, and leaves word of the end; it goes on when we are gone. See native/monitor.c.
  */
 import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -21,60 +21,39 @@ export interface Shim {
   restore?: { images: string; options: readonly string[] };
 }
 
+const MONITOR = join(import.meta.dirname, "native", process.arch, "monitor");
+
 /** Makes the container: everything of it is there and waits for `release`, or runs again in a restore. Answers its first pid. */
 export async function runShim(shim: Shim): Promise<number> {
   const { paths } = shim;
   rmSync(paths.exit, { force: true });
-  rmSync(paths.runc_log, { force: true });
+  for (const file of [paths.runc_log, paths.pid]) rmSync(file, { force: true });
   mkdirSync(paths.logs, { recursive: true, mode: 0o700 });
-  const errors = openSync(join(paths.run, "conmon.err"), "a", 0o600);
-  const { pipes, ended } = spawnLean("conmon", argumentsOf(shim), {
-    // It leaves a file in the folder it works in when memory runs out.
+  const errors = openSync(join(paths.run, "monitor.err"), "a", 0o600);
+  const { pipes, ended } = spawnLean(MONITOR, [...ownWords(shim), ...runcWords(shim)], {
     cwd: paths.run,
-    stdio: ["nothing", "nothing", errors, "we read", "we write"],
-    env: {
-      PATH: `${shim.bin ? `${shim.bin}:` : ""}/usr/sbin:/usr/bin:/sbin:/bin`,
-      _OCI_SYNCPIPE: "3",
-      _OCI_STARTPIPE: "4",
-    },
+    stdio: ["nothing", "nothing", errors, "we read"],
+    env: { PATH: `${shim.bin ? `${shim.bin}:` : ""}/usr/sbin:/usr/bin:/sbin:/bin` },
     apart: true,
   });
   closeSync(errors);
-  const [, , , sync, begin] = pipes;
-  begin?.on("error", () => {}).end("\0");
-  const answer = await firstLine(sync);
-  // What was started goes as soon as the conmon that stays has begun.
+  const answer = Number(await firstLine(pipes[3]));
+  // What was started goes as soon as the monitor that stays has begun.
   void ended();
-  const { data, message } = parse(answer);
-  if (!(data > 0)) throw new Error(`runc: ${reason(paths) ?? message ?? "did not start the machine"}`);
-  return data;
+  if (!(answer > 0)) throw new Error(`runc: ${reason(paths) ?? "did not start the machine"}`);
+  return answer;
 }
 
-function argumentsOf({ layout, paths, id, tty, runc, restore }: Shim): string[] {
-  const options: [string, string][] = [
-    ["--api-version", "1"],
-    ["--cid", id],
-    ["--cuuid", id],
-    ["--name", id],
-    ["--runtime", runc],
-    ["--bundle", paths.bundle],
-    ["--container-pidfile", paths.pid],
-    ["--conmon-pidfile", paths.conmon_pid],
-    ["--persist-dir", paths.run],
-    ["--log-path", `k8s-file:${paths.log}`],
-    ["--log-size-max", String(RUNC_LIMITS.log_bytes_alone)],
-    ["--log-level", "warning"],
-    ["--exit-dir", layout.exits],
-    ["--socket-dir-path", join(paths.run, "socket")],
-    ["--runtime-arg", "--root"],
-    ["--runtime-arg", layout.runc],
-    ["--runtime-arg", "--log"],
-    ["--runtime-arg", paths.runc_log],
-  ];
-  const more = restore
-    ? ["--restore", restore.images, ...restore.options.flatMap((option) => ["--runtime-opt", option])]
-    : [];
-  return [...options.flat(), "--full-attach", ...(tty ? ["--terminal"] : []), ...more];
+function ownWords({ paths, tty }: Shim): string[] {
+  const { log, exit, pid, monitor_pid } = paths;
+  return [log, String(RUNC_LIMITS.log_bytes_alone), exit, pid, monitor_pid, paths.control, tty ? paths.console : "-"];
+}
+
+function runcWords({ layout, paths, id, tty, runc, restore }: Shim): string[] {
+  const { bundle, pid, runc_log } = paths;
+  const verb = restore ? ["restore", "--detach", "--image-path", restore.images, ...restore.options] : ["create"];
+  const common = ["--bundle", bundle, "--pid-file", pid, ...(tty ? ["--console-socket", paths.console] : [])];
+  return [runc, "--root", layout.runc, "--log", runc_log, ...verb, ...common, id];
 }
 
 async function firstLine(stream: Readable | undefined): Promise<string> {
@@ -84,14 +63,6 @@ async function firstLine(stream: Readable | undefined): Promise<string> {
     if (text.includes("\n")) break;
   }
   return text;
-}
-
-function parse(line: string): { data: number; message?: string } {
-  try {
-    return JSON.parse(line) as { data: number; message?: string };
-  } catch {
-    return { data: -1 };
-  }
 }
 
 /** The last thing runc complained about. */

@@ -16,7 +16,7 @@ import type { Launch } from "#machines/driver.ts";
 import type { HeldImage } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
-import { bind, CallError, detach, MS, mount, mountWith } from "../../linux/calls.ts";
+import { bind, CallError, detach, MS, mount, mountWith, syncFileSystem } from "../../linux/calls.ts";
 import { GuestTree } from "../../linux/guest-tree.ts";
 import { program } from "../../linux/program.ts";
 import { ipv4Of } from "../../net/names.ts";
@@ -30,6 +30,7 @@ import { preflight } from "./preflight.ts";
 import { bootFile, processesOf } from "./processes.ts";
 import type { MachineRecord } from "./record.ts";
 import type { RootDisks } from "./root-disk.ts";
+import { dropCopies, showLayer } from "./shifted.ts";
 import type { Stopwatch } from "./timings.ts";
 import { BLOCK, indexOf } from "./uid-blocks.ts";
 
@@ -131,7 +132,7 @@ export class Stage {
     watch.lap("user namespace");
     try {
       const through = fd === undefined ? {} : { userns: fd };
-      if (!mounted.has(paths.rootfs)) this.#overlay(record, paths, through);
+      if (!mounted.has(paths.rootfs)) await this.#overlay(record, paths, fd);
       if (!volume) return undefined;
       const { dir, device } = await this.#volumes().mount(volume.id);
       if (!mounted.has(paths.volume)) bind(dir, paths.volume, through);
@@ -148,21 +149,24 @@ export class Stage {
     return volumes;
   }
 
-  #overlay({ uid_base, layers }: MachineRecord, paths: MachinePaths, through: { userns?: number }): void {
+  async #overlay({ uid_base, layers }: MachineRecord, paths: MachinePaths, userns: number | undefined): Promise<void> {
     const owner = this.#parts.userns ? uid_base : 0;
     const [upper, work] = ["u", "w"].map((name) => join(paths.upper, name)) as [string, string];
     for (const dir of [upper, work]) {
       mkdirSync(dir, { recursive: true, mode: 0o755 });
       chownSync(dir, owner, owner);
     }
-    // The uppermost comes first in overlayfs's own order.
-    const lowers = layers.map((layer, index) => {
+    dropCopies(paths.copies, layers, uid_base);
+    const lowers: string[] = [];
+    for (const [index, layer] of layers.entries()) {
       const at = join(paths.lower, String(index));
       mkdirSync(at, { recursive: true });
-      bind(layer, at, through);
-      return at;
-    });
+      if (userns === undefined) bind(layer, at, {});
+      else await showLayer(layer, at, { userns, uid_base, copies: paths.copies });
+      lowers.push(at);
+    }
     try {
+      // The uppermost comes first in overlayfs's own order.
       mountOverlay(lowers.toReversed(), upper, work, paths.rootfs);
     } finally {
       // The overlay has copies of its own.
@@ -245,6 +249,16 @@ export class Stage {
       }),
     });
     writeFileSync(join(paths.bundle, "config.json"), JSON.stringify(oci), { mode: 0o600 });
+  }
+
+  /**
+   * What the machine wrote is on its disks. Unmounting says so only where it is the last: a machine that is being started
+   * has copies of all mounts of this host for a moment, and would write out in its own time.
+   */
+  async flush(id: string): Promise<void> {
+    const { run, upper, volume } = pathsOf(this.#parts.layout, id);
+    const mounted = mountsUnder(run);
+    await Promise.all([upper, volume].filter((at) => mounted.has(at)).map((at) => syncFileSystem(at)));
   }
 
   /** Takes every mount away, the innermost first; a volume is given back. */

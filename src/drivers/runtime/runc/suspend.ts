@@ -81,6 +81,7 @@ async function runOn(boots: Boots, record: MachineRecord): Promise<void> {
 /** Its processes are gone: what is left in the kernel goes too, and the snapshot counts from here on. */
 async function freeze(boots: Boots, record: MachineRecord, watch?: Stopwatch): Promise<MachineRecord> {
   const paths = boots.paths(record.id);
+  await boots.parts.stage.flush(record.id);
   await boots.quietEnd(record);
   watch?.lap("clear");
   const images = await sumsOf(paths.snapshot);

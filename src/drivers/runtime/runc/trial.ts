@@ -1,6 +1,7 @@
 /** The machine with which it is found out whether this host can suspend: it has of everything that may go wrong. */
 
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -14,6 +15,10 @@ import { resume, type SuspendParts, suspend } from "./suspend.ts";
 const BUSYBOX = "/usr/bin/busybox";
 const ID = "0000000000000f";
 const PORT = 7;
+/** A minute at most: the host may be busy with other things. */
+const TRIES = 500;
+/** A machine that has just answered and does not any more has ended. */
+const CONNECT_MS = 20_000;
 const never = new AbortController().signal;
 
 /** Rejects with what went wrong. Everything of it is in an installation of its own, and gone afterwards. */
@@ -30,13 +35,14 @@ export async function tryToSuspend(options: RuncOptions, found: Omit<SuspendPart
     const { handle } = await boots.start(launch, never);
     const ref = { id: ID, boot: launch.boot, handle };
     for (let tries = 0; !(await answers(launch.private_ip, PORT, 100)); tries++) {
-      if (tries > 100) throw new Error("the machine it was tried with did not come up");
+      if (tries > TRIES) throw new Error("the machine it was tried with did not come up");
       await clock.sleep(20);
     }
     // A connection that is open while the machine is suspended.
-    const socket = connect({ host: launch.private_ip, port: PORT, family: 6 }).on("error", () => {});
+    const socket = connect({ host: launch.private_ip, port: PORT, family: 6 });
     try {
-      await new Promise((resolve) => socket.once("connect", resolve));
+      await once(socket, "connect", { signal: AbortSignal.timeout(CONNECT_MS) });
+      socket.on("error", () => {});
       await suspend({ boots, ...found }, ref, never);
       const resumed = await resume({ boots, ...found }, launch, never);
       if (!resumed) throw new Error("a machine that was suspended did not come back (the platform's log says why)");

@@ -11,10 +11,13 @@ import {
   type RuntimeDriver,
   type Started,
   SuspendRefused,
+  type Terminal,
+  type TerminalWish,
 } from "#machines/driver.ts";
 import { parseImage } from "#machines/images.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { ImageRef } from "#machines/types.ts";
+import { SimTerminals } from "./terminal.ts";
 import { type SimBoot, type SimKnobs, SimWorld } from "./world.ts";
 
 export interface SimOptions {
@@ -50,6 +53,7 @@ class SimDriver implements RuntimeDriver {
   #adopt: boolean;
   readonly #fault: NonNullable<SimOptions["fault"]>;
   readonly #local_api: LocalApi | undefined;
+  readonly #terminals = new SimTerminals();
   readonly #closing = new AbortController();
   readonly #listeners = new Set<(notice: ExitNotice) => void>();
   readonly #ends: () => void;
@@ -61,6 +65,7 @@ class SimDriver implements RuntimeDriver {
     this.#adopt = adopt ?? false;
     this.#fault = fault ?? (async () => {});
     this.#ends = this.#world.listen((notice) => {
+      this.#terminals.end(notice.id);
       for (const listener of this.#listeners) listener(notice);
     });
   }
@@ -107,6 +112,7 @@ class SimDriver implements RuntimeDriver {
     signal: AbortSignal,
   ): Promise<Exit | undefined> {
     await this.#begin("stop", id, signal);
+    this.#terminals.end(id);
     const found = this.#world.boots.get(id);
     if (!found || found.boot !== boot) return undefined;
     if (found.state === "exited") return found.exit;
@@ -131,6 +137,7 @@ class SimDriver implements RuntimeDriver {
 
   async suspend({ id, boot }: Ref, signal: AbortSignal): Promise<Record<string, unknown>> {
     await this.#begin("suspend", id, signal);
+    this.#terminals.end(id);
     const found = this.#world.boots.get(id);
     if (found?.boot !== boot || found.state === "exited") throw new SuspendRefused("nothing runs");
     if (found.knobs.suspend) throw new SuspendRefused(found.knobs.suspend);
@@ -151,6 +158,7 @@ class SimDriver implements RuntimeDriver {
 
   async destroy(id: string, signal: AbortSignal): Promise<void> {
     await this.#begin("destroy", id, signal);
+    this.#terminals.end(id);
     this.#world.boots.delete(id);
     await this.#local_api?.remove(id);
   }
@@ -172,6 +180,12 @@ class SimDriver implements RuntimeDriver {
     if (name === "cat" && rest.length === 0) return { exit_code: 0, stdout: stdin ?? "", stderr: "" };
     if (name === "false") return { exit_code: 1, stdout: "", stderr: "" };
     return { exit_code: 0, stdout: "", stderr: `sim runs nothing: ${command.join(" ")}\n` };
+  }
+
+  async terminal(ref: Ref, wanted: TerminalWish, signal: AbortSignal): Promise<Terminal> {
+    await this.#begin("terminal", ref.id, signal);
+    this.#running(ref);
+    return this.#terminals.open(ref.id, wanted, (command) => this.exec(ref, { command }), this.#clock);
   }
 
   async ps(ref: Ref) {
@@ -229,6 +243,7 @@ class SimDriver implements RuntimeDriver {
 
   async close(): Promise<void> {
     this.#closing.abort();
+    this.#terminals.close();
     this.#ends();
   }
 

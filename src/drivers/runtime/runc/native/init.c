@@ -7,13 +7,9 @@
  * The file holds strings, each ended by a zero byte, for one process after the other:
  *     uid, gid, number of further groups, groups …, folder, number of words, words …, number of variables, variables …
  */
-#include "syscalls.h"
+#include "program.h"
 
-enum {
-  AT_FDCWD = -100, SEEK_END = 2, PROT_READ = 1, PROT_WRITE = 2, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32, SIG_BLOCK = 0,
-  SIG_SETMASK = 2, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17, WNOHANG = 1, TIOCSPGRP = 0x5410, EACCES = 13, ENOENT = 2,
-  PROCESSES_MAX = 64, GROUPS_MAX = 64, LAST_SECONDS = 10
-};
+enum { AT_FDCWD = -100, SEEK_END = 2, SIGKILL = 9, SIGTERM = 15, WNOHANG = 1, PROCESSES_MAX = 64, GROUPS_MAX = 64, LAST_SECONDS = 10 };
 
 struct process {
   unsigned uid, gid, group_count, groups[GROUPS_MAX];
@@ -26,31 +22,6 @@ static struct process processes[PROCESSES_MAX];
 static int count;
 static char *at, *end;
 static word everything = ~0UL, before;
-
-static word length(const char *text) {
-  word n = 0;
-  while (text[n]) n++;
-  return n;
-}
-
-static void say(const char *text) { call(SYS_write, 2, text, length(text), 0); }
-
-static void leave(int code) {
-  for (;;) call(SYS_exit_group, code, 0, 0, 0);
-}
-
-static void broken(const char *why) {
-  say("hangar: ");
-  say(why);
-  say("\n");
-  leave(126);
-}
-
-static void *memory(word bytes) {
-  long p = call6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p < 0 && p > -4096) broken("no memory for the machine's first process");
-  return (void *)p;
-}
 
 static char *next_text(void) {
   char *text = at;
@@ -102,35 +73,6 @@ static void read_boot(void) {
   }
 }
 
-static const char *path_of(char **variables) {
-  for (; *variables; variables++) {
-    const char *v = *variables;
-    if (v[0] == 'P' && v[1] == 'A' && v[2] == 'T' && v[3] == 'H' && v[4] == '=') return v + 5;
-  }
-  return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-}
-
-/* Looks the program up in its own PATH. Answers only when it cannot be run: the reason. */
-static long run(struct process *p) {
-  const char *name = p->words[0];
-  for (const char *c = name; *c; c++)
-    if (*c == '/') return call(SYS_execve, name, p->words, p->variables, 0);
-  const char *path = path_of(p->variables);
-  char *file = memory(length(path) + length(name) + 2);
-  long worst = -ENOENT;
-  while (*path) {
-    word n = 0;
-    while (*path && *path != ':') file[n++] = *path++;
-    if (*path == ':') path++;
-    if (n > 0) file[n++] = '/';
-    for (const char *c = name; *c; c++) file[n++] = *c;
-    file[n] = 0;
-    long r = call(SYS_execve, file, p->words, p->variables, 0);
-    if (r != -ENOENT) worst = r;
-  }
-  return worst;
-}
-
 static void become(struct process *p) {
   call(SYS_setpgid, 0, 0, 0, 0);
   /* The first process has the terminal, if there is one. SIGTTOU is blocked here, so this does not stop us. */
@@ -145,11 +87,7 @@ static void become(struct process *p) {
     leave(126);
   }
   call(SYS_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
-  long r = run(p);
-  say("hangar: cannot run ");
-  say(p->words[0]);
-  say(r == -ENOENT ? ": there is no such program in the image\n" : r == -EACCES ? ": it may not be executed\n" : ": it is no program of this machine\n");
-  leave(r == -ENOENT ? 127 : 126);
+  run_or_leave(p->words, p->variables);
 }
 
 static void start(struct process *p) {
@@ -173,7 +111,7 @@ static int reap(int *left) {
       if (processes[i].pid != pid) continue;
       processes[i].pid = 0;
       --*left;
-      if (code < 0) code = status & 0x7f ? 128 + (status & 0x7f) : (status >> 8) & 0xff;
+      if (code < 0) code = code_of(status);
     }
   }
   return code;

@@ -1,0 +1,138 @@
+/**
+ * The way to other hosts: one device, this process's own address on it, and a route for each network on each host.
+ * How packets travel is the carrier's business (vxlan.ts, wireguard.ts); what may come out is in tunnel-rules.ts.
+ *
+ * Everything is read from the kernel before it is changed, so it is right after a crash, after somebody's hands, and
+ * when it is done twice. Routes have a number of our own by which they are found.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { isIPv6 } from "node:net";
+import { networkInterfaces } from "node:os";
+import { addressBytes } from "#network/bytes.ts";
+import { type FarEnd, platformAddress, type Tunnel } from "#network/fabric.ts";
+import { program } from "../linux/program.ts";
+import { passOn, setting } from "./kernel-settings.ts";
+import { deviceName } from "./names.ts";
+import { loadTunnelRules, removeTunnelRules } from "./tunnel-rules.ts";
+import { vxlan } from "./vxlan.ts";
+import { wireguard } from "./wireguard.ts";
+
+export interface CarrierParts {
+  device: string;
+  node_id: string;
+  /** This box's address, as other boxes see it. */
+  underlay: string;
+  mtu: number;
+  /** What all processes of the platform know and nobody else. */
+  key: Uint8Array;
+}
+
+/** How packets travel between boxes. */
+export interface Carrier {
+  /** Whether the device is there and as it should be. */
+  stands(): Promise<boolean>;
+  make(): Promise<void>;
+  /** The other ends are exactly these. */
+  keep(ends: readonly FarEnd[]): Promise<void>;
+  /** Rules for what arrives at its own port. */
+  knocks(ends: readonly FarEnd[]): string[];
+  /** Whether a route names the neighbour, or the device knows by itself who has what. */
+  neighbours: boolean;
+}
+
+const CARRIERS = { vxlan, wireguard } as const;
+export type CarrierName = keyof typeof CARRIERS;
+
+/** Of our own among the numbers that say who made a route. */
+const PROTOCOL = "172";
+/** What the carriers put around a packet, at most. */
+const AROUND_BYTES = 80;
+const USUAL_MTU = 1500;
+
+export function openTunnel(name: CarrierName, parts: { node_id: string; underlay: string; key: Uint8Array }): Tunnel {
+  const { node_id, underlay } = parts;
+  const device = deviceName(node_id, "t", node_id);
+  const carrier = CARRIERS[name]({ ...parts, device, mtu: mtuOf(underlay) - AROUND_BYTES });
+  const address = platformAddress(node_id);
+  return {
+    async keep(ends) {
+      // Nothing comes out of it before the rules are there.
+      await loadTunnelRules(node_id, device, carrier.knocks(ends));
+      if (!(await carrier.stands())) {
+        await removeDevice(device);
+        await carrier.make();
+        setting(`ipv6/conf/${device}/accept_ra`, "0");
+        passOn(device);
+      }
+      await ip([`address replace ${address}/128 dev ${device} nodad`, `link set ${device} up`]);
+      await carrier.keep(ends);
+      await keepRoutes(device, wantedRoutes(ends, address, carrier.neighbours));
+    },
+    async remove() {
+      await removeDevice(device);
+      await removeTunnelRules(node_id);
+    },
+  };
+}
+
+interface Way {
+  dst: string;
+  gateway: string;
+  src: string;
+}
+
+function wantedRoutes(ends: readonly FarEnd[], src: string, neighbours: boolean): Way[] {
+  return ends.flatMap(({ address, nets }) => [
+    { dst: `${address}/128`, gateway: "", src },
+    ...nets.map((dst) => ({ dst, gateway: neighbours ? address : "", src })),
+  ]);
+}
+
+async function keepRoutes(device: string, wanted: readonly Way[]): Promise<void> {
+  const shown = await program("ip", ["-6", "-j", "route", "show", "dev", device, "proto", PROTOCOL]);
+  const found = JSON.parse(shown || "[]") as { dst: string; gateway?: string; prefsrc?: string }[];
+  const there = found.map(({ dst, gateway = "", prefsrc: src = "" }) => ({ dst, gateway, src }));
+  const keys = new Set(wanted.map(keyOf));
+  const known = new Set(there.map(keyOf));
+  await ip([
+    ...there
+      .filter((way) => !keys.has(keyOf(way)))
+      .map(({ dst }) => `route del ${dst} dev ${device} proto ${PROTOCOL}`),
+    // Neighbours first: a route by way of one is refused while there is none to it.
+    ...wanted
+      .filter((way) => !known.has(keyOf(way)))
+      .sort((a, b) => a.gateway.length - b.gateway.length)
+      .map(
+        ({ dst, gateway, src }) =>
+          `route replace ${dst} ${gateway ? `via ${gateway} ` : ""}dev ${device} src ${src} proto ${PROTOCOL}`,
+      ),
+  ]);
+}
+
+/** The same way, however its addresses are written. */
+function keyOf({ dst, gateway, src }: Way): string {
+  const [net = "", length = "128"] = dst.split("/");
+  const hex = (address: string): string => (address ? Buffer.from(addressBytes(address)).toString("hex") : "");
+  return `${hex(net)}/${length} ${hex(gateway)} ${hex(src)}`;
+}
+
+/** What `ip` is to do, line by line, in one go. */
+async function ip(lines: readonly string[]): Promise<void> {
+  if (lines.length > 0) await program("ip", ["-6", "-batch", "-"], { input: `${lines.join("\n")}\n` });
+}
+
+async function removeDevice(device: string): Promise<void> {
+  if (existsSync(`/sys/class/net/${device}`)) await program("ip", ["link", "del", device]);
+}
+
+/** How long a packet may be on the way between boxes. */
+function mtuOf(underlay: string): number {
+  const bytes = (address: string): string => Buffer.from(addressBytes(address)).toString("hex");
+  for (const [name, addresses = []] of Object.entries(networkInterfaces())) {
+    const here = addresses.some(
+      ({ address }) => isIPv6(address) === isIPv6(underlay) && bytes(address) === bytes(underlay),
+    );
+    if (here) return Number(readFileSync(`/sys/class/net/${name}/mtu`, "utf8")) || USUAL_MTU;
+  }
+  return USUAL_MTU;
+}

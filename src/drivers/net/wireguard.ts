@@ -1,0 +1,50 @@
+/**
+ * WireGuard: packets in UDP, sealed, and from nobody but the process that has the key. A process's key is made from the
+ * platform's own and its name, so all know each other's without telling, and there is nothing to keep. The device also
+ * refuses what comes from an address that is not behind the process it came from.
+ */
+import { createHmac, createPrivateKey, createPublicKey } from "node:crypto";
+import { isIPv6 } from "node:net";
+import { program } from "../linux/program.ts";
+import type { Carrier, CarrierParts } from "./tunnel.ts";
+
+const PORT = 51_820;
+/** What stands before a bare X25519 key in the form that Node reads. */
+const BEFORE_KEY = Buffer.from("302e020100300506032b656e04220420", "hex");
+
+export function wireguard({ device, node_id, mtu, key }: CarrierParts): Carrier {
+  const secretOf = (node: string): Buffer => createHmac("sha256", key).update(`wireguard ${node}`).digest();
+  return {
+    neighbours: false,
+    async stands() {
+      const shown = await program("wg", ["show", device, "public-key"]).catch(() => "");
+      return shown.trim() === publicKey(secretOf(node_id));
+    },
+    async make() {
+      // A kernel without it can have it as a program, at the price of speed.
+      await program("ip", ["link", "add", device, "type", "wireguard"]).catch(async (thrown: unknown) => {
+        await program("wireguard-go", [device]).catch(() => {
+          throw new Error(`this box has no WireGuard (${String(thrown)}); install wireguard-go, or use vxlan`);
+        });
+      });
+      await program("ip", ["link", "set", device, "mtu", String(mtu), "addrgenmode", "none"]);
+    },
+    async keep(ends) {
+      const own = ["[Interface]", `PrivateKey = ${secretOf(node_id).toString("base64")}`, `ListenPort = ${PORT}`];
+      const others = ends.flatMap((end) => [
+        "[Peer]",
+        `PublicKey = ${publicKey(secretOf(end.node_id))}`,
+        `Endpoint = ${isIPv6(end.underlay) ? `[${end.underlay}]` : end.underlay}:${PORT}`,
+        `AllowedIPs = ${[`${end.address}/128`, ...end.nets].join(", ")}`,
+      ]);
+      // Peers that stay keep what they have agreed on.
+      await program("wg", ["syncconf", device, "/dev/stdin"], { input: `${[...own, ...others].join("\n")}\n` });
+    },
+    knocks: () => [],
+  };
+}
+
+function publicKey(secret: Uint8Array): string {
+  const pair = createPrivateKey({ key: Buffer.concat([BEFORE_KEY, secret]), format: "der", type: "pkcs8" });
+  return Buffer.from(createPublicKey(pair).export({ format: "jwk" }).x ?? "", "base64url").toString("base64");
+}

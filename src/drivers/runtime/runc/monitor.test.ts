@@ -1,0 +1,130 @@
+/** The monitor by itself, with a program in runc's place. */
+import assert from "node:assert/strict";
+import { type SpawnOptions, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { suite, type TestContext, test } from "node:test";
+import { tempDir, until } from "../../../../test/support.ts";
+import { parseLog } from "./logs.ts";
+
+const MONITOR = join(import.meta.dirname, "native", process.arch, "monitor");
+const skip = process.platform !== "linux" || !existsSync(MONITOR) ? "there is no monitor for this box" : undefined;
+const LIMIT = 4096;
+
+/** Runs `runc`, a shell script that writes the pid of its machine to $PID. */
+async function monitor(t: TestContext, runc: string) {
+  const dir = tempDir("hangar-monitor");
+  const at = (name: string): string => join(dir, name);
+  const options: SpawnOptions = {
+    stdio: ["ignore", "ignore", "pipe", "pipe"],
+    env: { ...process.env, PID: at("pid") },
+  };
+  const words = [at("log"), String(LIMIT), at("exit"), at("pid"), at("own"), at("control"), "-", "/bin/sh", "-c", runc];
+  const child = spawn(MONITOR, words, options);
+  const exited = once(child, "exit");
+  const told = Number(await text(child.stdio[3] as Readable));
+  await exited;
+  const read = (name: string): string => (existsSync(at(name)) ? readFileSync(at(name), "utf8") : "");
+  const own = Number(read("own"));
+  t.after(() => {
+    for (const pid of [told, own]) if (pid > 1 && existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
+  });
+  const lines = (name = "log"): string[] =>
+    parseLog(Buffer.from(read(name))).lines.map(({ stream, message }) => `${stream} ${message}`);
+  const ended = async (): Promise<string> => {
+    await until("there is word of the end", () => existsSync(at("exit")));
+    await until("the monitor goes with its machine", () => !existsSync(`/proc/${own}`));
+    return read("exit");
+  };
+  return { at, told, own, lines, ended, read };
+}
+
+/** A machine that does this, of which runc makes sure that it runs. */
+const machine = (script: string): string => `sh -c '${script}' & echo $! > $PID`;
+
+suite("the monitor of a machine", { skip }, () => {
+  test("tells which process the machine is, and how it ended", async (t) => {
+    const ends: [script: string, word: string][] = [
+      ["exit 7", "7"],
+      ["exit 0", "0"],
+      ["kill -9 $$", "137"],
+      ["kill -15 $$", "143"],
+    ];
+    for (const [script, word] of ends) {
+      const { told, read, ended } = await monitor(t, machine(`sleep 0.05; ${script}`));
+      assert.equal(told, Number(read("pid")));
+      assert.equal(await ended(), word, script);
+    }
+  });
+
+  test("a machine that ends before runc does is not lost", async (t) => {
+    // In a shell of its own, so that nobody but the monitor buries it.
+    const { ended } = await monitor(t, `(${machine("exit 5")}); sleep 0.2`);
+    assert.equal(await ended(), "5");
+  });
+
+  test("when runc fails there is no machine and no word of one, and what runc said is in the log", async (t) => {
+    const { told, own, at, lines } = await monitor(t, "echo no such thing >&2; exit 1");
+    assert.equal(told, -1);
+    await until("it goes", () => !existsSync(`/proc/${own}`));
+    assert.equal(existsSync(at("exit")), false);
+    assert.deepEqual(lines(), ["stderr no such thing"]);
+  });
+
+  test("every line is in the log with its stream and its time, before there is word of the end", async (t) => {
+    const before = Date.now();
+    const script = "echo one; echo two >&2; printf unfinished; sleep 0.1; echo -line; printf last";
+    const { ended, lines, read } = await monitor(t, machine(script));
+    await ended();
+    const after = Date.now();
+    const found = lines();
+    assert.deepEqual(found.toSorted(), ["stderr two", "stdout one", "stdout unfinished-line"]);
+    const { lines: stamped, rest } = parseLog(Buffer.from(read("log")));
+    assert.deepEqual(
+      rest.map(({ message }) => message),
+      ["last"],
+    );
+    for (const { timestamp } of stamped) assert.ok(timestamp >= before - 1 && timestamp <= after + 1, `${timestamp}`);
+    assert.match(read("log"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\+00:00 std/);
+  });
+
+  test("a log at its limit is set aside, and one that somebody else set aside is begun anew", async (t) => {
+    const { at, lines, ended, read } = await monitor(
+      t,
+      machine(`for i in $(seq 100); do echo $i ${"x".repeat(60)}; done; read x < "$PID.go"; echo more; exit 0`).replace(
+        "sh -c",
+        "mkfifo $PID.go; sh -c",
+      ),
+    );
+    await until("it has written", () => lines().some((line) => line.startsWith("stdout 100 ")));
+    assert.ok(read("log").length <= LIMIT && read("log.1").length <= LIMIT);
+    const numbers = [...lines("log.1"), ...lines()].map((line) => Number(line.split(" ")[1]));
+    assert.deepEqual(
+      numbers,
+      numbers.map((_, index) => 100 - numbers.length + 1 + index),
+      "one after the other up to the last",
+    );
+    renameSync(at("log"), at("aside"));
+    const control = openSync(at("control"), "r+");
+    writeSync(control, "\n");
+    closeSync(control);
+    await until("it has opened another", () => existsSync(at("log")));
+    writeFileSync(at("pid.go"), "go\n");
+    assert.equal(await ended(), "0");
+    assert.deepEqual(lines(), ["stdout more"]);
+  });
+
+  test("signals do not end it, and it keeps little memory", async (t) => {
+    const { own, ended, read, told } = await monitor(t, machine("sleep 1000"));
+    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE", "SIGUSR1"]) process.kill(own, signal);
+    const kilobytes = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${own}/smaps_rollup`, "utf8"))?.[1]);
+    assert.ok(kilobytes < 64, `${kilobytes} KB`);
+    t.diagnostic(`${kilobytes} KB`);
+    assert.equal(read("exit"), "");
+    process.kill(told, "SIGTERM");
+    assert.equal(await ended(), "143");
+  });
+});

@@ -1,0 +1,56 @@
+/*
+ * Runs a program on a terminal: `/.svc/terminal program words …`, started by runc with the terminal as its input and
+ * output. runc can do this itself only while it stays and stands in between; then it changes what passes through
+ * (line ends), and is a program of 10 MB per terminal. This one makes the terminal that of its session, waits for the
+ * program, and leaves the exit code, as text, in descriptor 3, since nobody outside is its parent.
+ */
+#include "program.h"
+
+enum { TIOCSCTTY = 0x540e, REPORT = 3, EINTR = 4 };
+
+static word everything = ~0UL, before;
+
+static void become(char **words, char **variables) {
+  call(SYS_close, REPORT, 0, 0, 0);
+  int group = (int)call(SYS_getpid, 0, 0, 0, 0);
+  call(SYS_setpgid, 0, 0, 0, 0);
+  /* SIGTTOU is blocked here, so this does not stop us. */
+  call(SYS_ioctl, 0, TIOCSPGRP, &group, 0);
+  call(SYS_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
+  run_or_leave(words, variables);
+}
+
+static void report(int code) {
+  char text[4];
+  word n = 0;
+  if (code >= 100) text[n++] = (char)('0' + code / 100);
+  if (code >= 10) text[n++] = (char)('0' + code / 10 % 10);
+  text[n++] = (char)('0' + code % 10);
+  text[n++] = '\n';
+  call(SYS_write, REPORT, text, n, 0);
+}
+
+/* The stack as the kernel leaves it: number of words, words, zero, variables, zero. */
+__attribute__((used, noreturn)) void main_of_terminal(word *stack) {
+  char **words = (char **)(stack + 1) + 1, **variables = (char **)(stack + 1) + stack[0] + 1;
+  if (stack[0] < 2) broken("which program?");
+  call(SYS_setsid, 0, 0, 0, 0);
+  call(SYS_ioctl, 0, TIOCSCTTY, 0, 0);
+  call(SYS_sigprocmask, SIG_BLOCK, &everything, &before, sizeof everything);
+  long pid = call6(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+  if (pid < 0) broken("a process cannot be made (limit of processes?)");
+  if (pid == 0) become(words, variables);
+  /* From here on a hang-up ends us, and the kernel then tells the program. */
+  call(SYS_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
+  int status = 0;
+  while (call(SYS_wait4, pid, &status, 0, 0) == -EINTR) {}
+  report(code_of(status));
+  leave(code_of(status));
+  __builtin_unreachable();
+}
+
+#if defined(__x86_64__)
+__asm__(".globl _start\n_start:\n xor %ebp, %ebp\n mov %rsp, %rdi\n and $-16, %rsp\n call main_of_terminal\n");
+#else
+__asm__(".globl _start\n_start:\n mov x29, #0\n mov x0, sp\n bl main_of_terminal\n");
+#endif

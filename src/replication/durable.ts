@@ -1,0 +1,44 @@
+/** Files that are written so that a crash, or a power cut, leaves the old one or the new one. */
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+
+/** Writes beside and renames, so that a reader sees the old file or the new one. */
+export function replaceFile(path: string, parts: readonly (Uint8Array | string)[], durable: boolean): void {
+  const fresh = `${path}.new`;
+  const fd = openSync(fresh, "w", 0o644);
+  try {
+    for (const part of parts) writeAll(fd, Buffer.from(part as Uint8Array));
+    if (durable) fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(fresh, path);
+  if (durable) syncDirectory(dirname(path));
+}
+
+/** Makes what was created, renamed or removed in a folder survive a power cut. */
+export function syncDirectory(path: string): void {
+  const fd = openSync(path, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export function writeAll(fd: number, bytes: Buffer): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done);
+}
+
+export function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Survives a power cut: what a node has promised by its term must be known after one. */
+export function writeJson(path: string, value: unknown): void {
+  replaceFile(path, [`${JSON.stringify(value, undefined, 2)}\n`], true);
+}

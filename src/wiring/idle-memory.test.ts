@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { Clock } from "#core/clock.ts";
+import { collectWhenIdle, idleParts } from "./idle-memory.ts";
+
+const MB = 1024 * 1024;
+
+/** Looks at each of these in turn, and answers after which of them it collected. */
+async function looked(looks: readonly { busy: number; taken: number }[], begin: number): Promise<number[]> {
+  const stop = new AbortController();
+  const collected: number[] = [];
+  let [at, taken] = [-1, begin];
+  const clock: Clock = {
+    now: () => 0,
+    monotonic: () => 0,
+    async sleep() {
+      at++;
+      taken = looks[at]?.taken ?? taken;
+      if (at >= looks.length) stop.abort();
+    },
+  };
+  const collect = (): void => {
+    collected.push(at);
+    taken = begin;
+  };
+  await collectWhenIdle({ clock, busy: () => looks[at]?.busy ?? 0, taken: () => taken, collect }, stop.signal);
+  return collected;
+}
+
+suite("memory when there is nothing to do", () => {
+  test("is collected once after work, not during it, and not for a little", async () => {
+    const during = { busy: 0.9, taken: 90 * MB };
+    const idle = { busy: 0.01, taken: 90 * MB };
+    assert.deepEqual(await looked([during, during, idle], 30 * MB), [2]);
+    assert.deepEqual(await looked([{ busy: 0.01, taken: 61 * MB }], 30 * MB), []);
+    assert.deepEqual(await looked([idle, { busy: 0.01, taken: 31 * MB }, idle], 30 * MB), [0, 2]);
+  });
+
+  test("the process's own: garbage goes, and how busy it was is a part of one", () => {
+    const { busy, taken, collect } = idleParts({ now: () => 0, monotonic: () => 0, sleep: async () => {} });
+    let garbage: unknown = Array.from({ length: 500_000 }, (_, index) => ({ index }));
+    const full = taken();
+    garbage = undefined;
+    collect();
+    assert.ok(full - taken() > 8 * MB, `${full} and then ${taken()}, without ${String(garbage)}`);
+    assert.ok(busy() >= 0 && busy() <= 1);
+  });
+});

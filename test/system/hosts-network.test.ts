@@ -1,0 +1,173 @@
+/**
+ * The private network across boxes: machines of one organization reach each other by address and by name, the front
+ * door reaches and wakes them, other organizations and strangers do not, whatever they claim to be.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { postgresMissing } from "../postgres.ts";
+import { programLayer, realMachinesMissing } from "../rootfs.ts";
+import { aHouse, type ControlBox, type HostBox, type House } from "./hosts-house.ts";
+import { until } from "./hosts-support.ts";
+
+/** Answers every request with its own id. */
+const SERVE = 'mkdir -p /www; echo "$SVC_MACHINE_ID" > /www/index.html; exec httpd -f -p "[::]:80" -h /www';
+const PORT = 8080;
+const CONFIG = {
+  image: "busybox",
+  init: { exec: ["sh", "-c", SERVE] },
+  guest: { cpus: 1, memory_mb: 256 },
+  services: [{ protocol: "tcp", internal_port: 80, autostart: true, ports: [{ port: PORT, handlers: ["http"] }] }],
+};
+
+interface Made {
+  id: string;
+  private_ip: string;
+  path: string;
+  host: HostBox;
+}
+
+async function aMachine(control: ControlBox, app: string, region: string, host: HostBox): Promise<Made> {
+  const made = await control.ask("POST", `/v1/apps/${app}/machines`, { config: CONFIG, region });
+  const id = String(made["id"]);
+  const path = `/v1/apps/${app}/machines/${id}`;
+  await control.ask("GET", `${path}/wait?state=started&timeout=60`);
+  return { id, private_ip: String(made["private_ip"]), path, host };
+}
+
+/** What a machine gets for asking an address or a name; nothing when nobody answers. */
+async function asks(control: ControlBox, from: Made, host: string): Promise<string> {
+  const command = ["curl", "-gsm", "2", `http://${host}/`];
+  return String((await control.ask("POST", `${from.path}/exec`, { command, timeout: 20 }))["stdout"]).trim();
+}
+
+function pidOf({ id, host }: Made): number {
+  const file = join(host.data_dir, "machines", id, "machine.json");
+  return (JSON.parse(readFileSync(file, "utf8")) as { pid: number }).pid;
+}
+
+/** As the box's root in a machine's network: with rights that nobody in the machine has. */
+const inside = (machine: Made, ...words: string[]): number | null =>
+  machine.host.box.run("nsenter", `--net=/proc/${pidOf(machine)}/ns/net`, ...words).status;
+
+/** How many pings a machine got. */
+const pinged = (machine: Made): number =>
+  Number(/^Icmp6InEchos\s+(\d+)/m.exec(readFileSync(`/proc/${pidOf(machine)}/net/snmp6`, "utf8"))?.[1]);
+
+/**
+ * A box on the same wire that is not of the platform, but knows everything about it: the number of its network, the
+ * neighbour's hardware address, and an address that a machine of another host has.
+ */
+async function aStranger(house: House, target: Made, claimed: string): Promise<() => void> {
+  const { box: there, data_dir } = target.host;
+  const device = `h${readFileSync(join(data_dir, "node_id"), "utf8").slice(0, 5)}t`;
+  const links = JSON.parse(there.run("ip", "-d", "-j", "link", "show", "type", "vxlan").stdout) as Vxlan[];
+  const link = links.find(({ ifname }) => ifname.startsWith(device)) ?? assert.fail();
+  const box = await house.lan.box();
+  for (const words of [
+    `link add x type vxlan id ${link.linkinfo.info_data.id} local ${box.address} remote ${there.address} dstport 4789`,
+    "link set x up",
+    `address add ${claimed}/128 dev x nodad`,
+    `-6 route add ${target.private_ip}/128 dev x src ${claimed}`,
+    `-6 neigh add ${target.private_ip} lladdr ${link.address} dev x`,
+  ])
+    assert.equal(box.run("ip", ...words.split(" ")).status, 0, words);
+  return () => void box.run("busybox", "ping", "-6", "-c", "2", "-W", "1", "-I", claimed, target.private_ip);
+}
+
+interface Vxlan {
+  ifname: string;
+  address: string;
+  linkinfo: { info_data: { id: number } };
+}
+
+const pings = (from: Made, source: string, to: Made): boolean =>
+  inside(from, "busybox", "ping", "-6", "-c", "1", "-W", "2", "-I", source, to.private_ip) === 0;
+
+/** The first request through the front door, which may have to wake somebody. */
+async function served(control: ControlBox): Promise<string> {
+  const answer = await fetch(`http://${control.box.address}:${PORT}/`);
+  const words = (await answer.text()).trim();
+  return answer.ok ? words : "";
+}
+
+function missingFor(carrier: string): string | undefined {
+  const found = (program: string): boolean => spawnSync("which", [program]).status === 0;
+  const missing = realMachinesMissing() ?? postgresMissing() ?? (found("curl") ? undefined : "there is no curl here");
+  if (missing || carrier === "vxlan" || (found("wg") && found("wireguard-go"))) return missing;
+  return "there is no WireGuard here (apt-get install wireguard-tools wireguard-go)";
+}
+
+for (const carrier of ["vxlan", "wireguard"]) {
+  suite(`the private network between hosts, over ${carrier}`, { skip: missingFor(carrier) }, () => {
+    test("machines and the front door reach across; other organizations, spoofers and strangers do not", async (t) => {
+      const house = await aHouse(t, "--host-network", carrier);
+      programLayer(join(house.images, "busybox"), "/usr/bin/curl", "curl");
+      const control = await house.control();
+      const [here, there] = [await house.host("--region", "r1"), await house.host("--region", "r2")];
+      await control.ask("POST", "/v1/orgs", { name: "other" });
+      for (const [app_name, org_slug] of [
+        ["web", "personal"],
+        ["alien", "other"],
+      ])
+        await control.ask("POST", "/v1/apps", { app_name, org_slug });
+      const [one, two, alien] = await Promise.all([
+        aMachine(control, "web", "r1", here),
+        aMachine(control, "web", "r2", there),
+        aMachine(control, "alien", "r2", there),
+      ]);
+
+      await until("by address, both ways", async () => {
+        const said = await Promise.all([
+          asks(control, one, `[${two.private_ip}]`),
+          asks(control, two, `[${one.private_ip}]`),
+        ]);
+        return said[0] === two.id && said[1] === one.id;
+      });
+      assert.equal(await asks(control, one, `${two.id}.vm.web.internal`), two.id, "by name");
+      const token = ["-X", "POST", "http://machine/v1/tokens/oidc", "--data", '{"aud":"test"}'];
+      const command = ["curl", "-sm", "5", "--unix-socket", "/.svc/api", ...token];
+      const told = await control.ask("POST", `${two.path}/exec`, { command });
+      assert.match(String(told["stdout"]), /^eyJ/, "the API inside machines gives a token there");
+      const names = String(
+        (await control.ask("POST", `${one.path}/exec`, { command: ["nslookup", "web.internal"] }))["stdout"],
+      );
+      for (const { private_ip } of [one, two]) assert.ok(names.includes(private_ip), `${private_ip} in ${names}`);
+
+      // The other organization's machine is on the same box as one of ours, and its network has ways there too.
+      assert.equal(await asks(control, one, `[${alien.private_ip}]`), "", "another organization's");
+      assert.equal(await asks(control, alien, `[${one.private_ip}]`), "", "and back");
+      assert.ok(pings(one, one.private_ip, two), "under its own address");
+      const claimed = alien.private_ip.replace(/[^:]+$/, "99");
+      assert.equal(inside(one, "ip", "addr", "add", `${claimed}/64`, "dev", "eth0", "nodad"), 0);
+      assert.ok(!pings(one, claimed, alien), "under an address of the other organization");
+      const sibling = two.private_ip.replace(/[^:]+$/, "99");
+      assert.equal(inside(one, "ip", "addr", "add", `${sibling}/64`, "dev", "eth0", "nodad"), 0);
+      assert.ok(!pings(one, sibling, two), "under an address of another host");
+
+      if (carrier === "vxlan") {
+        const knock = await aStranger(house, two, one.private_ip);
+        const before = pinged(two);
+        knock();
+        assert.equal(pinged(two), before, "nothing of a stranger's arrives");
+        const rules = `hangar_${readFileSync(join(there.data_dir, "node_id"), "utf8").trim()}_far`;
+        await until("without the rules it would", async () => {
+          there.box.run("nft", "delete", "table", "inet", rules);
+          knock();
+          return pinged(two) > before;
+        });
+      }
+
+      await control.ask("POST", "/v1/apps/web/ip_assignments", { type: "shared_v4" });
+      await control.ask("POST", `${one.path}/stop`);
+      await until("the front door reaches the other box", async () => (await served(control)) === two.id);
+      await control.ask("POST", `${two.path}/suspend`);
+      await until("both rest", async () =>
+        /suspended|stopped/.test(String((await control.ask("GET", two.path))["state"])),
+      );
+      assert.ok([one.id, two.id].includes(await served(control)), "a request wakes a machine on another box");
+    });
+  });
+}

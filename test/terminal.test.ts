@@ -1,0 +1,143 @@
+/** A terminal into a machine as a client has it: over WebSocket, with the rules of every other request. */
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { suite, test } from "node:test";
+import { Client, ClientError } from "#client/client.ts";
+import { openTerminal, type RemoteTerminal } from "#client/terminal.ts";
+import { MovingClock } from "#core/moving-clock.ts";
+import { MACHINE_LIMITS } from "#machines/limits.ts";
+import type { PlatformOptions } from "../src/platform.ts";
+import { bench } from "./machine-bench.ts";
+
+interface Seen extends RemoteTerminal {
+  /** Resolves when the screen has shown it. */
+  shows(wanted: RegExp): Promise<void>;
+}
+
+async function opened(t: Parameters<typeof bench>[0], options: PlatformOptions = {}) {
+  const house = await bench(t, {}, options);
+  const { id } = (await house.create()).body as { id: string };
+  await house.wait(id, "started");
+  const client = (token: string | undefined = house.token): Client => new Client({ base_url: house.base_url, token });
+  const open = async (command?: string[], token?: string): Promise<Seen> => {
+    let screen = "";
+    let look = (): void => {};
+    const where = { app_name: "web", machine_id: id, rows: 24, cols: 80, ...(command ? { command } : {}) };
+    const terminal = await openTerminal(client(token), where, (bytes) => {
+      screen += Buffer.from(bytes).toString();
+      look();
+    });
+    const shows = async (wanted: RegExp): Promise<void> => {
+      while (!wanted.test(screen)) {
+        await new Promise<void>((resolve) => {
+          look = resolve;
+        });
+      }
+      screen = "";
+    };
+    return { ...terminal, shows };
+  };
+  return { ...house, id, open };
+}
+
+const errorOf = async (work: Promise<unknown>): Promise<Partial<ClientError["body"]>> => {
+  const thrown = await work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  assert.ok(thrown instanceof ClientError, String(thrown));
+  return thrown.body;
+};
+
+suite("terminals", () => {
+  test("keys go in, the screen comes out, the size follows, the exit code is the last word", async (t) => {
+    const { open } = await opened(t);
+    const terminal = await open();
+    await terminal.shows(/\$ $/);
+    terminal.send("echo hello\r");
+    await terminal.shows(/^hello\r$/m);
+    terminal.resize({ rows: 50, cols: 132 });
+    terminal.send("stty size\r");
+    await terminal.shows(/^50 132\r$/m);
+    terminal.send("sleep 3600\r");
+    await terminal.shows(/sleep 3600\r\n/);
+    terminal.signal("SIGINT");
+    await terminal.shows(/\^C[\s\S]*\$ $/);
+    terminal.send("exit 42\r");
+    assert.deepEqual(await terminal.ended, { exit_code: 42, reason: "the program has ended" });
+  });
+
+  test("a program of one's own; much output arrives whole", async (t) => {
+    const { open } = await opened(t);
+    const terminal = await open(["seq", "20000"]);
+    await terminal.shows(/^1\r\n[\s\S]*\n20000\r\n$/);
+    assert.equal((await terminal.ended).exit_code, 0);
+  });
+
+  test("refusals come in words: no token, a reader's token, a machine that does not run", async (t) => {
+    const { open, ask, on, wait, id } = await opened(t);
+    assert.equal((await errorOf(open(undefined, "nonsense"))).status, "unauthorized");
+    const made = await ask("POST /v1/orgs/personal/tokens", { body: { kind: "readonly" } });
+    const reader = made.body.token as string;
+    assert.equal((await errorOf(open(undefined, reader))).status, "forbidden");
+    assert.equal((await on(`GET ${id}/terminal`)).body.status, "upgrade_required");
+    assert.equal((await on(`GET ${id}/terminal?rows=0&term=a%20b`)).body.details.length, 2);
+    await on(`POST ${id}/stop`);
+    await wait(id, "settled");
+    assert.equal((await errorOf(open())).status, "wrong_state");
+  });
+
+  test("a machine has so many terminals and no more; one that is closed makes room", async (t) => {
+    const { open } = await opened(t);
+    const all = [];
+    for (let n = 0; n < MACHINE_LIMITS.terminals_per_machine; n++) all.push(await open());
+    assert.match((await errorOf(open())).error ?? "", /limit terminals_per_machine/);
+    all[0]?.close();
+    await all[0]?.ended;
+    // The platform hears of it a moment later.
+    const again = await retried(open);
+    all.push(again);
+    for (const one of all) one.close();
+  });
+
+  test("a terminal ends with its machine, with the platform, and when nothing happens for too long", async (t) => {
+    const clock = new MovingClock({});
+    const { open, on, wait, id, close } = await opened(t, { clock });
+    const first = await open();
+    await on(`POST ${id}/restart`);
+    assert.equal((await first.ended).exit_code, 137);
+    await wait(id, "started");
+    const second = await retried(open);
+    await clock.advance(MACHINE_LIMITS.terminal_idle_ms + 1);
+    assert.match((await second.ended).reason, /terminal_idle_ms/);
+    const third = await open();
+    await close();
+    assert.match((await third.ended).reason, /the platform is stopping/);
+  });
+
+  test("what cannot be read ends the line; a handshake that is none is answered", async (t) => {
+    const { open, base_url, token, id } = await opened(t);
+    const terminal = await open();
+    terminal.resize({ rows: 0, cols: 5000 });
+    assert.match((await terminal.ended).reason, /resize.rows is 1 to 1000/);
+    const headers = { authorization: `Bearer ${token}`, connection: "Upgrade", upgrade: "websocket" };
+    const status = async (path: string): Promise<number | undefined> =>
+      await new Promise((resolve, reject) => {
+        const asking = request(`${base_url}${path}`, { headers, agent: false });
+        asking.on("response", (answer) => resolve(answer.resume().statusCode)).on("error", reject);
+        asking.end();
+      });
+    assert.equal(await status(`/v1/apps/web/machines/${id}/terminal`), 426);
+    assert.equal(await status(`/v1/apps/web/machines/${id}`), 200, "elsewhere the wish is passed over");
+  });
+});
+
+async function retried(open: () => Promise<Seen>): Promise<Seen> {
+  for (;;) {
+    try {
+      return await open();
+    } catch (thrown) {
+      if (!(thrown instanceof ClientError) || !/limit_reached|wrong_state/.test(thrown.body.status ?? "")) throw thrown;
+    }
+  }
+}
