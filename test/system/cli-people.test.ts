@@ -82,6 +82,9 @@ suite("hangar apply and export", () => {
     assert.match(await ok("apply doc.json"), /nothing differs/);
 
     await ok("machines run any:2 --app web --name other");
+    const short = await ok("machines run any:1 --app web --name short --restart no -e SIM_RUN_MS=1 -e SIM_EXIT_CODE=3");
+    assert.match(short, /\(short\) is (started|stopped: exit code 3)/, "it may be over before anybody looks");
+    await ok("machines destroy short --force");
     write({ MODE: "slow" }, 3);
     const { stdout } = await hangar("apply doc.json --dry-run");
     assert.match(stdout, /~ web: volume data, 1 → 3 GB\n~ web: machine first\n {4}env.MODE: "fast" → "slow"\n$/);

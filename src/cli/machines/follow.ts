@@ -49,7 +49,8 @@ export async function andWait(
   void tell(context, app_name, machine_id, before[0]?.timestamp ?? 0, started, watching.signal);
   try {
     await work();
-    await waitFor(context, found, [...states, "failed"]);
+    // A machine that does its work in a moment may be at rest again before anybody looks.
+    await waitFor(context, found, [...states, "failed", "settled"]);
     const machine = await readMachine(context, found);
     if (!states.includes(machine.state) && machine.state === "failed") throw failed(machine);
     return machine;
@@ -74,11 +75,15 @@ async function waitFor({ client }: Context, { params }: Found, states: readonly 
   }
 }
 
+/** The state a machine is in, and why if it says so. */
+export function stateText({ state, events }: Machine): string {
+  const [event] = events;
+  return `${state}${state !== "started" && event?.request ? reasonOf(event.request) : ""}`;
+}
+
 function failed(machine: Machine): ClientError {
-  const [event] = machine.events;
-  const why = event?.request ? reasonOf(event.request) : "";
   return new ClientError(500, {
-    error: `machine ${machine.id} failed${why}`,
+    error: `machine ${machine.id} ${stateText(machine)}`,
     hint: `hangar machines events ${machine.id}`,
   });
 }

@@ -4,7 +4,7 @@ import { ago, facts, table } from "../output.ts";
 import { type Context, firstArgument, listOption, textOption, UsageError, type Verb } from "../verb.ts";
 import { CONFIG_OPTIONS, configOf } from "./config-options.ts";
 import { APP, type Found, findMachine, readMachine } from "./find.ts";
-import { andWait } from "./follow.ts";
+import { andWait, stateText } from "./follow.ts";
 
 const IN_APP: readonly [string, string] = ["-a, --app <app>", "only this app's"];
 const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
@@ -116,7 +116,7 @@ export const machinesRun: Verb = {
     if (skip_launch || input.options["detach"] === true) return { data: machine, text: machine.id };
     const found: Found = { params: { app_name, machine_id: machine.id }, headers: {} };
     const started = await andWait(context, found, ["started"], async () => {});
-    return { data: started, text: `${started.id} (${started.name}) is ${started.state}` };
+    return { data: started, text: `${started.id} (${started.name}) is ${stateText(started)}` };
   },
 };
 
