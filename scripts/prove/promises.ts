@@ -113,6 +113,12 @@ export const PROMISES: Readonly<Record<string, Readonly<Record<string, string>>>
     O4: "A new version takes over running machines; an older one refuses newer data.",
     O5: "After a reboot machines come back as their restart policy says.",
   },
+  "The tests themselves": {
+    Q1: "Of all small changes to the rules that decide, 85 in a hundred make a test fail.",
+  },
+  "Everything at once": {
+    X1: "Whatever goes wrong together, nothing acknowledged is lost, no machine is doubled, and nothing is left behind.",
+  },
 };
 
 export const PROMISE_IDS: ReadonlySet<string> = new Set(Object.values(PROMISES).flatMap((room) => Object.keys(room)));

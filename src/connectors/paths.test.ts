@@ -177,3 +177,69 @@ suite("paths (G1)", () => {
     for (const path of escapes) assert.notEqual(loose(path), undefined, path);
   });
 });
+
+suite("what is wrong with a path", () => {
+  const strict = (path: string): string | undefined => pathProblem(path, { encoded: false });
+  const lenient = (path: string): string | undefined => pathProblem(path, { encoded: true });
+
+  test("canonical ones have nothing wrong with them", () => {
+    const fine = ["/", "/a", "/a/", "/a.b/c-d_e~f", "/v1/a:b@c,d=e&f+g!$'()*", "/caf%C3%A9", "/a%20b", "/.well-known"];
+    for (const path of fine) assert.equal(strict(path), undefined, path);
+    assert.equal(lenient("/a/...b"), undefined);
+  });
+
+  test("each fault is told, and those that are only ambiguous pass where that is asked for", () => {
+    const never: [string, RegExp][] = [
+      ["", /slash/],
+      ["a/b", /slash/],
+      ["/a b", /must be encoded/],
+      ["/caf\u00e9", /must be encoded/],
+      ...['"', "<", ">", "\\", "^", "`", "{", "|", "}", "#", "?", "\u007f"].map((c): [string, RegExp] => [
+        `/a${c}`,
+        /must be encoded/,
+      ]),
+      ["/a%", /broken percent/],
+      ["/a%2", /broken percent/],
+      ["/a%g0", /broken percent/],
+      ["/a%00", /control character/],
+      ["/a%1f", /control character/],
+      ["/a%7F", /control character/],
+      ["/a/../b", /`\.` or `\.\.` segment/],
+      ["/a/.", /`\.` or `\.\.` segment/],
+      ["/a/%2e%2E/b", /`\.` or `\.\.` segment/],
+      ["/a/%252e%252e/b", /`\.` or `\.\.` segment/],
+      ["/a/..;x/b", /`\.` or `\.\.` segment/],
+      ["/a/..%20/b", /`\.` or `\.\.` segment/],
+      ["/a%5Cb", /encoded backslash/],
+      ["/a%25%35%43b", /encoded backslash/],
+      ["/a%E9", /not UTF-8/],
+    ];
+    for (const [path, words] of never) {
+      assert.match(strict(path) ?? "", words, path);
+      assert.match(lenient(path) ?? "", words, path);
+    }
+    const ambiguous: [string, RegExp][] = [
+      ["/a//b", /two slashes/],
+      ["/a;x", /semicolon/],
+      ["/a%2Fb", /encoded \//],
+      ["/a%2fb", /encoded \//],
+      ["/a%3Fb", /encoded \//],
+      ["/a%23b", /encoded \//],
+      ["/a%3Bb", /encoded \//],
+      ["/caf%c3%A9", /lower case/],
+      ["/caf%C3%a9", /lower case/],
+      ...["%30", "%39", "%41", "%4F", "%50", "%5A", "%61", "%6F", "%70", "%7A", "%2D", "%5F", "%7E"].map(
+        (c): [string, RegExp] => [`/x${c}x`, /encodes a letter, digit/],
+      ),
+      ["/a./b", /ends with a dot or a blank/],
+      ["/a.", /ends with a dot or a blank/],
+      ["/a%20", /ends with a dot or a blank/],
+      ["/a%20/b", /ends with a dot or a blank/],
+      ["/%EF%BC%A1dmin", /look-alike/],
+    ];
+    for (const [path, words] of ambiguous) {
+      assert.match(strict(path) ?? "", words, path);
+      assert.equal(lenient(path), undefined, path);
+    }
+  });
+});

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, runs, seed } from "../../test/support.ts";
-import { judge, policyWarnings } from "./policy.ts";
+import { hasPathRules, judge, policyWarnings } from "./policy.ts";
 import type { AccessPolicy } from "./types.ts";
 
 /** The rules in fifteen lines, for plain lower-case paths, where blocking folds nothing but a last slash. */
@@ -58,6 +58,52 @@ suite("policies (G2)", () => {
     for (const [policy, path, want] of cases)
       assert.equal(allowed(policy, path), want, `${JSON.stringify(policy)} ${path}`);
     assert.equal(policyWarnings({ allow_all: true, allowed_endpoints: ["/a/*"] }).length, 0);
+  });
+
+  test("the verdict names the rule that decided, and the reason", () => {
+    const said = (policy: AccessPolicy, path: string): string[] => {
+      const { rule, reason } = judge(policy, { name: "web-1", labels: ["a"] }, path);
+      return [rule, reason];
+    };
+    const all = { allow_all: true };
+    assert.deepEqual(said({}, "/a"), ["default", "connection denies all sprites by default: its policy names none"]);
+    assert.deepEqual(said({ name_prefix: "db-" }, "/a"), [
+      'name_prefix "db-"',
+      'sprite name "web-1" does not start with "db-"',
+    ]);
+    assert.deepEqual(said({ sprite_labels: ["a", "b", "c"] }, "/a"), [
+      'sprite_labels ["b","c"]',
+      "sprite is missing required labels: b, c",
+    ]);
+    assert.deepEqual(said({ ...all, blocked_endpoints: ["/b", "/a*"] }, "/a/x"), [
+      'blocked_endpoints[1] "/a*"',
+      "endpoint not allowed: /a/x is blocked",
+    ]);
+    assert.deepEqual(said({ ...all, allowed_endpoints: ["/b"] }, "/a"), [
+      "allowed_endpoints",
+      "endpoint not allowed: /a is not one of the connector's allowed endpoints",
+    ]);
+    assert.deepEqual(said(all, "/a"), ["allow_all", "allowed by allow_all"]);
+    assert.deepEqual(said({ name_prefix: "web", sprite_labels: ["a"], allowed_endpoints: ["/b", "/a"] }, "/a"), [
+      'name_prefix, sprite_labels, allowed_endpoints[1] "/a"',
+      'allowed by name_prefix, sprite_labels and allowed_endpoints[1] "/a"',
+    ]);
+    assert.deepEqual(said({ name_prefix: "web" }, "/a"), ["name_prefix", "allowed by name_prefix"]);
+    assert.deepEqual(said({ sprite_labels: ["a"] }, "/a"), ["sprite_labels", "allowed by sprite_labels"]);
+  });
+
+  test("rules about paths are known, and those that can never do anything are told", () => {
+    assert.ok(!hasPathRules({}) && !hasPathRules({ allowed_endpoints: [], blocked_endpoints: [] }));
+    assert.ok(hasPathRules({ allowed_endpoints: ["/a"] }) && hasPathRules({ blocked_endpoints: ["/a"] }));
+    const nobody = "no sprite may use this connector: set allow_all, name_prefix or sprite_labels";
+    const never = (pattern: string): string => `"${pattern}" never matches: a * is a wildcard only at the end`;
+    assert.deepEqual(policyWarnings({}), [nobody]);
+    assert.deepEqual(policyWarnings({ name_prefix: "web" }), []);
+    assert.deepEqual(policyWarnings({ sprite_labels: ["a"] }), []);
+    assert.deepEqual(
+      policyWarnings({ allow_all: true, allowed_endpoints: ["/a*b"], blocked_endpoints: ["**", "/c*"] }),
+      [never("/a*b"), never("**")],
+    );
   });
 
   test("random policies mean what the reference says", (t) => {

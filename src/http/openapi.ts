@@ -135,8 +135,10 @@ const REQUEST_ID = { "svc-request-id": { description: "Names this request in the
 function success(row: Row): object {
   const { answer } = row;
   const headers = REQUEST_ID;
+  // Whoever does not ask for JSON gets the same as a stream.
+  const stream = row.stream && { "text/event-stream": { schema: textSchema("text/event-stream") } };
   if (answer.schema)
-    return { description: "Done.", headers, content: { "application/json": { schema: answer.schema } } };
+    return { description: "Done.", headers, content: { "application/json": { schema: answer.schema }, ...stream } };
   if (answer.type)
     return { description: "Done.", headers, content: { [answer.type]: { schema: textSchema(answer.type) } } };
   return { description: "Done; no body.", headers };

@@ -1,6 +1,17 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { DEADLINES_MS, EVENT_TYPES, isPersistent, type MachineState, next, STATES, type Trigger } from "./states.ts";
+import {
+  type Asked,
+  after,
+  DEADLINES_MS,
+  EVENT_TYPES,
+  isPersistent,
+  type MachineState,
+  next,
+  STATE_ALIASES,
+  STATES,
+  type Trigger,
+} from "./states.ts";
 
 const TRIGGERS = Object.keys(EVENT_TYPES) as Trigger[];
 
@@ -54,6 +65,35 @@ suite("machine states", () => {
     const passing = STATES.filter((state) => !isPersistent(state));
     assert.deepEqual(passing, ["starting", "stopping", "suspending", "restarting", "replacing", "destroying"]);
     for (const state of passing) assert.ok((DEADLINES_MS[state] ?? 0) <= 300_000, state);
+  });
+
+  test("how long each may last, where each operation leads, and the word for each hop", () => {
+    assert.deepEqual(DEADLINES_MS, {
+      starting: 180_000,
+      stopping: 60_000,
+      suspending: 120_000,
+      restarting: 60_000,
+      replacing: 60_000,
+      destroying: 60_000,
+    });
+    const ends: [Asked, MachineState][] = [
+      ["start", "started"],
+      ["restart", "started"],
+      ["stop", "stopped"],
+      ["suspend", "suspended"],
+      ["destroy", "destroyed"],
+    ];
+    for (const state of STATES) {
+      for (const [asked, end] of ends) assert.equal(after(state, asked, false), end);
+      assert.equal(after(state, "update", true), "started");
+      assert.equal(after(state, "update", false), state === "created" ? "created" : "stopped");
+    }
+    assert.deepEqual(STATE_ALIASES, { updating: "replacing" });
+    assert.equal(
+      TRIGGERS.map((trigger) => `${trigger}>${EVENT_TYPES[trigger]}`).join(" "),
+      "start>start stop>stop suspend>suspend restart>restart update>update destroy>destroy booted>start exited>exit " +
+        "halted>stop frozen>suspend rested>update readied>update removed>destroy broke>failed",
+    );
   });
 
   test("from every state every other that is not a beginning can be reached", () => {
