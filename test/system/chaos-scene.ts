@@ -132,16 +132,18 @@ export async function openScene(t: TestContext): Promise<Scene> {
   const victoria = new Relay(Number(new URL(engine.base).port));
   await victoria.start(t);
   let child: Child | undefined;
-  const disk = new Ext4(t, DISK_MIB);
-  const data_dir = join(disk.path, "data");
-  mkdirSync(data_dir);
+  let data_dir = "";
   const installation = (): Installation => ({ data_dir, node_id: nodeIdOf(data_dir) });
+  // Before the disk is asked for, since these run in order: what is on it goes before it does.
   t.after(async () => {
     await child?.kill();
     if (existsSync(join(data_dir, "node_id")))
       await takeDown({ ...installation(), clock: systemClock, log: silentLog });
     for (const mount of traces(data_dir).mounts.reverse()) spawnSync("umount", ["--lazy", mount]);
   });
+  const disk = new Ext4(t, DISK_MIB);
+  data_dir = join(disk.path, "data");
+  mkdirSync(data_dir);
   const clock_file = join(disk.path, "../clock");
   const clock = (seconds: number): void => writeFileSync(clock_file, `${seconds < 0 ? "" : "+"}${seconds}\n`);
   clock(0);
