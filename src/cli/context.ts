@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -98,14 +98,16 @@ async function runProgram(
   data_dir: string,
 ): Promise<{ exit: number; text: string }> {
   const program = fileURLToPath(new URL(`../${file}`, import.meta.url));
-  const stdio = how === "foreground" ? "inherit" : (["ignore", "pipe", "inherit"] as const);
+  // With a channel, a program can notice that this one is gone, also when it was killed and could not pass that on.
+  const stdio: StdioOptions =
+    how === "foreground" ? ["inherit", "inherit", "inherit", "ipc"] : ["ignore", "pipe", "inherit"];
   const child = spawn(process.execPath, [program, ...args], {
-    stdio: stdio as "inherit",
+    stdio,
     env: { ...process.env, HANGAR_DATA_DIR: data_dir },
   });
   const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
   process.on("SIGINT", forward).on("SIGTERM", forward);
-  const output = child.stdout ? text(child.stdout as NodeJS.ReadableStream) : Promise.resolve("");
+  const output = child.stdout ? text(child.stdout) : Promise.resolve("");
   const [code] = (await once(child, "exit")) as [number | null];
   return { exit: code ?? 1, text: (await output).trim() };
 }

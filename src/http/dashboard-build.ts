@@ -28,14 +28,15 @@ export interface Built {
 }
 
 const WEB = join(import.meta.dirname, "../../web");
-const CLIENT = join(import.meta.dirname, "../client/client.ts");
+const CLIENT = join(import.meta.dirname, "../client");
 
 /** What the pages import by name: where it is here, and what it is called there. */
 const PACKAGES: Record<string, { from: string; to: string }> = {
   preact: { from: fileURLToPath(import.meta.resolve("preact")), to: "lib/preact.js" },
   "preact/hooks": { from: fileURLToPath(import.meta.resolve("preact/hooks")), to: "lib/hooks.js" },
   uplot: { from: fileURLToPath(import.meta.resolve("uplot/dist/uPlot.esm.js")), to: "lib/uplot.js" },
-  "#client/client.ts": { from: CLIENT, to: "lib/client.js" },
+  "#client/client.ts": { from: join(CLIENT, "client.ts"), to: "lib/client.js" },
+  "#client/terminal.ts": { from: join(CLIENT, "terminal.ts"), to: "lib/terminal.js" },
 };
 
 const TYPES: Record<string, string> = {

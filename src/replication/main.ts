@@ -109,6 +109,8 @@ async function main(): Promise<void> {
   };
   process.once("SIGTERM", end);
   process.once("SIGINT", end);
+  // `hangar db node` was killed: whoever supervises it thinks that the node is gone, and must be right.
+  if (process.connected) process.once("disconnect", end);
 }
 
 main().catch((error: unknown) => {

@@ -171,7 +171,7 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
-  const runtime = bringingDriver(quietDriver(needs.around?.(opened) ?? opened, quiet), volumes);
+  const runtime = quietDriver(needs.around?.(opened) ?? opened, quiet);
   const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence };
   const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
@@ -181,7 +181,8 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
     clock,
     log,
     volumes,
-    driver: duty?.driver ?? runtime,
+    // A volume may be long on its way: whether the lease holds is asked after that.
+    driver: bringingDriver(duty?.driver ?? runtime, volumes),
     secrets: (app_id) => secrets.reveal(app_id),
     ...(duty ? { shared: { wire, holds: (id: string) => duty.holds(id) } } : {}),
   });

@@ -114,6 +114,19 @@ test("with a key and the platform's lease; every example of every db command wor
   database.close();
 });
 
+test("a node whose command is killed is gone, too", { timeout: 120_000 }, async (t) => {
+  const nodes: Child[] = [];
+  const url = await startNode(t, ["--dir", join(tempDir(), "a"), "--primary"], nodes);
+  assert.equal((await info(url)).isPrimary, true);
+  await nodes[0]?.kill();
+  await until(() =>
+    fetch(`${url}/info`).then(
+      () => false,
+      () => true,
+    ),
+  );
+});
+
 function count(file: string): number {
   try {
     const db = new DatabaseSync(file, { readOnly: true });

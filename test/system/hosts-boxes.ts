@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
+import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Child, ROOT } from "./child.ts";
 
@@ -69,7 +70,11 @@ export function aLan(): Lan {
       return box;
     },
     async close() {
-      for (const holder of holders) await holder.kill();
+      // A box goes with the last process on it; one that was killed may have left some, such as a tunnel's.
+      for (const holder of holders) {
+        for (const pid of processesOn(holder.pid)) end(pid);
+        await holder.ended;
+      }
       ip(`link del ${name}`);
     },
   };
@@ -82,6 +87,28 @@ function freeNet(): number {
     const net = randomInt(1, 255);
     if (!stdout.includes(` 198.19.${net}.`)) return net;
   }
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It was faster.
+  }
+}
+
+/** Everything whose network is that of the box. */
+function processesOn(holder: number): number[] {
+  const networkOf = (pid: number | string): string => {
+    try {
+      return readlinkSync(`/proc/${pid}/ns/net`);
+    } catch {
+      return "";
+    }
+  };
+  const own = networkOf(holder);
+  assert.notEqual(own, networkOf("self"), "a box has a network of its own");
+  return readdirSync("/proc").flatMap((pid) => (/^\d+$/.test(pid) && networkOf(pid) === own ? [Number(pid)] : []));
 }
 
 function ip(words: string): void {

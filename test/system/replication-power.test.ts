@@ -13,6 +13,7 @@ import { Ext4 } from "./ext4.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 import { freePort, info, type Process, progress, Stage, samePositionOn, sleep, until } from "./replication-support.ts";
 
+const PATIENCE_MS = 240_000;
 const NODE = "test/system/replication-crash-node.ts";
 
 /** The power goes, whoever used it with it, and comes back. */
@@ -64,7 +65,8 @@ async function cutReplica(t: TestContext): Promise<void> {
   const ports = [await freePort(), await freePort()] as const;
   stage.node(here, ports[0], "--primary");
   await until("the primary answers", async () => (await info(ports[0])) !== undefined);
-  const writer = stage.writer(join(here, "db"), 900, 200);
+  // Slowly enough for a replica that empties its log every second on a disk that others use, too.
+  const writer = stage.writer(join(here, "db"), 900, 100);
   await until("the primary has it", async () => (await info(ports[0]))?.databases["db"] !== undefined);
   const start = (...at: string[]) =>
     stage.run(NODE, [disk.path, String(ports[1]), `http://127.0.0.1:${ports[0]}`, ...at]);
@@ -80,7 +82,10 @@ async function cutReplica(t: TestContext): Promise<void> {
     if (step.length > 0) {
       await replica.ended;
     } else {
-      await until("caught up", async () => ((await info(ports[1]))?.databases["db"] ?? "") >= before);
+      const caughtUp = async (): Promise<boolean> => ((await info(ports[1]))?.databases["db"] ?? "") >= before;
+      await until("caught up", caughtUp, PATIENCE_MS).catch((cause: unknown) => {
+        throw new Error(`cut ${cut}, ${before} not reached: ${replica.output.slice(-2000)}`, { cause });
+      });
       await sleep(500 + next() * 1000);
     }
     if (first !== "" && firstLogged(disk.path) > first) seen.deleted++;

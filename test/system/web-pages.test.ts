@@ -169,7 +169,7 @@ if (await ownNetwork(import.meta.filename)) {
       assert.match(await page.getByLabel("Body of the request").inputValue(), /sometimes/);
     });
 
-    test("the machine's page: events with durations, logs, charts, versions compared, a command run inside", async (t) => {
+    test("the machine's page: events with durations, logs, charts, versions compared, a terminal inside", async (t) => {
       const { page, complaints } = await visit(t, browser, platform);
       await page.goto(`${platform.base_url}/#/machines/web/${machine_id}`);
       await page
@@ -184,9 +184,18 @@ if (await ownNetwork(import.meta.filename)) {
       await tab("Config");
       await page.getByText('+     "MODE": "fast"').waitFor();
       await tab("Terminal");
-      await page.getByLabel("Command").fill("echo hello");
+      await page.getByText("connected").waitFor();
+      await page.keyboard.type("echo hello");
       await page.keyboard.press("Enter");
-      await page.getByText(/^exit \d+/).waitFor();
+      await page
+        .getByRole("log")
+        .getByText(/^hello$/)
+        .waitFor();
+      await page.keyboard.type("exit 4");
+      await page.keyboard.press("Enter");
+      await page.getByText("the program has ended with 4").waitFor();
+      await page.getByRole("button", { name: "Open again" }).click();
+      await page.getByText("connected").waitFor();
       assert.deepEqual(complaints, []);
     });
 

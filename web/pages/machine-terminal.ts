@@ -1,119 +1,174 @@
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ClientError } from "#client/client.ts";
+import { type Client, ClientError } from "#client/client.ts";
+import { openTerminal, type RemoteTerminal, type TerminalEnd } from "#client/terminal.ts";
 import { useCell } from "../cell.ts";
-import { code, div, form, input, label, p, pre, section, span } from "../html.ts";
+import { button, div, kbd, p, section, span, textarea } from "../html.ts";
 import { badge, block, empty } from "../parts/basics.ts";
-import { duration } from "../parts/format.ts";
-import { call, isReadOnly, session } from "../session.ts";
+import { isReadOnly, session } from "../session.ts";
+import { Emulator } from "../terminal/emulator.ts";
+import { bytesOf, pasted } from "../terminal/keys.ts";
+import { View } from "../terminal/view.ts";
 import type { TabProps } from "./machine.ts";
 
-interface Entry {
-  command: string;
-  out: string;
-  err: string;
-  /** Absent while it runs. */
-  end?: string;
-}
-
-const TIMEOUT_S = 60;
-
-/** Commands run in the machine one by one, each in a shell of its own, as `hangar machines exec` does. */
+/** A shell in the machine, as `hangar ssh` gives one. */
 export function Terminal({ machine, app_name }: TabProps): VNode {
-  const readOnly = isReadOnly(useCell(session));
-  const [entries, setEntries] = useState<readonly Entry[]>([]);
-  const [line, setLine] = useState("");
-  const [back, setBack] = useState(0);
-  const [busy, setBusy] = useState(false);
+  const now = useCell(session);
+  const [tries, setTries] = useState(0);
+  const [state, setState] = useState<string | undefined>("opening…");
+  const [over, setOver] = useState(false);
   const screen = useRef<HTMLDivElement>(null);
+  const keys = useRef<HTMLTextAreaElement>(null);
+  const usable = !isReadOnly(now) && machine.state === "started";
   useEffect(() => {
-    if (screen.current) screen.current.scrollTop = screen.current.scrollHeight;
-  }, [entries]);
-  if (readOnly) return empty("A read-only token runs no commands.");
-  if (machine.state !== "started") {
+    if (!usable || !now || !screen.current || !keys.current) return;
+    setOver(false);
+    setState("opening…");
+    const tell = (words: string | undefined, ended: boolean): void => {
+      setState(words);
+      setOver(ended);
+    };
+    return connect(now.client, { app_name, machine_id: machine.id }, screen.current, keys.current, tell);
+  }, [tries, usable, machine.id]);
+  if (isReadOnly(now)) return empty("A read-only token opens no terminal.");
+  if (!usable && !over) {
     return empty(
-      "Commands run only in a machine that runs.",
+      "A terminal opens only in a machine that runs.",
       p("This one is ", badge(machine.state), ". Start it first:"),
       block(`npx hangar machines start ${machine.id} --app ${app_name}`),
     );
   }
-  const run = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    const command = line.trim();
-    if (command === "" || busy) return;
-    if (command === "clear") {
-      setEntries([]);
-      return setLine("");
-    }
-    setBusy(true);
-    setLine("");
-    setBack(0);
-    setEntries((all) => [...all, { command, out: "", err: "" }]);
-    const entry = await execute(app_name, machine.id, command);
-    setEntries((all) => [...all.slice(0, -1), entry]);
-    setBusy(false);
-  };
-  /** The commands before, with the arrows. */
-  const recall = (event: KeyboardEvent): void => {
-    const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const next = Math.max(0, Math.min(entries.length, back + step));
-    setBack(next);
-    setLine(next === 0 ? "" : (entries[entries.length - next]?.command ?? ""));
-  };
   return section(
     { class: "terminal", "aria-label": "Terminal" },
     div(
-      { class: "screen", ref: screen, role: "log", "aria-label": "Output", tabIndex: 0 },
-      entries.length === 0
-        ? p(
-            { class: "dim" },
-            "Each line runs in a shell of its own inside the machine, for at most a minute. Arrow up brings back the last one; ",
-            code("clear"),
-            " empties the screen.",
-          )
-        : null,
-      ...entries.map((entry, index) => shown(entry, index)),
-    ),
-    form(
-      { onSubmit: (event) => void run(event) },
-      label({ for: "command" }, span({ class: "offscreen" }, "Command"), span({ "aria-hidden": "true" }, "$")),
-      input({
-        id: "command",
-        type: "text",
+      { class: "tube", onMouseUp: () => getSelection()?.isCollapsed !== false && keys.current?.focus() },
+      div({ class: "screen", ref: screen, role: "log", "aria-live": "off", "aria-label": "Screen", tabIndex: 0 }),
+      textarea({
+        ref: keys,
+        class: "keys",
+        "aria-label": "Keyboard of the terminal",
         autocomplete: "off",
         autocapitalize: "off",
         spellcheck: false,
-        placeholder: busy ? "running…" : "ls -l /",
-        value: line,
-        onInput: (event) => setLine(event.currentTarget.value),
-        onKeyDown: recall,
+        rows: 1,
       }),
+    ),
+    div(
+      { class: "foot" },
+      span({ class: "dim", role: "status" }, state ?? "connected"),
+      over ? button({ type: "button", disabled: !usable, onClick: () => setTries(tries + 1) }, "Open again") : null,
+      span({ class: "dim hint" }, kbd("Shift Tab"), " leaves the terminal, ", kbd("Ctrl Shift C"), " copies"),
     ),
   );
 }
 
-function shown({ command, out, err, end }: Entry, index: number): VNode {
-  return div(
-    { key: index, class: "entry" },
-    pre({ class: "command" }, `$ ${command}`),
-    out ? pre(out) : null,
-    err ? pre({ class: "err" }, err) : null,
-    span({ class: "end" }, end ?? "running…"),
-  );
+type Tell = (words: string | undefined, ended: boolean) => void;
+
+/** Opens the line and keeps screen, keys and size together until it ends. Answers what ends it. */
+function connect(
+  client: Client,
+  where: { app_name: string; machine_id: string },
+  host: HTMLElement,
+  keys: HTMLTextAreaElement,
+  tell: Tell,
+): () => void {
+  let line: RemoteTerminal | undefined;
+  let gone = false;
+  const size = measured(host);
+  const emulator = new Emulator(size.rows, size.cols, (text) => line?.send(text));
+  const view = new View(host, emulator);
+  const draw = (bytes: Uint8Array): void => {
+    emulator.write(bytes);
+    view.soon();
+  };
+  const opened = (terminal: RemoteTerminal): void => {
+    line = terminal;
+    if (gone) {
+      terminal.close();
+      return;
+    }
+    tell(undefined, false);
+    keys.focus();
+    void terminal.ended.then((end) => {
+      line = undefined;
+      if (!gone) tell(farewell(end), true);
+    });
+  };
+  openTerminal(client, { ...where, ...size }, draw).then(opened, (thrown: unknown) => {
+    const { body = {}, message } = thrown instanceof ClientError ? thrown : { message: String(thrown) };
+    if (!gone) tell([message, body.hint].filter(Boolean).join(" — "), true);
+  });
+  const follow = new ResizeObserver(() => {
+    if (!host.isConnected) return;
+    const { rows, cols } = measured(host);
+    const { screen } = emulator;
+    if (rows === screen.rows && cols === screen.cols) return;
+    screen.resize(rows, cols);
+    line?.resize({ rows, cols });
+    view.soon();
+  });
+  follow.observe(host);
+  const ends = listen(keys, emulator, (text) => line?.send(text));
+  return () => {
+    gone = true;
+    ends();
+    follow.disconnect();
+    view.close();
+    line?.close();
+  };
 }
 
-async function execute(app_name: string, machine_id: string, command: string): Promise<Entry> {
-  const began = performance.now();
-  try {
-    const { stdout, stderr, exit_code } = await call("POST /v1/apps/:app_name/machines/:machine_id/exec", {
-      params: { app_name, machine_id },
-      body: { command: ["/bin/sh", "-c", command], timeout: TIMEOUT_S },
-    });
-    return { command, out: stdout, err: stderr, end: `exit ${exit_code}, ${duration(performance.now() - began)}` };
-  } catch (thrown) {
-    const { body = {}, message } = thrown instanceof ClientError ? thrown : { message: String(thrown) };
-    return { command, out: "", err: [message, body.hint].filter(Boolean).join("\n"), end: "did not run" };
-  }
+const farewell = ({ exit_code, reason }: TerminalEnd): string =>
+  exit_code === undefined ? reason : `the program has ended with ${exit_code}`;
+
+/** Keys with a meaning go as what terminals send for them; all else comes as text, also from other keyboards. */
+function listen(keys: HTMLTextAreaElement, { screen }: Emulator, send: (text: string) => void): () => void {
+  const ending = new AbortController();
+  const { signal } = ending;
+  const pressed = (event: KeyboardEvent): void => {
+    if (event.isComposing) return;
+    const bytes = bytesOf(event, screen.modes.keypad);
+    // A key with Ctrl that copies what is marked does just that.
+    if (bytes === undefined || (bytes === "\u0003" && getSelection()?.isCollapsed === false)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    send(bytes);
+  };
+  keys.addEventListener("keydown", pressed, { signal });
+  keys.addEventListener(
+    "input",
+    (event) => {
+      if ((event as InputEvent).isComposing) return;
+      if (keys.value !== "") send(keys.value);
+      keys.value = "";
+    },
+    { signal },
+  );
+  keys.addEventListener(
+    "paste",
+    (event) => {
+      event.preventDefault();
+      send(pasted(event.clipboardData?.getData("text") ?? "", screen.modes.paste));
+    },
+    { signal },
+  );
+  return () => ending.abort();
+}
+
+const PROBE = 50;
+
+/** How many letters fit. */
+function measured(host: HTMLElement): { rows: number; cols: number } {
+  const probe = document.createElement("span");
+  probe.textContent = "M".repeat(PROBE);
+  host.append(probe);
+  const { width, height } = probe.getBoundingClientRect();
+  const { paddingLeft, paddingTop, lineHeight } = getComputedStyle(host);
+  probe.remove();
+  // What is not on the page any more measures nothing.
+  const pixels = (text: string): number => Number.parseFloat(text) || 0;
+  const line = pixels(lineHeight) || height || 18;
+  const cols = Math.floor((host.clientWidth - 2 * pixels(paddingLeft)) / (width / PROBE || 8));
+  const rows = Math.floor((host.clientHeight - 2 * pixels(paddingTop)) / line);
+  return { rows: Math.max(5, Math.min(200, rows)), cols: Math.max(20, Math.min(400, cols)) };
 }

@@ -70,10 +70,12 @@ suite("the metrics engine", () => {
   test("has its folder alone: another is refused in words until it is closed", async (t) => {
     const dir = tempDir();
     const first = await open(t, { dir });
-    await assert.rejects(open(t, { dir }), {
+    const refused = await open(t, { dir });
+    await assert.rejects(refused.flush(), {
       code: "storage_failed",
-      message: `the metrics folder ${dir} cannot be used: another process (pid ${process.pid}) is using it; stop that one, or choose another folder`,
+      message: `the metrics engine is down: the metrics folder ${dir} cannot be used: another process (pid ${process.pid}) is using it; stop that one, or choose another folder`,
     });
+    await refused.close();
     await Promise.all([first.close(), first.close()]);
     const second = await open(t, { dir });
     await second.flush();

@@ -1,5 +1,4 @@
 import { assert } from "#core/assert.ts";
-import { holdFolder } from "../folder-lock.ts";
 import type { ImportResult } from "../tsdb/importer.ts";
 import type { MetricMetadata } from "../tsdb/metadata-book.ts";
 import type { Scope } from "../tsdb/metadata-queries.ts";
@@ -57,12 +56,8 @@ export interface MetricsEngine {
   close(): Promise<void>;
 }
 
-/**
- * Starts the worker; problems of its start are told by the first call. Throws `storage_failed` when another process has
- * the folder.
- */
+/** Starts the worker; problems of its start, and that another process has the folder, are told by every call. */
 export function openMetricsEngine(options: EngineOptions): MetricsEngine {
-  const lock = holdFolder(options.dir);
   const link = new WorkerLink(options);
   let closed: Promise<void> | undefined;
   return {
@@ -89,7 +84,7 @@ export function openMetricsEngine(options: EngineOptions): MetricsEngine {
     compact: (...args) => link.call("compact", args),
     dropOrg: (...args) => link.call("dropOrg", args),
     close: () => {
-      closed ??= link.close().finally(() => lock.release());
+      closed ??= link.close();
       return closed;
     },
   };

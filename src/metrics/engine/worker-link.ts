@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
+import { holdFolder } from "../folder-lock.ts";
 import type { TsdbLimits } from "../tsdb/limits.ts";
 import { ENGINE_LIMITS, type EngineLimits } from "./limits.ts";
 import type { Calls, CrossedError, Method, Reply, WorkerSettings } from "./protocol.ts";
@@ -55,7 +56,9 @@ export class WorkerLink {
   readonly #flags: Int32Array;
   readonly #freeFlags: number[];
   readonly #pending = new Map<number, Pending>();
-  #worker: Worker;
+  /** Undefined when there never was one. */
+  #worker: Worker | undefined;
+  #lock: { release(): void } | undefined;
   #nextId = 1;
   readonly #queued = { writes: 0, write_bytes: 0, questions: 0 };
   readonly #crashes: number[] = [];
@@ -70,7 +73,12 @@ export class WorkerLink {
     const flags = this.#limits.questions_queued + 1;
     this.#flags = new Int32Array(new SharedArrayBuffer(4 * flags));
     this.#freeFlags = Array.from({ length: flags - 1 }, (_, i) => i + 1);
-    this.#worker = this.#start();
+    try {
+      this.#lock = holdFolder(options.dir);
+      this.#worker = this.#start();
+    } catch (thrown) {
+      this.#down = thrown instanceof Error ? thrown : new Error(String(thrown));
+    }
   }
 
   /** One call of the worker's methods; see `Calls` for what each takes and gives. */
@@ -92,7 +100,7 @@ export class WorkerLink {
     };
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      this.#worker.postMessage({ id, method, args, flag }, transfer);
+      this.#worker?.postMessage({ id, method, args, flag }, transfer);
       return (await answer) as Calls[M]["answer"];
     } catch (thrown) {
       if (signal?.aborted) throw abortError(signal);
@@ -111,7 +119,8 @@ export class WorkerLink {
     try {
       await closed;
     } finally {
-      await this.#worker.terminate();
+      await this.#worker?.terminate();
+      this.#lock?.release();
     }
   }
 

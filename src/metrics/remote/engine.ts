@@ -5,7 +5,6 @@ import type { Log } from "#core/log.ts";
 import type { ImportedTexts, MetricsEngine } from "../engine/engine.ts";
 import type { QueryRequest } from "../engine/evaluator.ts";
 import type { FederateRequest, OrgText, TextOptions } from "../engine/protocol.ts";
-import { holdFolder } from "../folder-lock.ts";
 import { importExposition } from "../tsdb/exposition.ts";
 import { StorageError } from "../tsdb/files.ts";
 import { Importer, type ImportResult } from "../tsdb/importer.ts";
@@ -52,7 +51,6 @@ type Field = [name: string, value: string];
 /** The same engine, elsewhere: everything is sent to VictoriaMetrics and asked from it. See RemoteClient for whom. */
 class VictoriaEngine implements RemoteEngine {
   readonly #options: RemoteEngineOptions;
-  readonly #lock: { release(): void };
   readonly #sender: Sender;
   readonly #client: RemoteClient;
   readonly #orgs = new Map<string, Org>();
@@ -60,7 +58,6 @@ class VictoriaEngine implements RemoteEngine {
   constructor(options: RemoteEngineOptions) {
     const { dir, address, clock, log } = options;
     this.#options = options;
-    this.#lock = holdFolder(dir);
     this.#sender = new Sender({ dir: join(dir, "remote-queue"), address, clock, log });
     this.#client = new RemoteClient(address);
   }
@@ -150,7 +147,7 @@ class VictoriaEngine implements RemoteEngine {
   }
 
   async close(): Promise<void> {
-    await this.#sender.close().finally(() => this.#lock.release());
+    await this.#sender.close();
   }
 
   async #asker(org_id: string): Promise<Asker> {

@@ -48,16 +48,17 @@ export class Outbox {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const settle = this.#settle;
-    const sent = this.#engine().importTexts(this.#bytes, this.#texts);
+    const [bytes, texts] = [this.#bytes, this.#texts];
+    const hand = async (): ReturnType<MetricsEngine["importTexts"]> => await this.#engine().importTexts(bytes, texts);
     this.#bytes = new Uint8Array(0);
     this.#used = 0;
     this.#texts = [];
     this.#settle = [];
-    void sent.then(
-      ({ outcomes, bytes }) => {
+    void hand().then(
+      ({ outcomes, bytes: back }) => {
         for (const [i, outcome] of outcomes.entries()) settle[i]?.(outcome);
         // The usual size, and not the largest there ever was.
-        if (this.#bytes.length === 0 && bytes.length === GATHER_BYTES) this.#bytes = bytes;
+        if (this.#bytes.length === 0 && back.length === GATHER_BYTES) this.#bytes = back;
       },
       (thrown: unknown) => {
         const reason = thrown instanceof Error ? thrown : new Error(messageOf(thrown));

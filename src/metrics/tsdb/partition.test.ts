@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { suite, test } from "node:test";
 import { random, seed, tempDir } from "../../../test/support.ts";
 import { isStale, type Labels, STALE_NAN } from "../source.ts";
@@ -46,6 +48,31 @@ suite("a partition", () => {
     assert.deepEqual(sorted(contents(db.source)), sorted(expected(samples)));
     await db.close();
 
+    db = openPartition(dir, clock);
+    assert.deepEqual(sorted(contents(db.source)), sorted(expected(samples)));
+    await db.close();
+  });
+
+  test("a log segment is closed by its samples, however many names it must say", async () => {
+    const dir = tempDir();
+    const clock = new HandClock();
+    let db = openPartition(dir, clock, { wal_segment_bytes: 8192 });
+    const segments = (): number => readdirSync(join(dir, "wal")).length;
+    const round = (n: number): Sample[] =>
+      Array.from({ length: 300 }, (_, i) => [up(`${"long".repeat(40)}-${i}`), NOON - HOUR + n * 15_000, n]);
+    const samples: Sample[] = [];
+    const write = (n: number): void => {
+      for (const sample of round(n)) samples.push(sample);
+      assert.equal(put(db, round(n)), 300);
+    };
+    for (let n = 0; n < 4; n++) write(n);
+    assert.ok(db.bytes.wal > 300 * 160, "the names alone are more than a segment has");
+    assert.equal(segments(), 1);
+    for (let n = 4; segments() === 1; n++) {
+      assert.ok(n < 100, "it is closed in the end");
+      write(n);
+    }
+    await db.close();
     db = openPartition(dir, clock);
     assert.deepEqual(sorted(contents(db.source)), sorted(expected(samples)));
     await db.close();

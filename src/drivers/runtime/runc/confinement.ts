@@ -24,14 +24,37 @@ export function confinementOf(cgroup: string): Record<string, string> {
   return found;
 }
 
-/** The first process that is less confined than it was, or is missing; undefined when all are as they were. */
+/** The first process that is less confined than it was; undefined when none is. */
 export function weaker(before: Record<string, string>, now: Record<string, string>): string | undefined {
   for (const [pid, was] of Object.entries(before)) {
+    const is = now[pid];
     // A short-lived child may have ended right after; process 1 and what it started may not.
-    if (now[pid] === undefined && pid === "1") return "process 1 is not there";
-    if (now[pid] !== undefined && now[pid] !== was) return `process ${pid} was "${was}" and is "${now[pid]}"`;
+    if (is === undefined && pid === "1") return "process 1 is not there";
+    if (is !== undefined && gained(partsOf(was), partsOf(is))) return `process ${pid} was "${was}" and is "${is}"`;
   }
   return undefined;
+}
+
+/** By the name of the field; what has none is the map of ids. */
+function partsOf(text: string): Map<string, string> {
+  const pairs = text.split("; ").map((part) => part.split(": ", 2));
+  return new Map(pairs.map(([first = "", rest]) => (rest === undefined ? ["map", first] : [first, rest])));
+}
+
+/**
+ * Whether a process may do more than before. That it may do less is no fault: it was looked at before it was frozen,
+ * and may have given up its rights in between, as every server does that begins as root.
+ */
+function gained(was: Map<string, string>, is: Map<string, string>): boolean {
+  const root = was.get("map")?.split(" ")[1] ?? "0";
+  return [...was].some(([field, before]) => {
+    const now = is.get(field) ?? "";
+    if (now === before) return false;
+    if (field.startsWith("Cap")) return (BigInt(`0x${now || 0}`) & ~BigInt(`0x${before}`)) !== 0n;
+    if (field === "NoNewPrivs" || field === "Seccomp") return Number(now) < Number(before);
+    // Root may become anybody; nobody else may become another. The map of ids never changes.
+    return field === "map" || !before.split(" ").includes(root);
+  });
 }
 
 /** Ports on which a machine takes connections at its private address. */

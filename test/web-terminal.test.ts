@@ -1,0 +1,150 @@
+/** The dashboard's terminal without a browser: what a program writes, and what the screen then shows. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { Emulator } from "../web/terminal/emulator.ts";
+import { bytesOf, pasted } from "../web/terminal/keys.ts";
+import { HISTORY } from "../web/terminal/screen.ts";
+
+const ESC = "\u001b";
+
+function terminal(rows = 4, cols = 10) {
+  const answers: string[] = [];
+  const emulator = new Emulator(rows, cols, (text) => answers.push(text));
+  const write = (text: string): string => {
+    emulator.write(new TextEncoder().encode(text));
+    return emulator.screen.text();
+  };
+  return { emulator, screen: emulator.screen, answers, write };
+}
+
+/** What is written to a screen of 4 rows and 10 columns, and what it shows. */
+const CASES: [name: string, written: string, shown: string][] = [
+  ["lines, and a line feed alone goes straight down", "ab\r\ncd\nef", "ab\ncd\n  ef\n"],
+  ["a row that is full wraps with the next letter, not before", "0123456789\rx", "x123456789\n\n\n"],
+  ["and with it", "0123456789x", "0123456789\nx\n\n"],
+  ["without wrapping the last place is written again", `${ESC}[?7l0123456789xyz`, "012345678z\n\n\n"],
+  ["what leaves at the top", "1\r\n2\r\n3\r\n4\r\n5", "2\n3\n4\n5"],
+  ["backspace and tab", "ab\bc\td", "ac      d\n\n\n"],
+  ["places", `${ESC}[2;3Hx${ESC}[4;1Hy${ESC}[Az`, "\n  x\n z\ny"],
+  [
+    "erasing to the end of the line, and its beginning",
+    `abcdef${ESC}[3D${ESC}[K\r\nabcdef${ESC}[3D${ESC}[1K`,
+    "abc\n    ef\n\n",
+  ],
+  ["erasing all, the cursor stays", `abc${ESC}[2Jd`, "   d\n\n\n"],
+  ["letters in and out", `abcdef\r${ESC}[2P${ESC}[@x`, "xcdef\n\n\n"],
+  ["lines in and out", `1\r\n2\r\n3\r\n4${ESC}[2;1H${ESC}[L`, "1\n\n2\n3"],
+  ["lines out", `1\r\n2\r\n3\r\n4${ESC}[2;1H${ESC}[M`, "1\n3\n4\n"],
+  ["a region scrolls alone", `1\r\n2\r\n3\r\n4${ESC}[2;3r${ESC}[3;1H\n5`, "1\n3\n5\n4"],
+  ["the other way", `1\r\n2\r\n3\r\n4${ESC}[2;3r${ESC}[2;1H${ESC}M5`, "1\n5\n2\n4"],
+  ["the second screen comes and goes", `main${ESC}[?1049h${ESC}[Hother${ESC}[?1049l!`, "main!\n\n\n"],
+  ["a saved place", `ab${ESC}7cd${ESC}8X`, "abXd\n\n\n"],
+  ["lines as letters", `${ESC}(0lqk${ESC}(B lqk`, "┌─┐ lqk\n\n\n"],
+  [
+    "titles and what is of no use are not shown",
+    `${ESC}]0;title\u0007a${ESC}]8;;http://x${ESC}\\b${ESC}P1$r${ESC}\\c`,
+    "abc\n\n\n",
+  ],
+  ["letters of two places, and those that join", "日本x\r\ne\u0301x", "日本x\ne\u0301x\n\n"],
+];
+
+suite("the dashboard's terminal", () => {
+  for (const [name, written, shown] of CASES) {
+    test(name, () => {
+      assert.equal(terminal().write(written), shown);
+      // Cut anywhere it is the same.
+      const { emulator, screen } = terminal();
+      for (const byte of new TextEncoder().encode(written)) emulator.write(new Uint8Array([byte]));
+      assert.equal(screen.text(), shown);
+    });
+  }
+
+  test("colours of all three kinds, on and off; what is erased keeps the colour behind", () => {
+    const { screen, write } = terminal();
+    write(`${ESC}[1;31ma${ESC}[38;5;196mb${ESC}[38;2;1;2;3;44mc${ESC}[K${ESC}[0md`);
+    const [a, b, c, d, e] = (screen.lines[0]?.cells ?? []).map(({ style }) => style);
+    assert.deepEqual(a, { bold: true, fg: 1 });
+    assert.deepEqual(b, { bold: true, fg: "rgb(255,0,0)" });
+    assert.deepEqual(c, { bold: true, fg: "rgb(1,2,3)", bg: 4 });
+    assert.deepEqual(d, {});
+    assert.deepEqual(e, { bg: 4 });
+  });
+
+  test("lines that left are kept, up to a bound; not those of the second screen", () => {
+    const { screen, write } = terminal();
+    write(Array.from({ length: HISTORY + 100 }, (_, n) => `${n}\r\n`).join(""));
+    assert.equal(screen.history.length, HISTORY);
+    const { left } = screen;
+    write(`${ESC}[?1049h${"x\r\n".repeat(50)}`);
+    assert.equal(screen.left, left);
+  });
+
+  test("it answers where the cursor is, and what it is", () => {
+    const { answers, write } = terminal();
+    write(`ab\r\nc${ESC}[6n${ESC}[c`);
+    assert.deepEqual(answers, [`${ESC}[2;2R`, `${ESC}[?62;22c`]);
+  });
+
+  test("a smaller window keeps the line one types in", () => {
+    const { screen, write } = terminal();
+    write("1\r\n2\r\n3\r\n4");
+    screen.resize(2, 5);
+    assert.equal(screen.text(), "3\n4");
+    assert.equal(write("!"), "3\n4!");
+    screen.resize(4, 10);
+    assert.equal(screen.text(), "3\n4!\n\n");
+  });
+
+  test("whatever comes, the screen stays as large as it is", () => {
+    const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 1e9));
+    let state = seed;
+    const next = (below: number): number => {
+      state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+      return Math.floor((state / 2 ** 32) * below);
+    };
+    const { screen, write } = terminal(6, 12);
+    const pieces = [
+      "a",
+      "日",
+      "\u0301",
+      "\r",
+      "\n",
+      "\b",
+      "\t",
+      ESC,
+      `${ESC}[`,
+      "1",
+      "99",
+      ";",
+      "?",
+      "7",
+      "6",
+      "1049",
+      ..."ABCDHJKLMPSTXdhlmru@".split(""),
+    ];
+    for (let n = 0; n < 20_000; n++) {
+      write(pieces[next(pieces.length)] ?? "");
+      if (n % 500 === 0) screen.resize(1 + next(8), 1 + next(15));
+      const shape =
+        screen.lines.every(({ cells }) => cells.length === screen.cols) && screen.lines.length === screen.rows;
+      assert.ok(shape && screen.row < screen.rows && screen.col < screen.cols, `SEED=${seed} step ${n}`);
+    }
+  });
+
+  test("keys are what terminals send; the browser keeps its own", () => {
+    const press = (key: string, more: object = {}, keypad = false) =>
+      bytesOf({ key, ctrlKey: false, altKey: false, metaKey: false, shiftKey: false, ...more }, keypad);
+    assert.equal(press("Enter"), "\r");
+    assert.equal(press("c", { ctrlKey: true }), "\u0003");
+    assert.equal(press("C", { ctrlKey: true, shiftKey: true }), undefined);
+    assert.equal(press("ArrowUp"), `${ESC}[A`);
+    assert.equal(press("ArrowUp", {}, true), `${ESC}OA`);
+    assert.equal(press("ArrowRight", { ctrlKey: true }), `${ESC}[1;5C`);
+    assert.equal(press("Delete"), `${ESC}[3~`);
+    assert.equal(press("b", { altKey: true }), `${ESC}b`);
+    assert.equal(press("Tab", { shiftKey: true }), undefined);
+    assert.equal(press("x"), undefined, "comes as text");
+    assert.equal(pasted("a\nb", false), "a\rb");
+    assert.equal(pasted(`a${ESC}[201~b`, true), `${ESC}[200~ab${ESC}[201~`);
+  });
+});
