@@ -59,7 +59,9 @@ class Rig {
 
   /** An interval, second by second: whoever is asked has answered before the clock moves on, but for the `patient`. */
   async round(patient: readonly string[] = []): Promise<TargetState[]> {
-    for (let second = 0; second < SECONDS + (patient.length > 0 ? PATIENCE : 0); second++) {
+    const seconds = SECONDS + (patient.length > 0 ? PATIENCE : 0);
+    // One more, for which the reports are gathered; in it some may be asked for the second time.
+    for (let second = 0; second <= seconds; second++) {
       await this.clock.advance(1000);
       const deadline = systemClock.now() + 20_000;
       while (this.#asking(patient)) {
@@ -67,8 +69,6 @@ class Rig {
         await systemClock.sleep(2);
       }
     }
-    // The reports are gathered for a second.
-    await this.clock.advance(1000);
     return this.scraper.targets(ORG);
   }
 
