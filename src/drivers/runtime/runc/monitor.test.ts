@@ -119,7 +119,7 @@ suite("the monitor of a machine", { skip }, () => {
   });
 
   test("signals do not end it, and it keeps little memory", async (t) => {
-    const { own, ended, read, told } = await monitor(t, machine("sleep 1000"));
+    const { own, ended, read, told } = await monitor(t, machine("exec sleep 1000"));
     for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE", "SIGUSR1"]) process.kill(own, signal);
     const kilobytes = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${own}/smaps_rollup`, "utf8"))?.[1]);
     assert.ok(kilobytes < 64, `${kilobytes} KB`);
