@@ -92,7 +92,7 @@ const open = (outcomes: readonly Outcome[]): string[] =>
   outcomes.filter(({ refused }) => !refused).map(({ name, detail }) => `${name}: ${detail}`);
 
 suite("isolation", { skip: realMachinesMissing() }, () => {
-  test("every probe is refused, before and after a resume", async (t) => {
+  test("every probe is refused, before and after a resume (C1)", async (t) => {
     const { images, driver, launch } = await openBox(t);
     await images.import("probes:1", probingImage(), PLATFORM, NEVER);
     const machine = await launch("probes:1", { init: { exec: ["/usr/bin/node", "/hello/server.mjs"] } });
@@ -134,7 +134,7 @@ suite("isolation", { skip: realMachinesMissing() }, () => {
       { files: [{ guest_path: "/etc/../../x/../proc/self/mem", raw_value: "eA==" }] },
     ],
   ];
-  test("an image or a config that is a way out is not started, and says why", async (t) => {
+  test("an image or a config that is a way out is not started, and says why (C2)", async (t) => {
     const { images, driver, launch } = await openBox(t);
     for (const [i, [what, image, change]] of HOSTILE.entries()) {
       await images.import(`hostile:${i}`, pieces(image), PLATFORM, NEVER);

@@ -64,7 +64,7 @@ async function told(platform: TestPlatform, token: string, path: string, fields:
 }
 
 suite("organizations do not show through", () => {
-  test(`${QUERIES} queries and all other questions, with others there and without`, {
+  test(`${QUERIES} queries and all other questions, with others there and without (T3)`, {
     timeout: 3_600_000,
   }, async (t) => {
     const roll = random(seed(t));
