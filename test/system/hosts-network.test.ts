@@ -136,7 +136,9 @@ for (const carrier of ["vxlan", "wireguard"]) {
       const command = ["curl", "-sm", "5", "--unix-socket", "/.svc/api", ...token];
       const says = async ({ path }: Made, words: readonly string[]): Promise<string> =>
         String((await control.ask("POST", `${path}/exec`, { command: words }))["stdout"]);
-      await until("the API inside machines gives a token there", async () => /^eyJ/.test(await says(two, command)));
+      await until("the API inside machines gives a token there", async () =>
+        (await says(two, command)).startsWith("eyJ"),
+      );
       await until("both are found under the app's name", async () => {
         const names = await says(one, ["nslookup", "web.internal"]);
         return [one, two].every(({ private_ip }) => names.includes(private_ip));
@@ -145,7 +147,7 @@ for (const carrier of ["vxlan", "wireguard"]) {
       // The other organization's machine is on the same box as one of ours, and its network has ways there too.
       assert.equal(await asks(control, one, `[${alien.private_ip}]`), "", "another organization's");
       assert.equal(await asks(control, alien, `[${one.private_ip}]`), "", "and back");
-      await until("under its own address", () => pings(one, one.private_ip, two));
+      await until("under its own address", async () => pings(one, one.private_ip, two));
       const claimed = alien.private_ip.replace(/[^:]+$/, "99");
       assert.equal(inside(one, "ip", "addr", "add", `${claimed}/64`, "dev", "eth0", "nodad"), 0);
       assert.ok(!pings(one, claimed, alien), "under an address of the other organization");
