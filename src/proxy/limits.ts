@@ -95,6 +95,8 @@ export const PROXY_LIMITS = {
   quiet_ms: 5 * SECOND,
   /** Between two looks at whether it is done. */
   quiet_look_ms: 10,
+  /** How long a start, or an address that is given out, waits until its ports are open. Past it: told all the same. */
+  open_ms: 2 * MINUTE,
   /** A port that could not be opened is tried again after this. */
   reopen_ms: 5 * SECOND,
   /** Between two looks at what is idle; a shorter autostop_idle makes it shorter. */
