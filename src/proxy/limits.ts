@@ -15,8 +15,8 @@ export const PROXY_LIMITS = {
   chunk_line_bytes: 256,
   /** What is read ahead of a client whose request waits. Past it: the client is not read further. */
   read_ahead_bytes: 64 * KIB,
-  /** What is read from a machine at once. */
-  read_bytes: 64 * KIB,
+  /** What is read from a machine at once: an answer of 64 KiB with its head, and more of a longer one. */
+  read_bytes: 128 * KIB,
   /** Answers small enough to be sent in one write with their head. */
   one_write_bytes: 4 * KIB,
 
