@@ -13,7 +13,11 @@ import { load } from "./api/process.ts";
 import { median, type Report } from "./report.ts";
 
 const SECONDS = 3;
-const ROUNDS = 3;
+const WARM_SECONDS = 4;
+/** An odd number: the one in the middle counts. */
+const ROUNDS = 7;
+/** A request may cost half of what Caddy takes for it. */
+const OF_CADDY = 0.5;
 const CONNECTIONS = 64;
 const TICKS = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
 const ROOT = join(import.meta.dirname, "..");
@@ -95,37 +99,60 @@ interface Case {
 
 const missing = (program: string): boolean => spawnSync(program, ["-v"]).error !== undefined;
 
-async function compare(report: Report, at: Omit<Places, "ports">, { title, path, tls }: Case): Promise<void> {
-  report.section(`${title}: ${CONNECTIONS} connections, one core (CPU), then one connection (latency)`);
-  const direct = await latency(`http://127.0.0.1:${at.upstream}${path}`);
+interface Subject {
+  name: string;
+  process: ChildProcess;
+  url: string;
+  /** Of each round, in µs. */
+  costs: number[];
+}
+
+/** All of them run at once and are asked in turns, so that what else the box does meets each of them alike. */
+async function compare(report: Report, at: Omit<Places, "ports">, what: Case): Promise<void> {
+  report.section(`${what.title}: ${CONNECTIONS} connections, one core (CPU), then one connection (latency)`);
+  const direct = await latency(`http://127.0.0.1:${at.upstream}${what.path}`);
   report.add({ what: "without a proxy: p50", value: direct.p50_ms, unit: "ms" });
-  for (const { name, needs, command } of PEERS) {
-    if (missing(needs)) {
-      report.skip(name, `it is not installed (apt-get install ${needs})`);
-      continue;
+  const subjects: Subject[] = [];
+  try {
+    for (const peer of PEERS) {
+      if (missing(peer.needs)) report.skip(peer.name, `it is not installed (apt-get install ${peer.needs})`);
+      else subjects.push(await subject(peer, at, what));
     }
-    const places: Places = { ...at, ports: [await freePort(), await freePort()] };
-    const port = places.ports[tls ? 1 : 0];
-    const proxy = await start(command(places), port, "0");
-    try {
-      const url = `${tls ? "https" : "http"}://127.0.0.1:${port}${path}`;
-      await wrk(url, CONNECTIONS, 2);
-      const costs: number[] = [];
-      for (let round = 0; round < ROUNDS; round++) {
-        const before = cpuSeconds(proxy);
-        const { requests } = await wrk(url, CONNECTIONS, SECONDS);
-        costs.push(((cpuSeconds(proxy) - before) * 1e6) / requests);
-      }
-      const ours = name === "hangar" && !missing("caddy");
-      const cost = { what: `${name}: CPU per request`, value: Math.min(...costs), unit: "µs" };
-      report.add({ ...cost, ...(ours ? { to: "caddy: CPU per request" } : {}) });
-      const one = await latency(url);
-      const added = { what: `${name}: added p50`, value: Math.max(0, one.p50_ms - direct.p50_ms), unit: "ms" };
-      report.add({ ...added, note: `p99 ${one.p99_ms.toFixed(2)} ms`, ...(name === "hangar" ? { at_most: 0.5 } : {}) });
-    } finally {
-      await stop(proxy);
-    }
+    for (const { url } of subjects) await wrk(url, CONNECTIONS, WARM_SECONDS);
+    for (let round = 0; round < ROUNDS; round++) for (const one of subjects) one.costs.push(await cost(one));
+    const caddy = subjects.find(({ name }) => name === "caddy");
+    for (const one of subjects) await tell(report, one, direct.p50_ms, one.name === "hangar" ? caddy : undefined);
+  } finally {
+    for (const one of subjects) await stop(one.process);
   }
+}
+
+async function subject({ name, command }: Peer, at: Omit<Places, "ports">, { path, tls }: Case): Promise<Subject> {
+  const places: Places = { ...at, ports: [await freePort(), await freePort()] };
+  const port = places.ports[tls ? 1 : 0];
+  const url = `${tls ? "https" : "http"}://127.0.0.1:${port}${path}`;
+  return { name, process: await start(command(places), port, "0"), url, costs: [] };
+}
+
+/** Its figures; with a peer, as a part of that one's. */
+async function tell(
+  report: Report,
+  { name, url, costs }: Subject,
+  direct_ms: number,
+  peer: Subject | undefined,
+): Promise<void> {
+  const target = peer ? { to: `${peer.name}: CPU per request`, at_most: median(peer.costs) * OF_CADDY } : {};
+  report.add({ what: `${name}: CPU per request`, value: median(costs), unit: "µs", ...target });
+  const { p50_ms, p99_ms } = await latency(url);
+  const added = { what: `${name}: added p50`, value: Math.max(0, p50_ms - direct_ms), unit: "ms" };
+  report.add({ ...added, note: `p99 ${p99_ms.toFixed(2)} ms`, ...(name === "hangar" ? { at_most: 0.5 } : {}) });
+}
+
+/** Processor time of one request, in µs. */
+async function cost({ process: proxy, url }: Subject): Promise<number> {
+  const before = cpuSeconds(proxy);
+  const { requests } = await wrk(url, CONNECTIONS, SECONDS);
+  return ((cpuSeconds(proxy) - before) * 1e6) / requests;
 }
 
 const wrk = (url: string, connections: number, seconds: number) =>

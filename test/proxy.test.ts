@@ -76,6 +76,22 @@ suite("the front door of a platform", () => {
     );
   });
 
+  test("the first port of all is open when its machine is told as started", async (t) => {
+    const { platform, machine, get } = await rig(t, (_request, response) => response.end("hello"));
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    await machine({});
+    assert.equal(await (await get()).text(), "hello");
+  });
+
+  test("the first port of all is open when its address is given, and closed when that is taken away", async (t) => {
+    const { platform, machine, get } = await rig(t, (_request, response) => response.end("hello"));
+    await machine({});
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    assert.equal(await (await get()).text(), "hello");
+    await platform.ask("DELETE /v1/apps/web/ip_assignments/127.0.0.1");
+    await assert.rejects(get());
+  });
+
   test("a stopped machine is started by a request, once, and says why", async (t) => {
     const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("awake"));
     const id = await machine({ autostart: true });
@@ -97,6 +113,20 @@ suite("the front door of a platform", () => {
     );
     assert.equal(starts.length, 1);
     assert.match(starts[0].request.reason, /no machine was running/);
+  });
+
+  test("a stopped machine that requests may not start: the answer says how it is started", async (t) => {
+    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("awake"));
+    const id = await machine({});
+    await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
+    await platform.ask(`POST /v1/apps/web/machines/${id}/stop`);
+    await until(async () => (await get()).status === 503);
+    const answer = await get();
+    assert.deepEqual([answer.headers.get("svc-reason"), answer.headers.get("retry-after")], ["no_machine", "1"]);
+    const { error } = (await answer.json()) as { error: string };
+    assert.match(error, /^web: its machine does not run, and autostart is off: `hangar machines start` starts one/);
+    await platform.ask(`POST /v1/apps/web/machines/${id}/start`);
+    await until(async () => (await get()).ok);
   });
 
   test("an idle machine is put to rest, and one that must run is not", async (t) => {

@@ -37,6 +37,7 @@ const table = (start: number, tls: boolean): PortTable => ({
   startable: [],
   empty: "",
 });
-const app = { app_id: "web", app_name: "web", org_id: "o1", hostnames: ["web.localhost"], addresses: [], since: 1 };
-plane.obey({ type: "app", app: { ...app, statics: [], ports: [table(port, false), table(tls_port, true)] } });
+const place = { hostnames: ["web.localhost"], shared: true, addresses: [], since: 1 };
+const app = { app_id: "web", app_name: "web", org_id: "o1", ...place, statics: [] };
+plane.obey({ type: "app", app: { ...app, ports: [table(port, false), table(tls_port, true)] } });
 plane.obey({ type: "ready?", id: 1 });

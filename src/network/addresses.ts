@@ -22,8 +22,8 @@ interface AddressParts {
   /** Addresses of this box that apps may have for themselves. */
   pool: readonly string[];
   region: string;
-  /** Told after every change. */
-  onChange(): void;
+  /** Told after every change; resolves when it is in force. */
+  onChange(): Promise<void>;
 }
 
 /**
@@ -64,7 +64,7 @@ export class Addresses {
         created_at: clock.now(),
       };
       if (!(await this.#insert(assignment))) continue;
-      onChange();
+      await onChange();
       return assignment;
     }
     fail("limit_reached", `no ${wish.type} address is free`, {
@@ -84,7 +84,7 @@ export class Addresses {
 
   async release(app_id: string, ip: string): Promise<void> {
     if (!(await this.#parts.store.deleteAssignment(app_id, ip))) fail("not_found", `the app has no address ${ip}`);
-    this.#parts.onChange();
+    await this.#parts.onChange();
   }
 
   /** Addresses in the order they are tried. */

@@ -96,22 +96,40 @@ export class Control {
     return slot === undefined ? 0 : this.#parts.slots.inUse(slot);
   }
 
+  /** Resolves when every worker serves by what is known here, or after `patience_ms` at most. */
+  async settled(patience_ms: number = PROXY_LIMITS.open_ms, signal?: AbortSignal): Promise<void> {
+    const { workers, clock } = this.#parts;
+    const told = new AbortController();
+    const ends = signal ? AbortSignal.any([told.signal, signal]) : told.signal;
+    const late = clock.sleep(patience_ms, ends).catch(() => {});
+    await Promise.race([workers.settled(), late]);
+    told.abort();
+  }
+
+  /**
+   * Resolves when somebody listens on the ports of a machine that is about to run, so that whoever is told that it runs
+   * can reach it. The first port of all takes longest: the workers begin with it.
+   */
+  async opened(machine_id: string, signal: AbortSignal): Promise<void> {
+    const machine = this.#parts.directory.find(machine_id);
+    if (!machine?.config.services?.length || !this.#apps.has(machine.app_id)) return;
+    this.#make(machine.app_id);
+    await this.settled(PROXY_LIMITS.open_ms, signal);
+  }
+
   /**
    * Resolves when a machine that gets no more requests has answered those it had, or after `patience_ms` at most.
    * Datagrams are never done, so they are not waited for.
    */
   async quiet(machine_id: string, patience_ms: number, signal: AbortSignal): Promise<void> {
-    const { directory, workers, clock } = this.#parts;
+    const { directory, clock } = this.#parts;
     const until = clock.monotonic() + Math.min(patience_ms, PROXY_LIMITS.quiet_ms);
     const machine = patience_ms > 0 ? directory.find(machine_id) : undefined;
     const services = (machine?.config.services ?? []).filter(({ protocol }) => protocol === "tcp");
     if (!machine || services.length === 0 || !this.#tables.has(machine.app_id)) return;
     // What was decided about the machine is in its app's table from here on.
     this.#make(machine.app_id);
-    const told = new AbortController();
-    const late = clock.sleep(until - clock.monotonic(), AbortSignal.any([told.signal, signal])).catch(() => {});
-    await Promise.race([workers.settled(), late]);
-    told.abort();
+    await this.settled(until - clock.monotonic(), signal);
     const load = (): number => services.reduce((sum, one) => sum + this.load(machine_id, one.internal_port), 0);
     while (load() > 0 && clock.monotonic() < until && !signal.aborted) await clock.sleep(PROXY_LIMITS.quiet_look_ms);
   }

@@ -41,6 +41,8 @@ export function appTable(parts: ExposureParts): AppTable | undefined {
     app_name: app.name,
     org_id: app.org_id,
     hostnames: [`${app.name}.${domain}`, ...hostnames],
+    // Whoever took an address for itself leaves the ports of the shared one to others.
+    shared: open.some(({ shared }) => shared) || !open.some(({ type }) => type === "v4"),
     addresses: open.filter(({ shared }) => !shared).map(({ ip }) => ip),
     since: app.created_at,
     ports,
@@ -126,12 +128,21 @@ export function serviceAt(machine: Entry, protocol: string, port: number): Servi
   );
 }
 
+/** Why nobody answers, and what its owner can do. */
 function emptyWords(group: readonly Offer[]): string {
   const machines = group.map(({ machine }) => machine);
-  if (machines.every(({ cordoned }) => cordoned)) return "its machines are cordoned";
+  if (machines.every(({ cordoned }) => cordoned))
+    return "its machines are cordoned; `hangar machines uncordon` gives one requests again";
   const unwell = machines.filter((machine) => machine.state === "started" && !isServing({ machine }));
-  if (unwell.length > 0) return `its running machines fail their checks (${unwell.length} of ${machines.length})`;
-  return `none of its ${machines.length} machines runs, and autostart is off`;
+  if (unwell.length > 0) {
+    const many = `${unwell.length} of ${machines.length}`;
+    return `its running machines are cordoned or fail their checks (${many}); \`hangar services\` shows which`;
+  }
+  const none = machines.length === 1 ? "its machine does not run" : `none of its ${machines.length} machines runs`;
+  return (
+    `${none}, and autostart is off: \`hangar machines start\` starts one, and with \`autostart\` in its service ` +
+    "requests do (`hangar run --autostop` sets that)"
+  );
 }
 
 function target(parts: ExposureParts, { machine, service, port }: Offer): Target[] {

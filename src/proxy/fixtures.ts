@@ -135,6 +135,7 @@ export async function aPlane(t: T): Promise<TestPlane> {
         app_name: name,
         org_id: "o1",
         hostnames: [`${name}.localhost`],
+        shared: true,
         addresses: [],
         since: 1,
         ports: [table],

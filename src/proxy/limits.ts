@@ -15,8 +15,8 @@ export const PROXY_LIMITS = {
   chunk_line_bytes: 256,
   /** What is read ahead of a client whose request waits. Past it: the client is not read further. */
   read_ahead_bytes: 64 * KIB,
-  /** What is read from a machine at once. */
-  read_bytes: 64 * KIB,
+  /** What is read from a machine at once: an answer of 64 KiB with its head, and more of a longer one. */
+  read_bytes: 128 * KIB,
   /** Answers small enough to be sent in one write with their head. */
   one_write_bytes: 4 * KIB,
 
@@ -95,6 +95,8 @@ export const PROXY_LIMITS = {
   quiet_ms: 5 * SECOND,
   /** Between two looks at whether it is done. */
   quiet_look_ms: 10,
+  /** How long a start, or an address that is given out, waits until its ports are open. Past it: told all the same. */
+  open_ms: 2 * MINUTE,
   /** A port that could not be opened is tried again after this. */
   reopen_ms: 5 * SECOND,
   /** Between two looks at what is idle; a shorter autostop_idle makes it shorter. */

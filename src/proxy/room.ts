@@ -218,8 +218,14 @@ export class ProxyRoom {
     }
   }
 
-  #refresh(): void {
-    this.control.refresh().catch((error: unknown) => this.#parts.log.warn({ error }, "addresses could not be read"));
+  /** Addresses changed: when this resolves, the ports are open or closed. */
+  async #refresh(): Promise<void> {
+    try {
+      await this.control.refresh();
+      await this.control.settled();
+    } catch (error) {
+      this.#parts.log.warn({ error }, "addresses could not be read");
+    }
   }
 
   async #every(ms: number, work: () => Promise<void>): Promise<void> {

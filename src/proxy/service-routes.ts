@@ -6,7 +6,7 @@ import type { Control } from "./control.ts";
 import { DEFAULT_SOFT, isServing, serviceAt } from "./exposure.ts";
 import type { ProxySettings } from "./room.ts";
 import type { StaticPlace } from "./statics-config.ts";
-import type { PortTable } from "./table.ts";
+import { addressesOf, type PortTable } from "./table.ts";
 import type { Workers } from "./workers.ts";
 
 const text = Type.String();
@@ -103,7 +103,8 @@ type Answer = Static<typeof ServiceAnswer>;
 function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Answer {
   const { control, workers, settings } = parts;
   const table = control.table(app_id);
-  const places = [settings.listen_host, ...(table?.addresses ?? [])];
+  const places = table ? addressesOf(table, settings.listen_host) : [];
+  const names = table ? [...(table.shared ? [] : table.addresses), ...table.hostnames] : [];
   const shut = workers.problems.filter(
     (one) => one.protocol === port.protocol && one.port >= port.start && one.port <= port.end,
   );
@@ -112,7 +113,7 @@ function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Answer {
     port: port.start,
     end_port: port.end,
     handlers: handlerNames(port),
-    urls: urls(port, port.options.http ? (table?.hostnames ?? []) : places),
+    urls: urls(port, port.options.http ? names : places),
     problems: shut.filter(({ address }) => places.includes(address)).map(({ problem }) => problem),
     machines: machineAnswers(parts, app_id, port),
   };

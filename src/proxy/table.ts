@@ -11,13 +11,21 @@ export interface AppTable {
   org_id: string;
   /** Host names it answers to, lower case; `*.name` stands for one label more. */
   hostnames: string[];
-  /** Addresses of its own, besides the one that all apps share. */
+  /** Whether it is open at the address that all apps share. */
+  shared: boolean;
+  /** Addresses of its own. */
   addresses: string[];
   /** Who came first has a port that cannot be shared. */
   since: number;
   ports: PortTable[];
   statics: StaticTable[];
 }
+
+/** Where an app's ports are opened. */
+export const addressesOf = ({ shared, addresses }: AppTable, listen_host: string): string[] => [
+  ...(shared ? [listen_host] : []),
+  ...addresses,
+];
 
 export interface PortTable {
   protocol: "tcp" | "udp";

@@ -32,7 +32,7 @@ import { Webhooks } from "#machines/webhooks.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
-import { type Quiet, quietDriver } from "#proxy/quiet-driver.ts";
+import { type FrontDoor, frontDriver } from "#proxy/front-driver.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
@@ -83,8 +83,11 @@ export interface MachinesPart {
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, log, box, appStore, choice, dir } = needs;
-  const quiet: Quiet = (...asked) => proxy.control.quiet(...asked);
-  const opened = await openRoom(database, settings, needs, quiet);
+  const door: FrontDoor = {
+    opened: (...asked) => proxy.control.opened(...asked),
+    quiet: (...asked) => proxy.control.quiet(...asked),
+  };
+  const opened = await openRoom(database, settings, needs, door);
   const { images, hosts, hostStore, volumes, store, duty, wire, room } = opened;
   const apps = new AppService({
     store: appStore,
@@ -162,7 +165,7 @@ export async function openMachines(database: Database, settings: Settings, needs
 }
 
 /** What runs machines, and what it stands on. */
-async function openRoom(database: Database, settings: Settings, needs: MachineNeeds, quiet: Quiet) {
+async function openRoom(database: Database, settings: Settings, needs: MachineNeeds, door: FrontDoor) {
   const { clock, log, box, secrets, choice, dir, local_api } = needs;
   const images = await openImages(dir.file("images"), settings, clock, log);
   const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
@@ -171,7 +174,7 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
-  const runtime = quietDriver(needs.around?.(opened) ?? opened, quiet);
+  const runtime = frontDriver(needs.around?.(opened) ?? opened, door);
   const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence };
   const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });

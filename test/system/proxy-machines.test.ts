@@ -64,6 +64,12 @@ suite("the front door and real machines", { skip: realMachinesMissing() }, () =>
     return body.id as string;
   }
 
+  test("the first machine of all is told as started when it can be reached", async (t) => {
+    await machine(t, configOf({}));
+    const answer = await get();
+    assert.deepEqual([answer.status, (await answer.text()) !== ""], [200, true]);
+  });
+
   test("a suspended machine wakes with the first request", async (t) => {
     const id = await machine(t, configOf({ autostart: true }));
     await until(serves);

@@ -25,8 +25,15 @@ export class AnswerWriter {
     this.#chunked = chunked;
   }
 
-  /** Like the others: false when the client should get time to read. */
+  /**
+   * Like the others: false when the client should get time to read. A chunk that is larger than what a stream holds is
+   * not a reason for that: the kernel may have taken it whole.
+   */
   data(chunk: Buffer): boolean {
+    return this.#write(chunk) || this.#socket.writableLength === 0;
+  }
+
+  #write(chunk: Buffer): boolean {
     const head = this.#taken();
     const size = this.#chunked ? `${chunk.length.toString(16)}\r\n` : "";
     const gap = this.#chunked ? "\r\n" : "";

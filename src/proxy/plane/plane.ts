@@ -3,7 +3,15 @@ import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Slots } from "../slots.ts";
-import type { AppTable, Certificate, Order, PortTable, Report, WorkerSettings } from "../table.ts";
+import {
+  type AppTable,
+  addressesOf,
+  type Certificate,
+  type Order,
+  type PortTable,
+  type Report,
+  type WorkerSettings,
+} from "../table.ts";
 import { Buckets } from "./bucket.ts";
 import { type Counters, EdgeCounters, TargetCounters } from "./counters.ts";
 import { DatagramDoor } from "./datagrams.ts";
@@ -252,7 +260,7 @@ export class Plane implements Routes {
     const apps = [...this.#apps.values()].sort((a, b) => a.table.since - b.table.since);
     for (const { table, routes } of apps) {
       for (const route of routes.values()) {
-        for (const address of [this.#settings.listen_host, ...table.addresses]) addDoors(wanted, address, route);
+        for (const address of addressesOf(table, this.#settings.listen_host)) addDoors(wanted, address, route);
       }
     }
     return wanted;

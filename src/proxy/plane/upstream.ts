@@ -146,7 +146,7 @@ export class Upstream implements Line {
   }
 
   resume(): void {
-    if (!this.#closed) this.socket.resume();
+    if (!this.#closed && this.socket.isPaused()) this.socket.resume();
   }
 
   abandon(): void {
