@@ -63,8 +63,8 @@ const handlers: Handlers = {
     return evaluator.evaluate(database.source, request, cancelled, memories.of(database));
   },
   series: (_, org, scope) => ask<Uint8Array>(org, ({ questions }) => questions.series(scope), NO_SERIES),
-  labelNames: (_, org, scope) => ask(org, ({ questions }) => questions.labelNames(scope), []),
-  labelValues: (_, org, name, scope) => ask(org, ({ questions }) => questions.labelValues(name, scope), []),
+  labelNames: (_, org, scope) => ask(org, ({ questions }) => questions.labelNames(scope), "[]"),
+  labelValues: (_, org, name, scope) => ask(org, ({ questions }) => questions.labelValues(name, scope), "[]"),
   metadata: (_, org) => ask(org, ({ metadata }) => metadata.list, []),
   status: (_, org, request) => ask(org, (database) => database.status(request), EMPTY_STATUS),
   federate: (_, org, { selector, at_ms, lookback_ms }) =>
