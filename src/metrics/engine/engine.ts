@@ -75,8 +75,8 @@ export function openMetricsEngine(options: EngineOptions): MetricsEngine {
     endTarget: (...args) => link.call("endTarget", args),
     query: (org, request, signal) => link.call("query", [org, request], signal),
     series: (org, scope, signal) => link.call("series", [org, scope], signal),
-    labelNames: (org, scope, signal) => link.call("labelNames", [org, scope], signal),
-    labelValues: (org, name, scope, signal) => link.call("labelValues", [org, name, scope], signal),
+    labelNames: async (org, scope, signal) => listOf(await link.call("labelNames", [org, scope], signal)),
+    labelValues: async (org, name, scope, signal) => listOf(await link.call("labelValues", [org, name, scope], signal)),
     metadata: (...args) => link.call("metadata", args),
     status: (org, request = {}) => link.call("status", [org, request]),
     federate: (org, request, signal) => link.call("federate", [org, request], signal),
@@ -89,6 +89,8 @@ export function openMetricsEngine(options: EngineOptions): MetricsEngine {
     },
   };
 }
+
+const listOf = (json: string): string[] => JSON.parse(json) as string[];
 
 function resultOf(outcome: ImportResult | CrossedError | undefined): ImportResult {
   assert(outcome, "every text has an outcome");

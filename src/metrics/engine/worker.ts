@@ -6,9 +6,11 @@ import { StorageError } from "../tsdb/files.ts";
 import type { ImportResult } from "../tsdb/importer.ts";
 import { TSDB_LIMITS } from "../tsdb/limits.ts";
 import type { OrgDatabase } from "../tsdb/org-database.ts";
+import { freeSpareSlabs } from "../tsdb/slabs.ts";
 import { EMPTY_STATUS } from "../tsdb/status.ts";
 import { Tsdb } from "../tsdb/tsdb.ts";
 import type { Evaluator } from "./evaluator.ts";
+import { IdleMemory, idleParts } from "./idle-memory.ts";
 import { Memories } from "./memories.ts";
 import type { WorkerSettings } from "./protocol.ts";
 import {
@@ -63,8 +65,8 @@ const handlers: Handlers = {
     return evaluator.evaluate(database.source, request, cancelled, memories.of(database));
   },
   series: (_, org, scope) => ask<Uint8Array>(org, ({ questions }) => questions.series(scope), NO_SERIES),
-  labelNames: (_, org, scope) => ask(org, ({ questions }) => questions.labelNames(scope), []),
-  labelValues: (_, org, name, scope) => ask(org, ({ questions }) => questions.labelValues(name, scope), []),
+  labelNames: (_, org, scope) => ask(org, ({ questions }) => questions.labelNames(scope), "[]"),
+  labelValues: (_, org, name, scope) => ask(org, ({ questions }) => questions.labelValues(name, scope), "[]"),
   metadata: (_, org) => ask(org, ({ metadata }) => metadata.list, []),
   status: (_, org, request) => ask(org, (database) => database.status(request), EMPTY_STATUS),
   federate: (_, org, { selector, at_ms, lookback_ms }) =>
@@ -107,6 +109,19 @@ function free(body: unknown): void {
     body.buffer.transfer(0);
 }
 
+/** Whoever looks at a dashboard looks again: the room in which answers are built is kept for a while. */
+const LARGE_ANSWERS: ReadonlySet<Method> = new Set(["query", "series", "federate"]);
+const quietAfter = (method: Method): number => (LARGE_ANSWERS.has(method) ? 60_000 : 500);
+
+const parts = idleParts(clock);
+const idle = new IdleMemory({
+  ...parts,
+  collect() {
+    freeSpareSlabs();
+    return parts.collect();
+  },
+});
+
 async function answer(request: Request): Promise<void> {
   const { id, args } = request;
   try {
@@ -116,6 +131,7 @@ async function answer(request: Request): Promise<void> {
     parentPort?.postMessage({ id, error: crossing(thrown) } satisfies Reply);
   }
   args.forEach(free);
+  idle.worked(quietAfter(request.method));
 }
 
 /** These wait for the disk; nobody waits for them in turn. */

@@ -35,6 +35,8 @@ export class Head {
   #current: HeadWindow | undefined;
   #nextWindow = 1;
   newest_ms = -Infinity;
+  /** Rises whenever a series comes into a window it was not in. */
+  changes = 0;
 
   // By series number.
   #lastTime = new Float64Array(256).fill(-Infinity);
@@ -90,8 +92,11 @@ export class Head {
       this.#putBehind(window, ref, time, low, high);
       return;
     }
-    if (this.#tailWindow[ref] !== window.id) this.#seal(ref);
-    this.#tailWindow[ref] = window.id;
+    if (this.#tailWindow[ref] !== window.id) {
+      this.#seal(ref);
+      this.#tailWindow[ref] = window.id;
+      this.changes++;
+    }
     const count = this.#tailCount[ref] as number;
     this.#tails.put(this.#tailSlot[ref] as number, count, time - window.start_ms, low, high);
     this.#tailCount[ref] = count + 1;
@@ -113,6 +118,7 @@ export class Head {
         return;
       }
     }
+    if (!window.has(ref)) this.changes++;
     window.addLate(ref, time, low, high);
   }
 

@@ -1,4 +1,5 @@
 import type { Matcher } from "../source.ts";
+import { Answers } from "./answers.ts";
 import { ByteWriter } from "./bytes.ts";
 import { matchSeries } from "./match.ts";
 import { RefSet } from "./postings.ts";
@@ -23,18 +24,20 @@ const END_BRACE = 0x7d;
 /** Rendered pairs kept. Past it all are forgotten and made again when asked for. */
 const RENDERED_MOST = 50_000;
 
-/** Questions that need no samples: which series, which label names, which values. */
+/** Questions that need no samples: which series, which label names, which values. Answers are JSON arrays. */
 export class MetadataQueries {
   readonly #parts: Readable;
   /** By pair number: `"name":"value"`, so that an answer of thousands of series is only put together. */
   readonly #rendered = new Map<number, Uint8Array>();
   #generation = 0;
+  readonly #answers: Answers;
 
   constructor(parts: Readable) {
     this.#parts = parts;
+    this.#answers = new Answers(parts);
   }
 
-  /** A JSON array of label objects. */
+  /** Label objects. */
   series(scope: Scope): Uint8Array {
     const { table } = this.#parts;
     if (table.generation !== this.#generation || this.#rendered.size > RENDERED_MOST) this.#rendered.clear();
@@ -49,7 +52,15 @@ export class MetadataQueries {
     return out.view();
   }
 
-  labelNames(scope: Scope): string[] {
+  labelNames(scope: Scope): string {
+    return this.#answers.of(undefined, scope, () => this.#labelNames(scope));
+  }
+
+  labelValues(name: string, scope: Scope): string {
+    return this.#answers.of(name, scope, () => this.#labelValues(name, scope));
+  }
+
+  #labelNames(scope: Scope): string[] {
     const { table } = this.#parts;
     if (!scope.selector) {
       const present = presentIn(this.#parts, scope.start_ms, scope.end_ms);
@@ -63,7 +74,7 @@ export class MetadataQueries {
     return limited([...names].sort(), scope.limit);
   }
 
-  labelValues(name: string, scope: Scope): string[] {
+  #labelValues(name: string, scope: Scope): string[] {
     const { table } = this.#parts;
     const pairs = table.names.get(name)?.pairs;
     if (!pairs) return [];

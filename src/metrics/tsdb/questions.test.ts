@@ -4,7 +4,7 @@ import { tempDir } from "../../../test/support.ts";
 import type { Matcher } from "../source.ts";
 import { federate } from "./federate.ts";
 import { HandClock, HOUR, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
-import { MetadataQueries } from "./metadata-queries.ts";
+import { MetadataQueries, type Scope } from "./metadata-queries.ts";
 import { statusOf } from "./status.ts";
 
 const is = (name: string, value: string): Matcher => ({ name, op: "=", value });
@@ -28,16 +28,17 @@ const NOW = { start_ms: NOON - HOUR, end_ms: NOON };
 suite("questions about labels", () => {
   test("are answered for the time and the series asked about, and no more than asked for", async (t) => {
     const { ask } = await open(t);
-    assert.deepEqual(ask.labelNames(EVER), ["__name__", "app", "gone"]);
-    assert.deepEqual(ask.labelNames(NOW), ["__name__", "app"]);
-    assert.deepEqual(ask.labelNames({ ...EVER, selector: [[is("__name__", "new")]] }), ["__name__", "app"]);
-    assert.deepEqual(ask.labelNames({ ...EVER, limit: 2 }), ["__name__", "app"]);
-    assert.deepEqual(ask.labelValues("__name__", EVER), ["new", "old"]);
-    assert.deepEqual(ask.labelValues("__name__", NOW), ["new"]);
-    assert.deepEqual(ask.labelValues("app", { ...EVER, selector: [[is("gone", "yes")]] }), ["web"]);
-    assert.deepEqual(ask.labelValues("nowhere", EVER), []);
-    const series = (scope: Parameters<typeof ask.series>[0]): unknown =>
-      JSON.parse(Buffer.from(ask.series(scope)).toString());
+    const names = (scope: Scope): unknown => JSON.parse(ask.labelNames(scope));
+    const values = (name: string, scope: Scope): unknown => JSON.parse(ask.labelValues(name, scope));
+    assert.deepEqual(names(EVER), ["__name__", "app", "gone"]);
+    assert.deepEqual(names(NOW), ["__name__", "app"]);
+    assert.deepEqual(names({ ...EVER, selector: [[is("__name__", "new")]] }), ["__name__", "app"]);
+    assert.deepEqual(names({ ...EVER, limit: 2 }), ["__name__", "app"]);
+    assert.deepEqual(values("__name__", EVER), ["new", "old"]);
+    assert.deepEqual(values("__name__", NOW), ["new"]);
+    assert.deepEqual(values("app", { ...EVER, selector: [[is("gone", "yes")]] }), ["web"]);
+    assert.deepEqual(values("nowhere", EVER), []);
+    const series = (scope: Scope): unknown => JSON.parse(Buffer.from(ask.series(scope)).toString());
     assert.deepEqual(series({ ...NOW, selector: [[is("app", 'd"b\\')]] }), [{ __name__: "new", app: 'd"b\\' }]);
     assert.deepEqual(series({ ...NOW, selector: [[is("__name__", "old")]] }), []);
     assert.equal((series({ ...EVER, limit: 1 }) as unknown[]).length, 1);

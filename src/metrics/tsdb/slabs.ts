@@ -5,6 +5,11 @@ const SLAB_BYTES = 256 * 1024;
 const SPARE_SLABS = 16;
 const spare: Uint8Array<ArrayBuffer>[] = [];
 
+/** What is kept for the next window goes: that one may be hours away. */
+export function freeSpareSlabs(): void {
+  for (const slab of spare.splice(0)) slab.buffer.transfer(0);
+}
+
 const HEADER_WORDS = 3;
 
 /**

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { ChunkSlabs, freeSpareSlabs } from "../tsdb/slabs.ts";
+import { IdleMemory, idleParts } from "./idle-memory.ts";
+
+const MB = 1024 * 1024;
+
+/** A thread whose time and memory are set by hand: collecting leaves `kept` and takes 30 ms. */
+function thread(kept = 20 * MB) {
+  const state = { now: 0, taken: kept, spent: 0, collected: [] as number[] };
+  let timer: { at: number; look: () => void } | undefined;
+  const idle = new IdleMemory({
+    clock: { monotonic: () => state.now },
+    later(ms, look) {
+      assert.equal(timer, undefined, "one look at a time");
+      timer = { at: state.now + ms, look };
+    },
+    taken: () => state.taken,
+    spent: () => state.spent,
+    async collect() {
+      state.collected.push(state.now);
+      state.taken = kept;
+      state.spent += 30;
+    },
+  });
+  /** Time passes, look by look; what a look began has ended before the next. */
+  const pass = async (ms: number): Promise<void> => {
+    const end = state.now + ms;
+    while (timer && timer.at <= end) {
+      const { at, look } = timer;
+      timer = undefined;
+      state.now = at;
+      look();
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    state.now = end;
+  };
+  return { idle, state, pass };
+}
+
+suite("the worker's memory when nothing is asked of it", () => {
+  test("is collected once after work, and not during it", async () => {
+    const { idle, state, pass } = thread();
+    state.taken = 50 * MB;
+    for (let i = 0; i < 20; i++) {
+      idle.worked(500);
+      await pass(400);
+    }
+    assert.deepEqual(state.collected, []);
+    await pass(10_000);
+    assert.deepEqual(state.collected, [8100], "half a second after the last");
+  });
+
+  test("is left alone for longer after what will be asked again", async () => {
+    const { idle, state, pass } = thread();
+    state.taken = 50 * MB;
+    idle.worked(60_000);
+    await pass(1000);
+    idle.worked(500);
+    await pass(100_000);
+    assert.deepEqual(state.collected, [60_000]);
+  });
+
+  test("is not collected for little, nor for a small part of much", async () => {
+    for (const [kept, worth] of [
+      [20 * MB, 8 * MB],
+      [200 * MB, 50 * MB],
+    ] as const) {
+      const { idle, state, pass } = thread(kept);
+      for (const more of [worth - 1, worth]) {
+        state.taken = kept + more;
+        idle.worked(500);
+        await pass(10_000);
+        assert.equal(state.collected.length, more < worth ? 0 : 1, `${more} more than ${kept}`);
+      }
+    }
+  });
+
+  test("takes a hundredth of the time at most", async () => {
+    const { idle, state, pass } = thread();
+    for (let i = 0; i < 100; i++) {
+      state.taken = 50 * MB;
+      idle.worked(100);
+      await pass(100);
+    }
+    // 30 ms of work are 3 s of rest.
+    assert.deepEqual(state.collected, [100, 3100, 6100, 9100]);
+  });
+
+  test("the thread's own: garbage goes, and is counted as taken before", async () => {
+    const { taken, collect, spent } = idleParts(systemClock);
+    let garbage: unknown = Array.from({ length: 500_000 }, (_, index) => ({ index }));
+    const [full, before] = [taken(), spent()];
+    garbage = undefined;
+    await collect();
+    assert.ok(full - taken() > 8 * MB, `${full} and then ${taken()}, without ${String(garbage)}`);
+    assert.ok(spent() > before);
+  });
+
+  test("slabs kept for the next window are freed at once", () => {
+    const slabs = new ChunkSlabs();
+    for (let i = 0; i < 8; i++) slabs.add(new Uint8Array(200 * 1024), 0, 0, 0);
+    const { bytes } = slabs;
+    slabs.release();
+    const kept = process.memoryUsage().arrayBuffers;
+    freeSpareSlabs();
+    assert.equal(bytes, 2 * MB);
+    assert.ok(kept - process.memoryUsage().arrayBuffers >= bytes);
+    assert.ok(new ChunkSlabs().add(new Uint8Array(8), 0, 1, 2) > 0, "new ones are made when they are needed");
+  });
+});

@@ -1,0 +1,96 @@
+/**
+ * The worker's memory goes back to the host when nothing is asked of it. V8 keeps the room it once needed, and what
+ * was read and written lies there until something else needs the place: after a load of millions of samples that was
+ * a tenth of the whole program.
+ */
+import { Session } from "node:inspector";
+import { getHeapStatistics } from "node:v8";
+import type { Clock } from "#core/clock.ts";
+
+export interface IdleParts {
+  clock: Pick<Clock, "monotonic">;
+  /** Calls back once, so many milliseconds later. */
+  later(ms: number, look: () => void): void;
+  /** Bytes that are taken from the host, garbage and empty room included. */
+  taken(): number;
+  collect(): Promise<void>;
+  /** Processor time used so far, in milliseconds: on a busy host the pause says more about the others. */
+  spent(): number;
+}
+
+/** Less is not worth the pause of 30 ms. Nor is less than a quarter: the pause grows with what is kept. */
+const WORTH_BYTES = 8 * 1024 * 1024;
+const WORTH_PART = 1 / 4;
+/** Collecting takes at most so much of the time, however often there is something to collect. */
+const TIME_PART = 1 / 100;
+
+export class IdleMemory {
+  readonly #parts: IdleParts;
+  /** What was taken when there was least. */
+  #least: number;
+  /** Nothing is done before this time. */
+  #rest_ms = 0;
+  #looking = false;
+
+  constructor(parts: IdleParts) {
+    this.#parts = parts;
+    this.#least = parts.taken();
+  }
+
+  /** Something was done, and it counts as idle `quiet_ms` from now, if nothing else comes. */
+  worked(quiet_ms: number): void {
+    this.#rest_ms = Math.max(this.#rest_ms, this.#parts.clock.monotonic() + quiet_ms);
+    if (this.#looking) return;
+    this.#looking = true;
+    this.#parts.later(quiet_ms, () => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    const { clock, later, taken, collect, spent } = this.#parts;
+    const left = this.#rest_ms - clock.monotonic();
+    if (left > 0) {
+      later(left, () => void this.#look());
+      return;
+    }
+    this.#least = Math.min(this.#least, taken());
+    if (taken() - this.#least >= Math.max(WORTH_BYTES, this.#least * WORTH_PART)) {
+      const before = spent();
+      await collect();
+      this.#least = taken();
+      this.#rest_ms = Math.max(this.#rest_ms, clock.monotonic() + (spent() - before) / TIME_PART);
+    }
+    this.#looking = false;
+  }
+}
+
+/** Those of the thread that asks. */
+export function idleParts(clock: Clock): IdleParts {
+  return {
+    clock,
+    later: (ms, look) => void setTimeout(look, ms).unref(),
+    taken() {
+      const { total_heap_size, external_memory } = getHeapStatistics();
+      return total_heap_size + external_memory;
+    },
+    collect,
+    spent() {
+      const { user, system } = process.threadCpuUsage();
+      return (user + system) / 1000;
+    },
+  };
+}
+
+/**
+ * As a debugger does it. The usual way, a flag that puts `gc` into new contexts, is for all threads at once, and
+ * compiled sources that are read while it is set are thrown away.
+ */
+async function collect(): Promise<void> {
+  const session = new Session();
+  session.connect();
+  try {
+    // An error says that this Node cannot; then what is taken stays taken.
+    await new Promise<void>((resolve) => session.post("HeapProfiler.collectGarbage", () => resolve()));
+  } finally {
+    session.disconnect();
+  }
+}
