@@ -66,6 +66,10 @@ export const REPLICATION_LIMITS = {
   tidy_ms: 1 * SECOND,
 
   // Streams between nodes.
+  /** What arrives at a replica within this time is applied together; each transaction is that much late at most. */
+  gather_ms: 5,
+  /** Bytes that have arrived at a replica. Past it they are applied without waiting for more. */
+  gather_bytes: 1 * MIB,
   /** Bytes given to one replica's connection and not yet sent. Past it the node waits for that replica. */
   stream_waiting_bytes: 4 * MIB,
   /** One transaction on the wire. Past it the connection is closed: it is not one of ours. */

@@ -2,7 +2,6 @@
 import type { LogRecord } from "../log/record.ts";
 import { decodeLtx, type Ltx } from "../ltx/codec.ts";
 import type { Page, PageTable } from "../ltx/page-table.ts";
-import { PageMemory } from "../ltx/slab.ts";
 import type { Position } from "../position.ts";
 import { sameGeneration, type WalCursor } from "../wal/frames.ts";
 import { WalWriter } from "../wal/wal-writer.ts";
@@ -11,8 +10,6 @@ import { type DatabaseState, PositionMismatch, type TransactionInfo } from "./st
 export class Applier {
   readonly #state: DatabaseState;
   #writer: WalWriter;
-  /** Pages between being read and being staged, which copies them. */
-  readonly #memory = new PageMemory();
 
   /** The write lock must be held, and stay held. */
   constructor(state: DatabaseState) {
@@ -21,44 +18,53 @@ export class Applier {
   }
 
   /**
-   * Applies transactions that follow from each other and from the position, as one change for readers.
+   * Applies transactions that follow from each other and from the position, as one change for readers: of a page that
+   * several of them write, SQLite's log gets the last content only. Our own log has each of them.
    * Those before the first one that does not fit are applied; then it throws `PositionMismatch` or `LtxError`.
    */
   apply(files: readonly Buffer[], term: number): void {
     const state = this.#state;
-    const records: LogRecord[] = [];
+    const accepted: { txid: number; ltx: Buffer }[] = [];
     const infos: TransactionInfo[] = [];
+    const newest = new Map<number, Page>();
     let refused: Error | undefined;
     for (const bytes of files) {
       try {
-        this.#memory.reset();
-        const ltx = decodeLtx(bytes, this.#memory);
-        const cursor = this.#stage(ltx);
-        records.push({ txid: ltx.header.max_txid, term, cursor, ltx: bytes });
+        const ltx = decodeLtx(bytes);
+        this.#accept(ltx);
+        for (const page of ltx.pages) newest.set(page.number, page);
+        accepted.push({ txid: ltx.header.max_txid, ltx: bytes });
         infos.push(state.info(ltx.header.commit, ltx.header.timestamp_ms));
       } catch (error) {
         refused = error instanceof Error ? error : new Error(String(error));
         break;
       }
     }
-    if (records.length > 0) this.#publish(records, infos);
+    if (accepted.length > 0) {
+      const cursor = this.#writer.stage([...newest.values()], state.table.count);
+      const last = accepted.length - 1;
+      this.#publish(
+        accepted.map((record, i) => ({ ...record, term, cursor: i === last ? cursor : undefined })),
+        cursor,
+      );
+      state.options.onTransactions(infos);
+      state.syncLogSoon();
+      this.truncateIfDue();
+    }
     if (refused) throw refused;
   }
 
-  #publish(records: LogRecord[], infos: TransactionInfo[]): void {
+  #publish(records: readonly LogRecord[], cursor: WalCursor): void {
     const state = this.#state;
     // Not remembered: the bytes are the network's, and nobody asks a replica for them.
     state.append(records, false);
     state.step("logged");
     this.#writer.publish();
-    state.cursor = records.at(-1)?.cursor ?? state.cursor;
-    state.options.onTransactions(infos);
-    state.syncLogSoon();
-    this.truncateIfDue();
+    state.cursor = cursor;
   }
 
-  /** Verifies everything that can be verified before anything is written. */
-  #stage({ header, pages, post_checksum }: Ltx): WalCursor {
+  /** Verifies everything that can be verified, before anything is written. */
+  #accept({ header, pages, post_checksum }: Ltx): void {
     const state = this.#state;
     const { txid, checksum } = state.position;
     const what = `${state.options.name}: transaction ${header.min_txid}`;
@@ -70,10 +76,8 @@ export class Applier {
     }
     const change = state.table.change(pages, header.commit);
     if (change.checksum !== post_checksum) throw new PositionMismatch(`${what} does not lead to its checksum`);
-    const cursor = this.#writer.stage(pages, header.commit);
     state.table.accept(change);
     state.position = { txid: header.max_txid, checksum: post_checksum };
-    return cursor;
   }
 
   /** The machine lost the end of SQLite's log, which the application had not made durable. Ours has it. */
@@ -81,7 +85,10 @@ export class Applier {
     const state = this.#state;
     for (let txid = state.position.txid + 1; txid <= state.log.last; txid++) {
       const bytes = state.log.read(txid);
-      if (bytes) state.cursor = this.#stage(decodeLtx(bytes));
+      if (!bytes) continue;
+      const ltx = decodeLtx(bytes);
+      this.#accept(ltx);
+      state.cursor = this.#writer.stage(ltx.pages, ltx.header.commit);
     }
     this.#writer.publish();
   }

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
+import { RECORD_HEADER_BYTES } from "../log/record.ts";
 import { NO_PAGES } from "../position.ts";
 import { scanTable } from "../wal/scan.ts";
 import type { ReplicatedDatabase } from "./database.ts";
@@ -35,6 +36,19 @@ function replicaOf(primary: ReplicatedDatabase, dir: string): Opened {
   const snapshot = verifySnapshot(file);
   createFromSnapshot(snapshot, join(dir, "db"), join(dir, ".replication", "db"));
   return open(dir, "db");
+}
+
+/** A primary that is `count` transactions ahead of its replica. */
+function followed(count: number): { primary: Opened; replica: Opened; app: Application; there: string } {
+  const [here, there] = [tempDir(), tempDir()];
+  makeOther(there);
+  const app = new Application(join(here, "db"));
+  const primary = open(here, "db");
+  primary.database.release();
+  const replica = replicaOf(primary.database, there);
+  for (let i = 0; i < count; i++) app.write();
+  captureAll(primary.database);
+  return { primary, replica, app, there };
 }
 
 /** The position is no mere claim: reading the whole file gives the same checksum. */
@@ -159,15 +173,63 @@ suite("a replicated database", () => {
     app.close();
   });
 
+  test("transactions that come together are each told and logged, and written to SQLite's log once", () => {
+    const { primary, replica, app, there } = followed(20);
+    const files = missing(primary.database, replica.database);
+    const { txid } = replica.database.position;
+    const frames = replica.database.wal_frames;
+    // As long as somebody has the database open, SQLite's log stays where a crash leaves it.
+    const reader = new DatabaseSync(join(there, "db"), { readOnly: true });
+    reader.prepare("SELECT count(*) FROM entry").get();
+    replica.database.apply(files, 1);
+    // Each writes at least the accounts and an entry, most of them the same two pages.
+    assert.ok(replica.database.wal_frames - frames < 20, `${replica.database.wal_frames - frames} frames`);
+    const expected = files.map((_, i) => txid + 1 + i);
+    assert.deepEqual(
+      replica.told.map(({ position }) => position.txid),
+      expected,
+    );
+    for (const [i, file] of files.entries()) assert.deepEqual(replica.database.log.read(expected[i] ?? 0), file);
+    assert.deepEqual(look(join(there, "db")), { integrity: "ok", sum: 3000, entries: 20 });
+    replica.database.abandon();
+    const again = open(there, "db");
+    assert.equal(again.database.found_by, "log");
+    assert.deepEqual(again.database.position, primary.database.position);
+    assertTrue(again);
+    reader.close();
+    for (const { database } of [primary, again]) database.close();
+    app.close();
+  });
+
+  for (const wal of ["still there", "copied back"]) {
+    test(`a log that lost some of what was applied together claims none of it, SQLite's ${wal}`, () => {
+      const { primary, replica, app, there } = followed(20);
+      const files = missing(primary.database, replica.database);
+      const { txid } = replica.database.position;
+      replica.database.apply(files, 1);
+      // Who is the last to close a database copies its log back.
+      const reader = new DatabaseSync(join(there, "db"), { readOnly: true });
+      reader.prepare("SELECT count(*) FROM entry").get();
+      if (wal === "copied back") reader.close();
+      replica.database.abandon();
+      const folder = join(there, ".replication", "db", "log");
+      const [segment = ""] = readdirSync(folder);
+      const path = join(folder, segment);
+      const lost = files.slice(-7).reduce((sum, { length }) => sum + RECORD_HEADER_BYTES + length, 0);
+      truncateSync(path, statSync(path).size - lost);
+      const again = open(there, "db");
+      // What is there is one transaction more than what is known: nobody here can say how many it was.
+      assert.equal(again.database.position.txid, txid + 13 + 1);
+      assertTrue(again);
+      assert.deepEqual(look(join(there, "db")), { integrity: "ok", sum: 3000, entries: 20 });
+      if (reader.isOpen) reader.close();
+      for (const { database } of [primary, again]) database.close();
+      app.close();
+    });
+  }
+
   test("what does not follow is refused, and what came before it is applied", () => {
-    const [here, there] = [tempDir(), tempDir()];
-    makeOther(there);
-    const app = new Application(join(here, "db"));
-    const primary = open(here, "db");
-    primary.database.release();
-    const replica = replicaOf(primary.database, there);
-    for (let i = 0; i < 4; i++) app.write();
-    captureAll(primary.database);
+    const { primary, replica, app, there } = followed(4);
     const files = missing(primary.database, replica.database);
     const gap = files.filter((_, i) => i !== 2);
     const before = replica.database.position.txid;

@@ -58,7 +58,8 @@ export function replay(log: TransactionLog, kept: KeptTable, txid: number): Page
 /** True when the frame at which `cursor` stands is in the WAL now, with everything before it. */
 function inWal({ files, header, page_size }: RecoverParts, cursor: WalCursor): boolean {
   if (!sameGeneration(cursor, header) || cursor.frame > header.frame) return false;
-  if (cursor.frame === 0) return true;
+  // Without a generation there was no WAL, and there may have been one since, copied back and deleted.
+  if (cursor.frame === 0) return cursor.salt1 !== 0 || cursor.salt2 !== 0;
   const bytes = files.frameHeader(cursor.frame, page_size);
   return bytes.readUInt32BE(16) === cursor.sum0 && bytes.readUInt32BE(20) === cursor.sum1;
 }
@@ -66,9 +67,10 @@ function inWal({ files, header, page_size }: RecoverParts, cursor: WalCursor): b
 /** The newest known transaction that the WAL ends with or goes on from. */
 function findInWal(parts: RecoverParts, kept: KeptTable): { txid: number; cursor: WalCursor } | undefined {
   for (let txid = parts.log.last; txid > kept.position.txid; txid--) {
-    const cursor = parts.log.header(txid)?.cursor;
-    if (!cursor) break;
-    if (inWal(parts, cursor)) return { txid, cursor };
+    const header = parts.log.header(txid);
+    if (!header) break;
+    const { cursor } = header;
+    if (cursor && inWal(parts, cursor)) return { txid, cursor };
   }
   const { cursor, position } = kept;
   return cursor && inWal(parts, cursor) ? { txid: position.txid, cursor } : undefined;

@@ -109,25 +109,25 @@ export class Snapshot {
 
 /** The bytes of a file from its start. */
 class FileSource implements ByteSource {
+  bytes = Buffer.alloc(0);
+  at = 0;
   readonly #fd: number;
-  #buffer = Buffer.alloc(0);
-  #at = 0;
+  #read_to = 0;
 
   constructor(fd: number) {
     this.#fd = fd;
   }
 
-  take(count: number): Buffer {
-    if (this.#buffer.length < count) {
-      const more = Buffer.allocUnsafe(Math.max(READ_BYTES, count));
-      const read = readSync(this.#fd, more, 0, more.length, this.#at);
-      this.#at += read;
-      this.#buffer = Buffer.concat([this.#buffer, more.subarray(0, read)]);
-      if (this.#buffer.length < count) throw new LtxError("the file ends too early");
-    }
-    const taken = this.#buffer.subarray(0, count);
-    this.#buffer = this.#buffer.subarray(count);
-    return taken;
+  need(count: number): void {
+    if (this.bytes.length - this.at >= count) return;
+    const rest = this.bytes.subarray(this.at);
+    const more = Buffer.allocUnsafeSlow(rest.length + Math.max(READ_BYTES, count));
+    rest.copy(more);
+    const read = readSync(this.#fd, more, rest.length, more.length - rest.length, this.#read_to);
+    this.#read_to += read;
+    this.bytes = more.subarray(0, rest.length + read);
+    this.at = 0;
+    if (this.bytes.length < count) throw new LtxError("the file ends too early");
   }
 }
 

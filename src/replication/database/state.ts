@@ -211,6 +211,8 @@ export class DatabaseState {
 
   #copyMost(): void {
     const { checkpointer, path, onFailure } = this.options;
+    // This makes SQLite's log durable, and ours must never have less: what is applied together can only be told apart there.
+    this.log.syncNow();
     if (!checkpointer) {
       this.connections.checkpoint("PASSIVE");
       this.bulk = "done";

@@ -70,11 +70,14 @@ export class Segment {
   }
 
   append(records: readonly LogRecord[]): void {
+    const headers = Buffer.allocUnsafe(records.length * RECORD_HEADER_BYTES);
     const buffers: Buffer[] = [];
-    for (const record of records) {
+    for (const [i, record] of records.entries()) {
+      const header = headers.subarray(i * RECORD_HEADER_BYTES, (i + 1) * RECORD_HEADER_BYTES);
+      encodeRecordHeader(record, header);
       this.#offsets.push(this.#size);
       this.#size += RECORD_HEADER_BYTES + record.ltx.length;
-      buffers.push(encodeRecordHeader(record), record.ltx);
+      buffers.push(header, record.ltx);
     }
     for (let i = 0; i < buffers.length; i += BUFFERS_AT_ONCE) this.#write(buffers.slice(i, i + BUFFERS_AT_ONCE));
   }

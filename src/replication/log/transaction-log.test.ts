@@ -42,7 +42,7 @@ suite("transaction log", () => {
     for (const txid of range(1, 60)) {
       assert.deepEqual(again.read(txid), aRecord(txid).ltx);
       assert.equal(again.checksumAt(txid), NO_PAGES | BigInt(txid));
-      assert.equal(again.header(txid)?.cursor.frame, txid);
+      assert.equal(again.header(txid)?.cursor?.frame, txid);
       assert.equal(again.header(txid)?.term, 4);
     }
     assert.equal(again.read(61), undefined);

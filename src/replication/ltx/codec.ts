@@ -13,9 +13,9 @@
  */
 import { NO_PAGES } from "../position.ts";
 import { Crc64 } from "./crc64.ts";
-import { Lz4Error, lz4Bound, lz4Compress, lz4Expand, lz4Store } from "./lz4.ts";
+import { Lz4Error, lz4Bound, lz4Compress, lz4Expand, lz4Store, lz4Stored } from "./lz4.ts";
 import { lockPage, type Page } from "./page-table.ts";
-import { PageMemory, Slab } from "./slab.ts";
+import { Slab } from "./slab.ts";
 
 export interface LtxHeader {
   page_size: number;
@@ -135,7 +135,7 @@ export class LtxWriter {
   /** At the start of `bytes`. */
   beginInto(bytes: Buffer): number {
     encodeHeader(this.#header, bytes);
-    this.#crc.update(bytes.subarray(0, LTX_HEADER_BYTES));
+    this.#crc.update(bytes, 0, LTX_HEADER_BYTES);
     this.#offset = LTX_HEADER_BYTES;
     return LTX_HEADER_BYTES;
   }
@@ -152,7 +152,7 @@ export class LtxWriter {
     bytes.writeUInt32BE(number, at);
     bytes.writeUInt16BE(SIZE_FOLLOWS, at + 4);
     bytes.writeUInt32BE(size, at + 6);
-    this.#crc.update(bytes.subarray(at, at + PAGE_HEADER_BYTES));
+    this.#crc.update(bytes, at, at + PAGE_HEADER_BYTES);
     this.#crc.absorb(page);
     for (const value of [number, this.#offset, PAGE_HEADER_BYTES + size]) varint(value, this.#index);
     this.#offset += PAGE_HEADER_BYTES + size;
@@ -173,7 +173,7 @@ export class LtxWriter {
     bytes.set(this.#index, index_at);
     bytes.writeBigUInt64BE(BigInt(this.#index.length), index_end);
     bytes.writeBigUInt64BE(post_checksum, index_end + 8);
-    this.#crc.update(bytes.subarray(at, index_end + 16));
+    this.#crc.update(bytes, at, index_end + 16);
     bytes.writeBigUInt64BE(this.#crc.flagged, index_end + 16);
     return index_end + 24 - at;
   }
@@ -201,53 +201,61 @@ export function giveBackLtx(bytes: Buffer): void {
   slab.giveBack(bytes);
 }
 
-/** Where the bytes of a file come from, in order. */
+/** Where the bytes of a file come from, in order: what comes next is in `bytes`, from `at` on. */
 export interface ByteSource {
-  /** Exactly `count` bytes, valid until the next call, or throws `LtxError` when there are not so many. */
-  take(count: number): Buffer;
+  bytes: Buffer;
+  at: number;
+  /** Sees to it that `count` bytes are there, without changing what was; throws `LtxError` when there are not so many. */
+  need(count: number): void;
 }
 
 export function bytesSource(bytes: Buffer): ByteSource {
-  let at = 0;
   return {
-    take(count) {
-      if (count > bytes.length - at) throw new LtxError("the file ends too early");
-      at += count;
-      return bytes.subarray(at - count, at);
+    bytes,
+    at: 0,
+    need(count) {
+      if (count > this.bytes.length - this.at) throw new LtxError("the file ends too early");
     },
   };
 }
 
-/** Reads one file piece by piece: `next` until it answers undefined, then `end`, which alone says it was whole. */
+/**
+ * Reads one file piece by piece: `next` until it answers undefined, then `end`, which alone says it was whole. Pages that
+ * are not compressed stay where they are in the source.
+ */
 export class LtxReader {
   readonly header: LtxHeader;
   readonly #source: ByteSource;
   readonly #crc = new Crc64();
-  readonly #memory: PageMemory;
   #previous = 0;
 
-  /** `memory`: where the pages go; each is valid until somebody resets it. */
-  constructor(source: ByteSource, memory: PageMemory = new PageMemory()) {
+  constructor(source: ByteSource) {
     this.#source = source;
-    this.#memory = memory;
-    const bytes = source.take(LTX_HEADER_BYTES);
-    this.#crc.update(bytes);
-    this.header = decodeHeader(bytes);
+    source.need(LTX_HEADER_BYTES);
+    this.header = decodeHeader(source.bytes.subarray(source.at, source.at + LTX_HEADER_BYTES));
+    this.#pass(LTX_HEADER_BYTES);
   }
 
   next(): Page | undefined {
     const { page_size, commit } = this.header;
-    const start = this.#take(END_BYTES);
-    const number = start.readUInt32BE(0);
-    if (number === 0) return undefined;
+    const source = this.#source;
+    source.need(END_BYTES);
+    const number = source.bytes.readUInt32BE(source.at);
+    if (number === 0) {
+      this.#pass(END_BYTES);
+      return undefined;
+    }
     if (number <= this.#previous) throw new LtxError(`page ${number} after page ${this.#previous}`);
     if (number > commit || number === lockPage(page_size)) throw new LtxError(`page ${number} does not belong here`);
-    if (start.readUInt16BE(4) !== SIZE_FOLLOWS) throw new LtxError(`page ${number} has unknown flags`);
-    const size = this.#take(4).readUInt32BE(0);
+    source.need(PAGE_HEADER_BYTES);
+    if (source.bytes.readUInt16BE(source.at + 4) !== SIZE_FOLLOWS)
+      throw new LtxError(`page ${number} has unknown flags`);
+    const size = source.bytes.readUInt32BE(source.at + 6);
     if (size > lz4Bound(page_size)) throw new LtxError(`page ${number} is ${size} bytes packed`);
-    const data = this.#memory.take(page_size);
-    expand(this.#source.take(size), data, number);
-    const page: Page = { number, data };
+    this.#pass(PAGE_HEADER_BYTES);
+    source.need(size);
+    const page: Page = { number, data: unpack(source.bytes, source.at, size, page_size, number) };
+    source.at += size;
     this.#crc.absorb(page);
     this.#previous = number;
     return page;
@@ -255,21 +263,27 @@ export class LtxReader {
 
   /** Verifies the file and returns the checksum of the database after it. */
   end(): { post_checksum: bigint } {
+    const source = this.#source;
     this.#skipIndex();
-    const post_checksum = this.#take(8).readBigUInt64BE(0);
-    const expected = this.#crc.flagged;
-    const found = this.#source.take(8).readBigUInt64BE(0);
-    if (found !== expected) throw new LtxError("the file checksum does not match");
+    source.need(LTX_TRAILER_BYTES);
+    const post_checksum = source.bytes.readBigUInt64BE(source.at);
+    this.#pass(8);
+    if (source.bytes.readBigUInt64BE(source.at) !== this.#crc.flagged) {
+      throw new LtxError("the file checksum does not match");
+    }
+    source.at += 8;
     if (this.header.commit === 0 && post_checksum !== NO_PAGES) throw new LtxError("a deleted database has a checksum");
     return { post_checksum };
   }
 
   #skipIndex(): void {
+    const source = this.#source;
     let length = 0;
     const value = (): number => {
       let [result, scale] = [0, 1];
       for (;;) {
-        const byte = this.#source.take(1)[0] ?? 0;
+        source.need(1);
+        const byte = source.bytes[source.at++] ?? 0;
         this.#crc.byte(byte);
         length++;
         result += (byte & 127) * scale;
@@ -282,19 +296,27 @@ export class LtxReader {
       value();
       value();
     }
-    if (Number(this.#take(8).readBigUInt64BE(0)) !== length) throw new LtxError("the index has another length");
+    source.need(8);
+    if (Number(source.bytes.readBigUInt64BE(source.at)) !== length) throw new LtxError("the index has another length");
+    this.#pass(8);
   }
 
-  #take(count: number): Buffer {
-    const bytes = this.#source.take(count);
-    this.#crc.update(bytes);
-    return bytes;
+  /** Goes on behind bytes that are part of the checksum as they are. */
+  #pass(count: number): void {
+    const source = this.#source;
+    this.#crc.update(source.bytes, source.at, source.at + count);
+    source.at += count;
   }
 }
 
-function expand(block: Buffer, data: Buffer, number: number): void {
+/** A page as it lies there, or in memory of its own when it is compressed. */
+function unpack(bytes: Buffer, at: number, size: number, page_size: number, number: number): Buffer {
+  const stored = lz4Stored(bytes, at, at + size, page_size);
+  if (stored >= 0) return bytes.subarray(stored, stored + page_size);
   try {
-    lz4Expand(block, data);
+    const data = Buffer.allocUnsafeSlow(page_size);
+    lz4Expand(bytes.subarray(at, at + size), data);
+    return data;
   } catch (cause) {
     if (cause instanceof Lz4Error) throw new LtxError(`page ${number}: ${cause.message}`, { cause });
     throw cause;
@@ -307,8 +329,9 @@ export interface Ltx {
   post_checksum: bigint;
 }
 
-export function decodeLtx(bytes: Buffer, memory?: PageMemory): Ltx {
-  const reader = new LtxReader(bytesSource(bytes), memory);
+/** The pages are good for as long as `bytes` are: most of them are parts of it. */
+export function decodeLtx(bytes: Buffer): Ltx {
+  const reader = new LtxReader(bytesSource(bytes));
   const pages: Page[] = [];
   for (let page = reader.next(); page; page = reader.next()) pages.push(page);
   return { header: reader.header, pages, ...reader.end() };

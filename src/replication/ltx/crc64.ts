@@ -7,6 +7,8 @@
  * That is several times faster than the usual table of bytes and needs no 64-bit integers.
  */
 const POLYNOMIAL_HIGH = 0xd8000000;
+/** Of fewer bytes each is looked up in less time than it takes to make a view of them. */
+const WORTH_A_VIEW_BYTES = 64;
 
 function timesX(high: number, low: number, times: number): [high: number, low: number] {
   let [h, l] = [high, low];
@@ -61,11 +63,10 @@ export class Crc64 {
     this.byte(value & 255);
   }
 
-  update(bytes: Uint8Array): void {
-    const aligned = bytes.byteOffset % 4 === 0;
-    const fast = aligned ? bytes.length - (bytes.length % 8) : 0;
-    if (fast > 0) this.#words(new Uint32Array(bytes.buffer, bytes.byteOffset, fast / 4));
-    for (let i = fast; i < bytes.length; i++) this.byte(bytes[i] ?? 0);
+  update(bytes: Uint8Array, from = 0, to = bytes.length): void {
+    const fast = to - from >= WORTH_A_VIEW_BYTES ? to - ((to - from) % 8) : from;
+    if (fast > from) this.#words(new DataView(bytes.buffer, bytes.byteOffset + from, fast - from));
+    for (let i = fast; i < to; i++) this.byte(bytes[i] ?? 0);
   }
 
   /**
@@ -96,13 +97,14 @@ export class Crc64 {
     return { high: crc.#high, low: crc.#low };
   }
 
-  /** An even number of little-endian words. */
-  #words(words: Uint32Array): void {
+  /** An even number of little-endian words, wherever they begin. */
+  #words(words: DataView): void {
     let high = this.#high;
     let low = this.#low;
-    for (let i = 0; i < words.length; i += 2) {
-      low ^= words[i] ?? 0;
-      high ^= words[i + 1] ?? 0;
+    const { byteLength } = words;
+    for (let at = 0; at < byteLength; at += 8) {
+      low ^= words.getInt32(at, true);
+      high ^= words.getInt32(at + 4, true);
       const back = PUSHED_OUT[low & 15] ?? 0;
       low = low ^ ((low >>> 1) | (high << 31)) ^ ((low >>> 3) | (high << 29)) ^ ((low >>> 4) | (high << 28));
       high = high ^ (high >>> 1) ^ (high >>> 3) ^ (high >>> 4) ^ back;

@@ -4,7 +4,7 @@ import { random, seed } from "../../../test/support.ts";
 import { NO_PAGES } from "../position.ts";
 import { decodeLtx, encodeLtx, LtxError, type LtxHeader } from "./codec.ts";
 import { Crc64 } from "./crc64.ts";
-import { lz4Bound, lz4Compress, lz4Expand, lz4Store } from "./lz4.ts";
+import { lz4Bound, lz4Compress, lz4Expand, lz4Store, lz4Stored } from "./lz4.ts";
 import { lockPage, type Page, PageTable } from "./page-table.ts";
 import { Slab } from "./slab.ts";
 
@@ -93,6 +93,24 @@ suite("LZ4 blocks", () => {
     }
   });
 
+  test("a stored block is known as one, and no other is", (t) => {
+    const next = random(seed(t));
+    for (const size of [1, 14, 15, 16, 269, 270, 271, 512, 4096, 65536]) {
+      const page = bytes(next, size, 255);
+      const packed = Buffer.alloc(lz4Bound(size) + 5);
+      const length = lz4Store(page, packed, 3);
+      const at = lz4Stored(packed, 3, 3 + length, size);
+      assert.deepEqual(packed.subarray(at, at + size), page);
+      assert.equal(lz4Stored(packed, 3, 3 + length, size + 1), -1);
+      assert.equal(lz4Stored(packed, 3, 4 + length, size), -1);
+      for (let place = 3; place < at; place++) {
+        const other = Buffer.from(packed);
+        other[place] = (other[place] ?? 0) ^ 1;
+        assert.equal(lz4Stored(other, 3, 3 + length, size), -1, `${size}: byte ${place}`);
+      }
+    }
+  });
+
   test("compression saves space", () => {
     const packed = Buffer.alloc(lz4Bound(4096));
     assert.ok(lz4Compress(Buffer.alloc(4096), packed, 0) < 64);
@@ -124,6 +142,16 @@ suite("LTX files", () => {
       const written = pages(next);
       const read = decodeLtx(encodeLtx(aHeader(), written, NO_PAGES | 77n, packing));
       assert.deepEqual(read, { header: aHeader(), pages: written, post_checksum: NO_PAGES | 77n });
+    }
+  });
+
+  test("a file is read wherever it lies in memory", (t) => {
+    const file = encodeLtx(aHeader(), pages(random(seed(t))), NO_PAGES | 77n);
+    const original = decodeLtx(file);
+    for (let at = 1; at < 9; at++) {
+      const memory = Buffer.alloc(at + file.length);
+      file.copy(memory, at);
+      assert.deepEqual(decodeLtx(memory.subarray(at)), original);
     }
   });
 

@@ -109,6 +109,16 @@ class BlockReader {
   }
 }
 
+/** Where the content is when it lies in the block, at `from` to `to`, as `lz4Store` puts it; -1 when it does not. */
+export function lz4Stored(bytes: Buffer, from: number, to: number, length: number): number {
+  const more = length - 15;
+  if (bytes[from] !== Math.min(length, 15) << 4) return -1;
+  const last = more < 0 ? from : from + 1 + Math.floor(more / 255);
+  if (last + 1 + length !== to || (more >= 0 && bytes[last] !== more % 255)) return -1;
+  for (let at = from + 1; at < last; at++) if (bytes[at] !== 255) return -1;
+  return last + 1;
+}
+
 /** Fills `target` exactly from the block, or throws. */
 export function lz4Expand(block: Buffer, target: Buffer): void {
   const reader = new BlockReader(block);

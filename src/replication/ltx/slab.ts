@@ -65,24 +65,3 @@ export class Slab {
     if (piece.in_use === 0 && piece !== NOTHING && this.#spare.length < SPARE_SLABS) this.#spare.push(piece);
   }
 }
-
-/** Memory for pages. Whoever needs them for a moment only resets it, and the next ones take the same place. */
-export class PageMemory {
-  #memory = Buffer.alloc(0);
-  #at = 0;
-
-  /** Everything that was taken is given back. */
-  reset(): void {
-    this.#at = 0;
-  }
-
-  take(bytes: number): Buffer {
-    if (this.#at + bytes > this.#memory.length) {
-      // As much as a small transaction has, then more and more, up to a slab at a time.
-      this.#memory = Buffer.allocUnsafeSlow(Math.min(SLAB_BYTES, Math.max(bytes * 8, this.#memory.length * 2)));
-      this.#at = 0;
-    }
-    this.#at += bytes;
-    return this.#memory.subarray(this.#at - bytes, this.#at);
-  }
-}

@@ -58,8 +58,10 @@ export class EventHub {
   /** Those that came together are sent together: one write for each reader. */
   transactions(db: string, infos: readonly TransactionInfo[]): void {
     if (this.#readers.size === 0) return;
-    const lines = infos.map((info) => line({ type: "tx", db, data: transactionData(info) }));
-    this.#broadcast(lines.join(""), lines.length);
+    const name = JSON.stringify(db);
+    let lines = "";
+    for (const info of infos) lines += transactionLine(name, info);
+    this.#broadcast(lines, infos.length);
   }
 
   /** Tells readers when it is different from what they were told last, and only then. */
@@ -108,14 +110,11 @@ export class EventHub {
   }
 }
 
-function transactionData({ position, page_size, commit, timestamp_ms }: TransactionInfo): object {
-  return {
-    txID: hex16(position.txid),
-    postApplyChecksum: hex16(position.checksum),
-    pageSize: page_size,
-    commit,
-    timestamp: isoTime(timestamp_ms),
-  };
+/** Put together by hand, for there are thousands a second; only the name, which is JSON already, can be anything. */
+function transactionLine(db: string, { position, page_size, commit, timestamp_ms }: TransactionInfo): string {
+  const [txid, checksum] = [hex16(position.txid), hex16(position.checksum)];
+  const data = `"txID":"${txid}","postApplyChecksum":"${checksum}","pageSize":${page_size},"commit":${commit}`;
+  return `{"type":"tx","db":${db},"data":{${data},"timestamp":"${isoTime(timestamp_ms)}"}}\n`;
 }
 
 function line(event: object): string {

@@ -7,6 +7,7 @@ import { messageOf } from "#core/assert.ts";
 import { verifySnapshot } from "../database/snapshot.ts";
 import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { writeAll } from "../durable.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
 import { decodeHeader, LtxError } from "../ltx/codec.ts";
 import { formatPosition } from "../position.ts";
 import { type Directory, isDatabaseName } from "./directory.ts";
@@ -80,32 +81,39 @@ export class ReplicaLink {
   }
 
   /**
-   * Takes frames until the stream ends. What has arrived by the end of a turn of the loop is taken together: applying ten
-   * transactions at once costs little more than applying one.
+   * Takes frames until the stream ends. What arrives within a moment is taken together: applying ten transactions at once
+   * costs little more than applying one, and what the primary sends in one piece arrives in several.
    */
   async #read(response: IncomingMessage): Promise<void> {
+    const { gather_ms, gather_bytes } = REPLICATION_LIMITS;
     const reader = new FrameReader();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    let scheduled = false;
+    let timer: NodeJS.Timeout | undefined;
+    let refused = false;
     const takeAll = (): void => {
-      scheduled = false;
+      clearTimeout(timer);
+      timer = undefined;
+      // Nothing of this stream counts after what could not be taken.
+      if (refused) return;
       try {
         for (const frame of reader.frames()) this.#take(frame);
         this.#applyBatch();
       } catch (error) {
-        // Nothing of this stream counts after what could not be taken.
-        response.off("data", arrived);
+        refused = true;
         reject(error);
       }
     };
-    const arrived = (bytes: Buffer): void => {
+    response.on("data", (bytes: Buffer) => {
+      if (refused) return;
       reader.push(bytes);
-      if (!scheduled) setImmediate(takeAll);
-      scheduled = true;
-    };
-    response.on("data", arrived);
-    // A turn later: by then what came before the end was taken.
-    finished(response, (error) => setImmediate(() => (error ? reject(error) : resolve())));
+      if (reader.waiting >= gather_bytes) takeAll();
+      else timer ??= setTimeout(takeAll, gather_ms);
+    });
+    finished(response, (error) => {
+      takeAll();
+      if (error) reject(error);
+      else resolve();
+    });
     await promise;
   }
 

@@ -65,6 +65,11 @@ export class FrameReader {
   #start = 0;
   #end = 0;
 
+  /** Bytes that have come and were not read yet. */
+  get waiting(): number {
+    return this.#end - this.#start;
+  }
+
   /** Bytes as they come. What was read before is not valid any more. */
   push(bytes: Buffer): void {
     if (this.#start === this.#end) [this.#start, this.#end] = [0, 0];

@@ -30,6 +30,8 @@ export interface IndexHeader extends WalCursor {
 
 const both = alignedBuffer(BOTH_HEADERS_BYTES);
 const bothWords = wordsOf(both);
+const written = alignedBuffer(HEADER_BYTES);
+const writtenWords = wordsOf(written);
 const sum = new WalSum();
 
 /** Undefined when there is no valid header: a writer died half-way, or nobody has opened the log yet. */
@@ -63,7 +65,7 @@ function parseHeader(bytes: Buffer): IndexHeader {
 
 /** Publishes. The second copy goes first: readers look at the first one first, and only believe two equal ones. */
 export function writeIndexHeader(fd: number, header: IndexHeader, between?: () => void): void {
-  const bytes = alignedBuffer(HEADER_BYTES).fill(0);
+  const bytes = written.fill(0);
   bytes.writeUInt32LE(VERSION, 0);
   bytes.writeUInt32LE(header.change >>> 0, 8);
   bytes[12] = 1;
@@ -75,7 +77,7 @@ export function writeIndexHeader(fd: number, header: IndexHeader, between?: () =
   bytes.writeUInt32BE(header.salt1, 32);
   bytes.writeUInt32BE(header.salt2, 36);
   sum.start(0, 0);
-  sum.add(wordsOf(bytes), 0, 10);
+  sum.add(writtenWords, 0, 10);
   bytes.writeUInt32LE(sum.sum0, 40);
   bytes.writeUInt32LE(sum.sum1, 44);
   writeSync(fd, bytes, 0, HEADER_BYTES, HEADER_BYTES);
@@ -119,6 +121,11 @@ export class IndexWriter {
   readonly #slotBytes = Buffer.from(this.#slots.buffer);
   /** The block `#slots` is a copy of. */
   #block = -1;
+  /**
+   * Where to look for a free slot for each hash: none before it is. Pages that every transaction writes would otherwise be
+   * looked for behind all of their own entries, each time.
+   */
+  readonly #hints = new Uint16Array(SLOTS);
 
   constructor(fd: number) {
     this.#fd = fd;
@@ -146,6 +153,7 @@ export class IndexWriter {
   /** Makes `#slots` the table of `block`, knowing only the frames before `place`. */
   #open(block: Block, place: number): void {
     const at = block.number * BLOCK_BYTES;
+    if (place === 1 || block.number !== this.#block) for (let hash = 0; hash < SLOTS; hash++) this.#hints[hash] = hash;
     if (place === 1) {
       // A new block. Extended by 64 KiB, because some machines map that much at a time.
       const from = block.numbers_at;
@@ -176,8 +184,10 @@ export class IndexWriter {
     const used: number[] = [];
     for (const [i, number] of numbers.entries()) {
       bytes.writeUInt32LE(number, i * 4);
-      let slot = (number * 383) % SLOTS;
+      const hash = (number * 383) % SLOTS;
+      let slot = this.#hints[hash] ?? hash;
       while (this.#slots[slot] !== 0) slot = (slot + 1) % SLOTS;
+      this.#hints[hash] = slot;
       this.#slots[slot] = place + i;
       used.push(slot);
     }
