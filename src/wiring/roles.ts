@@ -11,7 +11,7 @@ import { SettingsError } from "#core/setting-values.ts";
 import type { Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
 import type { Wire } from "#core/wire.ts";
-import { insideCalls, reachingDriver } from "#drivers/remote/driver.ts";
+import { insideCalls, insideLines, reachingDriver } from "#drivers/remote/driver.ts";
 import { Channel, type Door, openDoor } from "#hosts/channel.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { joinHost, keyFromToken } from "#hosts/join.ts";
@@ -131,7 +131,7 @@ export class Duty {
   constructor(parts: DutyParts) {
     this.#parts = parts;
     const { settings, hosts, box, machines: store } = parts;
-    this.#channel = new Channel(box);
+    this.#channel = new Channel(box, parts.clock);
     for (const id of hosts.own) this.#leases.set(id, this.#lease(id, settings.host.lease_ms));
     const fenced = fencedDriver(parts.driver, () => hosts.own.every((id) => this.holds(id)));
     this.driver = reachingDriver({ local: fenced, hosts, store, channel: this.#channel });
@@ -145,7 +145,14 @@ export class Duty {
   async start(room: MachineRoom): Promise<void> {
     const { settings, hosts, store, wire, clock, log, box, driver } = this.#parts;
     if (hosts.own.length > 0)
-      this.#door = await openDoor({ listen: settings.host.listen, box, calls: insideCalls(driver), log });
+      this.#door = await openDoor({
+        listen: settings.host.listen,
+        box,
+        calls: insideCalls(driver),
+        lines: insideLines(driver, clock),
+        clock,
+        log,
+      });
     this.#room = room;
     for (const lease of this.#leases.values()) await lease.start();
     await hosts.refresh();
