@@ -111,6 +111,11 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "Machines boot from the image; destroy or update them first. `machines` lists them.",
   },
+  image_elsewhere: {
+    http: 503,
+    retryable: true,
+    meaning: "The image was imported by another process of the platform, which does not answer; the text names it.",
+  },
   registry_unreachable: {
     http: 412,
     retryable: true,
