@@ -110,7 +110,7 @@ export async function openMachines(database: Database, settings: Settings, needs
     log,
     runner: dir.node_id,
   });
-  const proxy = openProxy(database, settings, { ...needs, room, hosts, images });
+  const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire });
   const fabric = wire && openFabric(database, settings, { ...needs, hosts, wire, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
