@@ -224,14 +224,14 @@ export interface Api {
     params: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string })[] };
+    answer: { hosts: ({ id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string })[] };
   };
   /** One host. */
   "GET /v1/platform/hosts/:host_id": {
     params: { host_id: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string };
+    answer: { id: string; region: string; zone: string; cpus: number; memory_mb: number; state: string; used_cpus: number; used_memory_mb: number; cordoned: boolean; draining: boolean; held: boolean; lease_seconds: number; address: string; driver: string; version: string; last_seen: string };
   };
   /** Forget a host that has nothing on it and whose process has stopped. */
   "DELETE /v1/platform/hosts/:host_id": {
@@ -268,7 +268,7 @@ export interface Api {
     body: undefined;
     answer: { ok: boolean };
   };
-  /** Cordon a host and move its machines elsewhere; those that cannot are listed with the reason. */
+  /** Cordon a host and move its machines elsewhere; those that cannot yet are listed with the reason. */
   "POST /v1/platform/hosts/:host_id/drain": {
     params: { host_id: string };
     query: Record<string, never>;
@@ -329,7 +329,7 @@ export interface Api {
     params: { app_name: string };
     query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; summary?: boolean | undefined; include_leases?: boolean | undefined };
     body: undefined;
-    answer: ({ id: string; name: string; state: string; region: string; instance_id: string; version: string; private_ip: string; image_ref: { registry: string; repository: string; tag?: string | undefined; digest: string; labels?: Record<string, string> | undefined }; created_at: string; updated_at: string; cordoned: boolean; config?: Record<string, unknown> | undefined; checks?: Record<string, { name: string; status: string; output: string; updated_at: string }> | undefined; events?: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined })[] | undefined; host_status?: string | undefined; host?: string | undefined; nonce?: string | undefined; lease?: { owner: string; description: string; expires_at: number } | undefined; warnings?: string[] | undefined })[];
+    answer: ({ id: string; name: string; state: string; region: string; instance_id: string; version: string; private_ip: string; image_ref: { registry: string; repository: string; tag?: string | undefined; digest: string; labels?: Record<string, string> | undefined }; created_at: string; updated_at: string; cordoned: boolean; config?: Record<string, unknown> | undefined; checks?: Record<string, { name: string; status: string; output: string; updated_at: string }> | undefined; events?: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined })[] | undefined; host_status?: string | undefined; waiting?: string | undefined; host?: string | undefined; nonce?: string | undefined; lease?: { owner: string; description: string; expires_at: number } | undefined; warnings?: string[] | undefined })[];
   };
   /** List an organization's machines in pages, the one changed longest ago first. */
   "GET /v1/orgs/:org_slug/machines": {
@@ -1179,6 +1179,7 @@ export interface Machine {
   checks: Record<string, { name: string; status: string; output: string; updated_at: string }>;
   events: ({ id: string; type: string; status: string; source: string; timestamp: number; request?: Record<string, unknown> | undefined })[];
   host_status: string;
+  waiting?: string | undefined;
   host: string;
   nonce?: string | undefined;
   lease?: { owner: string; description: string; expires_at: number } | undefined;

@@ -111,6 +111,11 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "Machines boot from the image; destroy or update them first. `machines` lists them.",
   },
+  image_elsewhere: {
+    http: 503,
+    retryable: true,
+    meaning: "The image was imported by another process of the platform, which does not answer; the text names it.",
+  },
   registry_unreachable: {
     http: 412,
     retryable: true,
@@ -209,11 +214,6 @@ export const CATALOGUE = {
     meaning: "The connector's credential is no longer good and could not be renewed; connect it again.",
   },
   upstream_timeout: { http: 504, retryable: true, meaning: "The connector's provider did not answer in time." },
-  terminal_elsewhere: {
-    http: 501,
-    retryable: false,
-    meaning: "The machine runs on another host than the API, and terminals do not reach there; single commands do.",
-  },
   upgrade_required: {
     http: 426,
     retryable: false,

@@ -1,5 +1,5 @@
 /**
- * The way from one process of the platform to another, for what cannot wait in a database: logs, commands in machines.
+ * The way from one process of the platform to another, for what cannot wait in a database: logs, commands and terminals.
  * TLS 1.3 with a key that both ends have from the store and nobody else has, so each knows that the other belongs to
  * the platform; no certificates to make, renew or lose. Keys for a connection are made anew each time (X25519), so
  * what was recorded stays closed even to who learns the key later.
@@ -9,12 +9,17 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { messageOf } from "#core/assert.ts";
 import type { Box } from "#core/box.ts";
+import type { Clock } from "#core/clock.ts";
 import { ApiError, type ErrorCode, fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import { acceptLine, GOODBYE, type Line, openLine, takeLines } from "#http/line.ts";
 import { HOST_LIMITS } from "./limits.ts";
 
 /** What can be asked for at the other end: plain JSON in, plain JSON out. */
 export type Calls = Record<string, (body: unknown, signal: AbortSignal) => Promise<unknown>>;
+
+/** What can be spoken about there: it begins like a call; what it answers is what goes on when that was accepted. */
+export type Lines = Record<string, (body: unknown, signal: AbortSignal) => Promise<(line: Line) => Promise<void>>>;
 
 const IDENTITY = "hangar";
 const TLS = { ciphers: "TLS_AES_128_GCM_SHA256", minVersion: "TLSv1.3", maxVersion: "TLSv1.3" } as const;
@@ -30,9 +35,12 @@ export async function openDoor(parts: {
   listen: { host: string; port: number };
   box: Box;
   calls: Calls;
+  lines: Lines;
+  clock: Clock;
   log: Log;
 }): Promise<Door> {
-  const { listen, calls, log } = parts;
+  const { listen, calls, lines, clock, log } = parts;
+  const ending = new AbortController();
   const key = keyOf(parts.box);
   const server = createServer({ ...TLS, pskCallback: (_socket, identity) => (identity === IDENTITY ? key : null) });
   server.maxHeadersCount = 32;
@@ -46,10 +54,17 @@ export async function openDoor(parts: {
     work.then(
       (result) => answer.end(JSON.stringify({ result })),
       (thrown: unknown) => {
-        const code = thrown instanceof ApiError ? thrown.code : "";
-        answer.writeHead(500).end(JSON.stringify({ code, error: messageOf(thrown) }));
+        answer.writeHead(500).end(JSON.stringify(refusal(thrown)));
       },
     );
+  });
+  takeLines(server, (asked, answer) => {
+    try {
+      const line = acceptLine(asked, answer, { clock, ending: ending.signal });
+      void speak(line, lines[(asked.url ?? "").slice(1)]);
+    } catch (thrown) {
+      answer.writeHead(400).end(JSON.stringify(refusal(thrown)));
+    }
   });
   server.on("tlsClientError", (error) => log.warn({ error }, "somebody without the platform's key knocked"));
   await listening(server, listen);
@@ -57,12 +72,43 @@ export async function openDoor(parts: {
   return {
     address: `${address.includes(":") ? `[${address}]` : address}:${port}`,
     async close() {
+      ending.abort();
       server.closeAllConnections();
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
     },
   };
+}
+
+/** The first word is what is asked for, the answer to it whether that is to be had. */
+async function speak(line: Line, open: Lines[string] | undefined): Promise<void> {
+  try {
+    const { value: first } = await line.messages().next();
+    if (open === undefined || typeof first !== "string") fail("not_found", "there is no such line");
+    const goOn = await open(JSON.parse(first), line.signal);
+    await line.send(JSON.stringify({}));
+    await goOn(line);
+  } catch (thrown) {
+    await line.send(JSON.stringify(refusal(thrown)));
+    line.end(GOODBYE.broken, "refused");
+  }
+}
+
+interface Told {
+  result?: unknown;
+  code?: string;
+  error?: string;
+}
+
+const refusal = (thrown: unknown): Told => ({
+  code: thrown instanceof ApiError ? thrown.code : "",
+  error: messageOf(thrown),
+});
+
+function refused({ code, error }: Told): never {
+  if (code) throw new ApiError(code as ErrorCode, error ?? "");
+  throw new Error(error);
 }
 
 async function listening(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
@@ -72,12 +118,15 @@ async function listening(server: Server, { host, port }: { host: string; port: n
   });
 }
 
-/** Calls to other processes. Connections are kept, so that a page of logs costs no handshake. */
+/** Calls and lines to other processes. Connections are kept, so that a page of logs costs no handshake. */
 export class Channel {
   readonly #agent: Agent;
+  readonly #clock: Clock;
+  readonly #ending = new AbortController();
 
-  constructor(box: Box) {
+  constructor(box: Box, clock: Clock) {
     const key = keyOf(box);
+    this.#clock = clock;
     this.#agent = new Agent({
       ...TLS,
       keepAlive: true,
@@ -99,13 +148,33 @@ export class Channel {
       asking.on("error", reject);
       asking.end(sent);
     }).catch((cause: unknown) => unreachable(address, cause));
-    const told = JSON.parse(answer.text) as { result?: unknown; code?: string; error?: string };
+    const told = JSON.parse(answer.text) as Told;
     if (answer.status === 200) return told.result;
-    if (told.code) throw new ApiError(told.code as ErrorCode, told.error ?? "");
-    throw new Error(told.error ?? `the host answered ${answer.status}`);
+    return refused({ error: `the host answered ${answer.status}`, ...told });
+  }
+
+  /** A line to another process, when what is asked for is to be had there. */
+  async line(address: string, name: string, body: unknown, signal: AbortSignal): Promise<Line> {
+    const until = AbortSignal.any([signal, AbortSignal.timeout(HOST_LIMITS.call_ms)]);
+    const parts = { agent: this.#agent, clock: this.#clock, ending: this.#ending.signal, signal: until };
+    const line = await openLine(`wss://${address}/${name}`, parts).catch((cause: unknown) =>
+      unreachable(address, cause),
+    );
+    const late = (): void => line.end(GOODBYE.policy, "it took too long");
+    until.addEventListener("abort", late, { once: true });
+    try {
+      await line.send(JSON.stringify(body));
+      const { value: answer } = await line.messages().next();
+      if (typeof answer !== "string") unreachable(address, new Error("it hung up"));
+      const told = JSON.parse(answer) as Told;
+      return told.error === undefined ? line : refused(told);
+    } finally {
+      until.removeEventListener("abort", late);
+    }
   }
 
   close(): void {
+    this.#ending.abort();
     this.#agent.destroy();
   }
 }

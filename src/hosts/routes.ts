@@ -15,6 +15,7 @@ const HostAnswer = Type.Object({
   used_cpus: Type.Integer(),
   used_memory_mb: Type.Integer(),
   cordoned: Type.Boolean({ description: "Nothing new is placed there." }),
+  draining: Type.Boolean({ description: "What is there goes elsewhere as soon as there is room." }),
   held: Type.Boolean({ description: "An operator keeps it from coming back." }),
   lease_seconds: Type.Integer({ description: "How long it may be silent before it is taken for lost; 0 is for ever." }),
   address: Type.String({ description: "Where other processes reach it; empty when it has no door." }),
@@ -118,7 +119,8 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
     act("cordon", "Place nothing new on a host; what is there stays", (id) => hosts.setCordoned(id, true)),
     act("uncordon", "Place machines on a host again", (id) => hosts.setCordoned(id, false)),
     route("POST /v1/platform/hosts/:host_id/drain", {
-      summary: "Cordon a host and move its machines elsewhere; those that cannot are listed with the reason",
+      summary: "Cordon a host and move its machines elsewhere; those that cannot yet are listed with the reason",
+      description: "They are tried again until the host is empty or machines may be placed on it again (uncordon).",
       part: "platform",
       access: "control account",
       answer: { status: 200, schema: Drained },
@@ -138,12 +140,14 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
 }
 
 function hostAnswer(host: Host) {
-  const { id, region, zone, cpus, memory_mb, state, used_cpus, used_memory_mb, cordoned, held, address } = host;
-  const { driver = "", version = "" } = host.facts;
+  const { id, region, zone, cpus, memory_mb, state, used_cpus, used_memory_mb, cordoned, draining, held } = host;
+  const { address, facts } = host;
+  const { driver = "", version = "" } = facts;
+  const wishes = { cordoned, draining, held };
   const last_seen = host.lease_ms > 0 ? isoTime(host.seen_at) : "";
   const size = { cpus, memory_mb, used_cpus, used_memory_mb };
   const lease_seconds = Math.round(host.lease_ms / 1000);
-  return { id, region, zone, ...size, state, cordoned, held, lease_seconds, address, driver, version, last_seen };
+  return { id, region, zone, ...size, state, ...wishes, lease_seconds, address, driver, version, last_seen };
 }
 
 function regionAnswer(code: string, hosts: readonly Host[]) {

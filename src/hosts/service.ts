@@ -72,6 +72,12 @@ export class HostService {
     return this.#known.find((host) => host.id === id)?.state !== "failed";
   }
 
+  /** Whether machines are to leave it: it is lost, or is being emptied. */
+  leaving(id: string): boolean {
+    const host = this.seen(id);
+    return host?.state === "failed" || host?.draining === true;
+  }
+
   /** A host as it was last seen. */
   seen(id: string): Host | undefined {
     return this.#known.find((host) => host.id === id);
@@ -103,7 +109,12 @@ export class HostService {
   }
 
   async setCordoned(id: string, cordoned: boolean): Promise<void> {
-    await this.#changed(await this.#parts.store.setCordoned(id, cordoned), id);
+    await this.#changed(await this.#parts.store.setCordoned(id, { cordoned, draining: false }), id);
+  }
+
+  /** Nothing new comes there, and what is there is to go, for as long as it takes. */
+  async setDraining(id: string): Promise<void> {
+    await this.#changed(await this.#parts.store.setCordoned(id, { cordoned: true, draining: true }), id);
   }
 
   /** Forgets a host for good; nothing may be on it. */
@@ -125,9 +136,11 @@ export class HostService {
 
   /** The host with most room among those that may take it. Fails with what was asked, what is free, and where it fits. */
   async place(wanted: Wanted): Promise<Host> {
-    const all = (await this.#parts.store.hosts()).filter((host) => host.state === "ok" && !host.cordoned);
+    const known = await this.#parts.store.hosts();
+    const all = known.filter((host) => host.state === "ok" && !host.cordoned);
     const region = wanted.region ?? this.default_region;
-    if (!this.everywhere && !all.some((host) => host.region === region)) unknownRegion(region, all);
+    // A region whose hosts are all lost or cordoned is one all the same, and has room again one day.
+    if (!this.everywhere && !known.some((host) => host.region === region)) unknownRegion(region, known);
     const near = all.filter((host) => (this.everywhere || host.region === region) && allowed(host, wanted));
     const roomy = near.filter((host) => fits(host, wanted));
     const most = Math.max(...roomy.map(room));

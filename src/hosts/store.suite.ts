@@ -25,6 +25,14 @@ export function hostStoreSuite(
       await close();
     });
 
+    test("a process is reached where it said last", async () => {
+      const { store, close } = await open();
+      assert.equal(await store.doorOf("n1"), undefined);
+      for (const address of ["10.0.0.1:1", "10.0.0.1:2"]) await store.announce({ node_id: "n1", address, seen_at: 5 });
+      assert.equal(await store.doorOf("n1"), "10.0.0.1:2");
+      await close();
+    });
+
     const arrival = { lease_ms: 1000, address: "127.0.0.1:1", facts: { driver: "sim" }, now: 5 };
 
     test("a host joins once for its token, and is kept by those who declare others", async () => {
@@ -70,8 +78,15 @@ export function hostStoreSuite(
       assert.ok(await store.setState("000a", "failed", true));
       assert.equal(await store.renew({ ...mine, epoch: 3 }, 9), false, "an operator's word ends it");
       assert.equal(await store.take(mine, 4, arrival), undefined, "and holds");
-      assert.ok(await store.setCordoned("000a", true));
-      assert.equal((await store.find("000a"))?.cordoned, true);
+      for (const wish of [
+        { cordoned: true, draining: true },
+        { cordoned: true, draining: false },
+        { cordoned: false, draining: false },
+      ]) {
+        assert.ok(await store.setCordoned("000a", wish));
+        const { cordoned, draining } = (await store.find("000a")) ?? assert.fail();
+        assert.deepEqual({ cordoned, draining }, wish);
+      }
       await close();
     });
   });

@@ -13,6 +13,8 @@ export interface Host {
   used_memory_mb: number;
   /** Nothing new is placed there. */
   cordoned: boolean;
+  /** What is there goes elsewhere as soon as there is room; ends when machines may be placed there again. */
+  draining: boolean;
   /** The data dir whose process is the host; empty while none ever was. */
   node_id: string;
   /** Goes up whenever the host is taken or taken away: who holds another number holds nothing. */

@@ -14,6 +14,8 @@ interface WatchParts {
   log: Log;
   /** What follows from losing a host; repeated until it succeeds. Absent in a process that only carries out. */
   onLost?: (host: Host) => Promise<void>;
+  /** Told at every look, after that, which hosts machines are to leave: lost ones, and those that are being emptied. */
+  onLeaving?: (hosts: readonly Host[]) => Promise<void>;
 }
 
 /** When a beat was first seen, on the clock that never jumps. */
@@ -76,7 +78,7 @@ export class HostWatch {
   }
 
   async look(): Promise<void> {
-    const { hosts, clock, onLost } = this.#parts;
+    const { hosts, clock, onLost, onLeaving } = this.#parts;
     const begun = clock.monotonic();
     const all = await hosts.refresh();
     const now = clock.monotonic();
@@ -86,7 +88,13 @@ export class HostWatch {
       if (this.#blind || seen?.beat !== host.beat) this.#seen.set(host.id, { beat: host.beat, at: now });
     }
     this.#blind = false;
-    if (onLost) for (const host of all) await this.#judge(host, begun, onLost);
+    if (!onLost) return;
+    for (const host of all) await this.#judge(host, begun, onLost);
+    // Of a lost one only what is sure: that nothing runs there any more.
+    const lost = ({ state, lease_ms, handled, epoch }: Host): boolean =>
+      state === "failed" && lease_ms > 0 && handled >= epoch;
+    const leaving = all.filter((host) => lost(host) || (host.state === "ok" && host.draining));
+    if (leaving.length > 0) await onLeaving?.(leaving);
   }
 
   async #judge(host: Host, now: number, onLost: (host: Host) => Promise<void>): Promise<void> {

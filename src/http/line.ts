@@ -1,15 +1,16 @@
 /** Connections on which both sides speak whenever they like: WebSocket, after the same checks as any request. */
-import { type IncomingMessage, type Server, ServerResponse } from "node:http";
+import { once } from "node:events";
+import { type Agent, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import { type RawData, WebSocket, WebSocketServer } from "ws";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 
 export interface Line {
   /** What the other side says, one by one; the next is taken when the last was dealt with. Ends when it has left. */
-  messages(): AsyncIterable<string | Buffer>;
+  messages(): AsyncIterableIterator<string | Buffer, undefined>;
   /** Resolves when it is on its way and there is room for more, or nobody is there any more. */
   send(message: string | Uint8Array): Promise<void>;
   end(code: number, reason: string): void;
@@ -45,7 +46,10 @@ export const wantsLine = ({ headers }: IncomingMessage): boolean => headers.upgr
 export const canHaveLine = (request: IncomingMessage): boolean => waiting.has(request);
 
 /** Requests for a line go the way of all requests; one that gets none is answered and its connection ends. */
-export function takeLines(server: Server, route: (request: IncomingMessage, response: ServerResponse) => void): void {
+export function takeLines(
+  server: Pick<Server, "on">,
+  route: (request: IncomingMessage, response: ServerResponse) => void,
+): void {
   server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
     const socket = stream as Socket;
     socket.on("error", () => socket.destroy());
@@ -82,6 +86,22 @@ export function acceptLine(
   return new OpenLine(opened, clock, ending);
 }
 
+/** The other end, for one process of the platform that asks another: resolves when the other has taken the line. */
+export async function openLine(
+  url: string,
+  { agent, clock, ending, signal }: { agent: Agent; clock: Clock; ending: AbortSignal; signal: AbortSignal },
+): Promise<Line> {
+  const socket = new WebSocket(url, { agent, perMessageDeflate: false, maxPayload: LIMITS.line_message_bytes });
+  // Nothing is taken before somebody listens.
+  socket.once("open", () => socket.pause());
+  await once(socket, "open", { signal }).catch((thrown: unknown) => {
+    socket.on("error", () => {});
+    socket.terminate();
+    throw thrown;
+  });
+  return new OpenLine(socket, clock, ending);
+}
+
 const isHandshake = ({ headers }: IncomingMessage): boolean =>
   headers["sec-websocket-version"] === "13" && /^[+/0-9A-Za-z]{22}==$/.test(headers["sec-websocket-key"] ?? "");
 
@@ -113,7 +133,7 @@ class OpenLine implements Line {
     void this.#heartbeat(clock);
   }
 
-  async *messages(): AsyncGenerator<string | Buffer> {
+  async *messages(): AsyncGenerator<string | Buffer, undefined> {
     for (;;) {
       const next = this.#came.shift();
       if (next !== undefined) yield next;

@@ -1,6 +1,7 @@
 import { isoTime } from "#core/clock.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Leases } from "./lease.ts";
+import { waitingReason } from "./outcomes.ts";
 import type { Lease, LoggedEvent, Machine, ShownMachine } from "./types.ts";
 import { checkNames } from "./wait.ts";
 
@@ -15,6 +16,7 @@ export class Answers {
   machine(machine: ShownMachine, options: { include_leases?: boolean | undefined; warnings?: string[] } = {}) {
     const lease = this.#parts.leases.live(machine);
     const { warnings = [] } = options;
+    const waiting = this.#parts.hosts.leaving(machine.host_id) ? waitingReason(machine) : undefined;
     return {
       ...this.summary(machine),
       config: machine.config,
@@ -22,6 +24,7 @@ export class Answers {
       events: machine.events,
       host_status: this.#parts.hosts.reachable(machine.host_id) ? "ok" : "unreachable",
       host: machine.host_id,
+      ...(waiting === undefined ? {} : { waiting }),
       ...(lease ? { nonce: lease.nonce } : {}),
       ...(lease && options.include_leases ? { lease: publicLease(lease) } : {}),
       ...(warnings.length > 0 ? { warnings } : {}),

@@ -9,7 +9,7 @@ import type { Draft } from "./draft.ts";
 import type { Exit, ExitNotice, RuntimeDriver } from "./driver.ts";
 import { type Ledger, type News, topics, type Work } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
-import { begin, broke, finish } from "./outcomes.ts";
+import { begin, broke, finish, isFull, stays } from "./outcomes.ts";
 import { clear, type Outcome, PHASES, refOf, stopHow } from "./phases.ts";
 import { exitEvent, restartDelay, restartsSoFar } from "./restart.ts";
 import { DEADLINES_MS, isPersistent } from "./states.ts";
@@ -224,13 +224,18 @@ export class Executor {
     if (!PHASES[machine.state]) return await this.#write(lane, work, (draft) => finish(draft, operation));
     const outcome = await this.#perform(machine, operation, lane);
     if (outcome === undefined) return undefined;
-    return await this.#write(lane, work, (draft) => {
+    const settled = this.#write(lane, work, (draft) => {
       const current = draft.operations[0];
       // Overtaken meanwhile: what was done is undone by what overtook it.
       if (current?.id !== operation.id || draft.machine.state !== machine.state) return false;
       if (outcome(draft) === "finished") draft.finish(current);
       if (draft.operations.length === 0) this.#complete(draft);
       return true;
+    });
+    if (operation.payload.move_to === undefined) return await settled;
+    return await settled.catch((thrown: unknown) => {
+      if (!isFull(thrown)) throw thrown;
+      return this.#write(lane, work, (draft) => stays(draft, operation, messageOf(thrown)));
     });
   }
 

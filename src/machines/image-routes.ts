@@ -26,6 +26,7 @@ const shown = <Summary extends ImageSummary>({ created_at, used_at, ...image }: 
 const IMAGE_ERRORS = [
   "image_not_found",
   "image_refused",
+  "image_elsewhere",
   "registry_unreachable",
   "limit_reached",
   "storage_full",

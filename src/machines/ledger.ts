@@ -78,7 +78,8 @@ export class Ledger {
       if (!decide(draft)) return read;
       const committed = await this.commit(draft);
       if (committed === "done") return { machine: draft.machine, operations: draft.operations };
-      if (committed === "capacity") outOfRoom(read.machine);
+      if (committed === "capacity") outOfRoom(draft.machine);
+      if (committed === "unmoved") unmoved(draft.machine);
       read = undefined;
     }
     fail("conflict", `machine ${id} is being changed by too many at once; try again`, { retry_after_s: 1 });
@@ -116,6 +117,12 @@ function announce(bus: Bus<News>, { machine, events, moved_from }: Change): void
   if (moved_from === undefined) return;
   const left = topics.host(moved_from.host_id);
   bus.publish(left, { machine: seenFrom(left, machine), events: [] });
+}
+
+function unmoved({ id, host_id }: Machine): never {
+  fail("conflict", `machine ${id} cannot move to host ${host_id} yet: something of it is left there`, {
+    retry_after_s: 1,
+  });
 }
 
 export function outOfRoom({ id, host_id, cpus, memory_mb }: Machine): never {

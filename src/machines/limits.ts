@@ -29,6 +29,8 @@ export const MACHINE_LIMITS = {
 
   /** Machines of a lost host that are started elsewhere at the same time; the others follow. */
   rescues_parallel: 8,
+  /** Machines that are to leave their host and found no room are tried again this often. */
+  relocate_again_ms: 5 * SECOND,
 
   lease_default_ttl_s: 30,
   /** The longest lease one can ask for. Past it: 400. */

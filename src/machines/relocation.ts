@@ -1,4 +1,6 @@
+import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
+import { randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
 import { Slots } from "#core/slots.ts";
 import type { HostService } from "#hosts/service.ts";
@@ -9,6 +11,7 @@ import type { Leases } from "./lease.ts";
 import type { Ledger } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { addressOn } from "./names.ts";
+import { isFull, noteWaiting } from "./outcomes.ts";
 import { clear } from "./phases.ts";
 import type { Asker, VolumeFinder } from "./service.ts";
 import { next } from "./states.ts";
@@ -23,6 +26,7 @@ interface RelocationParts {
   ledger: Ledger;
   leases: Leases;
   hosts: HostService;
+  clock: Clock;
   log: Log;
   volumes: VolumeFinder | undefined;
 }
@@ -36,6 +40,8 @@ export interface Stuck {
 /** Machines that go from one host to another: because somebody asks, because the host is emptied, because it is lost. */
 export class Relocation {
   readonly #parts: RelocationParts;
+  /** When those that found no room were tried last, on the clock that never jumps. */
+  #tried = Number.NEGATIVE_INFINITY;
 
   constructor(parts: RelocationParts) {
     this.#parts = parts;
@@ -56,6 +62,8 @@ export class Relocation {
       (draft) => {
         leases.check(draft.machine, asker.nonce);
         if (draft.machine.host_id !== machine.host_id) return false;
+        // It is on its way already.
+        if (draft.operations.some((operation) => operation.payload.move_to)) return false;
         const payload = { source: asker.source ?? "user", move_to: place } as const;
         if (runs(draft) || draft.machine.state === "suspended") return accept(draft, "restart", payload);
         this.#settled(draft);
@@ -72,10 +80,27 @@ export class Relocation {
     return moved;
   }
 
-  /** Nothing new comes to the host any more, and what can goes elsewhere. Answers what goes and what cannot. */
+  /**
+   * Nothing new comes to the host any more, and what can goes elsewhere; what cannot is tried again. Answers what goes
+   * and what cannot yet.
+   */
   async drain(host_id: string, asker: Asker): Promise<{ moving: string[]; stuck: Stuck[] }> {
-    const { hosts, store } = this.#parts;
-    await hosts.setCordoned(host_id, true);
+    await this.#parts.hosts.setDraining(host_id);
+    return await this.#empty(host_id, asker);
+  }
+
+  /** Tries again what has not left these hosts: lost ones that were seen to, and ones that are being emptied. */
+  async again(hosts: readonly Host[]): Promise<void> {
+    const { clock } = this.#parts;
+    const now = clock.monotonic();
+    if (now - this.#tried < MACHINE_LIMITS.relocate_again_ms) return;
+    this.#tried = now;
+    const asker: Asker = { name: "the platform", source: "host", ids: randomIds(clock) };
+    for (const host of hosts) await (host.state === "failed" ? this.evacuate(host) : this.#empty(host.id, asker));
+  }
+
+  async #empty(host_id: string, asker: Asker): Promise<{ moving: string[]; stuck: Stuck[] }> {
+    const { store } = this.#parts;
     const moving: string[] = [];
     const stuck: Stuck[] = [];
     for (const { id } of await store.onHost(host_id)) {
@@ -85,14 +110,15 @@ export class Relocation {
       } catch (thrown) {
         if (!(thrown instanceof ApiError)) throw thrown;
         stuck.push({ id, reason: thrown.message });
+        if (isFull(thrown)) await this.#waits(id, host_id, thrown.message);
       }
     }
     return { moving, stuck };
   }
 
   /**
-   * The host is lost, and whatever ran there does not any more. Machines that allow it start elsewhere; the others
-   * wait for it. Each in one write that holds only while the host is still lost, so this may be done by several at
+   * The host is lost, and whatever ran there does not any more. Machines that allow it start elsewhere, or wait until
+   * there is room; the others wait for the host. Each in one write that holds only while the host is still lost, so this may be done by several at
    * once, and again after a crash halfway.
    */
   async evacuate({ id, epoch }: Host): Promise<void> {
@@ -104,9 +130,15 @@ export class Relocation {
       } catch (error) {
         if (!(error instanceof ApiError) || error.code === "storage_failed") throw error;
         log.warn({ error, machine: machine.id, host: id }, "a machine of a lost host could not be started elsewhere");
+        if (isFull(error)) await this.#waits(machine.id, id, error.message);
       }
     };
     await Promise.all((await store.alive([id])).filter(mayLeave).map(rescue));
+  }
+
+  /** Shown with the machine until it has left. */
+  async #waits(id: string, host_id: string, reason: string): Promise<void> {
+    await this.#parts.ledger.change(id, (draft) => draft.machine.host_id === host_id && noteWaiting(draft, reason));
   }
 
   async #rescue(machine: Machine, epoch: number): Promise<void> {

@@ -90,7 +90,7 @@ export class MachineRoom {
     this.events = new Events({ store, bus });
     const reachable = (id: string): boolean =>
       shared ? host_ids.includes(id) && shared.holds(id) : hosts.reachable(id);
-    this.relocation = new Relocation({ store, ledger, leases: this.leases, hosts, log, volumes: parts.volumes });
+    this.relocation = new Relocation({ store, ledger, leases: this.leases, hosts, clock, log, volumes: parts.volumes });
     this.executor = new Executor({ host_ids, store, ledger, driver, bus, clock, log, secrets, reachable });
     this.upkeep = new Upkeep({ host_ids, store, ledger, bus, clock, log });
     this.checks = new CheckRunner({ host_ids, store, ledger, driver, bus, clock, log });

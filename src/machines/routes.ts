@@ -35,7 +35,7 @@ const CHANGE_ERRORS = [
   "insufficient_capacity",
   "conflict",
 ] as const;
-const IMAGE_ERRORS = ["image_not_found", "image_refused", "registry_unreachable"] as const;
+const IMAGE_ERRORS = ["image_not_found", "image_refused", "image_elsewhere", "registry_unreachable"] as const;
 
 const configOf = (body: unknown): unknown => (body as { config?: unknown } | null)?.config;
 const check = (body: unknown) => configProblems(configOf(body), "body.config");

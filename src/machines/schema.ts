@@ -88,6 +88,9 @@ const long = {
   checks: Type.Record(text, CheckAnswer, { description: "By the check's name." }),
   events: Type.Array(EventAnswer, { description: "Newest first." }),
   host_status: Type.String({ description: "`ok`, or `unreachable` when its host has failed." }),
+  waiting: Type.Optional(
+    Type.String({ description: "It is to leave its host, and this is why it has not yet; tried again by itself." }),
+  ),
   host: Type.String({ description: "Four hex digits." }),
 };
 const rare = {

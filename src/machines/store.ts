@@ -29,8 +29,10 @@ export type Committed =
   | "done"
   /** Somebody else changed the machine since it was read. Nothing was written. */
   | "conflict"
-  /** The host has not enough left, or still has to clear away what an earlier stay left there. Nothing was written. */
-  | "capacity";
+  /** The host has not enough left. Nothing was written. */
+  | "capacity"
+  /** It cannot move now: the other host still has something of an earlier stay, or its own has come back. The same. */
+  | "unmoved";
 
 export type Inserted =
   | "inserted"

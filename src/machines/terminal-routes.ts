@@ -20,10 +20,12 @@ export function terminalRoutes(parts: RouteParts): Row[] {
       access: "control machine",
       query: schema.TerminalQuery,
       answer: { status: 101 },
-      errors: ["wrong_state", "limit_reached", "host_unreachable", "terminal_elsewhere", "upgrade_required"],
+      errors: ["wrong_state", "limit_reached", "host_unreachable", "upgrade_required"],
       async handle(call) {
         const { id } = running(await machineOf(parts, call));
         terminals.check(id);
+        // Who was refused a line asks why: it may be that the machine's host does not answer.
+        await parts.driver.logs(id, { tail: 1 });
         fail("upgrade_required", "a terminal is spoken with over WebSocket", {
           headers: { upgrade: "websocket", connection: "upgrade" },
           hint: "`hangar ssh` does it",

@@ -68,7 +68,7 @@ export class Terminals {
 }
 
 /** Bytes are keys one way and screen the other; texts are about the terminal, and the last one says how it ended. */
-async function converse(line: Line, terminal: Terminal, clock: Clock): Promise<void> {
+export async function converse(line: Line, terminal: Terminal, clock: Clock): Promise<void> {
   const over = new AbortController();
   const life = { last: clock.monotonic() };
   const hangUp = (): void => terminal.hangUp();

@@ -36,8 +36,8 @@ export class Control {
   #apps = new Map<string, ExposedApp>();
   #assignments = new Map<string, IpAssignment[]>();
   readonly #tables = new Map<string, AppTable>();
-  /** Machines that are being put to rest. */
-  readonly #resting = new Set<string>();
+  /** Machines that are being put to rest, and how many want that. */
+  readonly #resting = new Map<string, number>();
   readonly #slots = new Map<string, number>();
   readonly #freeSlots: number[] = [];
   #dirty = new Set<string>();
@@ -136,11 +136,13 @@ export class Control {
 
   /** Takes a machine out of the routing; answers what puts it back. */
   async withdraw({ id, app_id }: Entry): Promise<() => void> {
-    this.#resting.add(id);
+    this.#resting.set(id, (this.#resting.get(id) ?? 0) + 1);
     this.#make(app_id);
     await this.#parts.workers.settled();
     return () => {
-      this.#resting.delete(id);
+      const left = (this.#resting.get(id) ?? 1) - 1;
+      if (left > 0) this.#resting.set(id, left);
+      else this.#resting.delete(id);
       this.touch(app_id);
     };
   }

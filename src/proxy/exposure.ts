@@ -27,7 +27,7 @@ export interface ExposureParts {
   /** Where the files of a machine's image are, as far as they are here. */
   layers(machine: Entry): ImageLayer[] | undefined;
   /** Machines about to be put to rest: they get no more, and who asks waits to see what becomes of them. */
-  resting: ReadonlySet<string>;
+  resting: Pick<ReadonlySet<string>, "has">;
 }
 
 /** Undefined when the app is closed: it has no address, or nothing to open. */

@@ -18,6 +18,8 @@ interface IdleParts {
   busyness(machine: Entry): Busyness;
   /** Takes a machine out of the routing, and answers when no worker sends it anything more; then puts it back. */
   withdraw(machine: Entry): Promise<() => void>;
+  /** Whether the front doors of other processes let it rest, and the end of that. */
+  others?: { agree(machine: Entry): Promise<boolean>; release(machine_id: string): Promise<void> } | undefined;
   machines: Pick<MachineService, "stop" | "suspend">;
   idle_s: number;
   clock: Clock;
@@ -119,12 +121,12 @@ export class IdleWatch {
   }
 
   async #rest({ machine, how, reason }: Decision): Promise<void> {
-    const { machines, withdraw, busyness, clock, log } = this.#parts;
+    const { machines, withdraw, busyness, others, clock, log } = this.#parts;
     this.#busy.add(machine.id);
     const putBack = await withdraw(machine);
     try {
       await this.#quiet(machine);
-      if (busyness(machine).load > 0) return;
+      if (busyness(machine).load > 0 || (others && !(await others.agree(machine)))) return;
       const asker = { name: "the proxy", source: "proxy" as const, reason, ids: randomIds(clock) };
       if (how === "suspend") await machines.suspend(machine.id, asker);
       else await machines.stop(machine.id, {}, asker);
@@ -132,6 +134,7 @@ export class IdleWatch {
       // Leased, or just being changed: the next look decides anew.
       if (!(thrown instanceof ApiError)) log.warn({ error: thrown, machine: machine.id }, "autostop failed");
     } finally {
+      await others?.release(machine.id).catch(() => {});
       putBack();
       this.#busy.delete(machine.id);
     }

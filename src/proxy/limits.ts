@@ -102,6 +102,18 @@ export const PROXY_LIMITS = {
   /** Between two looks at what is idle; a shorter autostop_idle makes it shorter. */
   idle_look_ms: 5 * SECOND,
 
+  // Other front doors.
+  /** How long the others have to say whether a machine may rest. Past it: it goes on, and the next look decides anew. */
+  agree_ms: 10 * SECOND,
+  /** Between two looks at what they said; a word on the wire comes sooner. */
+  agree_look_ms: 500,
+  /** A machine that another door wanted to put to rest gets requests again after this, unless it was stopped. */
+  put_back_ms: 3 * SECOND,
+  /** A door that was not heard of for this long is no longer asked. */
+  door_silent_ms: 30 * SECOND,
+  /** What it said is forgotten after this. */
+  door_kept_ms: 60 * MINUTE,
+
   // Certificates.
   /** Certificates of one app. One more: 422 `limit_reached`. */
   certificates_per_app: 500,

@@ -4,12 +4,13 @@ import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { BucketsSetting } from "#core/proxy-settings.ts";
+import type { Wire } from "#core/wire.ts";
 import type { Row } from "#http/route.ts";
 import type { ImageFiles } from "#machines/image-source.ts";
 import type { MachineRoom } from "#machines/room.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { Addresses } from "#network/addresses.ts";
-import { Directory } from "#network/directory.ts";
+import { Directory, type Entry } from "#network/directory.ts";
 import { type NetworkDoor, NetworkKeeper } from "#network/dns/keeper.ts";
 import { addressRoutes } from "#network/routes.ts";
 import type { AddressStore } from "#network/store.ts";
@@ -17,9 +18,10 @@ import { certificateRoutes } from "./certificate-routes.ts";
 import { Certificates } from "./certificates.ts";
 import { Control } from "./control.ts";
 import type { Reach } from "./exposure.ts";
-import { IdleWatch } from "./idle.ts";
+import { type Busyness, IdleWatch, restOf } from "./idle.ts";
 import { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
+import { Neighbours } from "./neighbours.ts";
 import { type ProxySample, Totals } from "./samples.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { Slots } from "./slots.ts";
@@ -62,6 +64,8 @@ export interface ProxyParts {
   reach?: Reach;
   /** Files of machines' images, which are served without them. */
   images: ImageFiles;
+  /** Of one control process among several. */
+  among?: { node_id: string; wire: Wire };
 }
 
 const ownAddress: Reach = ({ private_ip }, port) => ({ host: private_ip, port });
@@ -76,6 +80,7 @@ export class ProxyRoom {
   readonly #addresses: Addresses;
   readonly #starter: Starter;
   readonly #idle: IdleWatch;
+  readonly #neighbours: Neighbours | undefined;
   readonly #totals = new Totals();
   readonly #names: NetworkKeeper | undefined;
   readonly #closing = new AbortController();
@@ -133,10 +138,12 @@ export class ProxyRoom {
       log,
     });
     this.#starter = new Starter({ directory: this.directory, machines: machines.machines, clock, log });
+    this.#neighbours = this.#openNeighbours();
     this.#idle = new IdleWatch({
       apps: () => this.control.machines(),
-      busyness: (machine) => this.control.busyness(machine),
+      busyness: (machine) => this.#busyness(machine),
       withdraw: (machine) => this.control.withdraw(machine),
+      others: this.#neighbours,
       machines: machines.machines,
       idle_s: settings.autostop_idle_s,
       clock,
@@ -157,16 +164,36 @@ export class ProxyRoom {
     ];
   }
 
+  #openNeighbours(): Neighbours | undefined {
+    const { among, proxyStore: store, clock, log } = this.#parts;
+    return (
+      among &&
+      new Neighbours({
+        ...among,
+        store,
+        clock,
+        log,
+        uses: () => this.#uses(),
+        find: (id) => this.directory.find(id),
+        withdraw: (machine) => this.control.withdraw(machine),
+      })
+    );
+  }
+
   async start(): Promise<void> {
     // A new start is a new proxy: not the colour of the one before.
     await this.workers.turn((await this.#parts.proxyStore.word("colour")) === "blue" ? "green" : "blue");
     await this.directory.start();
     this.#names?.start();
+    this.#neighbours?.start();
     await this.certificates.start();
     await this.control.refresh();
     void this.#every(PROXY_LIMITS.reopen_ms, () => this.control.refresh());
     const look_ms = Math.min(PROXY_LIMITS.idle_look_ms, (this.#parts.settings.autostop_idle_s * 1000) / 4);
-    void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), () => this.#idle.look());
+    void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), async () => {
+      await this.#neighbours?.exchange();
+      await this.#idle.look();
+    });
   }
 
   /** At `close` the doors stay open and serve by what they know, until `leave`: another process will open its own. */
@@ -186,6 +213,7 @@ export class ProxyRoom {
     this.certificates.close();
     this.#names?.close();
     this.directory.close();
+    await this.#neighbours?.close();
     if (!this.#staying) await this.workers.close();
   }
 
@@ -208,6 +236,30 @@ export class ProxyRoom {
         yield { org_id, name: "svc_app_concurrency", labels, value };
       }
     }
+  }
+
+  /** How busy a machine is, through all front doors of the platform. */
+  #busyness(machine: Entry): Busyness {
+    const own = this.control.busyness(machine);
+    const load = this.#neighbours?.use(machine.id);
+    return load === undefined ? own : { load: own.load + load, active_at_s: this.#now_s };
+  }
+
+  #uses(): Record<string, number> {
+    const { autostop_idle_s } = this.#parts.settings;
+    const used: Record<string, number> = {};
+    for (const machines of this.control.machines()) {
+      for (const machine of machines) {
+        if (machine.state !== "started" || !restOf(machine)) continue;
+        const { load, active_at_s } = this.control.busyness(machine);
+        if (load > 0 || this.#now_s - active_at_s < autostop_idle_s) used[machine.id] = load;
+      }
+    }
+    return used;
+  }
+
+  get #now_s(): number {
+    return Math.floor(this.#parts.clock.monotonic() / 1000);
   }
 
   #hear(report: Report, colour: Colour): void {

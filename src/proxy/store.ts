@@ -23,6 +23,23 @@ export interface AcmeAccount {
   url: string;
 }
 
+/** What a front door says about itself, for the others of the platform. */
+export interface DoorWord {
+  /** Machines that may rest and were used not long ago, with what each has in progress there. */
+  uses: Record<string, number>;
+  /** Machines that it wants to put to rest, and the app of each. */
+  resting: Record<string, string>;
+  /** Machines that others want to put to rest, and that get nothing from it until then. */
+  quiet: string[];
+}
+
+export interface FrontDoor {
+  node_id: string;
+  /** Goes up with everything it says. */
+  beat: number;
+  word: DoorWord;
+}
+
 /** Keeps what the front door must remember; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
 export interface ProxyStore {
   /** Of one app, or of all, by name. */
@@ -38,4 +55,10 @@ export interface ProxyStore {
   /** A word that is kept from one start to the next. */
   word(key: string): Promise<string | undefined>;
   putWord(key: string, value: string): Promise<void>;
+
+  /** By name. */
+  doors(): Promise<FrontDoor[]>;
+  /** Says something in place of what it said before; doors not heard of since `forget_before` are forgotten. */
+  tellDoor(door: { node_id: string; word: DoorWord; seen_at: number }, forget_before: number): Promise<void>;
+  forgetDoor(node_id: string): Promise<void>;
 }

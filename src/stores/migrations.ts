@@ -235,6 +235,20 @@ export const MIGRATIONS: readonly Migration[] = [
       "ALTER TABLE webhooks ADD COLUMN runner_until BIGINT NOT NULL DEFAULT 0",
     ],
   },
+  {
+    id: 12,
+    name: "hosts that are emptied, and what processes tell each other: their doors, imported images, traffic",
+    statements: [
+      "ALTER TABLE hosts ADD COLUMN draining BIGINT NOT NULL DEFAULT 0",
+      "CREATE TABLE processes (node_id TEXT PRIMARY KEY, address TEXT NOT NULL, seen_at BIGINT NOT NULL)",
+      `CREATE TABLE imported_images (
+         owner TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL, node_id TEXT NOT NULL, created_at BIGINT NOT NULL,
+         PRIMARY KEY (owner, name))`,
+      "CREATE INDEX imported_images_digest ON imported_images (digest)",
+      `CREATE TABLE front_doors (
+         node_id TEXT PRIMARY KEY, beat BIGINT NOT NULL, word TEXT NOT NULL, seen_at BIGINT NOT NULL)`,
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
@@ -269,6 +283,7 @@ export const TABLES = [
   "oauth_states",
   "signing_keys",
   "db_leases",
+  "imported_images",
 ] as const;
 
 /** The database is of another time than this program. */

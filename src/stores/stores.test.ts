@@ -1,4 +1,5 @@
 /** Every store suite against every database there is. */
+import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +14,7 @@ import { systemClock } from "#core/clock.ts";
 import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
 import { keyStoreSuite } from "#identity/store.suite.ts";
+import { importedImagesSuite } from "#machines/imported-images.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
 import { peerStoreSuite } from "#network/peer-store.suite.ts";
@@ -34,6 +36,7 @@ import { sqlLeaseRows } from "./sql/db-leases.ts";
 import { sqlHostStore } from "./sql/hosts.ts";
 import { sqlIdempotencyStore } from "./sql/idempotency.ts";
 import { sqlKeyStore } from "./sql/identity.ts";
+import { sqlImportedImages } from "./sql/imported-images.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
 import { sqlPeerStore } from "./sql/peers.ts";
 import { sqlProxyStore } from "./sql/proxy.ts";
@@ -152,6 +155,26 @@ for (const { name, open, skip } of DATABASES) {
         return Promise.resolve();
       };
       return { a: view(), b: view(), pass, close: () => database.close() };
+    },
+    skip,
+  );
+  importedImagesSuite(
+    name,
+    async () => {
+      const database = await openMigrated();
+      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
+      await sqlHostStore(database).declare([{ id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 }]);
+      const machines = sqlMachineStore(database);
+      return {
+        store: sqlImportedImages(database),
+        addMachine: async (machine) => {
+          const nothing = { events: [], add_operations: [], put_operations: [], remove_operations: [] };
+          const inserted = await machines.insert({ ...nothing, machine, new_version: true, new_metadata: false }, 10);
+          assert.equal(inserted, "inserted");
+        },
+        close: () => database.close(),
+      };
     },
     skip,
   );

@@ -15,6 +15,7 @@ import type { DriverChoice } from "#drivers/choice.ts";
 import { openDisk } from "#drivers/disk/open.ts";
 import { openImages } from "#drivers/images/images.ts";
 import { openFence, openRuntime } from "#drivers/open.ts";
+import { Channel } from "#hosts/channel.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { makeJoinToken } from "#hosts/join.ts";
 import { hostRoutes } from "#hosts/routes.ts";
@@ -47,6 +48,7 @@ import { openFabric } from "./fabric.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
 import { Duty, openHosts } from "./roles.ts";
+import { sharedImages } from "./shared-images.ts";
 
 export interface MachineNeeds {
   clock: Clock;
@@ -111,7 +113,7 @@ export async function openMachines(database: Database, settings: Settings, needs
     log,
     runner: dir.node_id,
   });
-  const proxy = openProxy(database, settings, { ...needs, room, hosts, images });
+  const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire });
   const fabric = wire && openFabric(database, settings, { ...needs, hosts, wire, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const measuring = openMeasuring(settings, {
@@ -167,8 +169,12 @@ export async function openMachines(database: Database, settings: Settings, needs
 /** What runs machines, and what it stands on. */
 async function openRoom(database: Database, settings: Settings, needs: MachineNeeds, door: FrontDoor) {
   const { clock, log, box, secrets, choice, dir, local_api } = needs;
-  const images = await openImages(dir.file("images"), settings, clock, log);
   const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
+  const channel = new Channel(box, clock);
+  const among = { clock, log, dir, channel, doors: hostStore };
+  const images = await (wire
+    ? sharedImages(database, settings, among)
+    : openImages(dir.file("images"), settings, clock, log));
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire });
   const routed = settings.host.network !== "off";
   const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };
@@ -176,7 +182,7 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
   const runtime = frontDriver(needs.around?.(opened) ?? opened, door);
   const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
-  const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence };
+  const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence, channel, more: images.shelf };
   const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
   const room = new MachineRoom({
     store,

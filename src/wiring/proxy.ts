@@ -4,6 +4,7 @@ import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
+import type { Wire } from "#core/wire.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { ImageFiles } from "#machines/image-source.ts";
@@ -11,6 +12,7 @@ import type { MachineRoom } from "#machines/room.ts";
 import type { NetworkDoor } from "#network/dns/keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import { ProxyRoom } from "#proxy/room.ts";
+import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { sqlAddressStore } from "#stores/sql/addresses.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
@@ -26,13 +28,15 @@ interface ProxyNeeds {
   choice: DriverChoice;
   images: ImageFiles;
   network_doors: readonly NetworkDoor[];
+  dir: DataDir;
+  wire: Wire | undefined;
   /** Where a machine's port is, when it is not at the machine's private address. */
   reach?: Reach;
 }
 
 /** Requests from outside to machines, and the names machines know each other by. */
 export function openProxy(database: Database, settings: Settings, needs: ProxyNeeds): ProxyRoom {
-  const { clock, log, box, appStore, room, hosts, choice, images, reach } = needs;
+  const { clock, log, box, appStore, room, hosts, choice, images, reach, dir, wire } = needs;
   return new ProxyRoom({
     clock,
     log,
@@ -49,6 +53,7 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     addressStore: sqlAddressStore(database),
     proxyStore: sqlProxyStore(database),
     ...(reach ? { reach } : {}),
+    ...(wire && settings.role !== "host" ? { among: { node_id: dir.node_id, wire } } : {}),
   });
 }
 

@@ -11,8 +11,8 @@ import { SettingsError } from "#core/setting-values.ts";
 import type { Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
 import type { Wire } from "#core/wire.ts";
-import { insideCalls, reachingDriver } from "#drivers/remote/driver.ts";
-import { Channel, type Door, openDoor } from "#hosts/channel.ts";
+import { insideCalls, insideLines, reachingDriver } from "#drivers/remote/driver.ts";
+import { type Calls, type Channel, type Door, type Lines, openDoor } from "#hosts/channel.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { joinHost, keyFromToken } from "#hosts/join.ts";
 import { HostLease } from "#hosts/lease.ts";
@@ -114,6 +114,9 @@ interface DutyParts {
   fence: Fence | undefined;
   store: HostStore;
   machines: MachineStore;
+  channel: Channel;
+  /** What others may ask for beside what is inside machines. */
+  more: { calls: Calls; lines: Lines } | undefined;
 }
 
 /** What a process owes the others: the leases of its own hosts, a watch over all, a door to its machines. */
@@ -121,7 +124,6 @@ export class Duty {
   /** Begins nothing without a lease, and reaches machines wherever they are. */
   readonly driver: RuntimeDriver;
   readonly #parts: DutyParts;
-  readonly #channel: Channel;
   readonly #leases = new Map<string, HostLease>();
   #watch: HostWatch | undefined;
   #room: MachineRoom | undefined;
@@ -130,11 +132,10 @@ export class Duty {
 
   constructor(parts: DutyParts) {
     this.#parts = parts;
-    const { settings, hosts, box, machines: store } = parts;
-    this.#channel = new Channel(box);
+    const { settings, hosts, machines: store, channel } = parts;
     for (const id of hosts.own) this.#leases.set(id, this.#lease(id, settings.host.lease_ms));
     const fenced = fencedDriver(parts.driver, () => hosts.own.every((id) => this.holds(id)));
-    this.driver = reachingDriver({ local: fenced, hosts, store, channel: this.#channel });
+    this.driver = reachingDriver({ local: fenced, hosts, store, channel });
   }
 
   holds(host_id: string): boolean {
@@ -143,34 +144,50 @@ export class Duty {
 
   /** Opens the door, takes our hosts, lets the room begin, and watches. */
   async start(room: MachineRoom): Promise<void> {
-    const { settings, hosts, store, wire, clock, log, box, driver } = this.#parts;
-    if (hosts.own.length > 0)
-      this.#door = await openDoor({ listen: settings.host.listen, box, calls: insideCalls(driver), log });
+    const { settings, hosts, store, wire, clock, log, box, driver, dir, more } = this.#parts;
+    const runs = hosts.own.length > 0;
+    this.#door = await openDoor({
+      listen: settings.host.listen,
+      box,
+      calls: { ...more?.calls, ...(runs ? insideCalls(driver) : {}) },
+      lines: { ...more?.lines, ...(runs ? insideLines(driver, clock) : {}) },
+      clock,
+      log,
+    });
+    await store.announce({ node_id: dir.node_id, address: this.#address(), seen_at: clock.now() });
     this.#room = room;
     for (const lease of this.#leases.values()) await lease.start();
     await hosts.refresh();
     await room.start();
     this.#started = true;
     const judges = settings.role !== "host";
-    const onLost = (host: Host): Promise<void> => room.hostLost(host);
-    this.#watch = new HostWatch({ hosts, store, wire, clock, log, ...(judges ? { onLost } : {}) });
+    const judging = {
+      onLost: (host: Host): Promise<void> => room.hostLost(host),
+      onLeaving: (leaving: readonly Host[]): Promise<void> => room.relocation.again(leaving),
+    };
+    this.#watch = new HostWatch({ hosts, store, wire, clock, log, ...(judges ? judging : {}) });
     this.#watch.start();
   }
 
   async close(): Promise<void> {
     this.#watch?.close();
     for (const lease of this.#leases.values()) lease.close();
-    this.#channel.close();
+    this.#parts.channel.close();
     await this.#door?.close();
   }
 
+  /** Where others reach us. */
+  #address(): string {
+    return this.#parts.settings.host.address || (this.#door?.address ?? "");
+  }
+
   #lease(host_id: string, lease_ms: number): HostLease {
-    const { settings, dir, store, clock, log, hosts, wire, driver, fence } = this.#parts;
+    const { dir, store, clock, log, hosts, wire, driver, fence } = this.#parts;
     return new HostLease({
       host_id,
       node_id: dir.node_id,
       lease_ms,
-      arrival: () => ({ address: settings.host.address || (this.#door?.address ?? ""), facts: factsOf(driver, dir) }),
+      arrival: () => ({ address: this.#address(), facts: factsOf(driver, dir) }),
       store,
       clock,
       log,

@@ -22,7 +22,12 @@ export interface ControlBox {
   box: Box;
   base_url: string;
   /** The answer whatever it is; undefined when nobody answered. */
-  call(method: string, path: string, body?: object): Promise<{ status: number; body: Answer } | undefined>;
+  call(
+    method: string,
+    path: string,
+    body?: object,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; body: Answer } | undefined>;
   /** An answer that must be a good one. */
   ask(method: string, path: string, body?: object): Promise<Answer>;
 }
@@ -110,8 +115,8 @@ export async function aHouse(t: TestContext, ...flags: string[]): Promise<House>
 }
 
 function caller(box: Box, base_url: string, token: string): ControlBox {
-  const call: ControlBox["call"] = async (method, path, body) => {
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const call: ControlBox["call"] = async (method, path, body, more = {}) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", ...more };
     try {
       const answer = await fetch(`${base_url}${path}`, { method, headers, body: body ? JSON.stringify(body) : null });
       const text = await answer.text();

@@ -38,7 +38,7 @@ export const LEASE_S = 2;
 
 export async function startCluster(
   t: Pick<TestContext, "after" | "diagnostic">,
-  { controls, hosts, unfenced = 0 }: { controls: number; hosts: number; unfenced?: number },
+  { controls, hosts, unfenced = 0, cpus = 5000 }: { controls: number; hosts: number; unfenced?: number; cpus?: number },
 ): Promise<Cluster> {
   const postgres = await startPostgres();
   t.after(() => postgres.stop());
@@ -66,7 +66,9 @@ export async function startCluster(
     cluster.controls.push(await startDaemon(t, tempDir(), ["--role", "control", ...flags, ...join_token]));
   }
   for (let index = 0; index < hosts; index++) {
-    cluster.hosts.push(await startHost(t, [...flags, "--join-token", await token()], index < unfenced));
+    cluster.hosts.push(
+      await startHost(t, [...flags, "--host-cpus", String(cpus), "--join-token", await token()], index < unfenced),
+    );
   }
   return cluster;
 }
@@ -79,19 +81,7 @@ async function startHost(
   const dir = tempDir();
   const journal = join(dir, "journal");
   const env = { HANGAR_TEST_JOURNAL: journal, ...(unfenced ? { HANGAR_TEST_UNFENCED: "1" } : {}) };
-  const args = [
-    "--role",
-    "host",
-    "--driver",
-    "sim",
-    "--data-dir",
-    dir,
-    "--host-cpus",
-    "5000",
-    "--host-memory-mb",
-    "900000",
-    ...flags,
-  ];
+  const args = ["--role", "host", "--driver", "sim", "--data-dir", dir, "--host-memory-mb", "900000", ...flags];
   const start = async (): Promise<{ child: Child; id: string }> => {
     const child = startProgram(t, "test/system/hosts-node.ts", args, env);
     const id = (await child.until(/^ready /)).split(" ")[1] ?? "";

@@ -30,7 +30,8 @@ export function census({ data_dir, node_id }: Installation): Census {
     ],
     devices: names("/sys/class/net").filter((name) => name.startsWith(`h${node_id.slice(0, 5)}`)),
     cgroups: names("/sys/fs/cgroup").flatMap((tree) => folders(join("/sys/fs/cgroup", tree, "hangar", node_id))),
-    processes: processes().filter((words) => words.includes(run)),
+    processes: processes().filter((words) => words.includes(run) && !words.includes(GUARD)),
+    guard: processes().filter((words) => words.includes(run) && words.includes(GUARD)),
     runc: names(`${run}/runc`),
     boots: names(`${run}/m`),
     exits: names(`${run}/exits`),
@@ -40,8 +41,10 @@ export function census({ data_dir, node_id }: Installation): Census {
   return Object.fromEntries(Object.entries(found).filter(([, list]) => list.length > 0));
 }
 
+/** What freezes machines when their host's lease is over, as it is called. */
+const GUARD = "hangar-guard";
 /** What is there whatever a test did, as long as its driver is open. */
-const OPEN = ["kept", "rules"];
+const OPEN = ["kept", "rules", "guard"];
 const TRIES = 400;
 
 /**

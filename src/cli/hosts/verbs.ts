@@ -7,8 +7,8 @@ type Host = Api["GET /v1/platform/hosts/:host_id"]["answer"];
 
 const size = (used: number, all: number, unit: string): string => `${used} of ${all === 0 ? "any" : all}${unit}`;
 
-const stateOf = ({ state, cordoned, held }: Host): string =>
-  [state, ...(cordoned ? ["cordoned"] : []), ...(held ? ["held"] : [])].join(", ");
+const stateOf = ({ state, cordoned, draining, held }: Host): string =>
+  [state, ...(draining ? ["draining"] : cordoned ? ["cordoned"] : []), ...(held ? ["held"] : [])].join(", ");
 
 const seen = ({ last_seen }: Host): string => (last_seen === "" ? "-" : ago(last_seen, systemClock.now()));
 
@@ -93,7 +93,7 @@ export const hostsDrain: Verb = {
     const host_id = firstArgument(input);
     const drained = await client.call("POST /v1/platform/hosts/:host_id/drain", { params: { host_id } });
     const { moving, stuck } = drained;
-    const lines = [`${host_id}: ${moving.length} machines move, ${stuck.length} cannot`];
+    const lines = [`${host_id}: ${moving.length} machines move, ${stuck.length} cannot yet`];
     return {
       data: drained,
       text: [...lines, ...stuck.map(({ id, reason }) => `  ${id}  ${reason}`)].join("\n"),

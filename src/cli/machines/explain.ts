@@ -49,6 +49,9 @@ export function explain(machine: Machine, app_name: string, services: Services, 
     ...(machine.host_status === "ok"
       ? []
       : [{ about: "host" as const, text: `its host ${machine.host} is ${machine.host_status}` }]),
+    ...(machine.waiting === undefined
+      ? []
+      : [{ about: "host" as const, text: `it is to leave its host and waits for room: ${machine.waiting}` }]),
   ];
 }
 

@@ -3,6 +3,7 @@ import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
+import type { Calls, Lines } from "#hosts/channel.ts";
 import {
   type Collected,
   type HeldImage,
@@ -16,10 +17,14 @@ import {
   PLATFORM,
   type PullProgress,
 } from "#machines/image-source.ts";
+import type { ImportedImage } from "#machines/imported-images.ts";
 import type { ImageRef } from "#machines/types.ts";
 import { describe, summarize } from "./answers.ts";
 import { Collector } from "./collect.ts";
+import { shelfCalls, shelfLines } from "./far-shelf.ts";
+import { temporary } from "./files.ts";
 import { HELLO } from "./hello.ts";
+import { Imported, ownersFor, type Sharing } from "./imported.ts";
 import { Intake, notHere, refuseUnprivileged } from "./intake.ts";
 import type { ImageLimits } from "./limits.ts";
 import type { NameRecord } from "./names.ts";
@@ -36,9 +41,11 @@ export async function openImages(
   { registry_config }: Pick<Settings, "registry_config">,
   clock: Clock,
   log: Log,
-  limits: Partial<ImageLimits> = {},
+  { sharing, ...limits }: Partial<ImageLimits> & { sharing?: Sharing } = {},
 ): Promise<Images> {
-  const images = new Images(await Store.open({ dir, clock, log, limits }), new CredentialFile(registry_config));
+  const store = await Store.open({ dir, clock, log, limits });
+  const imported = sharing && new Imported(store, sharing);
+  const images = new Images(store, new CredentialFile(registry_config), imported);
   images.start();
   return images;
 }
@@ -51,14 +58,23 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   readonly #puller: Puller;
   readonly #collector: Collector;
   readonly #intake: Intake;
+  readonly #imported: Imported | undefined;
   readonly #closing = new AbortController();
 
-  constructor(store: Store, credentials: CredentialFile) {
+  constructor(store: Store, credentials: CredentialFile, imported?: Imported) {
     const { clock, limits, blobs } = store;
     this.#store = store;
     this.#puller = new Puller({ clock, limits, blobs, credentials });
     this.#collector = new Collector(store);
-    this.#intake = new Intake(store, this.#collector);
+    this.#imported = imported;
+    this.#intake = new Intake(store, this.#collector, imported);
+  }
+
+  /** What other processes of the platform may get here; undefined in one that is alone. */
+  get shelf(): { calls: Calls; lines: Lines } | undefined {
+    const { shelf } = this.#imported ?? {};
+    if (!shelf) return undefined;
+    return { calls: shelfCalls(shelf), lines: shelfLines(shelf, () => temporary(this.#store.layout, "sent")) };
   }
 
   /** Cleans up now and then. */
@@ -134,15 +150,22 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
 
   async list(owner: string): Promise<ImageSummary[]> {
     const { names } = this.#store;
-    const records = owner === PLATFORM ? names.list() : [...names.list(owner), ...names.list(PLATFORM)];
+    const owners = owner === PLATFORM ? [undefined] : ownersFor(owner);
+    const imported = await Promise.all(owners.map(async (one) => (await this.#imported?.records(one)) ?? []));
+    const records = [...imported.flat(), ...owners.flatMap((one) => names.list(one))];
     const all = await Promise.all(records.map((record) => summarize(this.#store, record)));
     return all.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   async show(image: string, owner: string): Promise<ImageDetails> {
     const reference = readReference(image, "query.image");
-    const record = this.#named(reference, owner);
-    if (record) return await describe(this.#store, record);
+    for (const one of ownersFor(owner)) {
+      const imported = await this.#imported?.find(reference, one);
+      if (imported) await this.#imported?.load(imported);
+      const record = imported ? { ...imported, source: "imported" as const, used_at: imported.created_at } : undefined;
+      const named = record ?? this.#named(reference, one);
+      if (named) return await describe(this.#store, named);
+    }
     return notHere(reference);
   }
 
@@ -180,21 +203,17 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   async remove(image: string, owner: string): Promise<void> {
     const reference = readReference(image, "query.image");
     const { names, holds } = this.#store;
-    const record = names.get(owner, reference.name);
-    if (!record) return notHere(reference);
-    const others = names.list().some((other) => other !== record && other.digest === record.digest);
-    const machines = others ? [] : holds.of(record.digest);
-    if (machines.length > 0) {
-      fail(
-        "image_in_use",
-        `${shortName(record)} is used by ${machines.length} machines, ${machines.slice(0, 3).join(", ")} for example`,
-        {
-          facts: { machines },
-          hint: "destroy them, or update them to another image",
-        },
-      );
+    const imported = await this.#imported?.find({ ...reference, digest: undefined }, owner);
+    if (imported) {
+      refuseInUse(imported, (await this.#imported?.users(imported.digest)) ?? []);
+      await this.#imported?.remove(imported);
+    } else {
+      const record = names.get(owner, reference.name);
+      if (!record) return notHere(reference);
+      const others = names.list().some((other) => other !== record && other.digest === record.digest);
+      refuseInUse(record, others ? [] : holds.of(record.digest));
+      await names.remove(record);
     }
-    await names.remove(record);
     await this.#collector.collect({ dry_run: false, all: false });
   }
 
@@ -212,17 +231,29 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   async #here(reference: Reference, owner: string, signal: AbortSignal): Promise<Image | undefined> {
     if (isHello(reference) && reference.digest === undefined) return await this.#intake.hello(signal);
     const { names, clock } = this.#store;
+    const imported = await this.#elsewhere(reference, owner);
+    if (imported) return await this.#imported?.load(imported);
     const record = this.#named(reference, owner);
     if (!record) return undefined;
     names.touch(record, clock.now());
     return await this.#store.load(record.digest);
   }
 
+  /** An image that was imported by whatever process, unless the owner has something of its own under the name. */
+  async #elsewhere(reference: Reference, owner: string): Promise<ImportedImage | undefined> {
+    for (const one of ownersFor(owner)) {
+      const found = await this.#imported?.find(reference, one);
+      const own = reference.digest === undefined && this.#store.names.get(one, reference.name);
+      if (found || own) return found;
+    }
+    return undefined;
+  }
+
   /** The owner's own names come first: an organization's import of a name counts for it, whatever others call so. */
   #named(reference: Reference, owner: string): NameRecord | undefined {
     const { names } = this.#store;
     const { name, digest, registry, repository } = reference;
-    const owners = owner === PLATFORM ? [PLATFORM] : [owner, PLATFORM];
+    const owners = ownersFor(owner);
     const exact = owners
       .map((one) => names.get(one, name))
       .find((record) => record && (!digest || record.digest === digest));
@@ -264,6 +295,8 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
           owner,
           onState: say,
           source: async (all) => {
+            const imported = await this.#elsewhere({ ...reference, digest: image.digest }, owner);
+            if (imported) return (await this.#imported?.layer(imported, diff_id, all)) ?? notHere(reference);
             if (own && own.source !== "pulled") return notHere(reference);
             say("waiting");
             return await this.#puller.layer(
@@ -284,6 +317,15 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
       throw thrown;
     }
   }
+}
+
+function refuseInUse(record: Pick<NameRecord, "name">, machines: readonly string[]): void {
+  if (machines.length === 0) return;
+  const some = machines.slice(0, 3).join(", ");
+  fail("image_in_use", `${shortName(record)} is used by ${machines.length} machines, ${some} for example`, {
+    facts: { machines: [...machines] },
+    hint: "destroy them, or update them to another image",
+  });
 }
 
 /** Whatever its tag: there is one. */

@@ -5,25 +5,24 @@ import { PLATFORM } from "#machines/image-source.ts";
 import { configDocument, manifestOf, type PlainTar, readArchive } from "./archive.ts";
 import type { Collector } from "./collect.ts";
 import { HELLO, HELLO_CONFIG, helloFingerprint, helloLayer } from "./hello.ts";
+import type { Imported } from "./imported.ts";
 import type { NameRecord } from "./names.ts";
 import { Once } from "./once.ts";
 import { facts, inWords, type Reference, readReference } from "./reference.ts";
+import type { Packed } from "./shelf.ts";
 import { type Image, layersOf, type Store } from "./store.ts";
 import { receiveTar } from "./upload.ts";
-
-interface Packed {
-  documents: Buffer[];
-  layers: { diff_id: string; start: number; length: number }[];
-}
 
 export class Intake {
   readonly #store: Store;
   readonly #collector: Collector;
+  readonly #imported: Imported | undefined;
   readonly #making = new Once<NameRecord>();
 
-  constructor(store: Store, collector: Collector) {
+  constructor(store: Store, collector: Collector, imported: Imported | undefined) {
     this.#store = store;
     this.#collector = collector;
+    this.#imported = imported;
   }
 
   async import(
@@ -37,6 +36,8 @@ export class Intake {
     return await this.#receive(upload, signal, async (tar) => {
       const image = await readArchive(tar, reference, this.#store.limits);
       const digest = await this.#take(tar.file, image, owner, signal);
+      const published = { file: tar.file, packed: image, digest, owner };
+      if (this.#imported) return await this.#imported.publish(reference, published, signal);
       return await this.name(reference, digest, owner, "imported");
     });
   }

@@ -53,11 +53,7 @@ export class Names {
 
   async put(record: NameRecord): Promise<void> {
     const names = this.#of(record.owner);
-    const { names_per_org } = this.#limits;
-    if (!names.has(record.name) && names.size >= names_per_org)
-      fail("limit_reached", `this organization has ${names.size} images (limit names_per_org is ${names_per_org})`, {
-        hint: "`hangar images rm` removes one",
-      });
+    if (!names.has(record.name)) refuseTooMany(names.size, this.#limits);
     await writeWhole(this.#layout, this.#file(record), `${JSON.stringify(record)}\n`);
     names.set(record.name, record);
   }
@@ -83,6 +79,13 @@ export class Names {
   #file({ owner, name }: NameRecord): string {
     return join(this.#layout.names, owner, `${fileName(name)}.json`);
   }
+}
+
+export function refuseTooMany(count: number, { names_per_org }: ImageLimits): void {
+  if (count < names_per_org) return;
+  fail("limit_reached", `this organization has ${count} images (limit names_per_org is ${names_per_org})`, {
+    hint: "`hangar images rm` removes one",
+  });
 }
 
 const fileName = (name: string): string => createHash("sha256").update(name).digest("hex").slice(0, 40);

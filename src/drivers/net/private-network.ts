@@ -13,7 +13,7 @@ import { gatewayAddress, networkPrefix } from "#machines/names.ts";
 import { type Message, packed } from "../linux/netlink.ts";
 import { Firewall } from "./firewall.ts";
 import { Forwarding } from "./forwarding.ts";
-import { passOn, setting } from "./kernel-settings.ts";
+import { setting } from "./kernel-settings.ts";
 import {
   addAddress,
   addBridge,
@@ -96,7 +96,7 @@ export class PrivateNetwork {
       // No machine tells the host where to send its traffic, and what machines send out is passed on.
       setting(`ipv6/conf/${bridge}/accept_ra`, "0");
       this.#forwarding.begin(bridge);
-      if (this.#routed) passOn(bridge);
+      if (this.#routed) this.#forwarding.passOn(bridge);
       const device = numberOf(bridge) ?? 0;
       tellLinks([
         addAddress({ net: `${gateway}/48`, device }),

@@ -11,7 +11,8 @@ import { networkInterfaces } from "node:os";
 import { addressBytes } from "#network/bytes.ts";
 import { type FarEnd, platformAddress, type Tunnel } from "#network/fabric.ts";
 import { program } from "../linux/program.ts";
-import { passOn, setting } from "./kernel-settings.ts";
+import { Forwarding } from "./forwarding.ts";
+import { setting } from "./kernel-settings.ts";
 import { deviceName } from "./names.ts";
 import { loadTunnelRules, removeTunnelRules } from "./tunnel-rules.ts";
 import { vxlan } from "./vxlan.ts";
@@ -54,6 +55,7 @@ export function openTunnel(name: CarrierName, parts: { node_id: string; underlay
   const device = deviceName(node_id, "t", node_id);
   const carrier = CARRIERS[name]({ ...parts, device, mtu: mtuOf(underlay) - AROUND_BYTES });
   const address = platformAddress(node_id);
+  const forwarding = new Forwarding();
   return {
     async keep(ends) {
       // Nothing comes out of it before the rules are there.
@@ -62,7 +64,7 @@ export function openTunnel(name: CarrierName, parts: { node_id: string; underlay
         await removeDevice(device);
         await carrier.make();
         setting(`ipv6/conf/${device}/accept_ra`, "0");
-        passOn(device);
+        forwarding.passOn(device);
       }
       await ip([`address replace ${address}/128 dev ${device} nodad`, `link set ${device} up`]);
       await carrier.keep(ends);
@@ -71,6 +73,7 @@ export function openTunnel(name: CarrierName, parts: { node_id: string; underlay
     async remove() {
       await removeDevice(device);
       await removeTunnelRules(node_id);
+      forwarding.end();
     },
   };
 }

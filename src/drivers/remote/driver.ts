@@ -1,8 +1,20 @@
+import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
-import type { Calls, Channel } from "#hosts/channel.ts";
+import type { Calls, Channel, Lines } from "#hosts/channel.ts";
 import type { HostService } from "#hosts/service.ts";
-import type { Exec, ExecResult, LogPage, LogsFrom, Process, Ref, RuntimeDriver } from "#machines/driver.ts";
+import type {
+  Exec,
+  ExecResult,
+  LogPage,
+  LogsFrom,
+  Process,
+  Ref,
+  RuntimeDriver,
+  TerminalWish,
+} from "#machines/driver.ts";
+import { farTerminal } from "#machines/far-terminal.ts";
 import type { MachineStore } from "#machines/store.ts";
+import { converse } from "#machines/terminals.ts";
 
 /** What reaches into a machine, wherever it is. All else is done by the executor of its own host. */
 const INSIDE = ["signal", "exec", "terminal", "ps", "logs"] as const;
@@ -41,11 +53,9 @@ export function reachingDriver(parts: RemoteParts): RuntimeDriver {
     exec: (ref, command, signal) =>
       through<ExecResult>(ref.id, "exec", { ref, command }, () => local.exec(ref, command, signal), signal),
     async terminal(ref, wanted, signal) {
-      if ((await doorOf(ref.id)) === undefined) return await local.terminal(ref, wanted, signal);
-      // The channel carries a question and its answer, not a conversation.
-      fail("terminal_elsewhere", `machine ${ref.id} is on another host, and terminals do not reach there`, {
-        hint: "`hangar machines exec` runs single commands there; `echo … | hangar ssh` several",
-      });
+      const door = await doorOf(ref.id);
+      if (door === undefined) return await local.terminal(ref, wanted, signal);
+      return farTerminal(await channel.line(door, "terminal", { ref, wanted }, signal));
     },
     ps: (ref) => through<Process[]>(ref.id, "ps", { ref }, () => local.ps(ref)),
     logs: (id, from) => through<LogPage>(id, "logs", { id, from }, () => local.logs(id, from)),
@@ -74,6 +84,23 @@ export function insideCalls(driver: RuntimeDriver): Calls {
     logs: async (body) => {
       const { id, from } = body as { id: string; from: LogsFrom };
       return await driver.logs(id, from);
+    },
+  };
+}
+
+/** What is more than a question and its answer. */
+export function insideLines(driver: RuntimeDriver, clock: Clock): Lines {
+  return {
+    terminal: async (body, signal) => {
+      const { ref, wanted } = body as { ref: Ref; wanted: TerminalWish };
+      const terminal = await driver.terminal(ref, wanted, signal);
+      return async (line) => {
+        try {
+          await converse(line, terminal, clock);
+        } finally {
+          terminal.hangUp();
+        }
+      };
     },
   };
 }

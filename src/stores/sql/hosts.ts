@@ -3,7 +3,7 @@ import type { Host, HostFacts, Placing } from "#hosts/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
 
 const PLACING = "id, region, zone, cpus, memory_mb";
-const HOST = `${PLACING}, state, used_cpus, used_memory_mb, cordoned, node_id, epoch, beat, lease_ms, handled, held,
+const HOST = `${PLACING}, state, used_cpus, used_memory_mb, cordoned, draining, node_id, epoch, beat, lease_ms, handled, held,
   address, facts, joined_at, seen_at`;
 /** What is really taken, counted from the machines. */
 const COUNT = `used_cpus = (SELECT coalesce(sum(m.cpus), 0) FROM machines m WHERE m.host_id = hosts.id AND m.reserved = 1),
@@ -11,11 +11,13 @@ const COUNT = `used_cpus = (SELECT coalesce(sum(m.cpus), 0) FROM machines m WHER
 const EMPTY = `NOT EXISTS (SELECT 1 FROM machines m WHERE m.host_id = hosts.id)
   AND NOT EXISTS (SELECT 1 FROM volumes v WHERE v.host_id = hosts.id)`;
 
-type HostRow = Omit<Host, "cordoned" | "held" | "facts"> & { cordoned: number; held: number; facts: string };
+type Flag = "cordoned" | "draining" | "held";
+type HostRow = Omit<Host, Flag | "facts"> & Record<Flag, number> & { facts: string };
 
-const toHost = ({ cordoned, held, facts, ...row }: HostRow): Host => ({
+const toHost = ({ cordoned, draining, held, facts, ...row }: HostRow): Host => ({
   ...row,
   cordoned: cordoned === 1,
+  draining: draining === 1,
   held: held === 1,
   facts: JSON.parse(facts) as HostFacts,
 });
@@ -33,8 +35,10 @@ export function sqlHostStore(database: Database): HostStore {
     // A word from an operator ends the tenure too: a host that still runs finds out at its next beat.
     setState: (id, state, held) =>
       done("UPDATE hosts SET state = ?, held = ?, epoch = epoch + 1 WHERE id = ?", [state, held ? 1 : 0, id]),
-    setCordoned: (id, cordoned) => done("UPDATE hosts SET cordoned = ? WHERE id = ?", [cordoned ? 1 : 0, id]),
+    setCordoned: (id, { cordoned, draining }) =>
+      done("UPDATE hosts SET cordoned = ?, draining = ? WHERE id = ?", [cordoned ? 1 : 0, draining ? 1 : 0, id]),
     forget: (id) => done(`DELETE FROM hosts WHERE id = ? AND ${EMPTY}`, [id]),
+    ...doors(database),
     ...joining(database),
     ...tenures(database),
   };
@@ -57,6 +61,20 @@ async function declare(database: Database, hosts: readonly Placing[]): Promise<v
     ),
     ...hosts.map(({ id }): Step => ({ sql: `UPDATE hosts SET ${COUNT} WHERE id = ?`, args: [id] })),
   ]);
+}
+
+function doors(database: Database): Pick<HostStore, "announce" | "doorOf"> {
+  return {
+    async announce({ node_id, address, seen_at }) {
+      const sql = `INSERT INTO processes (node_id, address, seen_at) VALUES (?, ?, ?)
+                   ON CONFLICT (node_id) DO UPDATE SET address = excluded.address, seen_at = excluded.seen_at`;
+      await database.write([{ sql, args: [node_id, address, seen_at] }]);
+    },
+    async doorOf(node_id) {
+      const sql = "SELECT address FROM processes WHERE node_id = ?";
+      return (await readOne<{ address: string }>(database, sql, [node_id]))?.address;
+    },
+  };
 }
 
 function joining(database: Database): Pick<HostStore, "addToken" | "findToken" | "join"> {

@@ -178,7 +178,8 @@ async function commit(database: Database, change: Change): Promise<Committed> {
       : []),
   ]);
   if (outcome.ok) return "done";
-  return outcome.failed === 0 ? "conflict" : "capacity";
+  if (outcome.failed === 0) return "conflict";
+  return outcome.failed <= moveSteps(change).length ? "unmoved" : "capacity";
 }
 
 /** In the same write as the machine, so that a volume never has two and a crash leaves no doubt. */

@@ -1,4 +1,4 @@
-import type { AcmeAccount, ProxyStore, StoredCertificate } from "#proxy/store.ts";
+import type { AcmeAccount, DoorWord, ProxyStore, StoredCertificate } from "#proxy/store.ts";
 import { type Database, readOne } from "../database.ts";
 
 const COLUMNS = "hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at";
@@ -47,6 +47,7 @@ export function sqlProxyStore(database: Database): ProxyStore {
         },
       ]);
     },
+    ...doorRows(database),
     async word(key) {
       return (await readOne<{ value: string }>(database, "SELECT value FROM proxy_words WHERE key = ?", [key]))?.value;
     },
@@ -57,6 +58,29 @@ export function sqlProxyStore(database: Database): ProxyStore {
           args: [key, value],
         },
       ]);
+    },
+  };
+}
+
+function doorRows(database: Database): Pick<ProxyStore, "doors" | "tellDoor" | "forgetDoor"> {
+  return {
+    async doors() {
+      const sql = "SELECT node_id, beat, word FROM front_doors ORDER BY node_id";
+      const rows = await database.read<{ node_id: string; beat: number; word: string }>(sql);
+      return rows.map((row) => ({ ...row, word: JSON.parse(row.word) as DoorWord }));
+    },
+    async tellDoor({ node_id, word, seen_at }, forget_before) {
+      await database.write([
+        { sql: "DELETE FROM front_doors WHERE seen_at < ?", args: [forget_before] },
+        {
+          sql: `INSERT INTO front_doors (node_id, beat, word, seen_at) VALUES (?, 1, ?, ?) ON CONFLICT (node_id) DO UPDATE
+                SET beat = front_doors.beat + 1, word = excluded.word, seen_at = excluded.seen_at`,
+          args: [node_id, JSON.stringify(word), seen_at],
+        },
+      ]);
+    },
+    async forgetDoor(node_id) {
+      await database.write([{ sql: "DELETE FROM front_doors WHERE node_id = ?", args: [node_id] }]);
     },
   };
 }

@@ -1,0 +1,134 @@
+/** Imported images among several processes: what one took in, the others boot, by way of a store or of its own door. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { Box } from "#core/box.ts";
+import { systemClock } from "#core/clock.ts";
+import { ApiError } from "#core/errors.ts";
+import { silentLog } from "#core/log.ts";
+import { Channel, openDoor } from "#hosts/channel.ts";
+import { PLATFORM } from "#machines/image-source.ts";
+import { migrate } from "#stores/migrations.ts";
+import { LocalObjects } from "#stores/objects/local.ts";
+import { sqlImportedImages } from "#stores/sql/imported-images.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { farShelf } from "./far-shelf.ts";
+import { dir, file, makeImage, NEVER, NOT_ROOT, ociArchive, pieces, tar, tempStore } from "./fixtures.ts";
+import { type Images, openImages } from "./images.ts";
+
+const LARGE = "much ".repeat(700_000);
+const LAYERS = [tar(dir("etc"), file("etc/hostname", "box")), tar(file("large", LARGE))];
+const IMAGE = ociArchive(makeImage(LAYERS, { Cmd: ["/run"] }));
+
+interface Process {
+  images: Images;
+  /** Where its packed images are. */
+  packed: string;
+  close(): Promise<void>;
+}
+
+/** Processes on one database; with `shared` they have one store, else each hands out what it has. */
+async function platform(t: TestContext, { shared }: { shared: boolean }) {
+  const database = inlineSqlite();
+  await migrate(database);
+  const names = sqlImportedImages(database);
+  const box = new Box(randomBytes(32));
+  const doors = new Map<string, string>();
+  const channel = new Channel(box, systemClock);
+  t.after(() => channel.close());
+  const everyone = tempStore(t);
+  return async (node_id: string): Promise<Process> => {
+    const own = tempStore(t);
+    const packed = shared ? everyone : join(own, "imported");
+    const far = async (id: string) => {
+      const address = doors.get(id);
+      return address === undefined ? undefined : { address, shelf: farShelf(channel, address) };
+    };
+    const sharing = { names, node_id, objects: new LocalObjects(packed), ...(shared ? {} : { far }) };
+    const settings = { registry_config: undefined };
+    const images = await openImages(join(own, "images"), settings, systemClock, silentLog, { sharing });
+    const { calls, lines } = images.shelf ?? assert.fail();
+    const listen = { host: "127.0.0.1", port: 0 };
+    const door = await openDoor({ listen, box, calls, lines, clock: systemClock, log: silentLog });
+    doors.set(node_id, door.address);
+    let open = true;
+    const close = async (): Promise<void> => {
+      if (!open) return;
+      open = false;
+      await door.close();
+      await images.close();
+    };
+    t.after(close);
+    return { images, packed, close };
+  };
+}
+
+const objects = (folder: string): string[] =>
+  existsSync(folder)
+    ? readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((one) => (one.isFile() ? one.name : []))
+    : [];
+
+const refusal = async (work: Promise<unknown>): Promise<ApiError> => {
+  const thrown = await work.then(
+    () => assert.fail("it worked"),
+    (error: unknown) => error,
+  );
+  assert.ok(thrown instanceof ApiError, String(thrown));
+  return thrown;
+};
+
+for (const shared of [true, false]) {
+  suite(`images imported elsewhere, ${shared ? "in a store of all" : "got from whoever has them"}`, {
+    skip: NOT_ROOT,
+  }, () => {
+    test("are booted by every process of the platform, and by nobody else's organization", async (t) => {
+      const start = await platform(t, { shared });
+      const [control, host] = [await start("n1"), await start("n2")];
+      const { digest } = await control.images.import("web:1", pieces(IMAGE), "o1", NEVER);
+      assert.deepEqual(
+        (await host.images.list("o1")).map(({ name, owner, source }) => [name, owner, source]),
+        [["web:1", "o1", "imported"]],
+      );
+      const ref = await host.images.resolve("web:1", "o1", NEVER);
+      assert.equal(ref.digest, digest);
+      const held = await host.images.hold({ id: "m1", org_id: "o1" }, ref, NEVER);
+      assert.deepEqual(held.config.cmd, ["/run"]);
+      const [lower = "", upper = ""] = held.layers;
+      assert.equal(readFileSync(join(lower, "etc/hostname"), "utf8"), "box");
+      assert.equal(readFileSync(join(upper, "large"), "utf8"), LARGE);
+      assert.equal((await refusal(host.images.show("web:1", "o2"))).code, "image_not_found");
+      assert.equal((await host.images.show("web:1", "o1")).layer_list.length, 2);
+    });
+
+    test("a name that is imported again is the new one everywhere; removed, it is gone everywhere with its bytes", async (t) => {
+      const start = await platform(t, { shared });
+      const [one, two] = [await start("n1"), await start("n2")];
+      await one.images.import("web:1", pieces(IMAGE), PLATFORM, NEVER);
+      const before = await two.images.resolve("web:1", "o1", NEVER);
+      const newer = ociArchive(makeImage([LAYERS[0] ?? assert.fail(), tar(file("newer"))]));
+      const { digest } = await two.images.import("web:1", pieces(newer), PLATFORM, NEVER);
+      for (const { images } of [one, two]) assert.equal((await images.resolve("web:1", "o1", NEVER)).digest, digest);
+      assert.notEqual(before.digest, digest);
+      await one.images.remove("web:1", PLATFORM);
+      assert.deepEqual(await two.images.list(PLATFORM), []);
+      assert.deepEqual([objects(one.packed), objects(two.packed)], [[], []]);
+    });
+
+    test("who has it and does not answer is named, with what to do; in a store it is there all the same", async (t) => {
+      const start = await platform(t, { shared });
+      const [control, host] = [await start("n1"), await start("n2")];
+      await control.images.import("web:1", pieces(IMAGE), "o1", NEVER);
+      const ref = await host.images.resolve("web:1", "o1", NEVER);
+      await control.close();
+      const work = host.images.hold({ id: "m1", org_id: "o1" }, ref, NEVER);
+      if (shared) assert.equal((await work).layers.length, 2);
+      else {
+        const { code, message } = await refusal(work);
+        assert.equal(code, "image_elsewhere");
+        assert.match(message, /web:1 was imported by process n1 at 127\.0\.0\.1:\d+, which does not answer/);
+      }
+    });
+  });
+}

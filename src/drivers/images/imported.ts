@@ -1,0 +1,175 @@
+/**
+ * Imported images in a platform of several processes: their names stand in the database, their bytes are on a shelf, and
+ * whoever needs one gets it there. What is unpacked of them here is like a pulled image: it goes when nobody needs it.
+ */
+import { rm, stat } from "node:fs/promises";
+import { ApiError, fail } from "#core/errors.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import { PLATFORM } from "#machines/image-source.ts";
+import type { ImportedImage, ImportedImages } from "#machines/imported-images.ts";
+import { digestOf } from "./blobs.ts";
+import { choosePlatform, isIndex, parseDocument, readIndex, readManifest } from "./documents.ts";
+import { temporary } from "./files.ts";
+import type { LayerSource } from "./layers.ts";
+import { type NameRecord, refuseTooMany } from "./names.ts";
+import { facts, inWords, type Reference, readReference } from "./reference.ts";
+import { type Packed, Shelf, type ShelfReader } from "./shelf.ts";
+import { type Image, layersOf, type Store, shortName } from "./store.ts";
+
+export interface Sharing {
+  names: ImportedImages;
+  node_id: string;
+  /** Where packed images are kept. */
+  objects: ObjectStore;
+  /** The shelf of another process, when `objects` is of this one alone: then its address, and how it is reached. */
+  far?: (node_id: string) => Promise<{ address: string; shelf: ShelfReader } | undefined>;
+}
+
+export class Imported {
+  readonly shelf: Shelf;
+  readonly #store: Store;
+  readonly #sharing: Sharing;
+
+  constructor(store: Store, sharing: Sharing) {
+    this.#store = store;
+    this.#sharing = sharing;
+    this.shelf = new Shelf(sharing.objects, store.layout);
+  }
+
+  /** A name of one owner's own. With a digest, whatever it was called. */
+  async find(reference: Reference, owner: string): Promise<ImportedImage | undefined> {
+    const { names } = this.#sharing;
+    const { digest, name } = reference;
+    if (digest === undefined) return await names.find(owner, name);
+    return (await names.withDigest(digest)).find((image) => image.owner === owner);
+  }
+
+  /** The image, its documents got when they are not here. */
+  async load(found: ImportedImage): Promise<Image> {
+    const known = await this.#store.load(found.digest);
+    if (known) return known;
+    const { blobs, limits } = this.#store;
+    await this.#from(found, async (shelf) => {
+      const get = async (digest: string): Promise<Buffer> => {
+        const bytes = (await shelf.document(digest)) ?? lost(found);
+        blobs.checkSize(bytes.length, "a document of the image");
+        if (digestOf(bytes) !== digest) lost(found);
+        await blobs.put(bytes);
+        return bytes;
+      };
+      const top = parseDocument(await get(found.digest), "the manifest");
+      const chosen = isIndex(top) ? choosePlatform(readIndex(top, "the index"), found.name).digest : undefined;
+      const manifest = chosen === undefined ? top : parseDocument(await get(chosen), "the manifest");
+      await get(readManifest(manifest, limits).config.digest);
+    });
+    return (await this.#store.load(found.digest)) ?? lost(found);
+  }
+
+  /** The bytes of one of its layers, in a file. */
+  async layer(found: ImportedImage, diff_id: string, signal: AbortSignal): Promise<LayerSource> {
+    const file = temporary(this.#store.layout, "layer");
+    const there = await this.#from(found, (shelf) => shelf.layer(diff_id, file, signal));
+    if (!there) lost(found);
+    const { size } = await stat(file);
+    return { file, start: 0, length: size, done: () => rm(file, { force: true }) };
+  }
+
+  /** What was taken in is everyone's of its owner from here on. */
+  async publish(
+    reference: Reference,
+    image: { file: string; packed: Packed; digest: string; owner: string },
+    signal: AbortSignal,
+  ): Promise<NameRecord> {
+    const { names, node_id } = this.#sharing;
+    const { file, packed, digest, owner } = image;
+    const { name } = reference;
+    const before = await names.find(owner, name);
+    if (!before) refuseTooMany((await names.list(owner)).length, this.#store.limits);
+    await this.shelf.put(file, packed, signal);
+    // Machines that boot what the name stood for find it by its digest.
+    if (before && before.digest !== digest && (await names.users(before.digest)).length > 0)
+      await names.put({ ...before, name: `${reference.registry}/${reference.repository}@${before.digest}` });
+    const created_at = before?.digest === digest ? before.created_at : this.#store.clock.now();
+    const put = { owner, name, digest, node_id, created_at };
+    await names.put(put);
+    // Somebody who removed an image with the same layers just now did not know of this one yet.
+    await this.shelf.put(file, packed, signal);
+    if (before && before.digest !== digest) await this.#forget(before);
+    return recordOf(put);
+  }
+
+  async records(owner?: string): Promise<NameRecord[]> {
+    return (await this.#sharing.names.list(owner)).map(recordOf);
+  }
+
+  async users(digest: string): Promise<string[]> {
+    const others = await this.#sharing.names.withDigest(digest);
+    return others.length > 1 ? [] : await this.#sharing.names.users(digest);
+  }
+
+  async remove(found: ImportedImage): Promise<void> {
+    await this.#sharing.names.remove(found.owner, found.name);
+    await this.#forget(found);
+  }
+
+  /** Nobody calls it anything any more: what only it needed goes from the shelf. */
+  async #forget(gone: ImportedImage): Promise<void> {
+    const { names, far } = this.#sharing;
+    if ((await names.withDigest(gone.digest)).length > 0) return;
+    try {
+      const image = await this.load(gone);
+      // What is on another shelf does not keep this one's.
+      const beside = (await names.list()).filter(({ node_id }) => !far || node_id === gone.node_id);
+      const others = await Promise.all(beside.map((one) => this.load(one)));
+      const needed = new Set(
+        others.flatMap((one) => [...one.documents, ...layersOf(one).map(({ diff_id }) => diff_id)]),
+      );
+      const unneeded = (digests: readonly string[]): string[] => digests.filter((digest) => !needed.has(digest));
+      const layers = unneeded(layersOf(image).map(({ diff_id }) => diff_id));
+      await this.#from(gone, (shelf) => shelf.remove({ documents: unneeded(image.documents), layers }));
+    } catch (error) {
+      // Space is all that it costs.
+      this.#store.log.warn({ error, image: gone.name }, "an imported image could not be removed from where it is kept");
+    }
+  }
+
+  async #from<T>(found: ImportedImage, work: (shelf: ShelfReader) => Promise<T>): Promise<T> {
+    const { far, node_id } = this.#sharing;
+    if (!far || found.node_id === node_id) return await work(this.shelf);
+    const there = await far(found.node_id);
+    try {
+      return await work(there?.shelf ?? fail("host_unreachable", "it was not heard of lately"));
+    } catch (cause) {
+      if (!(cause instanceof ApiError) || cause.code !== "host_unreachable") throw cause;
+      const reference = readReference(found.name);
+      const at = there ? ` at ${there.address}` : "";
+      const who = `process ${found.node_id}${at}, which does not answer`;
+      fail("image_elsewhere", `${shortName(found)} was imported by ${who}`, {
+        cause,
+        facts: facts(reference),
+        retry_after_s: 5,
+        hint: "start that process with --host-listen at an address that the others reach, or all of them with the same HANGAR_OBJECTS_URL",
+      });
+    }
+  }
+}
+
+/** Whose names count for an owner, in this order. */
+export const ownersFor = (owner: string): string[] => (owner === PLATFORM ? [PLATFORM] : [owner, PLATFORM]);
+
+const recordOf = ({ owner, name, digest, created_at }: ImportedImage): NameRecord => ({
+  owner,
+  name,
+  digest,
+  source: "imported",
+  created_at,
+  used_at: created_at,
+});
+
+function lost(found: ImportedImage): never {
+  const reference = readReference(found.name);
+  fail("image_not_found", `the image is known but not where it was imported: ${inWords(reference)}`, {
+    facts: facts(reference),
+    hint: `hangar images import ${reference.given} PATH`,
+  });
+}

@@ -1,0 +1,44 @@
+/** Images of one process among several, put together: part of platform.ts, on a page of its own. */
+import type { Clock } from "#core/clock.ts";
+import { randomIds } from "#core/ids.ts";
+import type { Log } from "#core/log.ts";
+import { scoped } from "#core/objects.ts";
+import type { Settings } from "#core/settings.ts";
+import { farShelf } from "#drivers/images/far-shelf.ts";
+import { type Images, openImages } from "#drivers/images/images.ts";
+import type { Channel } from "#hosts/channel.ts";
+import type { HostStore } from "#hosts/store.ts";
+import type { DataDir } from "#stores/data-dir.ts";
+import type { Database } from "#stores/database.ts";
+import { openObjects } from "#stores/objects/open.ts";
+import { sqlImportedImages } from "#stores/sql/imported-images.ts";
+import { sqlVolumeStore } from "#stores/sql/volumes.ts";
+
+interface Among {
+  clock: Clock;
+  log: Log;
+  dir: DataDir;
+  channel: Channel;
+  doors: Pick<HostStore, "doorOf">;
+}
+
+/** Imported images are kept in the object store when there is one, else where they were imported, and got from there. */
+export async function sharedImages(
+  database: Database,
+  settings: Settings,
+  { clock, log, dir, channel, doors }: Among,
+): Promise<Images> {
+  const kept = await openObjects(settings.objects, dir.file("imported"), clock);
+  const identity = await sqlVolumeStore(database).identity(randomIds(clock).hex(16));
+  const far = async (node_id: string) => {
+    const address = await doors.doorOf(node_id);
+    return address === undefined ? undefined : { address, shelf: farShelf(channel, address) };
+  };
+  const sharing = {
+    names: sqlImportedImages(database),
+    node_id: dir.node_id,
+    objects: scoped(kept, `images/${identity}/`),
+    ...(settings.objects.url === undefined ? { far } : {}),
+  };
+  return await openImages(dir.file("images"), settings, clock, log, { sharing });
+}

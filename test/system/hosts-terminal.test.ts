@@ -1,0 +1,75 @@
+/** Terminals into machines of other hosts: whatever control is asked, over the way between the platform's processes. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { Client, ClientError } from "#client/client.ts";
+import { openTerminal } from "#client/terminal.ts";
+import { postgresMissing } from "../postgres.ts";
+import { until } from "../support.ts";
+import type { Daemon } from "./daemon.ts";
+import { insist, startCluster } from "./hosts-support.ts";
+
+const MACHINES = "/v1/apps/web/machines";
+const CONFIG = { image: "web:1", guest: { cpus: 1, memory_mb: 256 } };
+
+async function open({ base_url, token }: Daemon, machine_id: string, command?: readonly string[]) {
+  let screen = "";
+  const where = { app_name: "web", machine_id, rows: 24, cols: 80, ...(command ? { command } : {}) };
+  const terminal = await openTerminal(new Client({ base_url, token }), where, (bytes) => {
+    screen += Buffer.from(bytes).toString();
+  });
+  const shows = async (wanted: RegExp): Promise<void> => {
+    await until(`the screen shows ${wanted}`, () => wanted.test(screen));
+    screen = "";
+  };
+  return { ...terminal, shows, seen: () => screen };
+}
+
+suite("terminals into machines of other hosts", { skip: postgresMissing() }, () => {
+  test("keys, screen, size, signals and the exit code go both ways; a host that is gone hangs up", async (t) => {
+    const { controls, hosts } = await startCluster(t, { controls: 1, hosts: 2 });
+    const [control] = controls;
+    assert.ok(control);
+    await insist(control, "POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
+    const ids = new Map<string, string>();
+    await until("there is a machine on each host", async () => {
+      const { id, host } = await insist(control, "POST", MACHINES, { config: CONFIG });
+      ids.set(String(host), String(id));
+      return ids.size === hosts.length;
+    });
+    for (const id of ids.values()) {
+      const waited = await control.call("GET", `${MACHINES}/${id}/wait?state=started&timeout=60`);
+      assert.equal(waited.status, 200, JSON.stringify(waited.body));
+      const terminal = await open(control, id);
+      await terminal.shows(/\$ $/);
+      terminal.send("echo hello\r");
+      await terminal.shows(/^hello\r$/m);
+      terminal.resize({ rows: 50, cols: 132 });
+      terminal.send("stty size\r");
+      await terminal.shows(/^50 132\r$/m);
+      terminal.send("sleep 3600\r");
+      await terminal.shows(/sleep 3600\r\n/);
+      terminal.signal("SIGINT");
+      await terminal.shows(/\^C[\s\S]*\$ $/);
+      terminal.send("exit 42\r");
+      assert.deepEqual(await terminal.ended, { exit_code: 42, reason: "the program has ended" });
+      const much = await open(control, id, ["seq", "20000"]);
+      assert.equal((await much.ended).exit_code, 0);
+      assert.match(much.seen(), /^1\r\n[\s\S]*\n20000\r\n$/);
+      assert.equal(much.seen().split("\n").length, 20_001, "much output arrives whole");
+    }
+
+    const [first] = hosts;
+    const id = ids.get(first?.id ?? "") ?? assert.fail();
+    const cut = await open(control, id);
+    await cut.shows(/\$ $/);
+    await first?.child.kill();
+    const { exit_code, reason } = await cut.ended;
+    assert.equal(exit_code, 137, reason);
+    const refused = await open(control, id).then(
+      () => assert.fail("there is nobody to open it"),
+      (thrown: unknown) => thrown,
+    );
+    assert.ok(refused instanceof ClientError, String(refused));
+    assert.equal(refused.body.status, "host_unreachable");
+  });
+});
