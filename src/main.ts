@@ -49,7 +49,7 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
   for (const warning of settings.warnings) say(`warning: ${warning}`);
   // Loaded here, because a backup needs none of it.
   const { startPlatform } = await import("./platform.ts");
-  const replaced = await before?.(settings.data_dir, say);
+  const replaced = await before?.(settings, say);
   const platform = await startPlatform(settings, { onBroken: stopBroken });
   if (replaced) await platform.listening().then(() => replaced.leave());
   let stopping = false;

@@ -69,7 +69,7 @@ export class TokenService {
       revoked_at: null,
     };
     await store.insertToken(token);
-    return { text: serialize(mint(rootKey, id, firstCaveats(wanted, now, expires_at))), token };
+    return { text: serialize(mint(rootKey, id, firstCaveats(wanted, expires_at))), token };
   }
 
   /** The caller behind a token's text. Fails with `unauthorized`, saying why. */
@@ -115,10 +115,11 @@ export class TokenService {
   }
 }
 
-function firstCaveats({ org, kind, app }: NewToken, now: number, expires_at: number): Caveat[] {
+function firstCaveats({ org, kind, app }: NewToken, expires_at: number): Caveat[] {
   const caveats: Caveat[] = [
     { type: "org", org: org.slug, actions: kind === "readonly" ? ACTIONS.read : ALL_ACTIONS },
-    { type: "validity", not_before_s: Math.floor(now / 1000), not_after_s: Math.ceil(expires_at / 1000) },
+    // Good from the moment it is there, also by a clock that is put back then, or that of another host.
+    { type: "validity", not_before_s: 0, not_after_s: Math.ceil(expires_at / 1000) },
   ];
   if (app !== undefined) caveats.push({ type: "apps", apps: { [app]: ALL_ACTIONS } });
   return caveats;

@@ -107,6 +107,7 @@ suite("caveats", () => {
       [{ type: "apps", apps: { web: READ, api: 2 } }, "only app web (read), api (write)"],
       [{ type: "machines", machines: { m: 0 } }, "only machine m (nothing)"],
       [validity, "valid from 2026-01-01T00:00:00Z until 2026-01-02T00:00:00Z"],
+      [{ ...validity, not_before_s: 0 }, "valid until 2026-01-02T00:00:00Z"],
       [{ type: "from_machine", machine: "m" }, "only from inside machine m"],
       [
         { type: "any", of: [[{ type: "actions", actions: 1 }, validity], [{ type: "actions", actions: 2 }]] },

@@ -119,7 +119,7 @@ export function caveatWords(caveat: Caveat): string {
     case "machines":
       return `only machine ${each(caveat.machines)}`;
     case "validity":
-      return `valid from ${at(caveat.not_before_s)} until ${at(caveat.not_after_s)}`;
+      return `valid ${caveat.not_before_s === 0 ? "" : `from ${at(caveat.not_before_s)} `}until ${at(caveat.not_after_s)}`;
     case "from_machine":
       return `only from inside machine ${caveat.machine}`;
     case "any":

@@ -6,7 +6,7 @@ import { Timers } from "#core/timers.ts";
 import { accept } from "./accept.ts";
 import { type Ledger, type News, topics } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
-import { nextRun } from "./schedule.ts";
+import { dueAt, nextRun } from "./schedule.ts";
 import type { MachineStore } from "./store.ts";
 import type { Machine } from "./types.ts";
 
@@ -57,9 +57,11 @@ export class Upkeep {
     }
   }
 
-  #plan({ id, next_run_at, state }: Machine): void {
+  #plan(machine: Machine): void {
+    const { id, next_run_at, state } = machine;
+    const now = this.#parts.clock.now();
     if (next_run_at === null || state === "destroyed") this.#timers.cancel(id);
-    else this.#timers.set(id, next_run_at - this.#parts.clock.now(), () => void this.#run(id));
+    else this.#timers.set(id, dueAt(machine, now) === next_run_at ? next_run_at - now : 0, () => void this.#run(id));
   }
 
   /** Starts a scheduled machine and puts down its next time, both in one write. */
@@ -70,10 +72,12 @@ export class Upkeep {
         const { next_run_at, config, created_at, state } = draft.machine;
         if (next_run_at === null || !config.schedule || state === "destroyed" || state === "destroying") return false;
         const now = clock.now();
-        // The wall clock was put back: it is not time yet.
+        // The wall clock was put back: it is not time yet, but it must not take as long as the clock was wrong either.
         if (next_run_at > now) {
-          this.#plan(draft.machine);
-          return false;
+          const due = dueAt(draft.machine, now);
+          if (due === next_run_at) this.#plan(draft.machine);
+          else draft.set({ next_run_at: due });
+          return due !== next_run_at;
         }
         draft.set({ next_run_at: nextRun(config.schedule, created_at, now) });
         accept(draft, "start", { source: "schedule", reason: `schedule ${config.schedule}` });

@@ -299,13 +299,7 @@ export class MigrationError extends Error {
 export async function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): Promise<number> {
   await createTable(database);
   const latest = migrations.at(-1)?.id ?? 0;
-  const done = await applied(database);
-  const newer = [...done].filter((id) => id > latest);
-  if (newer.length > 0) {
-    throw new MigrationError(
-      `the database was written by a newer version (migration ${Math.max(...newer)}, this version knows ${latest}); start that version, or restore a backup made by this one`,
-    );
-  }
+  const done = await refuseNewer(database, latest);
   for (const { id, name, statements } of migrations) {
     if (done.has(id)) continue;
     await database.write([
@@ -314,6 +308,18 @@ export async function migrate(database: Database, migrations: readonly Migration
     ]);
   }
   return latest;
+}
+
+/** Answers what was done to the tables; throws when a newer program did some of it. Changes nothing. */
+export async function refuseNewer(database: Database, latest = MIGRATIONS.at(-1)?.id ?? 0): Promise<Set<number>> {
+  const done = await applied(database);
+  const newer = [...done].filter((id) => id > latest);
+  if (newer.length > 0) {
+    throw new MigrationError(
+      `the database was written by a newer version (migration ${Math.max(...newer)}, this version knows ${latest}); start that version, or restore a backup made by this one`,
+    );
+  }
+  return done;
 }
 
 async function createTable(database: Database): Promise<void> {

@@ -25,6 +25,8 @@ export interface Waste {
 }
 
 interface Wish {
+  /** Snapshots past their time too, unless it is said otherwise: not by a clock that has just jumped. */
+  expired?: boolean;
   /** Volumes that could still be taken back too. */
   deleted: boolean;
   /**
@@ -64,7 +66,7 @@ export class Garbage {
     const manifests = wish.unknown ? await objects.list(MANIFESTS) : [];
     const inventory = await disk.inventory();
     const [volumes, snapshots, needed] = await Promise.all([store.all(host_ids), store.allSnapshots(), store.packs()]);
-    const expired = await store.expired(clock.now());
+    const expired = (wish.expired ?? true) ? await store.expired(clock.now()) : [];
     return [
       ...expired.map((snapshot) => this.#expired(snapshot)),
       ...(wish.deleted ? this.#deleted(volumes, inventory.volumes) : []),

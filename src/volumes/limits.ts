@@ -46,6 +46,8 @@ export const VOLUME_LIMITS = {
   backup_every_ms: 24 * HOUR,
   /** Between looks for what nobody needs, on the disk and in the object store. */
   sweep_ms: 6 * HOUR,
+  /** The clock must have kept pace this long before anything is deleted because its time is up. */
+  steady_clock_ms: HOUR,
   /** A file system may be frozen this long for a snapshot. Past it: it is thawed and the snapshot fails. */
   freeze_ms: 60 * SECOND,
 

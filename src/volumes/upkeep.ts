@@ -2,6 +2,7 @@ import type { Clock } from "#core/clock.ts";
 import { ApiError } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
+import { SteadyClock } from "#core/steady-clock.ts";
 import type { VolumeDisk } from "./disk.ts";
 import type { Garbage } from "./garbage.ts";
 import type { VolumeKeys } from "./keys.ts";
@@ -9,7 +10,7 @@ import { VOLUME_LIMITS } from "./limits.ts";
 import type { VolumeService } from "./service.ts";
 import type { SnapshotService } from "./snapshots.ts";
 import type { Growing, VolumeStore } from "./store.ts";
-import type { Usage } from "./types.ts";
+import type { Usage, Volume } from "./types.ts";
 
 interface UpkeepParts {
   host_ids: readonly string[];
@@ -28,12 +29,15 @@ export class VolumeUpkeep {
   readonly #parts: UpkeepParts;
   readonly #ids: Ids;
   readonly #closing = new AbortController();
+  /** What is deleted because its time is up is deleted by a clock that can be trusted with it. */
+  readonly #steady: SteadyClock;
   #swept_at = Number.NEGATIVE_INFINITY;
   #done: Promise<void> = Promise.resolve();
 
   constructor(parts: UpkeepParts) {
     this.#parts = parts;
     this.#ids = randomIds(parts.clock);
+    this.#steady = new SteadyClock(parts.clock, VOLUME_LIMITS.steady_clock_ms);
   }
 
   start(): void {
@@ -61,16 +65,18 @@ export class VolumeUpkeep {
   async round(): Promise<void> {
     const { store, host_ids, clock, volumes, snapshots, garbage } = this.#parts;
     const now = clock.now();
+    const steady = this.#steady.isSteady();
     for (const growing of await store.growing(host_ids)) await this.#alone(() => this.#grow(growing));
     const { backup, purge, orphans } = await store.due(host_ids, now);
     for (const volume of backup) await this.#alone(() => snapshots.daily(volume, this.#ids));
-    for (const volume of purge) await this.#alone(() => garbage.purge(volume));
+    for (const volume of purge.filter((one) => steady || !couldBeTakenBack(one)))
+      await this.#alone(() => garbage.purge(volume));
     // Their app is gone, so nobody can ask for them any more.
     for (const { id } of orphans) await this.#alone(() => volumes.delete(id));
-    for (const snapshot of await store.expired(now)) await this.#alone(() => snapshots.forget(snapshot));
+    for (const snapshot of steady ? await store.expired(now) : []) await this.#alone(() => snapshots.forget(snapshot));
     if (clock.monotonic() - this.#swept_at < VOLUME_LIMITS.sweep_ms) return;
     this.#swept_at = clock.monotonic();
-    await garbage.collect({ deleted: false, unknown: false });
+    await garbage.collect({ expired: steady, deleted: false, unknown: false });
   }
 
   /** One volume that cannot be looked after is no reason to leave out the others. */
@@ -97,6 +103,9 @@ export class VolumeUpkeep {
     await volumes.extend(volume.id, size_gb, this.#ids);
   }
 }
+
+/** Where nothing can be taken back no clock is asked when it goes. */
+const couldBeTakenBack = ({ deleted_at, purge_at }: Volume): boolean => (purge_at ?? 0) > (deleted_at ?? 0);
 
 export const usedPercent = ({ blocks, blocks_avail }: Usage): number =>
   blocks === 0 ? 0 : 100 * (1 - blocks_avail / blocks);

@@ -10,7 +10,10 @@
  * never comes, the old one ends after a while, because without a data dir it learns nothing any more.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Settings } from "#core/settings.ts";
 import { DataDirError, holderOf } from "#stores/data-dir.ts";
+import { refuseNewer } from "#stores/migrations.ts";
+import { openDatabase } from "#stores/open.ts";
 import type { Platform } from "../platform.ts";
 
 const ASK = "SIGUSR2";
@@ -25,9 +28,11 @@ const LIMITS = {
 type Say = (text: string) => void;
 
 /** Has the running platform make room; answers what tells it that its ports are no longer needed. */
-export async function replaceRunning(data_dir: string, say: Say): Promise<{ leave(): void } | undefined> {
+export async function replaceRunning(settings: Settings, say: Say): Promise<{ leave(): void } | undefined> {
+  const { data_dir } = settings;
   const pid = holderOf(data_dir);
   if (pid === undefined) return undefined;
+  await fitToReplace(settings);
   say(`asking the running platform (pid ${pid}) to make room`);
   process.kill(pid, ASK);
   for (let waited = 0; holderOf(data_dir) === pid; waited += LIMITS.look_ms) {
@@ -44,6 +49,16 @@ export async function replaceRunning(data_dir: string, say: Say): Promise<{ leav
       }
     },
   };
+}
+
+/** A version that is too old for the data would find that out when the running platform has gone already. */
+async function fitToReplace(settings: Settings): Promise<void> {
+  const database = await openDatabase(settings);
+  try {
+    await refuseNewer(database);
+  } finally {
+    await database.close();
+  }
 }
 
 /** The other side. `begin` is called when it begins: from then on the process ends by itself. */

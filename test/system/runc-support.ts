@@ -55,7 +55,7 @@ export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
       child = startProgram({ after: () => {} }, "test/system/runc-daemon.ts", [data_dir, images]);
       const base_url = (await child.until(/^ready /)).slice("ready ".length);
       const token = readFileSync(join(data_dir, "token"), "utf8").trim();
-      return { ask: (method, path, body) => ask(base_url, token, method, path, body) };
+      return callerOf(base_url, token);
     },
     async kill() {
       await child?.kill();
@@ -68,6 +68,10 @@ export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
     installation,
   };
 }
+
+export const callerOf = (base_url: string, token: string): Caller => ({
+  ask: (method, path, body) => ask(base_url, token, method, path, body),
+});
 
 async function ask(base_url: string, token: string, method: string, path: string, body: unknown) {
   try {

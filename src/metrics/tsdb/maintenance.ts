@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import type { Clock } from "#core/clock.ts";
+import { SteadyClock } from "#core/steady-clock.ts";
 import type { Columns } from "../source.ts";
 import type { Admission } from "./admission.ts";
 import type { Block } from "./block.ts";
@@ -10,7 +11,6 @@ import type { Head } from "./head.ts";
 import { DAY_MS, type TsdbLimits } from "./limits.ts";
 import { RefSet } from "./postings.ts";
 import type { SeriesTable } from "./series-table.ts";
-import { SteadyClock } from "./steady.ts";
 import type { Wal, WalPosition } from "./wal.ts";
 import type { HeadWindow } from "./window.ts";
 

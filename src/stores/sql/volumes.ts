@@ -1,4 +1,5 @@
 import type { MachineConfig } from "#machines/types.ts";
+import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import type { Change, Growing, Inserted, VolumeStore } from "#volumes/store.ts";
 import type { Operation, Snapshot, Volume } from "#volumes/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
@@ -69,7 +70,12 @@ export function sqlVolumeStore(database: Database): VolumeStore {
       const own = `v.host_id IN (${marks(host_ids)})`;
       const busy = "EXISTS (SELECT 1 FROM volume_operations o WHERE o.volume_id = v.id OR o.reads = v.id)";
       const [backup, purge, orphans] = await Promise.all([
-        volumes(`${own} AND v.state = 'created' AND v.next_backup_at <= ?`, [...host_ids, now]),
+        volumes(`${own} AND v.state = 'created' AND (v.next_backup_at <= ? OR v.next_backup_at > ?)`, [
+          ...host_ids,
+          now,
+          // Further off than any is ever put: the clock was ahead when it was, and is not any more.
+          now + 2 * VOLUME_LIMITS.backup_every_ms,
+        ]),
         volumes(`${own} AND v.state = 'destroyed' AND v.purge_at <= ? AND NOT ${busy}`, [...host_ids, now]),
         volumes(
           `${own} AND v.state <> 'destroyed' AND NOT EXISTS (SELECT 1 FROM apps a WHERE a.id = v.app_id)`,

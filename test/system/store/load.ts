@@ -80,3 +80,12 @@ export function examine(db: DatabaseSync, acks: Acks): Findings {
   for (const [id, n] of acks) lost += Math.max(0, n - (kept.get(id) ?? 0));
   return { lost, wrong };
 }
+
+/** What a file holds for a number: long enough to be torn, and to show it. */
+export const contentOf = (n: number): string => `${`${n} `.repeat(2000)}end\n`;
+
+/** The number a file holds, or undefined when it is not whole. */
+export function numberOf(content: string): number | undefined {
+  const n = Number.parseInt(content, 10);
+  return content === contentOf(n) ? n : undefined;
+}

@@ -1,4 +1,4 @@
-import type { Clock } from "#core/clock.ts";
+import type { Clock } from "./clock.ts";
 
 /** How far wall clock and monotonic clock may drift apart before it counts as a jump. */
 const JUMP_MS = 60_000;
