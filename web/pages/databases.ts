@@ -89,7 +89,7 @@ const positions = ({ at }: Node): VNode =>
   span(
     ...[...at]
       .sort(([one], [two]) => (one < two ? -1 : 1))
-      .flatMap(([db, txid]) => [code({ key: db }, `${db} ${figure(txid)}`), " "]),
+      .flatMap(([db, txid]) => [code({ key: db }, `${db} ${txid.toLocaleString("en")}`), " "]),
   );
 
 /** Who is primary, who follows, how far behind, and every transaction: what nodes tell, as they tell it. */

@@ -3,7 +3,7 @@ import { a, code, p, span, time } from "../html.ts";
 import type { FeedLine, Live } from "../nodes.ts";
 import { to } from "../router.ts";
 import { badge, card, sheet } from "./basics.ts";
-import { clockTime, exactTime, figure, plural } from "./format.ts";
+import { clockTime, exactTime, plural } from "./format.ts";
 
 const LINES_SHOWN = 30;
 
@@ -31,7 +31,10 @@ const node = ({ app_name, machine_id, machine_name }: FeedLine): VNode =>
 function what(line: FeedLine): [VNode | string, VNode | string] {
   switch (line.type) {
     case "tx":
-      return ["tx", span(code(line.db), ` ${plural(line.transactions, "transaction")}, now at ${figure(line.txid)}`)];
+      return [
+        "tx",
+        span(code(line.db), ` ${plural(line.transactions, "transaction")}, now at ${line.txid.toLocaleString("en")}`),
+      ];
     case "primary":
       return [badge(line.primary ? "primary" : "replica"), primaryWords(line.primary, line.hostname)];
     case "gone":
