@@ -5,6 +5,7 @@
  *          → what an event does not tell (a new machine, a new config) is asked for, all of it in one request
  */
 import { ClientError } from "#client/client.ts";
+import { again, oncePerFrame } from "./again.ts";
 import { Cell } from "./cell.ts";
 import { call, session } from "./session.ts";
 
@@ -52,7 +53,6 @@ const EVENTS_BEFORE = 300;
 const PAGE = 1000;
 /** Changes that events do not carry are gathered this long, then asked for together. */
 const GATHER_MS = 250;
-const RETRY_MS = [500, 1000, 2000, 5000, 10_000];
 
 export const fleet = new Cell<Fleet>(EMPTY);
 
@@ -84,7 +84,7 @@ export class Follower {
   #loaded = false;
   #link: Fleet["link"] = "connecting";
   #problem: ClientError | undefined;
-  #frame = 0;
+  readonly #drawing = oncePerFrame(() => this.#publish());
   #gathering: ReturnType<typeof setTimeout> | undefined;
   /** The newest `updated_at` seen; later changes are asked for from here. */
   #seen = "";
@@ -101,24 +101,22 @@ export class Follower {
 
   stop(): void {
     this.#ending.abort();
-    cancelAnimationFrame(this.#frame);
+    this.#drawing.stop();
     clearTimeout(this.#gathering);
   }
 
   async #follow(): Promise<void> {
-    for (let failures = 0; !this.#over; failures++) {
-      try {
-        await this.#stream(() => {
-          failures = 0;
-        });
-      } catch (thrown) {
-        if (thrown instanceof ClientError && [401, 403, 404].includes(thrown.http)) return this.#fail(thrown);
-      }
-      if (this.#over) return;
-      this.#link = "broken";
-      this.#changed();
-      await pause(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0, this.#signal);
-    }
+    const refused = await again(
+      {
+        round: (alive) => this.#stream(alive),
+        broken: () => {
+          this.#link = "broken";
+          this.#changed();
+        },
+      },
+      this.#signal,
+    );
+    if (refused) this.#fail(refused);
   }
 
   async #stream(onMessage: () => void): Promise<void> {
@@ -169,15 +167,10 @@ export class Follower {
   }
 
   #changed(): void {
-    if (this.#frame || this.#over) return;
-    // A tab that is not seen has no frames; the timer keeps what is kept from growing.
-    this.#frame = document.hidden
-      ? setTimeout(() => this.#publish(), 1000)
-      : requestAnimationFrame(() => this.#publish());
+    if (!this.#over) this.#drawing.ask();
   }
 
   #publish(): void {
-    this.#frame = 0;
     if (this.#over) return;
     const incoming = this.#incoming;
     this.#incoming = [];
@@ -237,14 +230,4 @@ export class Follower {
   get #over(): boolean {
     return this.#ending.signal.aborted;
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

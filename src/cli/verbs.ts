@@ -21,7 +21,7 @@ import {
   connectorsTest,
 } from "./connectors/verbs.ts";
 import { contextAdd, contextList, contextRemove, contextShow, contextUse } from "./contexts/verbs.ts";
-import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbPromote, dbRestore } from "./db/verbs.ts";
+import { dbBackups, dbExport, dbImport, dbInfo, dbLease, dbNode, dbNodes, dbPromote, dbRestore } from "./db/verbs.ts";
 import { deploy, diff, releases, rollback, scale } from "./deploy/verbs.ts";
 import {
   hostsCordon,
@@ -195,6 +195,7 @@ export const VERBS: readonly Verb[] = [
   certsRemove,
   proxyReload,
   dbNode,
+  dbNodes,
   dbInfo,
   dbPromote,
   dbLease,

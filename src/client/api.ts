@@ -912,6 +912,13 @@ export interface Api {
     body: undefined;
     answer: string;
   };
+  /** Nodes of an organization's replicated databases, and what they tell as it happens. */
+  "GET /v1/orgs/:org_slug/db_nodes": {
+    params: { org_slug: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { nodes: ({ app_name: string; machine_id: string; machine_name: string; instance_id: string; state: { primary: boolean; term: number; lag_ms: number; replicas: number; databases: Record<string, number> } | null; reason: string })[] };
+  };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {
     params: Record<string, never>;

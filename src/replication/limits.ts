@@ -102,6 +102,24 @@ export const REPLICATION_LIMITS = {
   /** Transactions kept because a backup does not take them. Past it they go, and the backup goes on with a snapshot. */
   backup_backlog_bytes: 4 * 1024 * MIB,
 
+  // Watching nodes from the platform.
+  /** Readers of what nodes tell, on one platform process. One more: 503. */
+  observers: 64,
+  /** Nodes of one organization that are watched. Further ones are left out. */
+  observed_nodes: 100,
+  /** Databases shown of one node. Further ones are left out. */
+  observed_databases: 100,
+  /** One line of a node's events, and its whole account of itself. Past it the node is let go, and asked again. */
+  observed_bytes: 256 * KIB,
+  /** Changes of the primary that one node tells between two messages. Past it the node is let go, and asked again. */
+  observed_changes: 100,
+  /** What happens within this time is one message: a thousand transactions a second are ten messages. */
+  observed_gather_ms: 100,
+  /** How often a node that is watched is asked how it is. */
+  observed_info_ms: 1 * SECOND,
+  /** How often the platform looks for nodes that are new or gone, and tries those again that did not answer. */
+  observed_find_ms: 2 * SECOND,
+
   // Election.
   /** Leases the platform remembers to have seen. One more: the least asked for is seen anew, and lasts longer by that. */
   leases_seen: 10_000,

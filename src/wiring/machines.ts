@@ -43,6 +43,7 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
+import { databaseRoutes } from "./databases.ts";
 import type { Emulated } from "./emulated.ts";
 import { openFabric } from "./fabric.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
@@ -84,7 +85,7 @@ export interface MachinesPart {
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
-  const { clock, log, box, appStore, choice, dir } = needs;
+  const { clock, log, box, appStore, dir } = needs;
   const door: FrontDoor = {
     opened: (...asked) => proxy.control.opened(...asked),
     quiet: (...asked) => proxy.control.quiet(...asked),
@@ -116,11 +117,12 @@ export async function openMachines(database: Database, settings: Settings, needs
   const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire });
   const fabric = wire && openFabric(database, settings, { ...needs, hosts, wire, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
+  const sources = await openSources({ ...needs, machines: running, proxy });
   const measuring = openMeasuring(settings, {
     ...needs,
     sampled: needs.emulated?.sampled ?? true,
     machines: running,
-    ...(await openSources({ choice, dir, clock, machines: running, proxy })),
+    ...sources,
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
@@ -143,6 +145,7 @@ export async function openMachines(database: Database, settings: Settings, needs
       ...volumeRoutes(volumes, apps),
       ...proxy.rows,
       ...measuring.rows,
+      ...databaseRoutes({ clock, apps: appStore, machines: store, engine: measuring.engine, reach: sources.reach }),
     ],
     async start() {
       if (hosts.own.length > 0) await volumes.start();

@@ -31,8 +31,8 @@ import { type MetricsEngine, openMetricsEngine } from "#metrics/engine/engine.ts
 import { parseRemoteAddress } from "#metrics/remote/address.ts";
 import { openRemoteEngine } from "#metrics/remote/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
-import type { Address } from "#metrics/scrape/fetch.ts";
 import { Scraper } from "#metrics/scrape/scraper.ts";
+import type { Reach } from "#proxy/exposure.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 
@@ -47,7 +47,7 @@ export interface MeasuringParts {
   sampled: boolean;
   /** Made by the driver: how its machines are read, and reached. */
   stats: MachineStats;
-  reach(machine: MeasuredMachine, port: number): Address | undefined;
+  reach: Reach;
   volumes(): Promise<readonly VolumeFacts[]>;
   /** Whoever else has numbers, such as the proxy. */
   providers: readonly SampleProvider[];
@@ -127,6 +127,8 @@ interface SourceParts {
   clock: Clock;
   machines: MeasuredMachines;
   proxy: Pick<ProxyRoom, "proxySamples">;
+  /** Where a machine's port is, when the driver does not know it. */
+  reach?: Reach;
 }
 
 /** Made-up traffic only for apps that nobody has asked anything: what was counted is not mixed with it. */
@@ -138,18 +140,18 @@ async function realFirst(real: BuiltinSample[], made_up: SampleProvider): Promis
 
 /** How machines of the chosen driver are read and reached. What sim runs serves nobody, so its traffic is made up. */
 export async function openSources(parts: SourceParts): Promise<Pick<MeasuringParts, "stats" | "reach" | "providers">> {
-  const { choice, dir, clock, machines, proxy } = parts;
+  const { choice, dir, clock, machines, proxy, reach } = parts;
   const traffic = (): BuiltinSample[] => [...proxy.proxySamples(clock.now())];
   if (choice.name === "sim") {
     const made_up = simTraffic({ clock, machines: machines.list });
     const databases = simDatabases({ clock, machines: machines.list });
     const providers = [() => realFirst(traffic(), made_up), databases];
-    return { stats: simStats({ clock }), reach: () => undefined, providers };
+    return { stats: simStats({ clock }), reach: reach ?? (() => undefined), providers };
   }
   const { openRuncStats } = await import("#drivers/runtime/runc/stats.ts");
   return {
     stats: openRuncStats({ data_dir: dir.path, node_id: dir.node_id, clock }),
-    reach: ({ private_ip }, port) => ({ host: private_ip, port }),
+    reach: reach ?? (({ private_ip }, port) => ({ host: private_ip, port })),
     providers: [traffic],
   };
 }

@@ -1,8 +1,13 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
+import { fleet } from "../fleet.ts";
 import { a, code, div, form, h, input, li, p, span, ul } from "../html.ts";
 import { Action, badge, block, card, empty, Field, say, sheet, useAnswer, when } from "../parts/basics.ts";
+import { useRounds } from "../parts/controls.ts";
 import { confirmed } from "../parts/dialog.ts";
+import { plural } from "../parts/format.ts";
+import { queryNow, type Series } from "../prometheus.ts";
 import { to } from "../router.ts";
 import { call } from "../session.ts";
 
@@ -39,10 +44,36 @@ export const addresses = ({ urls }: Service): VNode =>
     ]),
   );
 
+const EVERY_MS = 5000;
+
+/** How many requests and connections each machine had within the last hour, by its version. */
+async function visits(
+  app_name: string,
+  signal: AbortSignal,
+): Promise<Map<string, { requests: number; connections: number }>> {
+  const lastHour = (name: string): Promise<Series[]> =>
+    queryNow(`sum by (instance) (increase(${name}{app=${JSON.stringify(app_name)}}[1h]))`, signal);
+  const [requests, connections] = await Promise.all([
+    lastHour("svc_app_http_responses_count"),
+    lastHour("svc_app_tcp_connects_count"),
+  ]);
+  const byInstance = (found: readonly Series[]): Map<string, number> =>
+    new Map(found.map(({ labels, points }) => [labels["instance"] ?? "", Math.round(points.at(-1)?.[1] ?? 0)]));
+  const [asked, connected] = [byInstance(requests), byInstance(connections)];
+  return new Map(
+    [...new Set([...asked.keys(), ...connected.keys()])].map((instance) => [
+      instance,
+      { requests: asked.get(instance) ?? 0, connections: connected.get(instance) ?? 0 },
+    ]),
+  );
+}
+
 /** How the world reaches the app: ports, the machines behind them, addresses and certificates. */
 export function AppServices({ app_name, readOnly }: { app_name: string; readOnly: boolean }): VNode {
   const params = { app_name };
-  const answer = useAnswer((signal) => call("GET /v1/apps/:app_name/services", { params, signal }), [app_name]);
+  const round = useRounds(EVERY_MS);
+  const answer = useAnswer((signal) => call("GET /v1/apps/:app_name/services", { params, signal }), [app_name, round]);
+  const visited = useAnswer((signal) => visits(app_name, signal), [app_name, round]).value;
   const open = async (): Promise<void> => {
     const { ip } = await call("POST /v1/apps/:app_name/ip_assignments", { params, body: { type: "shared_v4" } });
     say(`Open at ${ip}.`);
@@ -64,7 +95,11 @@ export function AppServices({ app_name, readOnly }: { app_name: string; readOnly
               p("A service is a port that requests come in at. With a new machine:"),
               block(`npx hangar machines run hangar/hello --app ${app_name} --port 80:8080/http`),
             )
-          : div(...found.services.map((service) => h(OneService, { service, app_name, key: portWords(service) }))),
+          : div(
+              ...found.services.map((service) =>
+                h(OneService, { service, app_name, visited, key: portWords(service) }),
+              ),
+            ),
       ),
     ),
     h(Addresses, { app_name, readOnly, onChange: answer.again }),
@@ -72,22 +107,40 @@ export function AppServices({ app_name, readOnly }: { app_name: string; readOnly
   );
 }
 
-function OneService({ service, app_name }: { service: Service; app_name: string }): VNode {
+function OneService({
+  service,
+  app_name,
+  visited,
+}: {
+  service: Service;
+  app_name: string;
+  visited: Awaited<ReturnType<typeof visits>> | undefined;
+}): VNode {
+  const { machines } = useCell(fleet);
+  const lastHour = (id: string): string => {
+    const { requests = 0, connections = 0 } = visited?.get(machines.get(id)?.version ?? "") ?? {};
+    const connected = plural(connections, "connection");
+    return service.handlers.includes("http") ? `${plural(requests, "request")}, ${connected}` : connected;
+  };
   return card(
     span(portWords(service), " "),
     p(addresses(service)),
     service.problems.length > 0 ? ul(...service.problems.map((text) => li({ key: text }, text))) : null,
     sheet(
       `Machines behind ${portWords(service)}`,
-      ["machine", "state", "port", "serving", "in progress", "when nobody asks"],
+      ["machine", "state", "port", "serving", "in progress", "last hour, all ports", "when nobody asks"],
       service.machines.map((machine) => ({
         key: machine.id,
         cells: [
-          a({ href: to("machines", app_name, machine.id) }, code(machine.id)),
+          a(
+            { href: to("machines", app_name, machine.id), title: machine.id },
+            machines.get(machine.id)?.name ?? machine.id,
+          ),
           badge(machine.state),
           String(machine.internal_port),
           machine.serving ? "yes" : "no",
           `${machine.in_progress} of ${machine.soft_limit}${machine.hard_limit ? `, at most ${machine.hard_limit}` : ""}`,
+          visited ? lastHour(machine.id) : "…",
           machine.autostop === "off"
             ? "keeps running"
             : `${machine.autostop}${machine.autostart ? ", wakes by a request" : ""}`,

@@ -2,10 +2,12 @@ import type { VNode } from "preact";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, code, div, h, p, span } from "../html.ts";
+import { type LiveNode, useNodes } from "../nodes.ts";
 import { badge, block, card, empty, pageHead, sheet, useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
 import { useRounds } from "../parts/controls.ts";
 import { duration, figure, plural } from "../parts/format.ts";
+import { Feed } from "../parts/node-feed.ts";
 import { lastSeconds, queryNow, queryRange, type Series } from "../prometheus.ts";
 import { to } from "../router.ts";
 import { org } from "../session.ts";
@@ -20,6 +22,8 @@ interface Node {
   replicas: number;
   /** Where each of its databases is. */
   at: Map<string, number>;
+  /** Why it says nothing more, when it does not answer. */
+  silent?: string;
 }
 
 const EVERY_MS = 5000;
@@ -59,6 +63,20 @@ function put(nodes: Map<string, Node>, name: string, { labels, points }: Series)
   else node.at.set(db, value);
 }
 
+/** What nodes say now goes before what they said when they were last scraped; that fills in for those that are not heard. */
+function overlaid(scraped: readonly Node[], live: ReadonlyMap<string, LiveNode>): Node[] {
+  const nodes = new Map(scraped.map((node) => [node.instance, node]));
+  for (const [instance, { app_name: app, state, reason }] of live) {
+    const before = nodes.get(instance);
+    if (state) {
+      const { primary, term, lag_ms, replicas, databases } = state;
+      const at = new Map(Object.entries(databases));
+      nodes.set(instance, { app, instance, primary, term, lag_s: lag_ms / 1000, replicas, at });
+    } else if (before) nodes.set(instance, { ...before, primary: false, silent: reason });
+  }
+  return [...nodes.values()];
+}
+
 /** How many transactions a node lacks of what its primary has, all databases together. */
 function behind(node: Node, primary: Node | undefined): string {
   if (node.primary) return "-";
@@ -71,14 +89,15 @@ const positions = ({ at }: Node): VNode =>
   span(
     ...[...at]
       .sort(([one], [two]) => (one < two ? -1 : 1))
-      .flatMap(([db, txid]) => [code({ key: db }, `${db} ${figure(txid)}`), " "]),
+      .flatMap(([db, txid]) => [code({ key: db }, `${db} ${txid.toLocaleString("en")}`), " "]),
   );
 
-/** Who is primary, who follows, and how far behind: what nodes tell when they are scraped. */
+/** Who is primary, who follows, how far behind, and every transaction: what nodes tell, as they tell it. */
 export function Page(): VNode {
   const round = useRounds(EVERY_MS);
   const { machines } = useCell(fleet);
   const answer = useAnswer(topology, [org(), round]);
+  const live = useNodes(org());
   const machineOf = new Map([...machines.values()].map((machine) => [machine.version, machine]));
   const named = (instance: string): VNode => {
     const machine = machineOf.get(instance);
@@ -86,7 +105,8 @@ export function Page(): VNode {
   };
   return div(
     pageHead("Databases"),
-    when(answer, ({ nodes, lag, range }) => {
+    when(answer, ({ nodes: scraped, lag, range }) => {
+      const nodes = overlaid(scraped, live.nodes);
       if (nodes.length === 0) return nothing();
       const apps = [...new Set(nodes.map(({ app }) => app))].sort();
       return div(
@@ -97,6 +117,7 @@ export function Page(): VNode {
             named,
           ),
         ),
+        h(Feed, { lines: live.feed, link: live.link }),
         h(Chart, {
           title: "How far replicas are behind",
           series: lag,
@@ -122,7 +143,9 @@ function cluster(app: string, nodes: readonly Node[], named: (instance: string) 
         key: node.instance,
         cells: [
           named(node.instance),
-          badge(node.primary ? "primary" : "replica"),
+          node.silent
+            ? span({ title: node.silent }, badge("unreachable"))
+            : badge(node.primary ? "primary" : "replica"),
           figure(node.term),
           behind(node, primary),
           node.primary ? "-" : duration(node.lag_s * 1000),

@@ -34,7 +34,11 @@ const COLUMNS: readonly Column<FleetMachine>[] = [
     name: "Name",
     class: "name",
     cell: ({ name, app_name, id }) =>
-      span({ class: "named" }, a({ href: to("machines", app_name, id) }, name), code({ class: "dim" }, id)),
+      span(
+        { class: "named", title: `${name} ${id}` },
+        a({ href: to("machines", app_name, id) }, name),
+        code({ class: "dim" }, id),
+      ),
     order: ({ name }) => name,
   },
   {

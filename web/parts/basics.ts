@@ -94,21 +94,28 @@ export function tabs(name: string, views: readonly { title: string; href: string
   );
 }
 
-/** A short table: names of columns, and rows of cells. It scrolls by itself where the screen is narrower. */
+/** A short table: names of columns, and rows of cells; on a phone every row is a card. */
 export function sheet(name: string, columns: readonly string[], rows: readonly SheetRow[]): VNode {
   return div(
     { class: "table-wrap", tabIndex: 0, role: "region", "aria-label": name },
     table(
-      { class: "plain" },
-      thead(tr(...columns.map((column) => th({ key: column, scope: "col" }, column)))),
+      // Said again, because a phone draws rows as cards, which takes the meaning of a table from the elements.
+      { class: "plain sheet", role: "table" },
+      thead({ role: "rowgroup" }, tr({ role: "row" }, ...columns.map(columnHead))),
       tbody(
+        { role: "rowgroup" },
         ...rows.map(({ key, class: style = "", cells }) =>
-          tr({ key, class: style }, ...cells.map((cell, index) => td({ key: index }, cell))),
+          tr({ key, role: "row", class: style }, ...cells.map((cell, index) => sheetCell(cell, index, columns))),
         ),
       ),
     ),
   );
 }
+
+const columnHead = (name: string): VNode => th({ key: name, role: "columnheader", scope: "col" }, name);
+
+const sheetCell = (cell: Children, index: number, columns: readonly string[]): VNode =>
+  td({ key: index, role: "cell", "data-name": columns[index] }, cell);
 
 export interface SheetRow {
   key: string;

@@ -1,4 +1,5 @@
 import { firstArgument, type Input, textOption, UsageError, type Verb } from "../verb.ts";
+import { followNodes, NO_NODES, nodesText } from "./nodes.ts";
 
 type Option = readonly [flags: string, words: string];
 
@@ -117,6 +118,24 @@ export const dbRestore = admin("db restore", "Make a database file from a backup
   ],
   examples: ["hangar db restore $DB_BACKUP app.db restored.db"],
 });
+
+export const dbNodes: Verb = {
+  words: "db nodes",
+  summary: "Nodes of replicated databases in machines; with --follow what happens to them, transaction by transaction",
+  options: [
+    ["--org <slug>", "the organization (default: personal)"],
+    ["--follow", "go on until interrupted, one JSON object a line with --json"],
+  ],
+  examples: ["hangar db nodes"],
+  live: true,
+  async run({ client }, input) {
+    const params = { org_slug: textOption(input, "org") ?? "personal" };
+    if (input.options["follow"] === true) return await followNodes(client, params, input.options["json"] === true);
+    const headers = { accept: "application/json" };
+    const { nodes } = await client.call("GET /v1/orgs/:org_slug/db_nodes", { params, headers });
+    return { data: nodes, text: nodes.length === 0 ? NO_NODES : nodesText(nodes) };
+  },
+};
 
 export const dbLease: Verb = {
   words: "db lease",

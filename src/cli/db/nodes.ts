@@ -1,0 +1,74 @@
+import type { Client } from "#client/client.ts";
+import { table } from "../output.ts";
+import type { Result } from "../verb.ts";
+
+interface Node {
+  app_name: string;
+  machine_name: string;
+  state: { primary: boolean; term: number; lag_ms: number; replicas: number; databases: Record<string, number> } | null;
+  reason: string;
+}
+
+type Message = Pick<Node, "app_name" | "machine_name"> & { timestamp: number } & (
+    | ({ type: "node" } & Pick<Node, "state" | "reason">)
+    | { type: "gone" }
+    | { type: "primary"; primary: boolean; hostname?: string }
+    | { type: "tx"; db: string; transactions: number; txid: number }
+  );
+
+export const NO_NODES =
+  'no machine says that it runs a node; it is known by its metrics: {"metrics": {"port": 20202, "path": "/metrics"}}';
+
+const positions = (databases: Record<string, number>): string =>
+  Object.entries(databases)
+    .map(([name, txid]) => `${name} ${txid}`)
+    .join(", ");
+
+export const nodesText = (nodes: readonly Node[]): string =>
+  table(
+    ["app", "machine", "role", "term", "lag", "replicas", "databases"],
+    nodes.map(({ app_name, machine_name, state, reason }) =>
+      state
+        ? [
+            app_name,
+            machine_name,
+            state.primary ? "primary" : "replica",
+            String(state.term),
+            state.primary ? "-" : `${state.lag_ms} ms`,
+            state.primary ? String(state.replicas) : "-",
+            positions(state.databases),
+          ]
+        : [app_name, machine_name, "unreachable", "", "", "", reason],
+    ),
+  );
+
+/** Prints what nodes tell until it is interrupted. */
+export async function followNodes(client: Client, params: { org_slug: string }, json: boolean): Promise<Result> {
+  const messages = client.stream<"GET /v1/orgs/:org_slug/db_nodes", Message>("GET /v1/orgs/:org_slug/db_nodes", {
+    params,
+  });
+  for await (const message of messages)
+    process.stdout.write(`${json ? JSON.stringify(message) : messageText(message)}\n`);
+  return { data: null, text: "" };
+}
+
+function messageText(message: Message): string {
+  const { timestamp, app_name, machine_name } = message;
+  return `${new Date(timestamp).toISOString()}  ${app_name}/${machine_name}  ${what(message)}`;
+}
+
+function what(message: Message): string {
+  switch (message.type) {
+    case "tx":
+      return `${message.db} at ${message.txid} (+${message.transactions})`;
+    case "primary":
+      return message.primary ? "is the primary" : `follows ${message.hostname ?? "nobody"}`;
+    case "gone":
+      return "is gone";
+    case "node": {
+      const { state, reason } = message;
+      if (!state) return `does not answer: ${reason}`;
+      return `${state.primary ? "primary" : `replica, ${state.lag_ms} ms behind`}, term ${state.term}, ${positions(state.databases)}`;
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { messageOf } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { readBody } from "../node/peer.ts";
+import { type NodeNews, type NodeState, readNews, readState } from "./node-words.ts";
+
+export interface Address {
+  host: string;
+  port: number;
+}
+
+export interface NodeListener {
+  /** How it is; only why not, when it cannot be asked. */
+  state(state: NodeState | undefined, reason: string): void;
+  news(news: NodeNews): void;
+}
+
+const { observed_bytes, observed_info_ms, observed_find_ms, silence_ms } = REPLICATION_LIMITS;
+
+/** Follows one node until the signal says otherwise; one that is lost is tried again and again. */
+export async function followNode(
+  address: Address,
+  listener: NodeListener,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<void> {
+  while (!signal.aborted) {
+    const ending = new AbortController();
+    const both = AbortSignal.any([signal, ending.signal]);
+    try {
+      const events = await ask(address, "/events", both);
+      // Asked after the stream has begun: what happens from here on is in one of the two.
+      await Promise.race([readLines(events, listener), keepAsking(address, listener, clock, both)]);
+    } catch (thrown) {
+      if (!signal.aborted) listener.state(undefined, messageOf(thrown));
+    } finally {
+      ending.abort();
+    }
+    await clock.sleep(observed_find_ms, signal).catch(() => {});
+  }
+}
+
+/** How a node is, asked once. */
+export async function askNode(address: Address, signal: AbortSignal): Promise<NodeState> {
+  const answer = await ask(address, "/info", signal);
+  return readState((await readBody(answer, observed_bytes)).toString("utf8"));
+}
+
+async function ask({ host, port }: Address, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+  const answer = await new Promise<IncomingMessage>((done, failed) => {
+    const request = httpRequest({ host, port, path, signal, agent: false }, done);
+    request.on("error", failed);
+    // A stream is silent for as long as nothing happens; whether its node is still there the other question tells.
+    const silent = setTimeout(() => request.destroy(new Error("it does not answer")), silence_ms);
+    request.on("close", () => clearTimeout(silent));
+    if (path === "/events") request.on("response", () => clearTimeout(silent));
+    request.end();
+  });
+  // Whoever reads it hears of it as well; one that ends unread is nobody's failure.
+  answer.on("error", () => undefined);
+  if (answer.statusCode === 200) return answer;
+  answer.destroy();
+  throw new Error(`${path} answers ${answer.statusCode}`);
+}
+
+async function keepAsking(address: Address, listener: NodeListener, clock: Clock, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    listener.state(await askNode(address, signal), "");
+    await clock.sleep(observed_info_ms, signal);
+  }
+}
+
+async function readLines(answer: IncomingMessage, listener: NodeListener): Promise<void> {
+  answer.setEncoding("utf8");
+  let rest = "";
+  for await (const text of answer as AsyncIterable<string>) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop() ?? "";
+    if (rest.length > observed_bytes) throw new Error("a line of its events is longer than observed_bytes");
+    for (const line of lines) {
+      const news = readNews(line);
+      if (news) listener.news(news);
+    }
+  }
+  throw new Error("its events ended");
+}

@@ -1,0 +1,63 @@
+/** What a node says, read with suspicion: it runs in somebody's machine, and any program can answer in its place. */
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { parsePosition } from "../position.ts";
+
+/** How a node is, by its own account. */
+export interface NodeState {
+  primary: boolean;
+  term: number;
+  /** How far it was behind at the last word of its primary. */
+  lag_ms: number;
+  replicas: number;
+  /** The transaction each of its databases is at. */
+  databases: Record<string, number>;
+}
+
+/** A line of its events. */
+export type NodeNews =
+  | { type: "primary"; primary: boolean; hostname?: string }
+  | { type: "tx"; db: string; txid: number };
+
+const NAME_CHARS = 256;
+
+type Fields = Record<string, unknown>;
+
+const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {});
+
+const count = (value: unknown): number => (typeof value === "number" && value >= 0 && value < 2 ** 53 ? value : 0);
+
+const isName = (text: unknown): text is string =>
+  typeof text === "string" && text.length > 0 && text.length <= NAME_CHARS;
+
+/** Throws when it is not JSON, or not what a node says. */
+export function readState(text: string): NodeState {
+  const said = fieldsOf(JSON.parse(text));
+  if (typeof said["isPrimary"] !== "boolean") throw new Error("what answers there is no node of a replicated database");
+  const databases = Object.entries(fieldsOf(said["databases"]))
+    .slice(0, REPLICATION_LIMITS.observed_databases)
+    .flatMap(([name, position]): [string, number][] => {
+      const txid = typeof position === "string" ? parsePosition(position)?.txid : undefined;
+      return isName(name) && txid !== undefined ? [[name, txid]] : [];
+    });
+  return {
+    primary: said["isPrimary"],
+    term: count(said["term"]),
+    lag_ms: Math.round(count(said["lagMs"])),
+    replicas: Array.isArray(said["replicas"]) ? said["replicas"].length : 0,
+    databases: Object.fromEntries(databases),
+  };
+}
+
+/** Undefined for a line that says nothing to us. Throws when it is not JSON. */
+export function readNews(line: string): NodeNews | undefined {
+  const { type, db, data } = fieldsOf(JSON.parse(line));
+  const said = fieldsOf(data);
+  if (type === "tx") {
+    const txid = Number.parseInt(String(said["txID"]), 16);
+    return isName(db) && Number.isSafeInteger(txid) ? { type, db, txid } : undefined;
+  }
+  // Its first words say how it is, which it is asked anyway.
+  if (type !== "primaryChange") return undefined;
+  const { hostname } = said;
+  return { type: "primary", primary: said["isPrimary"] === true, ...(isName(hostname) ? { hostname } : {}) };
+}

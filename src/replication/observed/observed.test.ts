@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { suite, type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { until } from "../../../test/support.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { readNews, readState } from "./node-words.ts";
+import { Observer } from "./observer.ts";
+import { type Message, Outbox } from "./outbox.ts";
+
+const NODE = { app_name: "ledger", machine_id: "m1", machine_name: "one", instance_id: "v1" };
+const INFO = {
+  isPrimary: true,
+  term: 3,
+  lagMs: 0,
+  replicas: [],
+  databases: { "app.db": `${"0".repeat(15)}a/${"f".repeat(16)}` },
+};
+
+/** Something that answers where a node should: with this account of itself, and these events. */
+async function answering(t: TestContext, info: unknown, events: (response: ServerResponse) => void) {
+  const server = createServer(({ url }, response) => {
+    if (url === "/info") response.end(JSON.stringify(info));
+    else events(response.writeHead(200));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { host: "127.0.0.1", port: (server.address() as AddressInfo).port };
+}
+
+/** What a reader is told until it has seen enough. */
+async function told(observer: Observer, enough: (messages: Message[]) => boolean): Promise<Message[]> {
+  const ending = new AbortController();
+  const messages: Message[] = [];
+  for await (const some of observer.follow("org", ending.signal)) {
+    messages.push(...some);
+    if (enough(messages)) ending.abort();
+  }
+  return messages;
+}
+
+const has = (messages: Message[], ...types: string[]): boolean =>
+  types.every((type) => messages.some((message) => message.type === type));
+
+const silent = (messages: Message[]): boolean => messages.some((one) => one.type === "node" && one.state === null);
+
+suite("nodes that are watched", () => {
+  test("how it is comes first, then what happens; transactions that come together are one message", async (t) => {
+    const tx = (n: number): string =>
+      `${JSON.stringify({ type: "tx", db: "app.db", data: { txID: n.toString(16) } })}\n`;
+    const address = await answering(t, INFO, (response) => {
+      response.write('{"type":"init","data":{"isPrimary":true}}\n');
+      response.write(`${tx(11)}${tx(12)}${tx(13).slice(0, 20)}`);
+      response.write(`${tx(13).slice(20)}{"type":"primaryChange","data":{"isPrimary":false,"hostname":"h:1"}}\n`);
+    });
+    const observer = new Observer({ clock: systemClock, nodes: async () => [{ ...NODE, address }] });
+    const messages = await told(observer, (messages) => has(messages, "node", "tx", "primary"));
+    const state = { primary: true, term: 3, lag_ms: 0, replicas: 0, databases: { "app.db": 10 } };
+    const transactions = messages.flatMap((one) => (one.type === "tx" ? [one] : []));
+    assert.equal(
+      transactions.reduce((sum, one) => sum + one.transactions, 0),
+      3,
+    );
+    assert.equal(transactions.at(-1)?.txid, 13);
+    const node = messages.find(({ type }) => type === "node");
+    assert.deepEqual(node?.type === "node" && node.state, state);
+    const change = messages.find(({ type }) => type === "primary");
+    assert.deepEqual(change?.type === "primary" && [change.primary, change.hostname], [false, "h:1"]);
+  });
+
+  test("what is no node, or says too much, is let go with the reason", async (t) => {
+    const nothing = (response: ServerResponse): void => response.flushHeaders();
+    const hostile: [RegExp, unknown, (response: ServerResponse) => void][] = [
+      [/is no node/, { hello: "world" }, nothing],
+      [/JSON/, INFO, (response) => response.write("hello\n")],
+      [/observed_bytes/, INFO, (response) => response.write("x".repeat(REPLICATION_LIMITS.observed_bytes + 1))],
+      [/body_bytes/, { ...INFO, more: "x".repeat(REPLICATION_LIMITS.observed_bytes) }, nothing],
+      [/its events ended/, INFO, (response) => response.end()],
+      [/observed_changes/, INFO, (response) => response.write('{"type":"primaryChange"}\n'.repeat(200))],
+    ];
+    for (const [reason, info, events] of hostile) {
+      const address = await answering(t, info, events);
+      const observer = new Observer({ clock: systemClock, nodes: async () => [{ ...NODE, address }] });
+      const messages = await told(observer, silent);
+      const last = messages.find((one) => silent([one]));
+      assert.match(last?.type === "node" ? last.reason : "", reason);
+    }
+  });
+
+  test("a machine that stops is gone, and a reader that leaves takes its connections along", async (t) => {
+    let open = 0;
+    let there = true;
+    const address = await answering(t, INFO, (response) => {
+      open++;
+      response.on("close", () => open--);
+      response.flushHeaders();
+    });
+    const observer = new Observer({ clock: systemClock, nodes: async () => (there ? [{ ...NODE, address }] : []) });
+    await told(observer, (messages) => {
+      if (has(messages, "node")) there = false;
+      return has(messages, "gone");
+    });
+    there = true;
+    await told(observer, (messages) => has(messages, "node"));
+    await until("every connection is closed", () => open === 0);
+  });
+
+  test("too many readers are refused, and one that left makes room", async () => {
+    const observer = new Observer({ clock: systemClock, nodes: async () => [] });
+    const ending = new AbortController();
+    const readers = Array.from({ length: REPLICATION_LIMITS.observers }, () => observer.follow("org", ending.signal));
+    const reading = readers.map((reader) => reader.next());
+    assert.throws(() => observer.follow("org", ending.signal), { code: "overloaded" });
+    ending.abort();
+    await Promise.all(reading);
+    await observer.follow("org", ending.signal).next();
+  });
+
+  test("what waits for a slow reader does not grow with what happens", () => {
+    const outbox = new Outbox(() => 0);
+    for (let txid = 1; txid <= 10_000; txid++) {
+      outbox.news(NODE, { type: "tx", db: "app.db", txid });
+      outbox.state(NODE, readState(JSON.stringify({ ...INFO, lagMs: txid })), "");
+    }
+    const [tx, ...rest] = outbox.take();
+    assert.deepEqual(tx, { ...NODE, type: "tx", db: "app.db", transactions: 10_000, txid: 10_000, timestamp: 0 });
+    assert.equal(rest.length, 1);
+    assert.deepEqual(outbox.take(), []);
+  });
+
+  test("words that mean nothing are passed over", () => {
+    for (const line of [
+      "null",
+      "[]",
+      '{"type":"tx"}',
+      '{"type":"tx","db":7,"data":{}}',
+      '{"type":"else"}',
+      '{"type":"init"}',
+    ])
+      assert.equal(readNews(line), undefined, line);
+    assert.deepEqual(readState('{"isPrimary":false,"term":-1,"lagMs":"x","databases":{"a":"b","":7}}'), {
+      primary: false,
+      term: 0,
+      lag_ms: 0,
+      replicas: 0,
+      databases: {},
+    });
+  });
+});

@@ -1,0 +1,136 @@
+/**
+ * What the nodes of an organization's replicated databases tell, brought together for whoever looks at them. Nodes are
+ * listened to only while somebody looks, by a connection of each reader's own that ends with it.
+ */
+import { messageOf } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { type Address, askNode, followNode, type NodeListener } from "./node-link.ts";
+import type { NodeState } from "./node-words.ts";
+import { type Message, type NodeName, Outbox } from "./outbox.ts";
+
+export interface NodePlace extends NodeName {
+  address: Address;
+}
+
+export interface ObserverParts {
+  clock: Clock;
+  /** The machines of an organization that are known to run a node. */
+  nodes(org_id: string): Promise<readonly NodePlace[]>;
+}
+
+export interface ObservedNode extends NodeName {
+  state: NodeState | null;
+  /** Why there is no state. */
+  reason: string;
+}
+
+const { observers, observed_nodes, observed_gather_ms, observed_find_ms } = REPLICATION_LIMITS;
+
+export class Observer {
+  readonly #parts: ObserverParts;
+  #readers = 0;
+
+  constructor(parts: ObserverParts) {
+    this.#parts = parts;
+  }
+
+  /** Every node as it is now. */
+  async list(org_id: string, signal: AbortSignal): Promise<ObservedNode[]> {
+    return await Promise.all(
+      (await this.#find(org_id)).map(async ({ address, ...node }) => {
+        try {
+          return { ...node, state: await askNode(address, signal), reason: "" };
+        } catch (thrown) {
+          return { ...node, state: null, reason: messageOf(thrown) };
+        }
+      }),
+    );
+  }
+
+  /** How every node is, and then what happens. Refuses at once when too many look. */
+  follow(org_id: string, signal: AbortSignal): AsyncGenerator<Message[]> {
+    if (this.#readers >= observers) fail("overloaded", `observers: ${observers} readers are connected`);
+    this.#readers++;
+    return this.#messages(org_id, signal);
+  }
+
+  async *#messages(org_id: string, signal: AbortSignal): AsyncGenerator<Message[]> {
+    const { clock } = this.#parts;
+    const ending = new AbortController();
+    const both = AbortSignal.any([signal, ending.signal]);
+    const outbox = new Outbox(() => clock.now());
+    const over = new Promise<void>((resolve) => both.addEventListener("abort", () => resolve(), { once: true }));
+    const finding = this.#keepFinding(org_id, outbox, both);
+    try {
+      for (;;) {
+        await Promise.race([outbox.filled, over, finding]);
+        await clock.sleep(observed_gather_ms, both).catch(() => {});
+        if (signal.aborted) return;
+        yield outbox.take();
+      }
+    } finally {
+      this.#readers--;
+      ending.abort();
+      await finding;
+    }
+  }
+
+  /** Follows nodes as they come and go. */
+  async #keepFinding(org_id: string, outbox: Outbox, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#parts;
+    const followed = new Followed(outbox, clock, signal);
+    while (!signal.aborted) {
+      // What cannot be found out now is looked for again.
+      const found = await this.#find(org_id).catch(() => undefined);
+      if (found && !signal.aborted) followed.be(found);
+      await clock.sleep(observed_find_ms, signal).catch(() => {});
+    }
+  }
+
+  async #find(org_id: string): Promise<readonly NodePlace[]> {
+    return (await this.#parts.nodes(org_id)).slice(0, observed_nodes);
+  }
+}
+
+/** The nodes that one reader hears of. */
+class Followed {
+  readonly #outbox: Outbox;
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal;
+  readonly #links = new Map<string, { name: NodeName; ending: AbortController }>();
+
+  constructor(outbox: Outbox, clock: Clock, signal: AbortSignal) {
+    this.#outbox = outbox;
+    this.#clock = clock;
+    this.#signal = signal;
+  }
+
+  /** From now on these, and no others. */
+  be(nodes: readonly NodePlace[]): void {
+    const here = new Map(nodes.map((node) => [keyOf(node), node]));
+    for (const [key, { name, ending }] of this.#links) {
+      if (here.has(key)) continue;
+      ending.abort();
+      this.#links.delete(key);
+      this.#outbox.gone(name);
+    }
+    for (const [key, node] of here) if (!this.#links.has(key)) this.#add(key, node);
+  }
+
+  #add(key: string, { address, ...name }: NodePlace): void {
+    const ending = new AbortController();
+    this.#links.set(key, { name, ending });
+    const signal = AbortSignal.any([this.#signal, ending.signal]);
+    const listener: NodeListener = {
+      // The link may have a last word when it is no longer ours.
+      state: (state, reason) => signal.aborted || this.#outbox.state(name, state, reason),
+      news: (news) => signal.aborted || this.#outbox.news(name, news),
+    };
+    void followNode(address, listener, { clock: this.#clock, signal });
+  }
+}
+
+const keyOf = ({ machine_id, instance_id, address }: NodePlace): string =>
+  `${machine_id} ${instance_id} ${address.host} ${address.port}`;

@@ -1,0 +1,87 @@
+import { REPLICATION_LIMITS } from "../limits.ts";
+import type { NodeNews, NodeState } from "./node-words.ts";
+
+/** Which node it is about: a machine, in one of its versions. */
+export interface NodeName {
+  app_name: string;
+  machine_id: string;
+  machine_name: string;
+  instance_id: string;
+}
+
+export type Message = NodeName & { timestamp: number } & (
+    | { type: "node"; state: NodeState | null; reason: string }
+    | { type: "gone" }
+    | { type: "primary"; primary: boolean; hostname?: string }
+    /** So many transactions of a database, the last of them `txid`. */
+    | { type: "tx"; db: string; transactions: number; txid: number }
+  );
+
+/**
+ * What a reader has not been told yet. It does not grow with what happens: of a node's state and of each database's
+ * transactions only the last is kept, with how many there were, and changes of the primary have their limit.
+ */
+export class Outbox {
+  readonly #now: () => number;
+  readonly #waiting = new Map<string, Message>();
+  readonly #changes = new Map<string, number>();
+  /** What was told of a node last; the same is not told again. */
+  readonly #told = new Map<string, string>();
+  #filled = Promise.withResolvers<void>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Resolves when there is something. */
+  get filled(): Promise<void> {
+    return this.#filled.promise;
+  }
+
+  state(node: NodeName, state: NodeState | undefined, reason: string): void {
+    const told = JSON.stringify([state, reason]);
+    if (this.#told.get(node.machine_id) === told) return;
+    this.#told.set(node.machine_id, told);
+    this.#put(`node ${node.machine_id}`, { ...node, type: "node", state: state ?? null, reason, ...this.#at() });
+  }
+
+  gone(node: NodeName): void {
+    this.#told.delete(node.machine_id);
+    this.#waiting.delete(`node ${node.machine_id}`);
+    this.#put(`gone ${node.machine_id}`, { ...node, type: "gone", ...this.#at() });
+  }
+
+  /** Throws when the node says more than anybody could read. */
+  news(node: NodeName, news: NodeNews): void {
+    const { machine_id } = node;
+    if (news.type === "primary") {
+      const changes = (this.#changes.get(machine_id) ?? 0) + 1;
+      if (changes > REPLICATION_LIMITS.observed_changes)
+        throw new Error("it tells too many changes (observed_changes)");
+      this.#changes.set(machine_id, changes);
+      this.#put(`primary ${machine_id} ${changes}`, { ...node, ...news, ...this.#at() });
+      return;
+    }
+    const key = `tx ${machine_id} ${news.db}`;
+    const before = this.#waiting.get(key);
+    const transactions = before?.type === "tx" ? before.transactions + 1 : 1;
+    this.#put(key, { ...node, ...news, transactions, ...this.#at() });
+  }
+
+  take(): Message[] {
+    const messages = [...this.#waiting.values()];
+    this.#waiting.clear();
+    this.#changes.clear();
+    this.#filled = Promise.withResolvers<void>();
+    return messages;
+  }
+
+  #at(): { timestamp: number } {
+    return { timestamp: this.#now() };
+  }
+
+  #put(key: string, message: Message): void {
+    this.#waiting.set(key, message);
+    this.#filled.resolve();
+  }
+}

@@ -1,0 +1,49 @@
+import { orgOf } from "#http/access.ts";
+import { type Row, route } from "#http/route.ts";
+import { Type } from "#http/schema.ts";
+import { Observer, type ObserverParts } from "./observer.ts";
+
+const State = Type.Object({
+  primary: Type.Boolean(),
+  term: Type.Number({ description: "The highest term it knows of." }),
+  lag_ms: Type.Number({ description: "How far it was behind at the last word of its primary." }),
+  replicas: Type.Number({ description: "Nodes that follow it." }),
+  databases: Type.Record(Type.String(), Type.Number(), { description: "The transaction each database is at." }),
+});
+
+const Nodes = Type.Object({
+  nodes: Type.Array(
+    Type.Object({
+      app_name: Type.String(),
+      machine_id: Type.String(),
+      machine_name: Type.String(),
+      instance_id: Type.String(),
+      state: Type.Union([State, Type.Null()]),
+      reason: Type.String({ description: "Why there is no state." }),
+    }),
+  ),
+});
+
+const STREAM =
+  "A node is a machine whose metrics say that it is one. A server-sent stream: `node` with the state when it is another, `tx` with the database, how many transactions came together and the last one's number, `primary` when who is primary has changed, `gone`. With `Accept: application/json` how all of them are now.";
+
+/** The nodes of replicated databases, as they are and as they change. */
+export function observedRoutes(parts: ObserverParts): Row[] {
+  const observer = new Observer(parts);
+  return [
+    route("GET /v1/orgs/:org_slug/db_nodes", {
+      summary: "Nodes of an organization's replicated databases, and what they tell as it happens",
+      description: STREAM,
+      part: "databases",
+      access: "read org",
+      answer: { status: 200, schema: Nodes },
+      errors: ["overloaded"],
+      handle: async (call) => ({ nodes: await observer.list(orgOf(call).id, call.signal) }),
+      stream: (call) => items(observer.follow(orgOf(call).id, call.signal)),
+    }),
+  ];
+}
+
+async function* items(messages: ReturnType<Observer["follow"]>) {
+  for await (const some of messages) yield some.map((data) => ({ event: `db.${data.type}`, data }));
+}

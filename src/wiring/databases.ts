@@ -1,0 +1,48 @@
+/** Which machines run a node of a replicated database: the metrics room has heard it, the machines room knows where they are. */
+import type { AppStore } from "#apps/store.ts";
+import type { App } from "#apps/types.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Row } from "#http/route.ts";
+import type { MachineStore } from "#machines/store.ts";
+import type { MetricsEngine } from "#metrics/engine/engine.ts";
+import type { Reach } from "#proxy/exposure.ts";
+import type { NodePlace } from "#replication/observed/observer.ts";
+import { observedRoutes } from "#replication/observed/routes.ts";
+
+export interface DatabaseNeeds {
+  clock: Clock;
+  apps: Pick<AppStore, "findApp">;
+  machines: Pick<MachineStore, "list">;
+  engine(): Pick<MetricsEngine, "series">;
+  reach: Reach;
+}
+
+/** A node is scraped at the port that it answers everything at. */
+const SIGN = [[{ name: "__name__", op: "=", value: "hangar_db_is_primary" }]] as const;
+/** A node that was heard this long ago is asked for itself: what runs there may have changed. */
+const HEARD_MS = 5 * 60 * 1000;
+
+export function databaseRoutes({ clock, apps, machines, engine, reach }: DatabaseNeeds): Row[] {
+  const nodes = async (org_id: string): Promise<NodePlace[]> => {
+    const now = clock.now();
+    const scope = { selector: SIGN, start_ms: now - HEARD_MS, end_ms: now };
+    const heard = JSON.parse(new TextDecoder().decode(await engine().series(org_id, scope))) as Record<
+      string,
+      string
+    >[];
+    const instances = new Set(heard.map(({ instance = "" }) => instance));
+    const names = [...new Set(heard.map(({ app = "" }) => app))].sort();
+    const found = await Promise.all(names.map((name) => apps.findApp(name)));
+    // A machine's own metrics cannot say that it is another app's, but what is imported can.
+    const own = found.filter((app) => app !== undefined).filter((app) => app.org_id === org_id);
+    return (await Promise.all(own.map((app) => running(app, instances)))).flat();
+  };
+  const running = async (app: App, instances: ReadonlySet<string>): Promise<NodePlace[]> =>
+    (await machines.list(app.id, { states: ["started"] })).flatMap(({ id, name, instance_id, private_ip, config }) => {
+      const { metrics } = config;
+      const address = metrics && !metrics.https ? reach({ id, private_ip }, metrics.port) : undefined;
+      if (!address || !instances.has(instance_id)) return [];
+      return [{ app_name: app.name, machine_id: id, machine_name: name, instance_id, address }];
+    });
+  return observedRoutes({ clock, nodes });
+}

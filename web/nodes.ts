@@ -1,0 +1,126 @@
+/** What the nodes of replicated databases tell, followed while somebody looks. */
+import { useEffect, useState } from "preact/hooks";
+import { again, oncePerFrame } from "./again.ts";
+import { session } from "./session.ts";
+
+const STREAM = "GET /v1/orgs/:org_slug/db_nodes";
+const LINES_KEPT = 500;
+const SECOND_MS = 1000;
+
+interface NodeName {
+  app_name: string;
+  machine_id: string;
+  machine_name: string;
+  instance_id: string;
+}
+
+export interface NodeState {
+  primary: boolean;
+  term: number;
+  lag_ms: number;
+  replicas: number;
+  databases: Record<string, number>;
+}
+
+export type NodeMessage = NodeName & { timestamp: number } & (
+    | { type: "node"; state: NodeState | null; reason: string }
+    | { type: "gone" }
+    | { type: "primary"; primary: boolean; hostname?: string }
+    | { type: "tx"; db: string; transactions: number; txid: number }
+  );
+
+export interface LiveNode extends NodeName {
+  /** Null when it does not answer, and why. */
+  state: NodeState | null;
+  reason: string;
+}
+
+/** One line of what happens; transactions of a database within a second are one. */
+export type FeedLine = NodeMessage & { key: string };
+
+export interface Live {
+  /** By the version of the machine. */
+  nodes: ReadonlyMap<string, LiveNode>;
+  /** Newest first. */
+  feed: readonly FeedLine[];
+  link: "connecting" | "live" | "broken";
+}
+
+const NOTHING: Live = { nodes: new Map(), feed: [], link: "connecting" };
+
+/** Gathers messages into what the page shows. */
+class Gathered {
+  readonly nodes = new Map<string, LiveNode>();
+  feed: FeedLine[] = [];
+  #lines = 0;
+
+  take(message: NodeMessage): void {
+    const node = this.nodes.get(message.instance_id);
+    if (message.type === "node") this.#state(message, node);
+    else if (message.type === "gone") this.nodes.delete(message.instance_id);
+    else if (node?.state) this.nodes.set(message.instance_id, { ...node, state: changed(node.state, message) });
+    if (message.type === "tx" && this.#joined(message)) return;
+    // How a node is goes into the table; that it stopped or began to answer is something that happened.
+    if (message.type === "node" && message.state !== null && node?.state !== null) return;
+    this.feed = [{ ...message, key: String(++this.#lines) }, ...this.feed].slice(0, LINES_KEPT);
+  }
+
+  #state({ state, reason, ...message }: NodeMessage & { type: "node" }, node: LiveNode | undefined): void {
+    const { app_name, machine_id, machine_name, instance_id } = message;
+    const name = node ?? { app_name, machine_id, machine_name, instance_id };
+    this.nodes.set(instance_id, { ...name, state, reason });
+  }
+
+  #joined(message: NodeMessage & { type: "tx" }): boolean {
+    const second = Math.floor(message.timestamp / SECOND_MS);
+    const index = this.feed.findIndex(
+      (line) => line.type === "tx" && line.instance_id === message.instance_id && line.db === message.db,
+    );
+    const line = this.feed[index];
+    if (line?.type !== "tx" || Math.floor(line.timestamp / SECOND_MS) !== second) return false;
+    const transactions = line.transactions + message.transactions;
+    this.feed = this.feed.with(index, { ...line, transactions, txid: message.txid });
+    return true;
+  }
+}
+
+function changed(state: NodeState, message: NodeMessage): NodeState {
+  if (message.type === "tx") return { ...state, databases: { ...state.databases, [message.db]: message.txid } };
+  return message.type === "primary" ? { ...state, primary: message.primary } : state;
+}
+
+/** The nodes of an organization and what happens to them, from the moment that the page is there. */
+export function useNodes(org_slug: string): Live {
+  const [live, setLive] = useState(NOTHING);
+  useEffect(() => {
+    const ending = new AbortController();
+    const gathered = new Gathered();
+    let link: Live["link"] = "connecting";
+    const drawing = oncePerFrame(() => setLive({ nodes: new Map(gathered.nodes), feed: gathered.feed, link }));
+    const be = (next: Live["link"]): void => {
+      link = next;
+      drawing.ask();
+    };
+    const round = async (alive: () => void): Promise<void> => {
+      const client = session.value?.client;
+      if (!client) return;
+      const input = { params: { org_slug }, signal: ending.signal };
+      const messages = client.stream<typeof STREAM, NodeMessage>(STREAM, input, () => {
+        // How nodes are is told anew; those that are gone meanwhile are not.
+        gathered.nodes.clear();
+        be("live");
+      });
+      for await (const message of messages) {
+        alive();
+        gathered.take(message);
+        drawing.ask();
+      }
+    };
+    void again({ round, broken: () => be("broken") }, ending.signal).then((refused) => refused && be("broken"));
+    return () => {
+      ending.abort();
+      drawing.stop();
+    };
+  }, [org_slug]);
+  return live;
+}
