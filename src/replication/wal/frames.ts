@@ -41,7 +41,7 @@ export class WalSum {
 
   add(words: Uint32Array, from: number, to: number): void {
     let [a, b] = [this.sum0 | 0, this.sum1 | 0];
-    // Cut to 32 bits after each addition: a sum of three does not fit, and is added up as fractions, five times as slowly.
+    // Cut to 32 bits after each addition: a sum of three does not fit, and is added up as fractions, several times as slowly.
     for (let i = from; i < to; i += 2) {
       a = (((a + (words[i] ?? 0)) | 0) + b) | 0;
       b = (((b + (words[i + 1] ?? 0)) | 0) + a) | 0;
