@@ -86,11 +86,7 @@ export interface MachinesPart {
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, log, box, appStore, dir } = needs;
-  const door: FrontDoor = {
-    opened: (...asked) => proxy.control.opened(...asked),
-    quiet: (...asked) => proxy.control.quiet(...asked),
-  };
-  const opened = await openRoom(database, settings, needs, door);
+  const opened = await openRoom(database, settings, { ...needs, door: doorOf(() => proxy) });
   const { images, hosts, hostStore, volumes, store, duty, wire, room } = opened;
   const apps = new AppService({
     store: appStore,
@@ -169,8 +165,14 @@ export async function openMachines(database: Database, settings: Settings, needs
   };
 }
 
+/** The front door stands on what runs machines, so it is there a little later than who asks for it. */
+const doorOf = (proxy: () => ProxyRoom): FrontDoor => ({
+  opened: (...asked) => proxy().control.opened(...asked),
+  quiet: (...asked) => proxy().control.quiet(...asked),
+});
+
 /** What runs machines, and what it stands on. */
-async function openRoom(database: Database, settings: Settings, needs: MachineNeeds, door: FrontDoor) {
+async function openRoom(database: Database, settings: Settings, needs: MachineNeeds & { door: FrontDoor }) {
   const { clock, log, box, secrets, choice, dir, local_api } = needs;
   const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
   const channel = new Channel(box, clock);
@@ -183,7 +185,7 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
-  const runtime = frontDriver(needs.around?.(opened) ?? opened, door);
+  const runtime = frontDriver(needs.around?.(opened) ?? opened, needs.door);
   const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence, channel, more: images.shelf };
   const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
