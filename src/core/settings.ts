@@ -43,7 +43,8 @@ export const SETTINGS = {
   },
   host_listen: {
     default: "127.0.0.1:0",
-    words: "Where other processes of the platform reach this one, for logs and commands in machines (TLS).",
+    words:
+      "Where other processes of the platform reach this one, for what is inside machines and for imported images (TLS).",
   },
   host_address: { default: "", words: "That address as the others see it, when it is not the one listened on." },
   host_network: {
