@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Runs before anything is installed, on whatever Node the system has (20 or later): only node: imports.
 // Brings npm packages, the pinned Node and the system packages, then runs a program with that Node:
-//   node scripts/bootstrap.mjs [--for=start|test|check|bench|mutate] --exec FILE [arguments]
+//   node scripts/bootstrap.mjs [--for=start|test|check|bench|mutate|examples] --exec FILE [arguments]
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -102,8 +102,9 @@ if (purpose === "check" || purpose === "test") {
   mkdirSync(join(root, "tools/node_modules"), { recursive: true });
   installPackages("tools", "package.json", ["install", "--no-save", "--no-package-lock"]);
 }
-if (purpose === "mutate")
-  installPackages("tools/mutate", "package.json", ["install", "--no-save", "--no-package-lock"]);
+/** Packages that one purpose alone needs. */
+const apart = { mutate: "tools/mutate", examples: "tools/runners" }[purpose];
+if (apart) installPackages(apart, "package.json", ["install", "--no-save", "--no-package-lock"]);
 installSystemPackages();
 
 if (program.length > 0) {

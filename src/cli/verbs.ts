@@ -33,6 +33,7 @@ import {
   hostsRemove,
   hostsShow,
   hostsUncordon,
+  regionsList,
 } from "./hosts/verbs.ts";
 import { imagesGc, imagesImport, imagesList, imagesPull, imagesRemove, imagesShow } from "./images/verbs.ts";
 import { machinesExplain } from "./machines/explain.ts";
@@ -52,7 +53,9 @@ import { run } from "./machines/run.ts";
 import { ssh } from "./machines/ssh.ts";
 import { top } from "./machines/top.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./machines/verbs.ts";
+import { machinesSignal, machinesVersions } from "./machines/versions.ts";
 
+import { metricsCardinality, metricsTargets } from "./metrics/about.ts";
 import { metricsQuery, metricsRange, metricsSeries, metricsTop } from "./metrics/verbs.ts";
 
 import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./network/addresses.ts";
@@ -86,6 +89,7 @@ import {
   volumesUndelete,
   volumesUpdate,
 } from "./volumes/verbs.ts";
+import { webhooksCreate, webhooksDelete, webhooksList } from "./webhooks/verbs.ts";
 
 /** Every command, in the order of the help. */
 export const VERBS: readonly Verb[] = [
@@ -141,6 +145,8 @@ export const VERBS: readonly Verb[] = [
   machinesMetadata,
   machinesLease,
   machinesEvents,
+  machinesVersions,
+  machinesSignal,
   machinesExplain,
   machinesExec,
   machinesPs,
@@ -184,6 +190,11 @@ export const VERBS: readonly Verb[] = [
   metricsQuery,
   metricsRange,
   metricsSeries,
+  metricsTargets,
+  metricsCardinality,
+  webhooksCreate,
+  webhooksList,
+  webhooksDelete,
   postgresCreate,
   ipsList,
   ipsAllocate,
@@ -212,6 +223,7 @@ export const VERBS: readonly Verb[] = [
   hostsFail,
   hostsRecover,
   hostsRemove,
+  regionsList,
   doctor,
   backup,
   restore,

@@ -18,6 +18,7 @@ const READING = new Set([
   "diff",
   "explain",
   "query",
+  "targets",
 ]);
 
 export const isReading = ({ words, live }: Verb): boolean =>

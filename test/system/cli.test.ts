@@ -37,8 +37,10 @@ suite("hangar", () => {
     await platform.ask(`GET /v1/apps/machinery/machines/${machine}/wait`);
     const socket = `${await platform.local_api.open(machine)}/api`;
     const identity = await overSocket(socket, "POST /v1/tokens/oidc", { body: '{"aud":"sts.amazonaws.com"}' });
+    const sent = await platform.ask("POST /v1/orgs/personal/webhooks", { body: { url: "http://127.0.0.1:9/hangar" } });
     const env = {
       TOKEN: token,
+      WEBHOOK: sent.body.id as string,
       TOKEN_ID: id,
       MACHINE: machine,
       VOLUME: volume,
@@ -104,7 +106,7 @@ suite("hangar", () => {
       ["hangar apps creat web", 2, /Did you mean create/],
       ["hangar aps list", 2, /Did you mean one of apps, ips/],
       ["hangar apps list --ogr x", 2, /Did you mean --org/],
-      ["hangar tokens create wide", 2, /org or readonly/],
+      ["hangar tokens create wide", 2, /org, readonly or deploy/],
       [`hangar apps create x --token ${token}`, 3, /caveat org: the token allows read/],
       ["hangar apps list --token nonsense", 3, /not a token of this platform/],
       ["hangar apps list --url http://127.0.0.1:1", 1, /no answer from/],

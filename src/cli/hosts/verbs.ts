@@ -57,6 +57,22 @@ export const hostsShow: Verb = {
   },
 };
 
+export const regionsList: Verb = {
+  words: "regions list",
+  summary: "Regions that machines can be in",
+  examples: ["hangar regions list"],
+  async run({ client }) {
+    const data = await client.call("GET /v1/platform/regions", {});
+    const rows = data.regions.map(({ code, name, capacity }) => [
+      code,
+      name,
+      capacity < 0 ? "no limit" : String(capacity),
+      code === data.nearest ? "nearest" : "",
+    ]);
+    return { data, text: table(["code", "name", "capacity", ""], rows) };
+  },
+};
+
 type Action = "cordon" | "uncordon" | "fail" | "recover";
 
 const action = (verb: Action, summary: string, said: string): Verb => ({

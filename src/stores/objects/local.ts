@@ -123,7 +123,8 @@ async function sync(path: string): Promise<void> {
   await file.sync();
 }
 
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);
+/** Not `instanceof Error`: under Jest, Node's own errors come from outside the test's world, and are none of its Errors. */
+const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
 
 async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   try {

@@ -1,0 +1,51 @@
+import { table } from "../output.ts";
+import { firstArgument, type Input, textOption, type Verb } from "../verb.ts";
+
+const ORG: readonly [string, string] = ["--org <slug>", "the organization (default: personal)"];
+
+const orgOf = (input: Input): { org_slug: string } => ({ org_slug: textOption(input, "org") ?? "personal" });
+
+export const webhooksCreate: Verb = {
+  words: "webhooks create",
+  summary: "Send machine events to an address, signed, until they arrive",
+  arguments: [["<url>", "where to send them"]],
+  options: [ORG, ["-a, --app <app>", "only this app's events"]],
+  examples: ["hangar webhooks create http://127.0.0.1:9/hangar"],
+  async run({ client, say }, input) {
+    const body = { url: firstArgument(input), app_name: textOption(input, "app") };
+    const made = await client.call("POST /v1/orgs/:org_slug/webhooks", { params: orgOf(input), body });
+    say("the secret that requests are signed with is told only now");
+    return { data: made, text: `${made.id}  ${made.secret}` };
+  },
+};
+
+export const webhooksList: Verb = {
+  words: "webhooks list",
+  summary: "Where machine events are sent, and whether they arrive",
+  options: [ORG],
+  examples: ["hangar webhooks list"],
+  async run({ client }, input) {
+    const { webhooks } = await client.call("GET /v1/orgs/:org_slug/webhooks", { params: orgOf(input) });
+    const rows = webhooks.map(({ id, url, app_name, failures, last_error }) => [
+      id,
+      app_name ?? "all",
+      url,
+      failures === 0 ? "ok" : `${failures} failures: ${last_error ?? "?"}`,
+    ]);
+    return { data: webhooks, text: rows.length === 0 ? "no webhooks" : table(["id", "app", "url", "arrives"], rows) };
+  },
+};
+
+export const webhooksDelete: Verb = {
+  words: "webhooks delete",
+  summary: "Send nothing to an address any more",
+  arguments: [["<webhook>", "its id"]],
+  options: [ORG],
+  examples: ["hangar webhooks delete $WEBHOOK"],
+  async run({ client }, input) {
+    const webhook_id = firstArgument(input);
+    const params = { ...orgOf(input), webhook_id };
+    await client.call("DELETE /v1/orgs/:org_slug/webhooks/:webhook_id", { params });
+    return { data: { id: webhook_id, deleted: true }, text: `nothing more is sent to ${webhook_id}` };
+  },
+};
