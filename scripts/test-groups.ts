@@ -15,7 +15,9 @@ const root = join(import.meta.dirname, "..");
 /** System tests that take longest, longest first: begun last, they would keep the run waiting for them alone. */
 const LONG =
   `cli package replication-kills replication-crash-points store-backup store-kill hosts-loss cli-people metrics-crash
-  web-load web-pages readme metrics-damage proxy-clients volumes-kill metrics-differential machines-kill`.split(/\s+/);
+  runc-abuse runc-upgrade runc-reboot web-load web-pages readme metrics-damage proxy-clients volumes-kill metrics-differential machines-kill`.split(
+    /\s+/,
+  );
 
 function testFiles(folder: string, wanted: readonly string[]): string[] {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })

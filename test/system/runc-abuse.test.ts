@@ -8,7 +8,7 @@ import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { runs, until } from "../support.ts";
 import { leftBehind } from "./leaks.ts";
-import { type Caller, type RealPlatform, realPlatform } from "./runc-support.ts";
+import { type Caller, must, type RealPlatform, realPlatform } from "./runc-support.ts";
 
 const MACHINES = "/v1/apps/web/machines";
 const ROUNDS = runs(1, 5, 100);
@@ -88,12 +88,6 @@ function coresOf(path: string): number {
 interface Event {
   type: string;
   request?: { exit_event?: { oom_killed?: boolean } };
-}
-
-async function must(caller: Caller, method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-  const answer = await caller.ask(method, path, body);
-  assert.ok(answer && answer.status < 300, `${method} ${path}: ${JSON.stringify(answer)}`);
-  return answer.body;
 }
 
 async function make(caller: Caller, script: string, memory_mb = 256): Promise<string> {

@@ -9,7 +9,7 @@ import { runs, until } from "../support.ts";
 import { volumesMissing } from "../volumes.ts";
 import { ownNetwork } from "./own-network.ts";
 import { boxMissing, programsOf, RebootBox } from "./reboot-box.ts";
-import type { Caller } from "./runc-support.ts";
+import { type Caller, must } from "./runc-support.ts";
 
 const REBOOTS = runs(1, 5, 50);
 const MACHINES = "/v1/apps/web/machines";
@@ -50,12 +50,6 @@ interface Known extends Case {
   name: string;
   /** How often it has been started. */
   boots: number;
-}
-
-async function must(caller: Caller, method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-  const answer = await caller.ask(method, path, body);
-  assert.ok(answer && answer.status < 300, `${method} ${path}: ${JSON.stringify(answer)}`);
-  return answer.body;
 }
 
 const stateOf = async (caller: Caller, id: string): Promise<unknown> =>

@@ -1,4 +1,5 @@
 /** A platform with real machines as a process of its own, that a test may kill and start again. */
+import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,6 +8,7 @@ import type { TestContext } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
+import { until } from "../support.ts";
 import { traces } from "../volumes.ts";
 import { type Child, startProgram } from "./child.ts";
 import { type Installation, nodeIdOf } from "./leaks.ts";
@@ -72,6 +74,21 @@ export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
 export const callerOf = (base_url: string, token: string): Caller => ({
   ask: (method, path, body) => ask(base_url, token, method, path, body),
 });
+
+/** What is answered, which must be a success. A request that a busy box took too long to send was not begun: again. */
+export async function must(
+  { ask }: Caller,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<Record<string, unknown>> {
+  const answer = await until(`${method} ${path} arrives`, async () => {
+    const found = await ask(method, path, body);
+    return found?.body["status"] === "request_timeout" ? undefined : (found ?? assert.fail(`${method} ${path}: gone`));
+  });
+  assert.ok(answer.status < 300, `${method} ${path}: ${JSON.stringify(answer)}`);
+  return answer.body;
+}
 
 async function ask(base_url: string, token: string, method: string, path: string, body: unknown) {
   try {

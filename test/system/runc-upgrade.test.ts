@@ -12,7 +12,7 @@ import { realMachinesMissing } from "../rootfs.ts";
 import { runs, until } from "../support.ts";
 import { type Child, startProgram } from "./child.ts";
 import { leftBehind, nodeIdOf } from "./leaks.ts";
-import { type Caller, callerOf } from "./runc-support.ts";
+import { type Caller, callerOf, must } from "./runc-support.ts";
 
 const COUNT = runs(2, 20, 20);
 const MACHINES = "/v1/apps/web/machines";
@@ -58,12 +58,6 @@ class House {
     };
     return process.kill(pid, 0) ? pid : 0;
   }
-}
-
-async function must(caller: Caller, method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-  const answer = await caller.ask(method, path, body);
-  assert.ok(answer && answer.status < 300, `${method} ${path}: ${JSON.stringify(answer)}`);
-  return answer.body;
 }
 
 async function makeOne(caller: Caller): Promise<string> {
