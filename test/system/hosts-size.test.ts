@@ -31,6 +31,7 @@ interface Shown {
   host: string;
   state: string;
   host_status: string;
+  events: readonly object[];
 }
 
 interface Scene {
@@ -63,12 +64,20 @@ async function make(control: ControlBox, body: object): Promise<string> {
   return await until("a machine is made", made, PATIENCE_MS);
 }
 
-async function allRun({ controls }: Scene, ids: readonly string[], what: string): Promise<void> {
+async function allRun({ t, controls }: Scene, ids: readonly string[], what: string): Promise<void> {
   const look = async (control: ControlBox): Promise<boolean> => {
     const known = await list(control);
     return ids.every((id) => known.get(id)?.state === "started" && known.get(id)?.host_status === "ok");
   };
-  for (const control of controls) await until(what, () => look(control), PATIENCE_MS);
+  try {
+    for (const control of controls) await until(what, () => look(control), PATIENCE_MS);
+  } catch (thrown) {
+    // Which ones, and what became of them, is worth more than that somebody waited.
+    for (const { id, state, host, host_status, events } of (await list(controls[0])).values())
+      if (state !== "started" || host_status !== "ok")
+        t.diagnostic(`${id} on ${host} (${host_status}) is ${state}: ${JSON.stringify(events.slice(0, 4))}`);
+    throw thrown;
+  }
 }
 
 /** Puts it on that host, wherever it was placed. */
