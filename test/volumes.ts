@@ -40,6 +40,7 @@ export function encryptionMissing(method: "dm-crypt" | "fscrypt" | "gocryptfs"):
       return existsSync("/sys/fs/ext4/features/encryption") ? undefined : "the kernel's ext4 cannot encrypt";
     case "gocryptfs":
       if (!existsSync("/dev/fuse")) return "the kernel has no FUSE";
+      if (spawnSync("fusermount", ["-V"]).status !== 0) return "there is no fusermount";
       return spawnSync("gocryptfs", ["-version"]).status === 0 ? undefined : "there is no gocryptfs";
   }
 }

@@ -11,7 +11,7 @@ import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { runcMissing } from "#drivers/choice.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
-import { tempDir } from "../support.ts";
+import { tempDir, until } from "../support.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { census } from "./leaks.ts";
 
@@ -94,8 +94,8 @@ suite("a terminal in a real machine", { skip: missing }, () => {
 
   after(async () => {
     for (const person of people) person.leave();
-    await daemon.call("DELETE", path("?force=true"));
-    await daemon.call("GET", path("/wait?state=destroyed&timeout=60"));
+    await until("it takes the order", async () => (await daemon.call("DELETE", path("?force=true"))).status < 300);
+    await until("it is destroyed", async () => (await daemon.call("GET", path(""))).body["state"] === "destroyed");
     for (const end of ends) await end();
     const node_id = readFileSync(join(data_dir, "node_id"), "utf8").trim();
     await takeDown({ data_dir, node_id, clock: systemClock, log: silentLog });

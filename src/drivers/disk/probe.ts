@@ -49,6 +49,7 @@ const NEEDS: Record<keyof typeof LAYERS, () => Promise<void>> = {
   gocryptfs: async () => {
     if (!existsSync("/dev/fuse")) throw new Error("the kernel has no FUSE");
     await program("gocryptfs", "gocryptfs");
+    await program("fusermount", "fuse3");
   },
 };
 
