@@ -74,6 +74,8 @@ export const REPLICATION_LIMITS = {
   stream_waiting_bytes: 4 * MIB,
   /** One transaction on the wire. Past it the connection is closed: it is not one of ours. */
   stream_frame_bytes: 4 * 1024 * MIB - 1,
+  /** Transactions looked through for the state a replica is in when it has lost count. Past it, it gets a snapshot. */
+  states_compared: 10_000,
   heartbeat_ms: 1 * SECOND,
   /** Without any frame for this long a primary is taken for lost. */
   silence_ms: 5 * SECOND,

@@ -30,15 +30,21 @@ export class MetadataQueries {
   /** By pair number: `"name":"value"`, so that an answer of thousands of series is only put together. */
   readonly #rendered = new Map<number, Uint8Array>();
   #generation = 0;
-  readonly #answers: Answers;
+  readonly #lists: Answers<string>;
+  readonly #series: Answers<Uint8Array>;
 
   constructor(parts: Readable) {
     this.#parts = parts;
-    this.#answers = new Answers(parts);
+    this.#lists = new Answers(parts);
+    this.#series = new Answers(parts);
   }
 
-  /** Label objects. */
+  /** Label objects. The bytes are the caller's, to hand on or to change. */
   series(scope: Scope): Uint8Array {
+    return this.#series.of(undefined, scope, () => this.#makeSeries(scope)).slice();
+  }
+
+  #makeSeries(scope: Scope): Uint8Array {
     const { table } = this.#parts;
     if (table.generation !== this.#generation || this.#rendered.size > RENDERED_MOST) this.#rendered.clear();
     this.#generation = table.generation;
@@ -49,15 +55,15 @@ export class MetadataQueries {
       this.#render(table, ref, out);
     }
     out.byte(CLOSE);
-    return out.view();
+    return out.view().slice();
   }
 
   labelNames(scope: Scope): string {
-    return this.#answers.of(undefined, scope, () => this.#labelNames(scope));
+    return this.#lists.of(undefined, scope, () => JSON.stringify(this.#labelNames(scope)));
   }
 
   labelValues(name: string, scope: Scope): string {
-    return this.#answers.of(name, scope, () => this.#labelValues(name, scope));
+    return this.#lists.of(name, scope, () => JSON.stringify(this.#labelValues(name, scope)));
   }
 
   #labelNames(scope: Scope): string[] {

@@ -58,8 +58,6 @@ export class Applier {
     const state = this.#state;
     // Not remembered: the bytes are the network's, and nobody asks a replica for them.
     state.append(records, false);
-    // Together in SQLite's log they cannot be told apart again: a power cut must not leave it ahead of ours.
-    if (records.length > 1) state.log.syncNow();
     state.step("logged");
     this.#writer.publish();
     state.cursor = cursor;

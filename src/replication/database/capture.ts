@@ -57,6 +57,22 @@ function captureAll(state: DatabaseState): void {
   }
 }
 
+/**
+ * A read transaction from before the first frame of a log lets nothing of it be copied back, and applications find that
+ * out anew after every commit, each time by sorting the whole log. From behind a frame it lets them copy up to there,
+ * after which there is nothing for them to try.
+ */
+export function watchFromHere(state: DatabaseState): void {
+  if (state.cursor.frame === 0 || sameGeneration(state.cursor, state.watched)) return;
+  state.moveWatch(() => {
+    captureAll(state);
+    // What is copied back must be in our log for good.
+    state.log.syncNow();
+  });
+  state.watched = state.cursor;
+  state.announceDurable();
+}
+
 /** True when SQLite's log is long enough to be worth copying back. */
 export function checkpointDue(state: DatabaseState): boolean {
   return state.cursor.frame >= state.checkpoint_at;
@@ -71,7 +87,7 @@ export function checkpoint(state: DatabaseState): void {
   const { connections } = state;
   if (state.bulk === "idle") {
     // What came after our own read transaction began cannot be copied.
-    connections.moveWatch(() => captureAll(state));
+    state.moveWatch(() => captureAll(state));
     state.bulk_frame = state.cursor.frame;
   }
   if (!state.copiedMost()) return;
@@ -89,14 +105,14 @@ export function checkpoint(state: DatabaseState): void {
 
 function endCheckpoint(state: DatabaseState): void {
   const { connections, log } = state;
-  connections.moveWatch(() => captureAll(state));
+  state.moveWatch(() => captureAll(state));
   // What leaves SQLite's log must be in ours for good.
   log.syncNow();
   // Copying back takes a while, and what is durable need not wait for it.
   state.announceDurable();
   if (!connections.checkpoint("PASSIVE").complete) return;
   state.mark();
-  connections.moveWatch(() => captureAll(state));
+  state.moveWatch(() => captureAll(state));
   state.checkpoint_at = state.checkpoint_frames;
 }
 

@@ -19,7 +19,7 @@ import { sameGeneration } from "../wal/frames.ts";
 import type { Moment } from "../wal/scan.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
 import { Applier } from "./apply.ts";
-import { type Captured, capture, catchUp, checkpoint, checkpointDue } from "./capture.ts";
+import { type Captured, capture, catchUp, checkpoint, checkpointDue, watchFromHere } from "./capture.ts";
 import { type Found, type FoundBy, recover } from "./recover.ts";
 import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
 
@@ -102,7 +102,7 @@ export class ReplicatedDatabase {
     if (!this.held) return;
     this.log.syncNow();
     this.#applier = undefined;
-    this.#state.connections.watch();
+    this.#state.watch();
     this.#state.connections.letGo();
   }
 
@@ -127,6 +127,14 @@ export class ReplicatedDatabase {
     this.#state.timestamp_ms = timestamp_ms;
   }
 
+  /** What is here is the primary's state after this transaction, whatever was counted here. */
+  standAt(txid: number): void {
+    const state = this.#state;
+    state.log.reset(txid);
+    state.position = { txid, checksum: state.position.checksum };
+    state.saveTable();
+  }
+
   // ——— capturing ———
 
   /** Takes what applications have committed since the last look, and tidies up when it is time. */
@@ -139,6 +147,7 @@ export class ReplicatedDatabase {
       captured.behind = more.behind;
       captured.transactions += more.transactions;
     }
+    if (captured.transactions > 0) watchFromHere(this.#state);
     if (captured.behind > REPLICATION_LIMITS.behind_frames) catchUp(this.#state);
     else if (captured.behind === 0 && checkpointDue(this.#state)) checkpoint(this.#state);
     return captured;

@@ -54,6 +54,8 @@ export class DatabaseBusy extends Error {
   override readonly name = "DatabaseBusy";
 }
 
+const NO_FRAMES: WalCursor = { salt1: 0, salt2: 0, frame: 0, sum0: 0, sum1: 0 };
+
 /** How long to wait for applications to let go of the write lock when there is no way around it. */
 const PATIENCE_MS = 5000;
 
@@ -67,7 +69,9 @@ export class DatabaseState {
   table: PageTable;
   position: Position = NOWHERE;
   /** In SQLite's log, right behind the position. */
-  cursor: WalCursor = { salt1: 0, salt2: 0, frame: 0, sum0: 0, sum1: 0 };
+  cursor: WalCursor = NO_FRAMES;
+  /** In the log of SQLite's in which our read transaction began, if it did not begin before all of it. */
+  watched: WalCursor = NO_FRAMES;
   /** When the last transaction was written on its primary. */
   timestamp_ms = 0;
   /** The term written beside transactions from now on. */
@@ -137,6 +141,18 @@ export class DatabaseState {
     // Before the first frame of a generation the index knows neither size.
     const pages = Math.floor(this.files.databaseBytes() / this.page_size);
     return header.frame > 0 ? header : { ...header, page_size: this.page_size, pages };
+  }
+
+  // ——— the read transaction: see `Connections` ———
+
+  watch(): void {
+    this.connections.watch();
+    this.watched = NO_FRAMES;
+  }
+
+  moveWatch(before_end: () => void): void {
+    this.connections.moveWatch(before_end);
+    this.watched = NO_FRAMES;
   }
 
   // ——— transactions ———

@@ -1,5 +1,6 @@
 /** Finding out, before joining a primary, which databases here do not follow from its own, and since when. */
 import type { ReplicatedDatabase } from "../database/database.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
 import { hex16 } from "../position.ts";
 import type { Directory } from "./directory.ts";
 import type { Peer } from "./peer.ts";
@@ -10,6 +11,14 @@ export interface KnownPosition {
   checksum?: string;
   first: number;
   last: number;
+  /** The transaction after which it was as somebody else's is now; absent when the log knows of none. */
+  same?: number;
+}
+
+/** Which transactions somebody asks about, by database name; and, of some, the checksum of the state theirs is in. */
+export interface AskedPositions {
+  databases: Record<string, number>;
+  checksums?: Record<string, string>;
 }
 
 export interface Divergence {
@@ -19,22 +28,42 @@ export interface Divergence {
   dropped: number;
 }
 
-/** The answer to POST /positions: `asked` are txids by database name. */
-export function knownPositions(directory: Directory, asked: Record<string, number>): Record<string, KnownPosition> {
+/** The answer to POST /positions. */
+export function knownPositions(directory: Directory, asked: AskedPositions): Record<string, KnownPosition> {
   const known: Record<string, KnownPosition> = {};
-  for (const [name, txid] of Object.entries(asked)) {
+  for (const [name, txid] of Object.entries(asked.databases)) {
     const database = directory.get(name);
     if (!database) continue;
     const checksum = database.checksumAt(txid);
-    const { base } = database.log;
-    known[name] = { first: base, last: database.position.txid, ...(checksum ? { checksum: hex16(checksum) } : {}) };
+    const state = asked.checksums?.[name];
+    const same = state === undefined ? undefined : findState(database, state);
+    known[name] = {
+      first: database.log.base,
+      last: database.position.txid,
+      ...(checksum ? { checksum: hex16(checksum) } : {}),
+      ...(same === undefined ? {} : { same }),
+    };
   }
   return known;
 }
 
-type Ask = (name: string, txid: number) => Promise<KnownPosition | undefined>;
+/** The newest transaction after which the database had this checksum. */
+function findState(database: ReplicatedDatabase, checksum: string): number | undefined {
+  const { txid } = database.position;
+  const oldest = Math.max(database.log.base, txid - REPLICATION_LIMITS.states_compared);
+  for (let at = txid; at >= oldest; at--) {
+    const known = database.checksumAt(at);
+    if (known !== undefined && hex16(known) === checksum) return at;
+  }
+  return undefined;
+}
 
-/** The databases that differ from the primary's. One that is merely behind does not. */
+type Ask = (name: string, txid: number, checksum?: string) => Promise<KnownPosition | undefined>;
+
+/**
+ * The databases that differ from the primary's. One that is merely behind does not, and one that has the state of
+ * another transaction than it thinks is told which.
+ */
 export async function findDivergences(
   directory: Directory,
   peer: Peer,
@@ -42,10 +71,13 @@ export async function findDivergences(
 ): Promise<Map<string, Divergence>> {
   const asked: Record<string, number> = {};
   for (const { name, position } of directory) asked[name] = position.txid;
-  const post = async (databases: Record<string, number>): Promise<Record<string, KnownPosition>> =>
-    (await peer.json("POST", "/positions", { databases }, signal)) as Record<string, KnownPosition>;
-  const ask: Ask = async (name, txid) => (await post({ [name]: txid }))[name];
-  const answers = await post(asked);
+  const post = async (question: AskedPositions): Promise<Record<string, KnownPosition>> =>
+    (await peer.json("POST", "/positions", question, signal)) as Record<string, KnownPosition>;
+  const ask: Ask = async (name, txid, checksum) => {
+    const checksums = checksum === undefined ? {} : { checksums: { [name]: checksum } };
+    return (await post({ databases: { [name]: txid }, ...checksums }))[name];
+  };
+  const answers = await post({ databases: asked });
   const found = new Map<string, Divergence>();
   for (const database of directory) {
     const theirs = answers[database.name];
@@ -60,6 +92,12 @@ async function compare(database: ReplicatedDatabase, theirs: KnownPosition, ask:
   if (theirs.checksum === hex16(checksum)) return undefined;
   // Older than anything the primary can compare with: a snapshot will do, nothing is known to be lost.
   if (txid < theirs.first) return undefined;
+  // After a power cut SQLite's log can have more than ours, and there what was applied together counts as one.
+  const same = (await ask(database.name, txid, hex16(checksum)))?.same;
+  if (same !== undefined) {
+    database.standAt(same);
+    return undefined;
+  }
   // Equal up to somewhere, different from there on: so the end of what is equal can be found by halving.
   let low = Math.max(theirs.first, database.log.base) - 1;
   let high = Math.min(theirs.last, txid);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { suite } from "node:test";
@@ -8,7 +8,7 @@ import { NodeClient } from "../asking.ts";
 import type { Election } from "../commands.ts";
 import { BODY_HEADER, sha256 } from "../credentials/credentials.ts";
 import { SharedKey } from "../credentials/shared-key.ts";
-import { Application, look } from "../database/fixtures.ts";
+import { Application, look, open } from "../database/fixtures.ts";
 import { RowLeases } from "../election/row-leases.ts";
 import { SqliteRows } from "../election/sqlite-rows.ts";
 import { type Scene, same, story, until } from "./fixtures.ts";
@@ -68,6 +68,39 @@ suite("nodes", () => {
     await until("caught up", () => same(primary, again)() && look(join(there, "db")).entries === 10);
     assert.equal(primary.node.streams.snapshots_sent, sent);
   });
+
+  story(
+    "a replica whose own log lost more than SQLite's when the power went has lost count, and nothing else",
+    async (scene) => {
+      const [here, there] = [scene.dir(), scene.dir()];
+      const primary = await scene.start(here, { kind: "primary" });
+      const app = scene.app(here);
+      const first = await scene.start(there, { kind: "join", url: primary.url });
+      await until("the first copy", same(primary, first));
+      await first.close();
+      for (let i = 0; i < 10; i++) app.write();
+      const theirs = primary.node.directory.get("db");
+      assert.ok(theirs);
+      const dir = first.node.directory.stateDir("db");
+      const { database } = open(there, "db", { dir });
+      const before = database.position.txid;
+      const lost = scene.dir();
+      cpSync(join(dir, "log"), lost, { recursive: true });
+      await until("all of it is captured", () => theirs.position.txid === before + 10);
+      const files = Array.from({ length: 10 }, (_, i) => Buffer.from(theirs.log.read(before + 1 + i) ?? ""));
+      database.apply(files, 1);
+      database.abandon();
+      rmSync(join(dir, "log"), { recursive: true });
+      cpSync(lost, join(dir, "log"), { recursive: true });
+      const sent = primary.node.streams.snapshots_sent;
+      const again = await scene.start(there, { kind: "join", url: primary.url });
+      app.write();
+      await until("caught up", () => same(primary, again)() && look(join(there, "db")).entries === 11);
+      assert.equal(primary.node.streams.snapshots_sent, sent);
+      assert.equal(again.node.metrics.dropped, 0);
+      assert.equal(again.node.directory.get("db")?.position.txid, before + 11);
+    },
+  );
 
   // The three ways in which a replica can differ from its primary.
   for (const [shape, here_writes, there_writes, dropped] of [

@@ -19,7 +19,7 @@ import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from ".
 import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, parsePosition } from "../position.ts";
-import { knownPositions } from "./divergence.ts";
+import { type AskedPositions, knownPositions } from "./divergence.ts";
 import { EVENTS_HEADERS } from "./events.ts";
 import { importDatabase } from "./import.ts";
 import type { ReplicationNode } from "./node.ts";
@@ -217,9 +217,10 @@ async function handOff({ body, response, handOff: give }: Call): Promise<void> {
 }
 
 function positions({ node, body, response }: Call): void {
-  const { databases } = object(body);
+  const { databases, checksums = {} } = object(body);
   if (typeof databases !== "object" || databases === null) fail("invalid_request", "databases must be an object");
-  answer(response, knownPositions(node.directory, databases as Record<string, number>));
+  if (typeof checksums !== "object" || checksums === null) fail("invalid_request", "checksums must be an object");
+  answer(response, knownPositions(node.directory, { databases, checksums } as AskedPositions));
 }
 
 function stream({ node, body, response }: Call): void {

@@ -132,6 +132,8 @@ suite("nodes that are watched", () => {
     assert.deepEqual(tx, { ...NODE, type: "tx", db: "app.db", transactions: 10_000, txid: 10_000, timestamp: 0 });
     assert.equal(rest.length, 1);
     assert.deepEqual(outbox.take(), []);
+    for (let n = 0; n < 10_000; n++) outbox.news(NODE, { type: "tx", db: `made-up-${n}`, txid: 1 });
+    assert.equal(outbox.take().length, REPLICATION_LIMITS.observed_databases);
   });
 
   test("words that mean nothing are passed over", () => {

@@ -25,6 +25,7 @@ export class Outbox {
   readonly #now: () => number;
   readonly #waiting = new Map<string, Message>();
   readonly #changes = new Map<string, number>();
+  readonly #databases = new Map<string, Set<string>>();
   /** What was told of a node last; the same is not told again. */
   readonly #told = new Map<string, string>();
   #filled = Promise.withResolvers<void>();
@@ -62,6 +63,7 @@ export class Outbox {
       this.#put(`primary ${machine_id} ${changes}`, { ...node, ...news, ...this.#at() });
       return;
     }
+    if (!this.#isShown(machine_id, news.db)) return;
     const key = `tx ${machine_id} ${news.db}`;
     const before = this.#waiting.get(key);
     const transactions = before?.type === "tx" ? before.transactions + 1 : 1;
@@ -72,8 +74,18 @@ export class Outbox {
     const messages = [...this.#waiting.values()];
     this.#waiting.clear();
     this.#changes.clear();
+    this.#databases.clear();
     this.#filled = Promise.withResolvers<void>();
     return messages;
+  }
+
+  /** A node can make up as many names as it likes between two messages. */
+  #isShown(machine_id: string, db: string): boolean {
+    const names = this.#databases.get(machine_id) ?? new Set();
+    this.#databases.set(machine_id, names);
+    if (names.size >= REPLICATION_LIMITS.observed_databases) return names.has(db);
+    names.add(db);
+    return true;
   }
 
   #at(): { timestamp: number } {
