@@ -1,59 +1,60 @@
+import { type Kind, liveNames } from "./live-names.ts";
+import { isWord } from "./nouns.ts";
+import { GLOBAL_OPTIONS, optionsOf } from "./options.ts";
 import type { Context, Verb } from "./verb.ts";
 
+/** Options whose value is the name of something. */
+const NAMED: Record<string, Kind> = { "--app": "apps", "-a": "apps", "--org": "orgs", "--context": "contexts" };
+
+/** A platform that does not answer must not make the shell hang. */
+const PATIENCE_MS = 1000;
+
 /** The words that may come next after `typed`, whose last one is begun or empty. */
-export async function complete(context: Context, verbs: readonly Verb[], typed: readonly string[]): Promise<string[]> {
-  const before = typed.slice(0, -1).filter((word) => !word.startsWith("-"));
+export async function complete(
+  { client }: Context,
+  verbs: readonly Verb[],
+  typed: readonly string[],
+): Promise<string[]> {
   const begun = typed.at(-1) ?? "";
-  const candidates = begun.startsWith("-")
-    ? options(verbs, before)
-    : [...nextWords(verbs, before), ...(await liveNames(context, verbs, before))];
+  const plain = typed.slice(0, -1).filter((word) => !word.startsWith("-"));
+  const verb = verbOf(verbs, plain);
+  const flags = ["--help", ...(verb ? optionsOf(verb) : GLOBAL_OPTIONS).map(([flag]) => flag)];
+  const before = withoutValues(typed.slice(0, -1), flags);
+  const value_of = typed.at(-2) ?? "";
+  const live = async (kind: Kind): Promise<string[]> => {
+    const found = await liveNames(client, kind, AbortSignal.timeout(PATIENCE_MS)).catch(() => []);
+    return found.flatMap(({ name, id }) => (id === undefined ? [name] : [id, name]));
+  };
+  const candidates = takesValue(flags, value_of)
+    ? await (NAMED[value_of] ? live(NAMED[value_of]) : [])
+    : begun.startsWith("-")
+      ? flags.flatMap((flag) => flag.match(/--[\w-]+/g) ?? [])
+      : [...nextWords(verbs, before), ...(isFirstArgument(verb, before) ? await live(verb.completes) : [])];
   return [...new Set(candidates)].filter((word) => word.startsWith(begun)).sort();
 }
 
+const takesValue = (flags: readonly string[], word: string): boolean =>
+  word.startsWith("-") && flags.some((flag) => flag.includes("<") && flag.split(/[ ,]+/).includes(word));
+
+/** What was typed without options and what belongs to them. */
+const withoutValues = (typed: readonly string[], flags: readonly string[]): string[] =>
+  typed.filter((word, at) => !word.startsWith("-") && !takesValue(flags, typed[at - 1] ?? ""));
+
 function verbOf(verbs: readonly Verb[], before: readonly string[]): Verb | undefined {
-  return verbs.find(({ words }) => words === before.slice(0, words.split(" ").length).join(" "));
+  return verbs.find(({ words }) => words.split(" ").every((word, at) => isWord(before[at] ?? "", word)));
 }
 
 function nextWords(verbs: readonly Verb[], before: readonly string[]): string[] {
   return verbs.flatMap(({ words }) => {
     const all = words.split(" ");
     const next = all[before.length];
-    return next && all.slice(0, before.length).join(" ") === before.join(" ") ? [next] : [];
+    return next && before.every((word, at) => isWord(word, all[at] ?? "")) ? [next] : [];
   });
 }
 
-function options(verbs: readonly Verb[], before: readonly string[]): string[] {
-  const own = verbOf(verbs, before)?.options ?? [];
-  return [
-    ...own.flatMap(([flags]) => flags.match(/--[\w-]+/g) ?? []),
-    "--json",
-    "--help",
-    "--url",
-    "--data-dir",
-    "--show-request",
-  ];
-}
-
-async function liveNames({ client }: Context, verbs: readonly Verb[], before: readonly string[]): Promise<string[]> {
-  const verb = verbOf(verbs, before);
-  if (!verb?.completes || before.length !== verb.words.split(" ").length) return [];
-  const signal = AbortSignal.timeout(1000);
-  // A platform that does not answer must not make the shell hang or print.
-  if (verb.completes === "orgs") {
-    const { organizations } = await client.call("GET /v1/orgs", { signal }).catch(() => ({ organizations: [] }));
-    return organizations.map((org) => org.slug);
-  }
-  if (verb.completes === "machines") {
-    const params = { org_slug: "personal" };
-    const { machines } = await client
-      .call("GET /v1/orgs/:org_slug/machines", { params, query: { limit: 1000 }, signal })
-      .catch(() => ({ machines: [] }));
-    return machines.flatMap(({ id, name }) => [id, name]);
-  }
-  const { apps } = await client.call("GET /v1/apps", { query: {}, signal }).catch(() => ({ apps: [] }));
-  if (verb.completes !== "volumes") return apps.map((app) => app.name);
-  const lists = apps.map(({ name }) =>
-    client.call("GET /v1/apps/:app_name/volumes", { params: { app_name: name }, query: { summary: true }, signal }),
-  );
-  return (await Promise.all(lists).catch(() => [])).flat().map(({ id }) => id);
+function isFirstArgument(
+  verb: Verb | undefined,
+  before: readonly string[],
+): verb is Verb & { completes: NonNullable<Verb["completes"]> } {
+  return verb?.completes !== undefined && before.length === verb.words.split(" ").length;
 }

@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { Client, type Outgoing } from "#client/client.ts";
 import { placeNamed, readPlaces } from "./contexts/file.ts";
+import { holdBack } from "./dry-run.ts";
 import { type Context, UsageError } from "./verb.ts";
 
 export interface GlobalOptions {
@@ -14,6 +15,7 @@ export interface GlobalOptions {
   token?: string;
   dataDir?: string;
   showRequest?: boolean;
+  dryRun?: boolean;
   context?: string;
 }
 
@@ -26,7 +28,10 @@ export function createContext(options: GlobalOptions, env: Env): Context {
   const client = new Client({
     base_url: url,
     token: known,
-    ...(options.showRequest ? { onRequest: (request: Outgoing) => say(asCurl(request)) } : {}),
+    onRequest(request) {
+      if (options.dryRun) holdBack(request);
+      if (options.showRequest) say(asCurl(request));
+    },
   });
   return {
     client,
@@ -78,12 +83,12 @@ const fileText = (file: string): string | undefined =>
 
 function noToken(data_dir: string): never {
   throw new UsageError(
-    `there is no token: ${join(data_dir, "token")} does not exist. Start the platform once (npm start), or set HANGAR_TOKEN`,
+    `there is no token: ${join(data_dir, "token")} does not exist. Start the platform once (hangar up), or set HANGAR_TOKEN`,
   );
 }
 
 /** The same request for a terminal; the token is fetched, not shown. */
-function asCurl({ method, url, headers, body }: Outgoing): string {
+export function asCurl({ method, url, headers, body }: Outgoing): string {
   const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
   const lines = Object.entries(headers).map(([name, value]) =>
     name === "authorization" ? '-H "Authorization: Bearer $(hangar auth token)"' : `-H ${quote(`${name}: ${value}`)}`,

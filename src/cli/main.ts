@@ -1,15 +1,19 @@
 /** The `hangar` command: nouns and verbs, made into a program. */
 import { Command, CommanderError } from "commander";
-import { ClientError } from "#client/client.ts";
+import { ClientError, type Outgoing } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
 import { VERSION } from "#core/version.ts";
 import { namesAppFirst, optional, withApp } from "./app-first.ts";
 import { complete } from "./complete.ts";
-import { createContext, type GlobalOptions } from "./context.ts";
+import { asCurl, createContext, type GlobalOptions } from "./context.ts";
+import { NotSent, tellsItself } from "./dry-run.ts";
+import { aliasOf, NOUNS } from "./nouns.ts";
+import { GLOBAL_OPTIONS, optionsOf } from "./options.ts";
 import { errorText } from "./output.ts";
+import { isPicked, picked } from "./pick.ts";
 import { type Input, UsageError, type Verb } from "./verb.ts";
 import { VERBS } from "./verbs.ts";
-import { isReading, isWatched, watchAnswers } from "./watch.ts";
+import { isWatched, watchAnswers } from "./watch.ts";
 
 /** Exit codes: scripts branch on these. */
 const EXIT = { ok: 0, failure: 1, usage: 2, auth: 3, not_found: 4, conflict: 5, timeout: 6, capacity: 7 } as const;
@@ -24,40 +28,16 @@ const EXIT_BY_STATUS: Record<number, number> = {
   422: EXIT.usage,
 };
 
-/** Short names of nouns that are typed often. */
-const ALIASES: Record<string, string> = { machines: "m" };
-
-const NOUNS: Record<string, string> = {
-  auth: "Who is calling",
-  tokens: "Tokens of an organization",
-  orgs: "Organizations",
-  apps: "Apps",
-  secrets: "An app's secrets",
-  images: "Images that machines boot from",
-  machines: "Machines",
-  connectors: "Providers that machines may call, and who may",
-  oidc: "Identity tokens of machines",
-  volumes: "Disks that machines mount",
-  snapshots: "What a volume held at a moment",
-  metrics: "What is measured, asked in MetricsQL or PromQL",
-  postgres: "PostgreSQL in a machine of yours",
-  ips: "Addresses of apps; an app without one is closed",
-  certs: "Host names of apps and their certificates",
-  proxy: "The front door",
-  hosts: "Boxes that machines run on",
-  db: "Replicated SQLite",
-  context: "Platforms by name",
-};
-
 function build(): Command {
-  const program = globalOptions(new Command("hangar"))
+  const program = new Command("hangar")
     .description("Machines on your own box.")
     .version(VERSION)
     .showSuggestionAfterError(true)
     .exitOverride();
+  for (const [flags, words] of GLOBAL_OPTIONS) program.option(flags, words);
   program.addHelpText(
     "before",
-    "Examples:\n  hangar apps create web\n  hangar tokens create readonly --name grafana\n  hangar doctor\n",
+    "Examples:\n  hangar up\n  hangar run hangar/hello\n  hangar logs hello --follow\n  hangar doctor\n",
   );
   const nouns = new Map<string, Command>();
   for (const verb of VERBS) {
@@ -85,37 +65,31 @@ function addNoun(program: Command, name: string): Command {
     .command(name)
     .description(NOUNS[name] ?? name)
     .exitOverride();
-  const alias = ALIASES[name];
-  return alias ? noun.alias(alias) : noun;
+  return withAlias(noun);
 }
 
-function globalOptions(command: Command): Command {
-  return command
-    .option("--json", "print JSON and nothing else")
-    .option("--url <address>", "the platform (default: the one of the data dir, HANGAR_URL)")
-    .option("--token <token>", "the token (default: HANGAR_TOKEN, else the data dir's)")
-    .option("--data-dir <dir>", "the data dir (default: HANGAR_DATA_DIR, else ./.hangar)")
-    .option("--context <name>", "a platform of `hangar context list` (default: HANGAR_CONTEXT, else the one in use)")
-    .option("--show-request", "print each request as a curl command on stderr");
+function withAlias(command: Command): Command {
+  const alias = aliasOf(command.name());
+  return alias ? command.alias(alias) : command;
 }
 
 function addVerb(parent: Command, name: string, verb: Verb): void {
-  const command = globalOptions(parent.command(name)).description(verb.summary).exitOverride();
+  const command = withAlias(parent.command(name)).description(verb.summary).exitOverride();
   command.addHelpText("before", `Examples:\n${verb.examples.map((example) => `  ${example}`).join("\n")}\n`);
   const app_first = namesAppFirst(verb);
-  for (const [argument, words] of verb.arguments ?? [])
-    command.argument(app_first ? optional(argument) : argument, words);
-  if (app_first) command.option("-a, --app <app>", "the app, instead of as the first argument");
-  for (const [flags, words] of verb.options ?? []) command.option(flags, words);
-  if (isReading(verb)) command.option("--watch", "again and again until interrupted; a line each time with --json");
-  if (verb.live) command.option("--once", "once, also on a terminal");
+  const asked = app_first || isPicked(verb);
+  for (const [argument, words] of verb.arguments ?? []) command.argument(asked ? optional(argument) : argument, words);
+  for (const [flags, words] of optionsOf(verb)) command.option(flags, words);
+  if (verb.passes_on) command.allowUnknownOption();
   command.action(async (...given: unknown[]) => {
     const positional = given.slice(0, -2) as (string | string[] | undefined)[];
     const options = command.optsWithGlobals<GlobalOptions & Input["options"]>();
     const rest = positional.flatMap((argument) => (Array.isArray(argument) ? argument : []));
     const plain = positional.map((argument) => (Array.isArray(argument) ? argument[0] : argument));
-    const args = app_first ? withApp(verb, plain, options) : plain;
-    const run = () => verb.run(createContext(options, process.env), { args, rest, options });
+    const context = () => createContext(tellsItself(verb) ? { ...options, dryRun: false } : options, process.env);
+    const named = await picked(context(), verb, { args: plain, rest, options });
+    const args = app_first ? withApp(verb, named, options) : named;
+    const run = () => verb.run(context(), { args, rest, options });
     if (isWatched(verb, options)) return await watchAnswers(run, options.json === true);
     const { data, text, exit } = await run();
     if (options.json) process.stdout.write(`${JSON.stringify(data, undefined, 2)}\n`);
@@ -124,17 +98,37 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
   });
 }
 
+// What comes after -- are words for a machine, not for us.
+const wants_json = process.argv.join("\0").split("\0--\0")[0]?.split("\0").includes("--json") === true;
+
+const printJson = (data: object): void => void process.stdout.write(`${JSON.stringify(data, undefined, 2)}\n`);
+
+/** What a dry run would have sent. */
+function showHeldBack(request: Outgoing): void {
+  const { method, url, body } = request;
+  const { pathname, search } = new URL(url);
+  // What is uploaded is no JSON; its stand-in says so.
+  const sent = body?.startsWith("{") ? (JSON.parse(body) as unknown) : body;
+  if (wants_json) printJson({ dry_run: true, method, path: pathname + search, body: sent });
+  else process.stdout.write(`would send: ${asCurl(request)}\n`);
+}
+
 function report(thrown: unknown): void {
+  if (thrown instanceof NotSent) {
+    showHeldBack(thrown.request);
+    return;
+  }
   if (thrown instanceof CommanderError) {
     // Commander has printed it; help and version are not mistakes.
     process.exitCode = thrown.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (wants_json && thrown.exitCode !== 0)
+      printJson({ error: thrown.message.replace(/^error: /, ""), status: "usage" });
     return;
   }
   const body = thrown instanceof ClientError ? thrown.body : {};
   const http = thrown instanceof ClientError ? thrown.http : 0;
   process.exitCode = thrown instanceof UsageError ? EXIT.usage : (EXIT_BY_STATUS[http] ?? EXIT.failure);
-  if (process.argv.includes("--json"))
-    process.stdout.write(`${JSON.stringify({ error: messageOf(thrown), ...body }, undefined, 2)}\n`);
+  if (wants_json) printJson({ error: messageOf(thrown), ...body });
   else process.stderr.write(`${errorText(messageOf(thrown), body)}\n`);
 }
 

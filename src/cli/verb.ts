@@ -1,4 +1,5 @@
 import type { Client } from "#client/client.ts";
+import type { Kind } from "./live-names.ts";
 
 /** One command: `hangar <noun> <verb>`. The program, its help and its completion are made from the list of these. */
 export interface Verb {
@@ -12,9 +13,11 @@ export interface Verb {
   /** Shown first in the help. Every one is run by a test. */
   examples: readonly string[];
   /** What a shell completes the first argument with. */
-  completes?: "apps" | "orgs" | "machines" | "volumes";
+  completes?: Kind;
   /** Shown again and again on a terminal, unless --once. */
   live?: boolean;
+  /** Options that are not known here belong to the program that it runs. */
+  passes_on?: boolean;
   run(context: Context, input: Input): Promise<Result>;
 }
 

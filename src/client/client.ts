@@ -175,7 +175,7 @@ async function send(
       0,
       {
         error: `there is no answer from ${new URL(url).origin}`,
-        hint: "is the platform running? `npm start` starts it",
+        hint: "is the platform running? `hangar up` (or `npm start` in its folder) starts it",
       },
       cause,
     );

@@ -3,9 +3,11 @@
  * lets unknown keys pass, because a config must come back as it came; `config.ts` warns about them and holds
  * the rules that speak of more than one field.
  */
-import type { Static, TProperties } from "typebox";
+import type { Static, TProperties, TSchema } from "typebox";
 import { Type } from "#http/schema.ts";
 
+/** What a field means, for `hangar explain`, the API's pages and its description. */
+const said = <T extends TSchema>(schema: T, description: string): T => ({ ...schema, description });
 const optional = <T extends TProperties>(properties: T) => Type.Partial(Type.Object(properties));
 const text = Type.String();
 const texts = Type.Array(Type.String());
@@ -39,25 +41,25 @@ const literals = <const T extends readonly string[]>(names: T) =>
   Type.Unsafe<T[number]>(Type.Union(names.map((name) => Type.Literal(name))));
 
 const CheckFields = {
-  type: literals(["tcp", "http"]),
-  port,
-  interval: Duration,
-  timeout: Duration,
-  grace_period: Duration,
-  method: text,
-  path: text,
-  protocol: literals(["http", "https"]),
-  tls_server_name: text,
-  tls_skip_verify: flag,
-  kind: literals(["informational", "readiness"]),
+  type: said(literals(["tcp", "http"]), "Whether a connection is enough, or an answer has to come."),
+  port: said(port, "Where it asks; the check of a service asks the port of the service."),
+  interval: said(Duration, "How long from one to the next."),
+  timeout: said(Duration, "How long an answer may take."),
+  grace_period: said(Duration, "How long after its start a machine may still fail."),
+  method: said(text, "Of the request; GET when left out."),
+  path: said(text, "Of the request."),
+  protocol: said(literals(["http", "https"]), "http when left out."),
+  tls_server_name: said(text, "The name the certificate has to be for."),
+  tls_skip_verify: said(flag, "Take any certificate."),
+  kind: said(literals(["informational", "readiness"]), "Kept as it comes."),
   headers: Type.Array(Type.Object({ name: Type.String({ minLength: 1 }), values: texts })),
 };
 export const Check = optional(CheckFields);
 
 export const Guest = optional({
-  cpu_kind: text,
-  gpu_kind: text,
-  host_dedication_id: text,
+  cpu_kind: said(text, "shared or performance."),
+  gpu_kind: said(text, "Kept as it comes."),
+  host_dedication_id: said(text, "Kept as it comes."),
   cpus: Type.Integer({ minimum: 1, maximum: 1024, description: "1 when left out." }),
   gpus: Type.Integer({ minimum: 0, maximum: 64 }),
   memory_mb: Type.Integer({
@@ -66,15 +68,13 @@ export const Guest = optional({
     multipleOf: 256,
     description: "A multiple of 256; 256 when left out.",
   }),
-  max_memory_mb: whole,
-  required_host_features: texts,
-  kernel_args: texts,
-  persist_rootfs: Type.Union([
-    Type.Literal("never"),
-    Type.Literal("restart"),
-    Type.Literal("always"),
-    Type.Integer({ minimum: 0, maximum: 3 }),
-  ]),
+  max_memory_mb: said(whole, "Kept as it comes."),
+  required_host_features: said(texts, "Kept as it comes."),
+  kernel_args: said(texts, "Kept as it comes; machines share the kernel of their host."),
+  persist_rootfs: Type.Union(
+    [Type.Literal("never"), Type.Literal("restart"), Type.Literal("always"), Type.Integer({ minimum: 0, maximum: 3 })],
+    { description: "When the root disk is kept: never, across restarts of one version, or always." },
+  ),
 });
 
 const EnvFrom = optional({ env_var: text, field_ref: text });
@@ -93,66 +93,88 @@ const File = Type.Object({
 
 const Mount = Type.Object({
   volume: Type.Optional(Type.String({ description: "The volume's id. May be left out of an update to keep it." })),
-  path: absolute,
-  name: Type.Optional(text),
-  extend_threshold_percent: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
-  add_size_gb: Type.Optional(whole),
-  size_gb_limit: Type.Optional(whole),
+  path: said(absolute, "Where the machine sees it."),
+  name: Type.Optional(said(text, "The volume's name.")),
+  extend_threshold_percent: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 100, description: "Grow the volume when so much of it is used." }),
+  ),
+  add_size_gb: Type.Optional(said(whole, "Grow it by so much at a time.")),
+  size_gb_limit: Type.Optional(said(whole, "Never grow it beyond.")),
   encrypted: Type.Optional(flag),
-  add_size_percent: Type.Optional(whole),
-  min_add_size_gb: Type.Optional(whole),
+  add_size_percent: Type.Optional(said(whole, "Grow it by this share of its size.")),
+  min_add_size_gb: Type.Optional(said(whole, "Kept as it comes.")),
   size_gb: Type.Optional(whole),
 });
 
 const Process = optional({
-  entrypoint: texts,
-  cmd: texts,
-  env: textMap,
+  entrypoint: said(texts, "Instead of the image's."),
+  cmd: said(texts, "Instead of the image's."),
+  env: said(textMap, "For this process only."),
   env_from: Type.Array(EnvFrom),
-  exec: texts,
-  user: text,
-  ignore_app_secrets: flag,
-  secrets: Type.Array(ProcessSecret),
+  exec: said(texts, "Run this instead of entrypoint and cmd."),
+  user: said(text, "Who it runs as."),
+  ignore_app_secrets: said(flag, "Do not give it the app's secrets."),
+  secrets: said(Type.Array(ProcessSecret), "Secrets of the app, by the variable they come in."),
 });
 
 const Port = optional({
-  port,
-  start_port: port,
-  end_port: port,
+  port: said(port, "Open to the outside."),
+  start_port: said(port, "The first of a range of ports."),
+  end_port: said(port, "The last of a range of ports."),
   "end-port": port,
-  handlers: Type.Array(literals(["http", "tcp", "tls", "proxy_proto", "pg_tls"])),
-  force_https: flag,
-  http_options: optional({
-    compress: flag,
-    h2_backend: flag,
-    idle_timeout: whole,
-    headers_read_timeout: whole,
-    replay_cache: Type.Array(Type.Unknown()),
-    response: optional({
-      headers: Type.Record(Type.String(), Type.Union([text, texts, flag, Type.Null()])),
-      pristine: flag,
+  handlers: said(
+    Type.Array(literals(["http", "tcp", "tls", "proxy_proto", "pg_tls"])),
+    "What is done with a connection, in this order; none passes bytes on.",
+  ),
+  force_https: said(flag, "Answer http with a redirect to https."),
+  http_options: said(
+    optional({
+      compress: said(flag, "Compress answers."),
+      h2_backend: said(flag, "Speak HTTP/2 without TLS to the machine."),
+      idle_timeout: said(whole, "Seconds a connection may be silent."),
+      headers_read_timeout: said(whole, "Kept as it comes."),
+      replay_cache: Type.Array(Type.Unknown()),
+      response: optional({
+        headers: Type.Record(Type.String(), Type.Union([text, texts, flag, Type.Null()])),
+        pristine: said(flag, "Add no headers."),
+      }),
     }),
-  }),
-  tls_options: optional({ alpn: texts, default_self_signed: flag, versions: texts }),
-  proxy_proto_options: optional({ version: text }),
+    "For the http handler.",
+  ),
+  tls_options: said(
+    optional({
+      alpn: said(texts, "Protocols that are offered."),
+      default_self_signed: said(flag, "Show a certificate of our own where there is no other."),
+      versions: said(texts, "TLS versions that are taken."),
+    }),
+    "For the tls handler.",
+  ),
+  proxy_proto_options: said(optional({ version: said(text, "v1 or v2.") }), "For the proxy_proto handler."),
 });
 
 export const Service = Type.Object(
   {
     protocol: literals(["tcp", "udp"]),
-    internal_port: port,
+    internal_port: said(port, "Where the machine listens."),
     concurrency: Type.Optional(
-      optional({ type: literals(["connections", "requests"]), soft_limit: whole, hard_limit: whole }),
+      said(
+        optional({
+          type: said(literals(["connections", "requests"]), "What counts as load."),
+          soft_limit: said(whole, "From here on, others are preferred."),
+          hard_limit: said(whole, "No more than this."),
+        }),
+        "How much a machine takes at once.",
+      ),
     ),
-    ports: Type.Optional(Type.Array(Port)),
-    autostart: Type.Optional(flag),
+    ports: Type.Optional(said(Type.Array(Port), "Open to the outside; none, and it is for the private network only.")),
+    autostart: Type.Optional(said(flag, "A request starts a machine that does not run.")),
     autostop: Type.Optional(
       Type.Union([flag, Type.Literal("off"), Type.Literal("stop"), Type.Literal("suspend")], {
-        description: "`off` or false, `stop` or true, or `suspend`.",
+        description: "What becomes of a machine that nobody asks: `off` or false, `stop` or true, or `suspend`.",
       }),
     ),
-    min_machines_running: Type.Optional(whole),
-    checks: Type.Optional(Type.Array(Check)),
+    min_machines_running: Type.Optional(said(whole, "So many are not stopped when idle.")),
+    checks: Type.Optional(said(Type.Array(Check), "Machines that fail them get no requests.")),
     force_instance_key: Type.Optional(text),
     force_instance_description: Type.Optional(text),
   },
@@ -160,67 +182,99 @@ export const Service = Type.Object(
 );
 
 const Statics = Type.Object({
-  guest_path: text,
-  url_prefix: text,
-  tigris_bucket: Type.Optional(text),
-  index_document: Type.Optional(text),
+  guest_path: said(text, "The folder in the image, or in the bucket."),
+  url_prefix: said(text, "Requests for paths below it are answered with files."),
+  tigris_bucket: Type.Optional(said(text, "A bucket instead of the image.")),
+  index_document: Type.Optional(said(text, "The file for a folder.")),
 });
 
 export const Config = Type.Object(
   {
     image: Type.String({ minLength: 1, maxLength: 1024, description: "Registry path of the image." }),
-    auto_destroy: Type.Optional(flag),
-    checks: Type.Optional(Type.Record(Type.String(), Check)),
+    auto_destroy: Type.Optional(said(flag, "It is gone when it is done.")),
+    checks: Type.Optional(said(Type.Record(Type.String(), Check), "By name; they tell whether the machine is well.")),
     dns: Type.Optional(
-      optional({
-        nameservers: texts,
-        searches: texts,
-        options: Type.Array(Type.Unknown()),
-        dns_forward_rules: Type.Array(Type.Unknown()),
-        skip_registration: flag,
-        hostname: text,
-        hostname_fqdn: text,
-      }),
+      said(
+        optional({
+          nameservers: said(texts, "Instead of the platform's."),
+          searches: said(texts, "Names that are tried behind a short one."),
+          options: Type.Array(Type.Unknown()),
+          dns_forward_rules: said(Type.Array(Type.Unknown()), "Kept as it comes."),
+          skip_registration: said(flag, "Keep it out of private names."),
+          hostname: said(text, "What it calls itself."),
+          hostname_fqdn: said(text, "The same, in full."),
+        }),
+        "How names are looked up inside.",
+      ),
     ),
-    env: Type.Optional(textMap),
-    files: Type.Optional(Type.Array(File)),
-    guest: Type.Optional(Guest),
+    env: Type.Optional(said(textMap, "Environment variables.")),
+    files: Type.Optional(said(Type.Array(File), "Written into the machine before it starts.")),
+    guest: Type.Optional(said(Guest, "How big it is.")),
     init: Type.Optional(
-      optional({ exec: texts, entrypoint: texts, cmd: texts, kernel_args: texts, tty: flag, swap_size_mb: whole }),
+      said(
+        optional({
+          exec: said(texts, "Run this instead of entrypoint and cmd."),
+          entrypoint: said(texts, "Instead of the image's."),
+          cmd: said(texts, "Instead of the image's."),
+          kernel_args: said(texts, "Kept as it comes."),
+          tty: said(flag, "Give it a terminal."),
+          swap_size_mb: said(whole, "Memory on disk."),
+        }),
+        "What it runs.",
+      ),
     ),
-    metadata: Type.Optional(textMap),
-    metrics: Type.Optional(Type.Object({ port, path: text, https: Type.Optional(flag) })),
+    metadata: Type.Optional(said(textMap, "Yours, by key; lists can be filtered by it.")),
+    metrics: Type.Optional(
+      said(
+        Type.Object({
+          port: said(port, "Where they are asked for."),
+          path: said(text, "Where they are asked for."),
+          https: Type.Optional(flag),
+        }),
+        "Where its own metrics are read from.",
+      ),
+    ),
     mounts: Type.Optional(Type.Array(Mount, { maxItems: 1, description: "At most one volume per machine." })),
-    processes: Type.Optional(Type.Array(Process)),
+    processes: Type.Optional(said(Type.Array(Process), "Several programs in one machine.")),
     restart: Type.Optional(
-      Type.Object({
-        policy: Type.Union([
-          Type.Literal("no"),
-          Type.Literal("on-failure"),
-          Type.Literal("always"),
-          Type.Literal("", { description: "The same as left out." }),
-        ]),
-        max_retries: Type.Optional(whole),
-      }),
+      said(
+        Type.Object({
+          policy: Type.Union([
+            Type.Literal("no"),
+            Type.Literal("on-failure"),
+            Type.Literal("always"),
+            Type.Literal("", { description: "The same as left out." }),
+          ]),
+          max_retries: Type.Optional(said(whole, "For on-failure: give up after so many.")),
+        }),
+        "What happens when its program ends.",
+      ),
     ),
-    schedule: Type.Optional(literals(["hourly", "daily", "weekly", "monthly"])),
-    services: Type.Optional(Type.Array(Service)),
+    schedule: Type.Optional(
+      said(literals(["hourly", "daily", "weekly", "monthly"]), "Start it so often; it should end by itself."),
+    ),
+    services: Type.Optional(said(Type.Array(Service), "What is open, and how.")),
     size: Type.Optional(Type.String({ description: "A named size such as `shared-cpu-2x`; instead of guest." })),
     standbys: Type.Optional(Type.Array(text, { description: "Machines to stand by for; only without services." })),
-    statics: Type.Optional(Type.Union([Statics, Type.Array(Statics)])),
+    statics: Type.Optional(
+      said(Type.Union([Statics, Type.Array(Statics)]), "Files that the front door serves by itself."),
+    ),
     stop_config: Type.Optional(
-      optional({
-        signal: literals(SIGNALS),
-        timeout: Duration,
-      }),
+      said(
+        optional({
+          signal: said(literals(SIGNALS), "What it is sent first; SIGINT when left out."),
+          timeout: said(Duration, "How long it may take before SIGKILL."),
+        }),
+        "How it is stopped.",
+      ),
     ),
     // Known to clients in the wild; kept as they come.
-    containers: Type.Optional(Type.Array(Type.Unknown())),
-    volumes: Type.Optional(Type.Array(Type.Unknown())),
-    rootfs: Type.Optional(Type.Unknown()),
-    cache_drive: Type.Optional(Type.Unknown()),
-    spot: Type.Optional(Type.Unknown()),
-    disable_machine_autostart: Type.Optional(flag),
+    containers: Type.Optional(said(Type.Array(Type.Unknown()), "Kept as it comes.")),
+    volumes: Type.Optional(said(Type.Array(Type.Unknown()), "Kept as it comes.")),
+    rootfs: Type.Optional(said(Type.Unknown(), "Kept as it comes.")),
+    cache_drive: Type.Optional(said(Type.Unknown(), "Kept as it comes.")),
+    spot: Type.Optional(said(Type.Unknown(), "Kept as it comes.")),
+    disable_machine_autostart: Type.Optional(said(flag, "A request never starts it.")),
   },
   { title: "MachineConfig" },
 );

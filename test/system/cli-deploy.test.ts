@@ -10,6 +10,7 @@ const root = join(import.meta.dirname, "../..");
 
 interface Shown {
   id: string;
+  instance_id: string;
   name: string;
   state: string;
   config: {
@@ -81,7 +82,10 @@ suite("hangar deploy", () => {
       (await machines()).map(({ id, config }) => [id, config.image]),
       [[first?.id, "web:2"]],
     );
+    assert.match(await ok("scale 3 --dry-run"), /^create {2}a machine, group app\ncreate {2}a machine, group app\n$/);
+    const [version] = (await machines()).map(({ instance_id }) => instance_id);
     assert.match(await ok("scale 3"), /app: 3/);
+    assert.equal((await machines()).find(({ id }) => id === first?.id)?.instance_id, version, "it was left alone");
     assert.match(await ok("deploy --strategy bluegreen --image web:3"), /gets no more traffic/);
     const green = await machines();
     assert.deepEqual(new Set(green.map(({ config }) => config.image)), new Set(["web:3"]));
@@ -96,6 +100,25 @@ suite("hangar deploy", () => {
       [5, 4, 3, 2, 1].map((version) => [version, "complete"]),
     );
     assert.match(await ok("scale 1"), /app: 1/);
+  });
+
+  test("what has services is open when it is deployed, and differences are told to the place", async (t) => {
+    const { write, ok, hangar, ask } = await start(t);
+    const service = (path: string) =>
+      file(`[http_service]\ninternal_port = 8080\n[[http_service.checks]]\npath = "${path}"`);
+    write(service("/"));
+    await ok("deploy");
+    assert.deepEqual(
+      (await ask("GET /v1/apps/web/ip_assignments")).body.ips.map(({ shared }: { shared: boolean }) => shared),
+      [true],
+    );
+    await ok("deploy");
+    assert.equal((await ask("GET /v1/apps/web/ip_assignments")).body.ips.length, 1);
+    write(service("/up"));
+    const { stdout } = await hangar("diff");
+    assert.match(stdout, / services\[0\]\.checks\[0\]\.path: "\/" → "\/up"\n$/);
+    const wrong = await hangar("rollback x");
+    assert.deepEqual([wrong.status, /x is not a number of `hangar releases`/.test(wrong.stderr)], [2, true]);
   });
 
   test("one that fails is undone, and says what failed", async (t) => {

@@ -128,11 +128,14 @@ export const dbNodes: Verb = {
   ],
   examples: ["hangar db nodes"],
   live: true,
-  async run({ client }, input) {
+  async run({ client, say }, input) {
     const params = { org_slug: textOption(input, "org") ?? "personal" };
-    if (input.options["follow"] === true) return await followNodes(client, params, input.options["json"] === true);
     const headers = { accept: "application/json" };
     const { nodes } = await client.call("GET /v1/orgs/:org_slug/db_nodes", { params, headers });
+    if (input.options["follow"] === true) {
+      if (nodes.length === 0) say(`${NO_NODES}; waiting for one`);
+      return await followNodes(client, params, input.options["json"] === true);
+    }
     return { data: nodes, text: nodes.length === 0 ? NO_NODES : nodesText(nodes) };
   },
 };

@@ -154,7 +154,7 @@ export async function untilWell(place: Place, machine: Machine, config: MachineC
   if (reached.state === "started") return;
   throw new ClientError(0, {
     error: `machine ${machine.id} is ${reached.state} instead of running`,
-    hint: `hangar machines events ${machine.id}; hangar machines logs ${machine.id}`,
+    hint: `hangar machines logs ${machine.id} --app ${place.app_name}`,
   });
 }
 
@@ -181,7 +181,7 @@ async function waitFor(place: Place, machine: Machine, states: readonly string[]
       const words = bad ? `check ${bad[0]} says: ${bad[1].output}` : `it is ${state}`;
       throw new ClientError(0, {
         error: `machine ${machine.id} was not well after ${Math.round(wait_ms / 1000)} s: ${words}`,
-        hint: `hangar machines logs ${machine.id}`,
+        hint: `hangar machines logs ${machine.id} --app ${app_name}`,
       });
     }
   }

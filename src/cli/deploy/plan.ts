@@ -32,6 +32,8 @@ export interface PlanWish {
   counts: Readonly<Record<string, number>>;
   /** Machines of a group that may be away at once: a share below 1, or a number. */
   max_unavailable: number;
+  /** Machines that are there stay as they are. */
+  keep: boolean;
 }
 
 export const groupName = ({ config }: Running): string | undefined =>
@@ -52,13 +54,13 @@ export function planOf(groups: readonly Group[], machines: readonly Running[], w
 
 function groupPlan(group: Group, there: readonly Running[], wish: PlanWish): GroupPlan {
   const wanted = wish.counts[group.name] ?? Math.max(1, there.length);
-  if (wish.strategy === "bluegreen" && group.mount) {
+  if (wish.strategy === "bluegreen" && group.mount && !wish.keep) {
     throw new UsageError(
       `process group ${group.name} has a volume, which two machines cannot share: bluegreen cannot be used`,
     );
   }
   // The newest go first: whoever has been there longest is the best known.
-  const update = there.slice(0, wanted);
+  const update = wish.keep ? [] : there.slice(0, wanted);
   const { max_unavailable: away } = wish;
   const at_once = Math.max(1, Math.floor(away < 1 ? update.length * away : away));
   return { group, update, create: Math.max(0, wanted - there.length), remove: there.slice(wanted), at_once };
@@ -81,10 +83,14 @@ export function planLines(plan: Plan): string[] {
 const volumeWords = ({ mount }: Group): string =>
   mount ? `, on a free volume ${mount.volume_name} or a new one of ${mount.size_gb} GB` : "";
 
-/** What differs between two configs, one line for each place: `env.A: "1" → "2"`. */
+/** What differs between two configs, one line for each place: `env.A: "1" → "2"`, `services[0].autostop: …`. */
 export function differences(before: unknown, after: unknown, path = ""): string[] {
   if (JSON.stringify(before) === JSON.stringify(after)) return [];
   const both = [before, after];
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const longest: readonly unknown[] = before.length > after.length ? before : after;
+    return longest.flatMap((_, at) => differences(before[at], after[at], `${path}[${at}]`));
+  }
   if (both.every((value) => typeof value === "object" && value !== null && !Array.isArray(value))) {
     const [one, two] = both as [Record<string, unknown>, Record<string, unknown>];
     const keys = [...new Set([...Object.keys(one), ...Object.keys(two)])].sort();

@@ -1,9 +1,9 @@
 /** A deploy as a whole: the app is there, the release is written down, the plan is carried out, the outcome is too. */
-import type { MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { parseDuration } from "#core/durations.ts";
 import type { Group } from "../app-file/groups.ts";
 import { splitWords, time } from "../app-file/units.ts";
+import { offersServices, openApp } from "../network/open.ts";
 import { type Context, UsageError } from "../verb.ts";
 import { machinesOf, type Place, runOnce } from "./machines.ts";
 import { type Plan, planOf, STRATEGIES, type Strategy } from "./plan.ts";
@@ -20,6 +20,13 @@ export interface Definition {
   max_unavailable?: number;
 }
 
+/** What is asked for beside the definition. */
+export interface Wish {
+  counts?: Record<string, number>;
+  /** Machines that are there stay as they are; only their number changes. */
+  keep?: boolean;
+}
+
 export const WAIT_MS = 5 * 60_000;
 const UNAVAILABLE = 0.33;
 
@@ -34,7 +41,7 @@ export async function plan(
   context: Context,
   app_name: string,
   definition: Definition,
-  counts: Record<string, number> = {},
+  { counts = {}, keep = false }: Wish = {},
 ): Promise<Plan> {
   const machines = await machinesOf({ context, app_name }).catch((thrown: unknown) => {
     // An app that is yet to be made has none.
@@ -42,14 +49,14 @@ export async function plan(
     throw thrown;
   });
   const { strategy, max_unavailable = UNAVAILABLE } = definition;
-  return planOf(definition.groups, machines, { strategy, counts, max_unavailable });
+  return planOf(definition.groups, machines, { strategy, counts, max_unavailable, keep });
 }
 
 export async function release(
   context: Context,
   app_name: string,
   definition: Definition,
-  { description, counts = {} }: { description: string; counts?: Record<string, number> },
+  { description, ...wish }: Wish & { description: string },
 ): Promise<{ version: number; plan: Plan }> {
   const { client, say } = context;
   const params = { app_name };
@@ -71,9 +78,10 @@ export async function release(
       say(`Release command: ${definition.release_command}`);
       await runOnce(place, first, splitWords(definition.release_command));
     }
-    const made = await plan(context, app_name, definition, counts);
+    const made = await plan(context, app_name, definition, wish);
     await new Rollout(place, version).run(made);
     await end("complete");
+    if (definition.groups.some(({ config }) => offersServices(config))) await openApp(context, app_name);
     return { version, plan: made };
   } catch (thrown) {
     await end("failed").catch(() => {});
@@ -99,7 +107,3 @@ export async function ensureApp(
     say(`App ${app_name} is made`);
   }
 }
-
-/** An app that offers services gets an address, so that they can be reached. */
-export const offersServices = (groups: readonly { config: MachineConfig }[]): boolean =>
-  groups.some(({ config }) => (config.services ?? []).some(({ ports }) => (ports ?? []).length > 0));

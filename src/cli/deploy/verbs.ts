@@ -3,16 +3,17 @@ import { systemClock } from "#core/clock.ts";
 import { type Group, groupsOf } from "../app-file/groups.ts";
 import { type AppFile, readAppFile } from "../app-file/read.ts";
 import { ago, table } from "../output.ts";
-import { type Context, firstArgument, type Input, textOption, UsageError, type Verb } from "../verb.ts";
+import { type Context, firstArgument, type Input, type Result, textOption, UsageError, type Verb } from "../verb.ts";
 import { machinesOf } from "./machines.ts";
 import { differences, groupName, planLines } from "./plan.ts";
-import { type Definition, ensureApp, plan, release, strategyOf } from "./release.ts";
+import { type Definition, ensureApp, plan, release, strategyOf, type Wish } from "./release.ts";
 
 const FILE: readonly [string, string] = ["-f, --file <path>", "the file (default: hangar.toml, or fly.toml, here)"];
 /** What other tools call it. */
 const CONFIG: readonly [string, string] = ["-c, --config <path>", "the same as --file"];
 const APP: readonly [string, string] = ["-a, --app <app>", "the app (default: the file's)"];
 const IMAGE: readonly [string, string] = ["--image <image>", "the image (default: the file's)"];
+const DRY_RUN: readonly [string, string] = ["--dry-run", "tell what would be done, and do nothing"];
 
 interface Asked {
   app_name: string;
@@ -60,20 +61,23 @@ export const deploy: Verb = {
     IMAGE,
     ["--strategy <name>", "rolling, immediate, canary or bluegreen (default: the file's, else rolling)"],
     ["--org <slug>", "whose app it is, when it has to be made"],
-    ["--dry-run", "tell what would be done, and do nothing"],
+    DRY_RUN,
   ],
   examples: ["hangar deploy --dry-run", "hangar deploy"],
   async run(context, input) {
     const { app_name, definition } = asked(context, input);
-    if (input.options["dryRun"] === true) {
-      const planned = await plan(context, app_name, definition);
-      return { data: { app_name, definition, plan: planned }, text: planLines(planned).join("\n") };
-    }
+    if (input.options["dryRun"] === true) return await told(context, app_name, definition);
     await ensureApp(context, app_name, textOption(input, "org"));
     const { version, plan: done } = await release(context, app_name, definition, { description: "deploy" });
     return { data: { app_name, version, plan: done }, text: `${app_name} runs release ${version}` };
   },
 };
+
+async function told(context: Context, app_name: string, definition: Definition, wish: Wish = {}): Promise<Result> {
+  const planned = await plan(context, app_name, definition, wish);
+  const text = planLines(planned).join("\n") || "nothing to do";
+  return { data: { app_name, definition, plan: planned }, text };
+}
 
 export const diff: Verb = {
   words: "diff",
@@ -114,7 +118,7 @@ function onlyAsked(before: object, after: object): object {
 export const releases: Verb = {
   words: "releases",
   summary: "List what was deployed, the newest first",
-  options: [["-a, --app <app>", "the app (required)"]],
+  options: [APP],
   examples: ["hangar releases --app web"],
   async run({ client }, input) {
     const app_name = needApp(input);
@@ -139,15 +143,17 @@ export const releases: Verb = {
 export const rollback: Verb = {
   words: "rollback",
   summary: "Deploy an earlier release again",
-  arguments: [["[version]", "which (default: the last complete one before the newest)"]],
-  options: [["-a, --app <app>", "the app (required)"]],
+  arguments: [["[version]", "which (default: the complete one before the one that runs)"]],
+  options: [APP, DRY_RUN],
   examples: ["hangar rollback --app web"],
   async run(context, input) {
     const app_name = needApp(input);
     const version = input.args[0] ?? (await lastGood(context, app_name));
+    if (!/^[1-9]\d*$/.test(version)) throw new UsageError(`${version} is not a number of \`hangar releases\``);
     const { definition } = await context.client.call("GET /v1/apps/:app_name/releases/:version", {
       params: { app_name, version },
     });
+    if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition);
     const done = await release(context, app_name, definition as Definition, {
       description: `rollback to release ${version}`,
     });
@@ -157,7 +163,7 @@ export const rollback: Verb = {
 
 async function lastGood({ client }: Context, app_name: string): Promise<string> {
   const { releases: list } = await client.call("GET /v1/apps/:app_name/releases", { params: { app_name }, query: {} });
-  const good = list.slice(1).find(({ status }) => status === "complete");
+  const [, good] = list.filter(({ status }) => status === "complete");
   if (!good) throw new UsageError(`${app_name} has no earlier release that is complete`);
   return String(good.version);
 }
@@ -166,8 +172,8 @@ export const scale: Verb = {
   words: "scale",
   summary: "Change how many machines the process groups of an app have",
   arguments: [["<counts...>", "GROUP=N, or N for the only group"]],
-  options: [["-a, --app <app>", "the app (required)"]],
-  examples: ["hangar scale 2 --app web"],
+  options: [APP, DRY_RUN],
+  examples: ["hangar scale 2 --app web --dry-run", "hangar scale 2 --app web"],
   async run(context, input) {
     const app_name = needApp(input);
     const { releases: list } = await context.client.call("GET /v1/apps/:app_name/releases", {
@@ -183,7 +189,9 @@ export const scale: Verb = {
     const description = `scale ${Object.entries(wanted)
       .map(([name, n]) => `${name}=${n}`)
       .join(" ")}`;
-    const done = await release(context, app_name, definition as Definition, { description, counts: wanted });
+    const wish = { counts: wanted, keep: true };
+    if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition, wish);
+    const done = await release(context, app_name, definition as Definition, { description, ...wish });
     const there = await machinesOf({ context, app_name });
     const counts = Map.groupBy(there, (machine) => groupName(machine) ?? "(none)");
     const text = [...counts].map(([name, machines]) => `${name}: ${machines.length}`).join("\n");

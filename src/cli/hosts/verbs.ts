@@ -140,7 +140,7 @@ export const hostsJoinToken: Verb = {
       made.token,
       "",
       "On the new host, once:",
-      "  hangar up -- --role host --database postgres://… --join-token <the line above>",
+      "  hangar up --role host --database postgres://… --join-token <the line above>",
     ].join("\n");
     return { data: made, text };
   },

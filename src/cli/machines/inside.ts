@@ -1,4 +1,4 @@
-import { facts, table } from "../output.ts";
+import { bytesText, facts, table } from "../output.ts";
 import { type Context, type Input, listOption, type Result, textOption, UsageError, type Verb } from "../verb.ts";
 import { APP, type Found, findMachine } from "./find.ts";
 import { type EventLine, eventText } from "./follow.ts";
@@ -48,8 +48,13 @@ export const machinesPs: Verb = {
     return {
       data,
       text: table(
-        ["pid", "cpu", "rss", "command"],
-        data.map(({ pid, cpu, rss, command }) => [String(pid), String(cpu), String(rss), command]),
+        ["pid", "cpu time", "memory", "command"],
+        data.map(({ pid, cpu, rss, command }) => [
+          String(pid),
+          `${(cpu / 1000).toFixed(2)} s`,
+          bytesText(rss),
+          command,
+        ]),
       ),
     };
   },

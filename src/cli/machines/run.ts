@@ -9,13 +9,13 @@ const BUILT_IN: Record<string, string> = { "hangar/hello": "8080:8080/http" };
 export const run: Verb = {
   ...machinesRun,
   words: "run",
-  summary: "Run an image: makes the app if there is none, opens its ports, and waits until it runs",
+  summary: "Run an image: makes the app if there is none, opens its ports, and waits until it runs; a request wakes it",
   options: [
     ["-a, --app <app>", "the app it belongs to (default: named after the image)"],
     ["--org <slug>", "whose app it is, when it has to be made"],
     ...(machinesRun.options ?? []).filter(([flags]) => !flags.includes("--app")),
   ],
-  examples: ["hangar run hangar/hello --port 8099:8080/http --autostop suspend"],
+  examples: ["hangar run hangar/hello", "hangar run hangar/hello --port 8099:8080/http --autostop suspend"],
   async run(context, input) {
     const image = firstArgument(input);
     const app_name = textOption(input, "app") ?? nameOf(image);
@@ -30,7 +30,9 @@ export const run: Verb = {
     if (made) context.say(`created the app ${app_name}`);
     const port = BUILT_IN[image];
     const ports = listOption(input, "port").length > 0 || !port ? {} : { port: [port] };
-    const options: Input["options"] = { ...input.options, ...ports, app: app_name };
+    // Whoever suspends it and asks again expects an answer: a request starts it, also where nothing stops it by itself.
+    const autostop = textOption(input, "autostop") ?? "off";
+    const options: Input["options"] = { ...input.options, ...ports, app: app_name, autostop };
     return await machinesRun.run(context, { ...input, options });
   },
 };

@@ -1,5 +1,6 @@
 import type { MachineConfig } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
+import { openApp } from "../network/open.ts";
 import { ago, facts, table } from "../output.ts";
 import { type Context, firstArgument, listOption, textOption, UsageError, type Verb } from "../verb.ts";
 import { CONFIG_OPTIONS, configOf } from "./config-options.ts";
@@ -119,16 +120,6 @@ export const machinesRun: Verb = {
     return { data: started, text: `${started.id} (${started.name}) is ${stateText(started)}` };
   },
 };
-
-/** Whoever publishes a port wants it open: an app without an address gets the shared one. */
-async function openApp({ client, say }: Context, app_name: string): Promise<void> {
-  const params = { app_name };
-  const { ips } = await client.call("GET /v1/apps/:app_name/ip_assignments", { params });
-  const open = ips.some(({ egress }) => !egress);
-  if (!open) await client.call("POST /v1/apps/:app_name/ip_assignments", { params, body: { type: "shared_v4" } });
-  const { services } = await client.call("GET /v1/apps/:app_name/services", { params });
-  for (const { urls, problems } of services) say(problems[0] ? `problem: ${problems[0]}` : `at ${urls[0]}`);
-}
 
 export const machinesShow: Verb = {
   words: "machines show",

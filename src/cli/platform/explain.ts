@@ -38,10 +38,12 @@ const ROOTS: Record<string, [path: string, method: string, ...within: string[]]>
 export const explainField: Verb = {
   words: "explain",
   summary: "Tell what a field means and what it may hold, from the platform's own schema",
-  arguments: [["<path>", `such as config.services.ports; begins with ${Object.keys(ROOTS).join(", ")}`]],
-  examples: ["hangar explain config.services.ports", "hangar explain volume"],
+  arguments: [
+    ["<path>", `such as services.ports of a config, or of ${Object.keys(ROOTS).join(", ")} where that comes first`],
+  ],
+  examples: ["hangar explain services.ports", "hangar explain volume"],
   async run(context, input) {
-    const words = (input.args[0] ?? "").split(".");
+    const words = fromRoot((input.args[0] ?? "").split("."));
     const [root = "", ...path] = words;
     const document = await readOpenApi(context);
     let schema = rootOf(document, root);
@@ -61,6 +63,10 @@ export const explainField: Verb = {
     return { data: { path: words.join("."), schema: own }, text: text.join("\n") };
   },
 };
+
+/** Whoever asks for `services.ports` means those of a config. */
+const fromRoot = (words: string[]): string[] =>
+  Object.hasOwn(ROOTS, words[0] ?? "") || words[0] === "" ? words : ["config", ...words];
 
 async function readOpenApi({ client }: Context): Promise<OpenApi> {
   // Typed as text, because it is sent as it is; the client has read it all the same.

@@ -6,8 +6,9 @@ import { firstArgument, UsageError, type Verb } from "../verb.ts";
 export const up: Verb = {
   words: "up",
   summary: "Run the platform in the foreground, like `npm start`",
-  arguments: [["[settings...]", "settings as flags, after --"]],
-  examples: ["hangar up -- --listen 127.0.0.1:0"],
+  arguments: [["[settings...]", "settings as flags"]],
+  passes_on: true,
+  examples: ["hangar up", "hangar up --listen 127.0.0.1:0"],
   async run({ runProgram }, input) {
     const { exit } = await runProgram("main.ts", input.rest, "foreground");
     return { data: null, text: "", exit };

@@ -1,0 +1,32 @@
+/** What the first words of commands mean, and the short names of words that are typed often. */
+
+export const NOUNS: Record<string, string> = {
+  auth: "Who is calling",
+  tokens: "Tokens of an organization",
+  orgs: "Organizations",
+  apps: "Apps",
+  secrets: "An app's secrets",
+  images: "Images that machines boot from",
+  machines: "Machines",
+  connectors: "Providers that machines may call, and who may",
+  oidc: "Identity tokens of machines",
+  volumes: "Disks that machines mount",
+  snapshots: "What a volume held at a moment",
+  metrics: "What is measured, asked in MetricsQL or PromQL",
+  webhooks: "Addresses that are told what happens",
+  postgres: "PostgreSQL in a machine of yours",
+  ips: "Addresses of apps; an app without one is closed",
+  certs: "Host names of apps and their certificates",
+  proxy: "The front door",
+  hosts: "Boxes that machines run on",
+  regions: "Where hosts are",
+  db: "Replicated SQLite",
+  context: "Platforms by name",
+};
+
+const ALIASES: Record<string, string> = { machines: "m", list: "ls", delete: "rm", destroy: "rm", remove: "rm" };
+
+export const aliasOf = (word: string): string | undefined => ALIASES[word];
+
+/** Whether a word that was typed is this word of a command, or short for it. */
+export const isWord = (typed: string, word: string): boolean => typed === word || typed === ALIASES[word];

@@ -1,0 +1,30 @@
+/** The options of a verb: those that all have, its own, and those that come from what kind of verb it is. */
+import { namesAppFirst } from "./app-first.ts";
+import { changesSomething, tellsItself } from "./dry-run.ts";
+import type { Verb } from "./verb.ts";
+import { isReading } from "./watch.ts";
+
+type Option = readonly [flags: string, words: string];
+
+export const GLOBAL_OPTIONS: readonly Option[] = [
+  ["--json", "print JSON and nothing else"],
+  ["--url <address>", "the platform (default: the one of the data dir, HANGAR_URL)"],
+  ["--token <token>", "the token (default: HANGAR_TOKEN, else the data dir's)"],
+  ["--data-dir <dir>", "the data dir (default: HANGAR_DATA_DIR, else ./.hangar)"],
+  ["--context <name>", "a platform of `hangar context list` (default: HANGAR_CONTEXT, else the one in use)"],
+  ["--show-request", "print each request as a curl command on stderr"],
+];
+
+export function optionsOf(verb: Verb): readonly Option[] {
+  const known: [boolean, Option][] = [
+    [namesAppFirst(verb), ["-a, --app <app>", "the app, instead of as the first argument"]],
+    [isReading(verb), ["--watch", "again and again until interrupted; a line each time with --json"]],
+    [verb.live === true, ["--once", "once, also on a terminal"]],
+    [
+      changesSomething(verb) && !tellsItself(verb),
+      ["--dry-run", "print the first request that would change something, and send none"],
+    ],
+  ];
+  const more = known.flatMap(([applies, option]) => (applies ? [option] : []));
+  return [...GLOBAL_OPTIONS, ...(verb.options ?? []), ...more];
+}

@@ -1,0 +1,52 @@
+/** Asks which one is meant, where a person can answer; elsewhere what is missing is a mistake. */
+import { createInterface } from "node:readline/promises";
+import { namesAppFirst } from "./app-first.ts";
+import { type LiveName, liveNames } from "./live-names.ts";
+import { table } from "./output.ts";
+import { type Context, type Input, UsageError, type Verb } from "./verb.ts";
+
+const PATIENCE_MS = 10_000;
+const SHOWN_MAX = 50;
+
+/** Verbs whose only needed argument is a name that is there already. */
+export const isPicked = ({ arguments: own = [], completes }: Verb): boolean =>
+  completes !== undefined && own[0]?.[0].startsWith("<") === true && !own[1]?.[0].startsWith("<");
+
+/** The arguments, with the one that a person was asked for. */
+export async function picked(context: Context, verb: Verb, { args, options }: Input): Promise<Input["args"]> {
+  const elsewhere = namesAppFirst(verb) && options["app"] !== undefined;
+  if (!isPicked(verb) || args[0] !== undefined || elsewhere) return args;
+  const is_person = options["json"] !== true && process.stdin.isTTY && process.stderr.isTTY;
+  if (!is_person) throw new UsageError(`missing required argument '${wanted(verb)}'`);
+  return [await pick(context, verb), ...args.slice(1)];
+}
+
+const wanted = ({ arguments: own }: Verb): string => own?.[0]?.[0].slice(1, -1) ?? "";
+
+async function pick({ client, say }: Context, verb: Verb): Promise<string> {
+  const { completes = "apps" } = verb;
+  const names = await liveNames(client, completes, AbortSignal.timeout(PATIENCE_MS));
+  const what = wanted(verb);
+  if (names.length === 0) throw new UsageError(`missing required argument '${what}', and there are no ${completes}`);
+  const rows = names.slice(0, SHOWN_MAX).map(({ name, about }, at) => [String(at + 1), name, about]);
+  say(table(["", completes, ""], rows));
+  const reader = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    // Whoever ends the input has decided against it.
+    const gone = new Promise<string>((resolve) => reader.once("close", () => resolve("")));
+    return chosen(names, await Promise.race([reader.question(`which ${what}? number or name: `), gone]), what);
+  } finally {
+    reader.close();
+  }
+}
+
+/** A number of the list, a name, an id, or the beginning of just one of them. */
+export function chosen(names: readonly LiveName[], answer: string, what: string): string {
+  const text = answer.trim();
+  if (text === "") throw new UsageError(`missing required argument '${what}'`);
+  const exact = names.find(({ name, id }) => name === text || id === text) ?? names[Number(text) - 1];
+  const begun = names.filter(({ name, id }) => name.startsWith(text) || id?.startsWith(text));
+  const found = exact ?? (begun.length === 1 ? begun[0] : undefined);
+  if (!found) throw new UsageError(`${text} is ${begun.length > 1 ? "more than one" : "none"} of them`);
+  return found.id ?? found.name;
+}

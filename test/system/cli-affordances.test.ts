@@ -1,0 +1,132 @@
+/** What makes the command pleasant: short names, dry runs, being asked, completion, in a real process against an emulator. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { changesSomething } from "../../src/cli/dry-run.ts";
+import { NOUNS } from "../../src/cli/nouns.ts";
+import { VERBS } from "../../src/cli/verbs.ts";
+import { startPlatform } from "../../src/testing/index.ts";
+import { shell, tempDir } from "../support.ts";
+
+const HANGAR = join(import.meta.dirname, "../../bin/hangar.mjs");
+
+async function start(t: TestContext) {
+  const emulator = await startPlatform();
+  t.after(() => emulator.close());
+  const cwd = tempDir();
+  const env = { cwd, HOME: cwd, XDG_CONFIG_HOME: "", HANGAR_URL: emulator.base_url, HANGAR_TOKEN: emulator.token };
+  const run = (line: string) => shell(`hangar() { "${process.execPath}" "${HANGAR}" "$@"; }\n${line}`, env);
+  const ok = async (line: string): Promise<string> => {
+    const { status, stdout, stderr } = await run(line);
+    assert.equal(status, 0, `${line}: ${stdout}${stderr}`);
+    return stdout;
+  };
+  /** As if `answer` was typed on a terminal. */
+  const typed = (line: string, answer: string) =>
+    shell(`printf '${answer}' | script -qec '"${process.execPath}" "${HANGAR}" ${line}' /dev/null`, env);
+  return { emulator, run, ok, typed };
+}
+
+suite("hangar for fingers", () => {
+  test("every noun says what it is, and help begins with what one does first", async (t) => {
+    const { ok, run } = await start(t);
+    const nouns = new Set(VERBS.flatMap(({ words }) => (words.includes(" ") ? [words.split(" ")[0] ?? ""] : [])));
+    assert.deepEqual(
+      [...nouns].filter((noun) => !NOUNS[noun]),
+      [],
+    );
+    assert.match(await ok("hangar --help"), /^Examples:\n {2}hangar up\n {2}hangar run hangar\/hello\n/);
+    // What `up` does not know belongs to the platform, which says what is wrong with it.
+    const { status, stderr, stdout } = await run("hangar up --listen nowhere");
+    assert.equal(status, 1);
+    assert.match(stdout + stderr, /listen/);
+    assert.doesNotMatch(stdout + stderr, /unknown option/);
+  });
+
+  test("short names, and machines that a request wakes", async (t) => {
+    const { emulator, ok } = await start(t);
+    await ok("hangar run hangar/hello --name one");
+    assert.match(await ok("hangar m ls"), /one +hello +started/);
+    const params = { app_name: "hello" };
+    const [machine] = await emulator.client.call("GET /v1/apps/:app_name/machines", { params, query: {} });
+    assert.partialDeepStrictEqual(machine?.config, { services: [{ autostart: true }] });
+    assert.match(await ok("hangar m ps one"), /PID +CPU TIME +MEMORY +COMMAND\n1 +0\.00 s +0 B/);
+    await ok("hangar m rm one --force && hangar apps rm hello");
+  });
+
+  test("a mistake in the call is JSON too", async (t) => {
+    const { run } = await start(t);
+    for (const [line, text] of [
+      ["hangar apps create --json", /missing required argument 'name'/],
+      ["hangar apps frob --json", /unknown command 'frob'/],
+      ["hangar machines stop --json", /missing required argument 'machine'/],
+      ["hangar logs --json", /missing required argument 'app'/],
+    ] as const) {
+      const { status, stdout } = await run(line);
+      assert.equal(status, 2, line);
+      assert.match((JSON.parse(stdout) as { error: string }).error, text, line);
+    }
+  });
+
+  test("a dry run tells the request and changes nothing", async (t) => {
+    const { emulator, ok, run } = await start(t);
+    assert.match(await ok("hangar apps create web --dry-run"), /^would send: curl -X POST .*"app_name":"web"/);
+    await ok("hangar apps create web && hangar machines run any:1 --app web --name one");
+    const before = await ok("hangar machines show one --json");
+    const lines = [
+      "m stop one",
+      "m update one -e A=1",
+      "m rm one --force",
+      "m metadata one a=b",
+      "apps rm web --force",
+    ];
+    for (const line of lines) assert.match(await ok(`hangar ${line} --dry-run`), /^would send: curl -X /, line);
+    assert.deepEqual(JSON.parse(await ok("hangar m stop one --dry-run --json")), {
+      dry_run: true,
+      method: "POST",
+      path: `/v1/apps/web/machines/${(JSON.parse(before) as { id: string }).id}/stop`,
+      body: {},
+    });
+    assert.equal(await ok("hangar machines show one --json"), before);
+    assert.equal((await emulator.client.call("GET /v1/apps", { query: {} })).apps.length, 1);
+    assert.equal((await run("hangar down --dry-run")).status, 2, "what cannot be shown is not offered");
+    assert(!VERBS.some((verb) => changesSomething(verb) && verb.words.startsWith("context ")));
+  });
+
+  test("on a terminal, whoever leaves a name out is asked", async (t) => {
+    const { ok, typed } = await start(t);
+    await ok("hangar run hangar/hello --name one && hangar run hangar/hello --name two");
+    const stopped = await typed("machines stop", "2\\n");
+    assert.match(stopped.stdout, /1 +one +hello, started[\s\S]*2 +two +hello, started[\s\S]*which machine\?/);
+    assert.match(await ok("hangar m ls --state stopped"), /two/);
+    assert.match((await typed("machines start", "tw\\n")).stdout, /\(two\) is started/);
+    const wrong = await typed("machines stop", "7\\n");
+    assert.equal(wrong.status, 2);
+    assert.match(wrong.stdout, /7 is none of them/);
+    assert.match((await typed("machines stop", "\\004")).stdout, /missing required argument 'machine'/);
+  });
+
+  test("shells complete short names, names in options, and names after options", async (t) => {
+    const { ok } = await start(t);
+    await ok("hangar run hangar/hello --name one && hangar context add lab");
+    const complete = async (words: string) => (await ok(`hangar __complete -- ${words}`)).trim().split("\n");
+    assert.ok((await complete("m ''")).includes("stop"));
+    assert.ok((await complete("m stop ''")).includes("one"));
+    assert.deepEqual(await complete("secrets list --app ''"), ["hello"]);
+    assert.deepEqual(await complete("m ls --context ''"), ["lab"]);
+    assert.ok((await complete("m logs --app hello ''")).includes("one"));
+    assert.deepEqual(await complete("apps ls --wa"), ["--watch"]);
+    assert.deepEqual(await complete("m stop --dry"), ["--dry-run"]);
+  });
+
+  test("every field of a config has a meaning, and needs no word in front", async (t) => {
+    const { ok } = await start(t);
+    interface Explained {
+      schema: { properties: Record<string, { description?: string }> };
+    }
+    const { schema } = JSON.parse(await ok("hangar explain config --json")) as Explained;
+    const silent = Object.entries(schema.properties).flatMap(([name, { description }]) => (description ? [] : [name]));
+    assert.deepEqual(silent, []);
+    assert.match(await ok("hangar explain services.autostart"), /A request starts a machine/);
+  });
+});
