@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { suite, test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { CATALOGUE } from "#core/errors.ts";
+import { commandBlocks } from "./commands-in-documents.ts";
 import { operations } from "./openapi.ts";
 import { testPlatform } from "./platform.ts";
 
@@ -18,7 +19,70 @@ const pages = [
   ...readdirSync(join(root, "docs"), { recursive: true }).map((file) => `docs/${String(file)}`),
 ].filter((file) => file.endsWith(".md"));
 
+/** What stands behind `sh` in a page, and the test that runs such blocks. */
+const RUN_BY: Record<string, string> = {
+  tour: "test/system/readme.test.ts",
+  operations: "test/system/readme.test.ts",
+  security: "test/system/readme.test.ts",
+  guide: "test/system/guides.test.ts",
+  run: "test/system/package.test.ts",
+  tutorial: "test/system/tutorial.test.ts",
+  tutorials: "test/system/tutorials.test.ts",
+  example: "test/system/examples.test.ts",
+  real: "test/system/examples-real.test.ts",
+  runners: "scripts/examples.ts",
+  "three-hosts": "test/system/hosts-example.test.ts",
+};
+
+/** Pages that programs write, with where their commands come from. */
+const WRITTEN: Record<string, string> = {
+  "docs/cli.md": "examples of verbs, which test/system/cli.test.ts runs",
+  "docs/PERFORMANCE.md": "how it was written",
+  "docs/RELIABILITY.md": "how it was written",
+};
+
 suite("documents", () => {
+  test("every command in a document is run by a test, or says why not", () => {
+    const examples = readdirSync(join(root, "examples")).map((name) => `examples/${name}/README.md`);
+    const with_commands = ["README.md", ...pages.filter((page) => /^docs\/[^/]+$/.test(page)), ...examples];
+    const read = (file: string): string => readFileSync(join(root, file), "utf8");
+    const blocks = with_commands
+      .filter((page) => !WRITTEN[page])
+      .flatMap((page) => commandBlocks(page, read(page)).map((block) => ({ ...block, run_by: RUN_BY[block.mark] })));
+    const silent = blocks.filter(({ mark, run_by }) => !run_by && !/^not run: .{10,}/.test(mark));
+    assert.deepEqual(
+      silent.map(({ page, line }) => `${page}:${line}`),
+      [],
+      "commands are in blocks: ```sh and the mark of a test, or ```sh not run: and the reason",
+    );
+    // A test runs the pages that it names, or all of a folder.
+    const unread = blocks.filter(({ page, run_by }) => {
+      const text = run_by ? read(run_by) : "";
+      const named = [page, page.split("/").at(-2) ?? "", "readdirSync"];
+      return run_by && !named.some((name) => text.includes(name));
+    });
+    assert.deepEqual(
+      unread.map(({ page, line, run_by }) => `${page}:${line} is not run by ${run_by}`),
+      [],
+    );
+    const cited = blocks.flatMap(({ page, mark }) =>
+      [...mark.matchAll(/\b(?:test|examples)\/[\w./-]*[\w-]/g)].map(([file]) => ({ page, file })),
+    );
+    assert.deepEqual(
+      cited.filter(({ file }) => !existsSync(join(root, file))),
+      [],
+    );
+  });
+
+  test("commands are found however they are written", () => {
+    const page =
+      "    hangar apps list\n\n```sh tour\nls\n```\n\n```json\n    curl x\n```\n\n```\nnpm start\n```\n\n- one\n\n      A=1 npx hangar up";
+    assert.deepEqual(
+      commandBlocks("x.md", page).map(({ line, mark }) => `${line} ${mark}`.trim()),
+      ["1", "3 tour", "12", "17"],
+    );
+  });
+
   test("generated files are up to date", () => {
     const { status, stderr } = spawnSync(process.execPath, ["scripts/generate.ts", "--check"], {
       cwd: root,

@@ -43,6 +43,9 @@ async function start(t: TestContext) {
   };
 }
 
+/** A size of which only a part is said: the platform fills in the rest, which is no difference. */
+const VM = '[[vm]]\nmemory = "512mb"';
+
 const file = (more = "", env = "") => `
 app = "web"
 [build]
@@ -105,13 +108,14 @@ suite("hangar deploy", () => {
   test("what has services is open when it is deployed, and differences are told to the place", async (t) => {
     const { write, ok, hangar, ask } = await start(t);
     const service = (path: string) =>
-      file(`[http_service]\ninternal_port = 8080\n[[http_service.checks]]\npath = "${path}"`);
+      file(`[http_service]\ninternal_port = 8080\n[[http_service.checks]]\npath = "${path}"\n${VM}`);
     write(service("/"));
     await ok("deploy");
     assert.deepEqual(
       (await ask("GET /v1/apps/web/ip_assignments")).body.ips.map(({ shared }: { shared: boolean }) => shared),
       [true],
     );
+    assert.match(await ok("diff"), /nothing differs/);
     await ok("deploy");
     assert.equal((await ask("GET /v1/apps/web/ip_assignments")).body.ips.length, 1);
     write(service("/up"));

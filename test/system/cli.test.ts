@@ -51,7 +51,7 @@ suite("hangar", () => {
     };
     // In an order in which each finds what it needs: made before shown, shown before deleted, files apart.
     const last = (words: string): number => ["revoke", "unset", "delete"].findIndex((verb) => words.endsWith(verb)) + 1;
-    // Those that need a second host, or leave none, are tried in hosts-cli.test.ts.
+    // Those that need a second host, or leave none, are tried in hosts-together.test.ts.
     const elsewhere = ["machines move", "hosts drain", "hosts fail", "hosts remove"];
     const apart = ["up", "down", "connectors finish", ...elsewhere];
     const verbs = VERBS.filter(({ words }) => !apart.includes(words) && !words.startsWith("db ")).toSorted(

@@ -107,11 +107,17 @@ function configChanges(before: MachineConfig, after: MachineConfig): string[] {
   return differences(onlyAsked(plain(before), plain(after)), plain(after));
 }
 
-/** Defaults that were filled in where the file says nothing. */
+/** Parts that the platform fills in where the file says nothing, or only some of it. */
+const FILLED_IN = ["guest", "restart", "stop_config"];
+
 function onlyAsked(before: object, after: object): object {
-  const known = after as Record<string, unknown>;
+  const known = after as Record<string, object | undefined>;
   return Object.fromEntries(
-    Object.entries(before).filter(([key]) => key in known || !["guest", "restart", "stop_config"].includes(key)),
+    Object.entries(before).flatMap(([key, value]: [string, object]) => {
+      if (!FILLED_IN.includes(key)) return [[key, value]];
+      const asked = known[key];
+      return asked ? [[key, Object.fromEntries(Object.entries(value).filter(([part]) => part in asked))]] : [];
+    }),
   );
 }
 
