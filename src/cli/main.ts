@@ -81,6 +81,7 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
   for (const [argument, words] of verb.arguments ?? []) command.argument(asked ? optional(argument) : argument, words);
   for (const [flags, words] of optionsOf(verb)) command.option(flags, words);
   if (verb.passes_on) command.allowUnknownOption();
+  if (verb.details) command.addHelpText("after", `\n${verb.details()}`);
   command.action(async (...given: unknown[]) => {
     const positional = given.slice(0, -2) as (string | string[] | undefined)[];
     const options = command.optsWithGlobals<GlobalOptions & Input["options"]>();

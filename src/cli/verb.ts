@@ -16,6 +16,8 @@ export interface Verb {
   completes?: Kind;
   /** Shown again and again on a terminal, unless --once. */
   live?: boolean;
+  /** More for the help, under everything else. */
+  details?: () => string;
   /** Options that are not known here belong to the program that it runs. */
   passes_on?: boolean;
   run(context: Context, input: Input): Promise<Result>;

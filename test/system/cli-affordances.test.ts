@@ -36,6 +36,7 @@ suite("hangar for fingers", () => {
       [],
     );
     assert.match(await ok("hangar --help"), /^Examples:\n {2}hangar up\n {2}hangar run hangar\/hello\n/);
+    assert.match(await ok("hangar up --help"), /--proxy-listen-host +\w/, "its settings are listed");
     // What `up` does not know belongs to the platform, which says what is wrong with it.
     const { status, stderr, stdout } = await run("hangar up --listen nowhere");
     assert.equal(status, 1);

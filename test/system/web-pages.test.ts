@@ -277,6 +277,19 @@ if (await ownNetwork(import.meta.filename)) {
       await page.locator("canvas").waitFor();
     });
 
+    test("a path without a place to break does not make a page wider than a phone", async (t) => {
+      const { page } = await visit(t, browser, platform, { viewport: { width: 400, height: 860 } });
+      await page.route("**/v1/platform/disk", async (route) => {
+        const response = await route.fetch();
+        const disk = (await response.json()) as { objects: { place: string } };
+        disk.objects.place = `/var/lib/${"long".repeat(20)}`;
+        await route.fulfill({ response, json: disk });
+      });
+      await page.goto(`${platform.base_url}/#/volumes`);
+      await page.getByText("longlong").waitFor();
+      assert.deepEqual(await faults(page, false), []);
+    });
+
     test("every page passes axe, in light and dark, and fits 400 pixels", async (t) => {
       const places = [
         ..."overview machines machines/new apps activity hosts tokens settings images identity services databases".split(

@@ -126,7 +126,7 @@ function noMachines(): VNode {
   return empty(
     "No machines yet.",
     p(a({ href: to("machines", "new") }, "Make one here"), ", or on a terminal:"),
-    block("npx hangar apps create hello\nnpx hangar machines run hangar/hello --app hello"),
+    block("npx hangar run hangar/hello"),
   );
 }
 

@@ -67,7 +67,7 @@ function firstSteps(): VNode {
       a({ href: to("machines", "new") }, "The form"),
       " shows the JSON and the curl as you fill it in; or on a terminal:",
     ),
-    block("npx hangar apps create hello\nnpx hangar machines run hangar/hello --app hello"),
+    block("npx hangar run hangar/hello"),
   );
 }
 

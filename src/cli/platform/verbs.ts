@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { flagName, SETTINGS } from "#core/settings.ts";
+import { facts } from "../output.ts";
 import { firstArgument, UsageError, type Verb } from "../verb.ts";
 
 export const up: Verb = {
@@ -8,6 +10,10 @@ export const up: Verb = {
   summary: "Run the platform in the foreground, like `npm start`",
   arguments: [["[settings...]", "settings as flags"]],
   passes_on: true,
+  details: () => {
+    const rows = Object.entries(SETTINGS).map(([name, { words }]): [string, string] => [`  ${flagName(name)}`, words]);
+    return `Settings, also as HANGAR_… in the environment and in a file (docs/settings.md):\n${facts(rows)}`;
+  },
   examples: ["hangar up", "hangar up --listen 127.0.0.1:0"],
   async run({ runProgram }, input) {
     const { exit } = await runProgram("main.ts", input.rest, "foreground");
