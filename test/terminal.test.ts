@@ -3,40 +3,19 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { suite, test } from "node:test";
 import { Client, ClientError } from "#client/client.ts";
-import { openTerminal, type RemoteTerminal } from "#client/terminal.ts";
 import { MovingClock } from "#core/moving-clock.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { PlatformOptions } from "../src/platform.ts";
 import { bench } from "./machine-bench.ts";
-
-interface Seen extends RemoteTerminal {
-  /** Resolves when the screen has shown it. */
-  shows(wanted: RegExp): Promise<void>;
-}
+import { type SeenTerminal, seenTerminal } from "./terminals.ts";
 
 async function opened(t: Parameters<typeof bench>[0], options: PlatformOptions = {}) {
   const house = await bench(t, {}, options);
   const { id } = (await house.create()).body as { id: string };
   await house.wait(id, "started");
   const client = (token: string | undefined = house.token): Client => new Client({ base_url: house.base_url, token });
-  const open = async (command?: string[], token?: string): Promise<Seen> => {
-    let screen = "";
-    let look = (): void => {};
-    const where = { app_name: "web", machine_id: id, rows: 24, cols: 80, ...(command ? { command } : {}) };
-    const terminal = await openTerminal(client(token), where, (bytes) => {
-      screen += Buffer.from(bytes).toString();
-      look();
-    });
-    const shows = async (wanted: RegExp): Promise<void> => {
-      while (!wanted.test(screen)) {
-        await new Promise<void>((resolve) => {
-          look = resolve;
-        });
-      }
-      screen = "";
-    };
-    return { ...terminal, shows };
-  };
+  const open = async (command?: string[], token?: string): Promise<SeenTerminal> =>
+    await seenTerminal(client(token), id, command);
   return { ...house, id, open };
 }
 
@@ -132,7 +111,7 @@ suite("terminals", () => {
   });
 });
 
-async function retried(open: () => Promise<Seen>): Promise<Seen> {
+async function retried(open: () => Promise<SeenTerminal>): Promise<SeenTerminal> {
   for (;;) {
     try {
       return await open();

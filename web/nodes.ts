@@ -1,5 +1,6 @@
 /** What the nodes of replicated databases tell, followed while somebody looks. */
 import { useEffect, useState } from "preact/hooks";
+import type { NodeMessage, NodeState, ObservedNode } from "#client/db-nodes.ts";
 import { again, oncePerFrame } from "./again.ts";
 import { session } from "./session.ts";
 
@@ -7,40 +8,12 @@ const STREAM = "GET /v1/orgs/:org_slug/db_nodes";
 const LINES_KEPT = 500;
 const SECOND_MS = 1000;
 
-interface NodeName {
-  app_name: string;
-  machine_id: string;
-  machine_name: string;
-  instance_id: string;
-}
-
-export interface NodeState {
-  primary: boolean;
-  term: number;
-  lag_ms: number;
-  replicas: number;
-  databases: Record<string, number>;
-}
-
-export type NodeMessage = NodeName & { timestamp: number } & (
-    | { type: "node"; state: NodeState | null; reason: string }
-    | { type: "gone" }
-    | { type: "primary"; primary: boolean; hostname?: string }
-    | { type: "tx"; db: string; transactions: number; txid: number }
-  );
-
-export interface LiveNode extends NodeName {
-  /** Null when it does not answer, and why. */
-  state: NodeState | null;
-  reason: string;
-}
-
 /** One line of what happens; transactions of a database within a second are one. */
 export type FeedLine = NodeMessage & { key: string };
 
 export interface Live {
   /** By the version of the machine. */
-  nodes: ReadonlyMap<string, LiveNode>;
+  nodes: ReadonlyMap<string, ObservedNode>;
   /** Newest first. */
   feed: readonly FeedLine[];
   link: "connecting" | "live" | "broken";
@@ -50,7 +23,7 @@ const NOTHING: Live = { nodes: new Map(), feed: [], link: "connecting" };
 
 /** Gathers messages into what the page shows. */
 class Gathered {
-  readonly nodes = new Map<string, LiveNode>();
+  readonly nodes = new Map<string, ObservedNode>();
   feed: FeedLine[] = [];
   #lines = 0;
 
@@ -65,7 +38,7 @@ class Gathered {
     this.feed = [{ ...message, key: String(++this.#lines) }, ...this.feed].slice(0, LINES_KEPT);
   }
 
-  #state({ state, reason, ...message }: NodeMessage & { type: "node" }, node: LiveNode | undefined): void {
+  #state({ state, reason, ...message }: NodeMessage & { type: "node" }, node: ObservedNode | undefined): void {
     const { app_name, machine_id, machine_name, instance_id } = message;
     const name = node ?? { app_name, machine_id, machine_name, instance_id };
     this.nodes.set(instance_id, { ...name, state, reason });

@@ -2,27 +2,17 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Client, ClientError } from "#client/client.ts";
-import { openTerminal } from "#client/terminal.ts";
 import { postgresMissing } from "../postgres.ts";
 import { until } from "../support.ts";
+import { seenTerminal } from "../terminals.ts";
 import type { Daemon } from "./daemon.ts";
 import { insist, startCluster } from "./hosts-support.ts";
 
 const MACHINES = "/v1/apps/web/machines";
 const CONFIG = { image: "web:1", guest: { cpus: 1, memory_mb: 256 } };
 
-async function open({ base_url, token }: Daemon, machine_id: string, command?: readonly string[]) {
-  let screen = "";
-  const where = { app_name: "web", machine_id, rows: 24, cols: 80, ...(command ? { command } : {}) };
-  const terminal = await openTerminal(new Client({ base_url, token }), where, (bytes) => {
-    screen += Buffer.from(bytes).toString();
-  });
-  const shows = async (wanted: RegExp): Promise<void> => {
-    await until(`the screen shows ${wanted}`, () => wanted.test(screen));
-    screen = "";
-  };
-  return { ...terminal, shows, seen: () => screen };
-}
+const open = async ({ base_url, token }: Daemon, machine_id: string, command?: readonly string[]) =>
+  await seenTerminal(new Client({ base_url, token }), machine_id, command);
 
 suite("terminals into machines of other hosts", { skip: postgresMissing() }, () => {
   test("keys, screen, size, signals and the exit code go both ways; a host that is gone hangs up", async (t) => {

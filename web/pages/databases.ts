@@ -1,8 +1,9 @@
 import type { VNode } from "preact";
+import type { ObservedNode } from "#client/db-nodes.ts";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, code, div, h, p, span } from "../html.ts";
-import { type LiveNode, useNodes } from "../nodes.ts";
+import { useNodes } from "../nodes.ts";
 import { badge, block, card, empty, pageHead, sheet, useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
 import { useRounds } from "../parts/controls.ts";
@@ -64,7 +65,7 @@ function put(nodes: Map<string, Node>, name: string, { labels, points }: Series)
 }
 
 /** What nodes say now goes before what they said when they were last scraped; that fills in for those that are not heard. */
-function overlaid(scraped: readonly Node[], live: ReadonlyMap<string, LiveNode>): Node[] {
+function overlaid(scraped: readonly Node[], live: ReadonlyMap<string, ObservedNode>): Node[] {
   const nodes = new Map(scraped.map((node) => [node.instance, node]));
   for (const [instance, { app_name: app, state, reason }] of live) {
     const before = nodes.get(instance);

@@ -1,20 +1,7 @@
 import type { Client } from "#client/client.ts";
+import type { NodeMessage, ObservedNode } from "#client/db-nodes.ts";
 import { table } from "../output.ts";
 import type { Result } from "../verb.ts";
-
-interface Node {
-  app_name: string;
-  machine_name: string;
-  state: { primary: boolean; term: number; lag_ms: number; replicas: number; databases: Record<string, number> } | null;
-  reason: string;
-}
-
-type Message = Pick<Node, "app_name" | "machine_name"> & { timestamp: number } & (
-    | ({ type: "node" } & Pick<Node, "state" | "reason">)
-    | { type: "gone" }
-    | { type: "primary"; primary: boolean; hostname?: string }
-    | { type: "tx"; db: string; transactions: number; txid: number }
-  );
 
 export const NO_NODES =
   'no machine says that it runs a node; it is known by its metrics: {"metrics": {"port": 20202, "path": "/metrics"}}';
@@ -24,7 +11,7 @@ const positions = (databases: Record<string, number>): string =>
     .map(([name, txid]) => `${name} ${txid}`)
     .join(", ");
 
-export const nodesText = (nodes: readonly Node[]): string =>
+export const nodesText = (nodes: readonly ObservedNode[]): string =>
   table(
     ["app", "machine", "role", "term", "lag", "replicas", "databases"],
     nodes.map(({ app_name, machine_name, state, reason }) =>
@@ -44,7 +31,7 @@ export const nodesText = (nodes: readonly Node[]): string =>
 
 /** Prints what nodes tell until it is interrupted. */
 export async function followNodes(client: Client, params: { org_slug: string }, json: boolean): Promise<Result> {
-  const messages = client.stream<"GET /v1/orgs/:org_slug/db_nodes", Message>("GET /v1/orgs/:org_slug/db_nodes", {
+  const messages = client.stream<"GET /v1/orgs/:org_slug/db_nodes", NodeMessage>("GET /v1/orgs/:org_slug/db_nodes", {
     params,
   });
   for await (const message of messages)
@@ -52,12 +39,12 @@ export async function followNodes(client: Client, params: { org_slug: string }, 
   return { data: null, text: "" };
 }
 
-function messageText(message: Message): string {
+function messageText(message: NodeMessage): string {
   const { timestamp, app_name, machine_name } = message;
   return `${new Date(timestamp).toISOString()}  ${app_name}/${machine_name}  ${what(message)}`;
 }
 
-function what(message: Message): string {
+function what(message: NodeMessage): string {
   switch (message.type) {
     case "tx":
       return `${message.db} at ${message.txid} (+${message.transactions})`;

@@ -1,9 +1,10 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
+import type { NodeState } from "#core/db-nodes.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { readBody } from "../node/peer.ts";
-import { type NodeNews, type NodeState, readNews, readState } from "./node-words.ts";
+import { type NodeNews, readNews, readState } from "./node-words.ts";
 
 export interface Address {
   host: string;

@@ -1,17 +1,7 @@
 /** What a node says, read with suspicion: it runs in somebody's machine, and any program can answer in its place. */
+import type { NodeState } from "#core/db-nodes.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { parsePosition } from "../position.ts";
-
-/** How a node is, by its own account. */
-export interface NodeState {
-  primary: boolean;
-  term: number;
-  /** How far it was behind at the last word of its primary. */
-  lag_ms: number;
-  replicas: number;
-  /** The transaction each of its databases is at. */
-  databases: Record<string, number>;
-}
 
 /** A line of its events. */
 export type NodeNews =

@@ -4,11 +4,12 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import type { NodeMessage } from "#core/db-nodes.ts";
 import { until } from "../../../test/support.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { readNews, readState } from "./node-words.ts";
 import { Observer } from "./observer.ts";
-import { type Message, Outbox } from "./outbox.ts";
+import { Outbox } from "./outbox.ts";
 
 const NODE = { app_name: "ledger", machine_id: "m1", machine_name: "one", instance_id: "v1" };
 const INFO = {
@@ -35,9 +36,9 @@ async function answering(t: TestContext, info: unknown, events: (response: Serve
 }
 
 /** What a reader is told until it has seen enough. */
-async function told(observer: Observer, enough: (messages: Message[]) => boolean): Promise<Message[]> {
+async function told(observer: Observer, enough: (messages: NodeMessage[]) => boolean): Promise<NodeMessage[]> {
   const ending = new AbortController();
-  const messages: Message[] = [];
+  const messages: NodeMessage[] = [];
   for await (const some of observer.follow("org", ending.signal)) {
     messages.push(...some);
     if (enough(messages)) ending.abort();
@@ -45,10 +46,10 @@ async function told(observer: Observer, enough: (messages: Message[]) => boolean
   return messages;
 }
 
-const has = (messages: Message[], ...types: string[]): boolean =>
+const has = (messages: NodeMessage[], ...types: string[]): boolean =>
   types.every((type) => messages.some((message) => message.type === type));
 
-const silent = (messages: Message[]): boolean => messages.some((one) => one.type === "node" && one.state === null);
+const silent = (messages: NodeMessage[]): boolean => messages.some((one) => one.type === "node" && one.state === null);
 
 suite("nodes that are watched", () => {
   test("how it is comes first, then what happens; transactions that come together are one message", async (t) => {

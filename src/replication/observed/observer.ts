@@ -4,11 +4,11 @@
  */
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
+import type { NodeMessage, NodeName, ObservedNode } from "#core/db-nodes.ts";
 import { fail } from "#core/errors.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { type Address, askNode, followNode, type NodeListener } from "./node-link.ts";
-import type { NodeState } from "./node-words.ts";
-import { type Message, type NodeName, Outbox } from "./outbox.ts";
+import { Outbox } from "./outbox.ts";
 
 export interface NodePlace extends NodeName {
   address: Address;
@@ -18,12 +18,6 @@ export interface ObserverParts {
   clock: Clock;
   /** The machines of an organization that are known to run a node. */
   nodes(org_id: string): Promise<readonly NodePlace[]>;
-}
-
-export interface ObservedNode extends NodeName {
-  state: NodeState | null;
-  /** Why there is no state. */
-  reason: string;
 }
 
 const { observers, observed_nodes, observed_gather_ms, observed_find_ms } = REPLICATION_LIMITS;
@@ -50,13 +44,13 @@ export class Observer {
   }
 
   /** How every node is, and then what happens. Refuses at once when too many look. */
-  follow(org_id: string, signal: AbortSignal): AsyncGenerator<Message[]> {
+  follow(org_id: string, signal: AbortSignal): AsyncGenerator<NodeMessage[]> {
     if (this.#readers >= observers) fail("overloaded", `observers: ${observers} readers are connected`);
     this.#readers++;
     return this.#messages(org_id, signal);
   }
 
-  async *#messages(org_id: string, signal: AbortSignal): AsyncGenerator<Message[]> {
+  async *#messages(org_id: string, signal: AbortSignal): AsyncGenerator<NodeMessage[]> {
     const { clock } = this.#parts;
     const ending = new AbortController();
     const both = AbortSignal.any([signal, ending.signal]);

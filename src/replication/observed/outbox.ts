@@ -1,21 +1,6 @@
+import type { NodeMessage, NodeName, NodeState } from "#core/db-nodes.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import type { NodeNews, NodeState } from "./node-words.ts";
-
-/** Which node it is about: a machine, in one of its versions. */
-export interface NodeName {
-  app_name: string;
-  machine_id: string;
-  machine_name: string;
-  instance_id: string;
-}
-
-export type Message = NodeName & { timestamp: number } & (
-    | { type: "node"; state: NodeState | null; reason: string }
-    | { type: "gone" }
-    | { type: "primary"; primary: boolean; hostname?: string }
-    /** So many transactions of a database, the last of them `txid`. */
-    | { type: "tx"; db: string; transactions: number; txid: number }
-  );
+import type { NodeNews } from "./node-words.ts";
 
 /**
  * What a reader has not been told yet. It does not grow with what happens: of a node's state and of each database's
@@ -23,7 +8,7 @@ export type Message = NodeName & { timestamp: number } & (
  */
 export class Outbox {
   readonly #now: () => number;
-  readonly #waiting = new Map<string, Message>();
+  readonly #waiting = new Map<string, NodeMessage>();
   readonly #changes = new Map<string, number>();
   readonly #databases = new Map<string, Set<string>>();
   /** What was told of a node last; the same is not told again. */
@@ -70,7 +55,7 @@ export class Outbox {
     this.#put(key, { ...node, ...news, transactions, ...this.#at() });
   }
 
-  take(): Message[] {
+  take(): NodeMessage[] {
     const messages = [...this.#waiting.values()];
     this.#waiting.clear();
     this.#changes.clear();
@@ -92,7 +77,7 @@ export class Outbox {
     return { timestamp: this.#now() };
   }
 
-  #put(key: string, message: Message): void {
+  #put(key: string, message: NodeMessage): void {
     this.#waiting.set(key, message);
     this.#filled.resolve();
   }
