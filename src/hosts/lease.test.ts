@@ -37,6 +37,8 @@ interface Stage {
   watch: HostWatch;
   /** The database does not answer the holder. */
   cut: { value: boolean };
+  /** How often looking at what there is to do fails. */
+  failures: { left: number };
 }
 
 async function stage(speeds: { holder: number; watcher: number } = { holder: 1, watcher: 1 }): Promise<Stage> {
@@ -48,6 +50,7 @@ async function stage(speeds: { holder: number; watcher: number } = { holder: 1, 
   const history: Stage["history"] = [];
   const note = (what: string): void => void history.push([what, clock.monotonic()]);
   const cut = { value: false };
+  const failures = { left: 0 };
   const reaching: HostStore = new Proxy(store, {
     get: (target, name) => {
       if (cut.value) return () => Promise.reject(new Error("the database is away"));
@@ -64,7 +67,10 @@ async function stage(speeds: { holder: number; watcher: number } = { holder: 1, 
     log: silentLog,
     fence: async () => note("fenced"),
     clear: async () => note("cleared"),
-    open: async () => note("opened"),
+    open: async () => {
+      note("opened");
+      if (failures.left-- > 0) throw new Error("the database went away again");
+    },
     onRenewed() {},
     onTaken() {},
   });
@@ -77,7 +83,7 @@ async function stage(speeds: { holder: number; watcher: number } = { holder: 1, 
     log: silentLog,
     onLost: async () => note("lost"),
   });
-  return { clock, store, history, lease, watch, cut };
+  return { clock, store, history, lease, watch, cut, failures };
 }
 
 const times = ({ history }: Stage, what: string): number[] =>
@@ -135,6 +141,19 @@ suite("a host's lease", () => {
       );
     });
   }
+
+  test("what there is to do is looked at until that succeeds, once", async (t) => {
+    const here = await stage();
+    t.after(() => here.lease.close());
+    here.failures.left = 3;
+    await here.lease.start();
+    await here.clock.advance(5 * LEASE_MS);
+    assert.deepEqual(
+      here.history.map(([what]) => what),
+      ["cleared", "opened", "opened", "opened", "opened"],
+    );
+    assert.ok(here.lease.valid);
+  });
 
   test("one that was only slow opens again, and nobody lost it", async (t) => {
     const here = await stage();

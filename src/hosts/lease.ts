@@ -47,6 +47,8 @@ export class HostLease {
   /** When the lease ends unless it is renewed, on the clock that never jumps. */
   #until = Number.NEGATIVE_INFINITY;
   #state: "open" | "fenced" | "closed" = "fenced";
+  /** What there is to do was looked at since the host was opened, and nothing was refused for want of a lease since then. */
+  #looked = false;
   /** Fencing and opening, one after the other. */
   #turn: Promise<void> = Promise.resolve();
 
@@ -106,11 +108,13 @@ export class HostLease {
   }
 
   #renewed(sent: number): void {
+    // It was late, if not late enough to be fenced: what came meanwhile was turned away.
+    if (this.#left() <= 0) this.#looked = false;
     this.#until = sent + this.#parts.lease_ms;
     this.#parts.onRenewed(this.#left());
     this.#timers.set("fence", this.#left(), () => void this.#fence("its lease was not renewed in time"));
     // Not waited for: opening may take longer than the lease, and beats go on meanwhile.
-    if (this.#state === "fenced") void this.#open();
+    if (!this.#looked) void this.#open();
   }
 
   async #lost(): Promise<void> {
@@ -137,19 +141,26 @@ export class HostLease {
   async #fence(why: string): Promise<void> {
     if (this.#state !== "open") return;
     this.#state = "fenced";
+    this.#looked = false;
     this.#parts.log.warn({ host: this.#parts.host_id, why }, "the host fences itself");
     await this.#inTurn(() => this.#parts.fence());
   }
 
   async #open(): Promise<void> {
     await this.#inTurn(async () => {
-      // It took so long that the time is over again.
-      if (this.#state !== "fenced" || this.#left() <= 0) return;
-      // When this fails, it is tried again at the next beat, and nothing is begun before.
-      await this.#parts.clear();
-      if (this.#left() <= 0) return await this.#parts.fence();
-      this.#state = "open";
-      await this.#parts.open();
+      // Done meanwhile, or it took so long that the time is over again.
+      if (this.#looked || this.#state === "closed" || this.#left() <= 0) return;
+      // When any of this fails, it is tried again at the next beat; before it was cleared nothing is begun.
+      if (this.#state === "fenced") {
+        await this.#parts.clear();
+        if (this.#left() <= 0) return await this.#parts.fence();
+        this.#state = "open";
+      }
+      this.#looked = true;
+      await this.#parts.open().catch((error: unknown) => {
+        this.#looked = false;
+        throw error;
+      });
     });
   }
 

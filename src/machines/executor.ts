@@ -77,8 +77,7 @@ export class Executor {
 
   /** Looks at everything anew: at the start, and when a host comes back that others may have changed meanwhile. */
   async takeUp(): Promise<void> {
-    const { host_ids, store } = this.#parts;
-    const alive = await store.alive(host_ids);
+    const alive = await this.#parts.store.alive(this.#parts.host_ids);
     this.#running.clear();
     for (const machine of alive) {
       this.#remember(machine);
@@ -86,6 +85,11 @@ export class Executor {
       if (!isPersistent(machine.state) && machine.pending === 0) this.wake(machine.id);
     }
     await this.#reconcile();
+    await this.#wakeUnfinished();
+  }
+
+  async #wakeUnfinished(): Promise<void> {
+    const { host_ids, store } = this.#parts;
     for (const id of await store.unfinished(host_ids)) this.wake(id);
   }
 
@@ -344,9 +348,13 @@ export class Executor {
 
   async #reconcileAgain(): Promise<void> {
     if (this.#closed) return;
-    await this.#reconcile().catch((error: unknown) => {
-      this.#parts.log.warn({ error }, "what really runs could not be found out");
-    });
+    try {
+      await this.#reconcile();
+      // Word of them may have been lost, or come when the host was not ours for a moment.
+      await this.#wakeUnfinished();
+    } catch (error) {
+      this.#parts.log.warn({ error }, "what there is to do could not be found out");
+    }
     this.#timers.set("reconcile", MACHINE_LIMITS.reconcile_ms, () => void this.#reconcileAgain());
   }
 

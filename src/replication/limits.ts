@@ -34,6 +34,8 @@ export const REPLICATION_LIMITS = {
   checkpoint_bytes: 256 * MIB,
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
+  /** The same when SQLite's log has become twice as long as it should, and without a pause. Then: a while later. */
+  insist_ms: 100,
   /** How long the position files may be behind. */
   status_files_ms: 100,
   /** Time between looks for new database files. What is written before a file is found is its first transaction. */

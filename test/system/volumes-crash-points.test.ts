@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { anApp } from "#apps/fixtures.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { Box } from "#core/box.ts";
@@ -31,6 +32,7 @@ import { OWNER } from "../volumes.ts";
 
 const CONTENT = Buffer.alloc(8192, "what was written stays");
 const SECTOR = 100;
+const INERT_MS = 500;
 const box = new Box(Buffer.alloc(32, 3));
 
 /** Ends the process at the n-th call: nothing it asks for after that is answered. */
@@ -39,6 +41,7 @@ class Fuse {
   /** Resolves when the process is over. */
   readonly ended: Promise<void>;
   readonly #end: () => void;
+  readonly #running = new Set<Promise<unknown>>();
   readonly at: number;
   readonly after: boolean;
 
@@ -64,13 +67,28 @@ class Fuse {
     });
   }
 
+  /**
+   * Resolves when what was called before the end is over: the next process must not meet it. A call that waits for
+   * something of the process that ended, a stream for example, never is, and does nothing more.
+   */
+  async still(): Promise<void> {
+    await Promise.race([Promise.allSettled(this.#running), sleep(INERT_MS)]);
+  }
+
   #call(work: () => unknown): unknown {
     const mine = this.calls++;
-    if (mine < this.at) return work();
+    if (mine < this.at) return this.#follow(work());
     this.#end();
     // The last thing that happens, if it happens, is this call; its answer reaches nobody.
-    if (mine === this.at && this.after) void Promise.resolve(work()).catch(() => {});
+    if (mine === this.at && this.after) this.#follow(work());
     return new Promise(() => {});
+  }
+
+  #follow(answer: unknown): unknown {
+    if (!(answer instanceof Promise)) return answer;
+    const over = answer.catch(() => {}).finally(() => this.#running.delete(over));
+    this.#running.add(over);
+    return answer;
   }
 }
 
@@ -179,8 +197,7 @@ async function crash(operate: (typeof OPERATIONS)[string], fuse: Fuse): Promise<
       return false;
     });
   if (await Promise.race([over, fuse.ended.then(() => false)])) return true;
-  // What the last call set off is over before the next process looks.
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await fuse.still();
   await inspect(world);
   return false;
 }

@@ -142,15 +142,23 @@ function present(row: Row, times: Float64Array, shared: Map<string, Float64Array
   const key = `${first} ${last}`;
   const timestamps = shared.get(key) ?? times.subarray(first, last + 1);
   shared.set(key, timestamps);
-  if (!hasGap(inner)) return { labels, timestamps, values: inner };
-  const keep = (_: number, i: number): boolean => !Number.isNaN(inner[i] as number);
-  return { labels, timestamps: timestamps.filter(keep), values: inner.filter(keep) };
+  const count = countOf(inner);
+  if (count === inner.length) return { labels, timestamps, values: inner };
+  const kept = { labels, timestamps: new Float64Array(count), values: new Float64Array(count) };
+  for (let i = 0, at = 0; at < count; i++) {
+    const value = inner[i] as number;
+    if (Number.isNaN(value)) continue;
+    kept.values[at] = value;
+    kept.timestamps[at++] = timestamps[i] as number;
+  }
+  return kept;
 }
 
-/** A plain loop: large answers have hundreds of thousands of points. */
-function hasGap(values: Float64Array): boolean {
-  for (let i = 0; i < values.length; i++) if (Number.isNaN(values[i] as number)) return true;
-  return false;
+/** How many are values. A plain loop: large answers have hundreds of thousands of points. */
+function countOf(values: Float64Array): number {
+  let count = 0;
+  for (let i = 0; i < values.length; i++) if (!Number.isNaN(values[i] as number)) count++;
+  return count;
 }
 
 /** The selectors of a query: what it reads, for callers that watch or restrict it. */

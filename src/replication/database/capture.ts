@@ -94,7 +94,9 @@ export function checkpoint(state: DatabaseState): void {
   // So much was written meanwhile that the end would take long: that, too, is copied without a lock first.
   if (state.cursor.frame - state.bulk_frame > state.checkpoint_frames / 2) return;
   state.checkpoint_at = state.cursor.frame + state.checkpoint_frames / 4;
-  if (!state.tryHoldBriefly()) return;
+  // On a slow disk a writer holds the lock for all of its time but microseconds, and the log would grow for ever.
+  const grown = state.cursor.frame >= state.checkpoint_frames * 2;
+  if (!(grown ? state.insistOnHolding(REPLICATION_LIMITS.insist_ms) : state.tryHoldBriefly())) return;
   try {
     endCheckpoint(state);
   } finally {
@@ -122,7 +124,7 @@ function endCheckpoint(state: DatabaseState): void {
  */
 export function catchUp(state: DatabaseState): void {
   const { clock } = state.options;
-  if (!state.insistOnHolding()) return;
+  if (!state.insistOnHolding(REPLICATION_LIMITS.catch_up_ms)) return;
   const until_ms = clock.monotonic() + REPLICATION_LIMITS.catch_up_ms;
   try {
     while (capture(state, REPLICATION_LIMITS.capture_frames).behind > 0) {

@@ -1,9 +1,12 @@
 /** What the tests of this room share: an application that writes, and databases wired by hand. */
-import { mkdirSync } from "node:fs";
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "#core/clock.ts";
+import { scanTable } from "../wal/scan.ts";
 import { ReplicatedDatabase } from "./database.ts";
+import { createFromSnapshot, Snapshot, verifySnapshot } from "./snapshot.ts";
 import type { DatabaseOptions, TransactionInfo } from "./state.ts";
 
 /** An application: accounts whose sum never changes, a log that grows and shrinks. */
@@ -77,4 +80,47 @@ export function open(dir: string, name: string, options: Partial<DatabaseOptions
     ...options,
   });
   return { database, told };
+}
+
+/** The position is no mere claim: reading the whole file gives the same checksum. */
+export function assertTrue({ database }: Opened): void {
+  assert.ok(
+    database.whileStill(() => {
+      const { files, moment } = database.source;
+      assert.equal(scanTable(files, moment).checksum, database.position.checksum);
+    }),
+  );
+}
+
+/** Everything after the replica's position, out of the primary's log. */
+export function missing(primary: ReplicatedDatabase, replica: ReplicatedDatabase): Buffer[] {
+  const files: Buffer[] = [];
+  for (let txid = replica.position.txid + 1; txid <= primary.position.txid; txid++) {
+    const ltx = primary.log.read(txid);
+    assert.ok(ltx, `transaction ${txid} is in the log`);
+    files.push(ltx);
+  }
+  return files;
+}
+
+export function snapshotFile(database: ReplicatedDatabase, path: string): void {
+  const snapshot = Snapshot.take(database);
+  assert.ok(snapshot);
+  writeFileSync(path, Buffer.concat([...snapshot.ltx()]));
+  snapshot.close();
+}
+
+export function replicaOf(primary: ReplicatedDatabase, dir: string): Opened {
+  const file = join(dir, "snapshot.ltx");
+  open(dir, "other", {}).database.close();
+  snapshotFile(primary, file);
+  const snapshot = verifySnapshot(file);
+  createFromSnapshot(snapshot, join(dir, "db"), join(dir, ".replication", "db"));
+  return open(dir, "db");
+}
+
+export function makeOther(dir: string): void {
+  const db = new DatabaseSync(join(dir, "other"));
+  db.exec("PRAGMA journal_mode = WAL; CREATE TABLE t(x)");
+  db.close();
 }

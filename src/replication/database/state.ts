@@ -121,8 +121,8 @@ export class DatabaseState {
   }
 
   /** Against writers that leave the lock free for microseconds only: asks without a pause. */
-  insistOnHolding(): boolean {
-    return this.#holdWithin(REPLICATION_LIMITS.catch_up_ms, () => undefined);
+  insistOnHolding(ms: number): boolean {
+    return this.#holdWithin(ms, () => undefined);
   }
 
   #holdWithin(ms: number, between = pause): boolean {

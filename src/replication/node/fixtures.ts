@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { PATIENCE_MS } from "../../../test/support.ts";
 import { type Election, type RunningNode, type StartOptions, startNode } from "../commands.ts";
@@ -13,12 +13,9 @@ import { formatPosition } from "../position.ts";
 
 /** What a test has opened, closed again in the other order when it ends. */
 export class Scene {
-  readonly #t: TestContext;
   readonly #close: (() => unknown)[] = [];
-
-  constructor(t: TestContext) {
-    this.#t = t;
-  }
+  /** What the nodes had to say; of interest when something went wrong. */
+  readonly said: string[] = [];
 
   dir(): string {
     const dir = mkdtempSync(join(tmpdir(), "hangar-node-"));
@@ -43,8 +40,8 @@ export class Scene {
       port: 0,
       election,
       clock: systemClock,
-      log: (message) => this.#t.diagnostic(message),
-      onFailure: (error) => this.#t.diagnostic(`failure: ${String(error)}`),
+      log: (message) => this.said.push(message),
+      onFailure: (error) => this.said.push(`failure: ${String(error)}`),
       ...more,
     });
     let open = true;
@@ -87,9 +84,12 @@ export interface Line {
 
 export function story(title: string, tell: (scene: Scene) => Promise<void>): void {
   test(title, async (t) => {
-    const scene = new Scene(t);
+    const scene = new Scene();
     try {
       await tell(scene);
+    } catch (thrown) {
+      for (const message of scene.said) t.diagnostic(message);
+      throw thrown;
     } finally {
       await scene.end();
     }

@@ -2,6 +2,7 @@ import { executionError } from "../errors.ts";
 import { column, isEmpty, type Row } from "../frame.ts";
 import { compareLabels, setLabel } from "../labels.ts";
 import { mad, mean, quantile, quantileOfSorted, spread } from "../statistics.ts";
+import { GREATEST_MOST, keepGreatest } from "./greatest.ts";
 import { groupLabels, groupRows } from "./groups.ts";
 import { type Aggregate, type AggregateCall, expectArguments, scalarAt, stringAt } from "./statistics.ts";
 
@@ -23,45 +24,34 @@ function keepLastK(rows: Row[], k: number, i: number): void {
   for (let n = 0; n < rows.length - keep; n++) (rows[n] as Row).values[i] = Number.NaN;
 }
 
-/** Past this many rows, moving each past the ones that overtook it could cost more than sorting anew. */
-const FEW_ROWS = 500;
-
-/**
- * Puts rows in the order of their values at one step; equal ones stay as they are. They are nearly in order from the
- * step before, so each is moved past the few that it overtook.
- */
-function orderAt(rows: Row[], keys: Float64Array, i: number, reverse: boolean): void {
-  if (rows.length > FEW_ROWS) {
-    rows.sort((a, b) => rank(a.values[i] as number, b.values[i] as number, reverse));
-    return;
-  }
-  for (let n = 0; n < rows.length; n++) {
-    const row = rows[n] as Row;
-    const key = row.values[i] as number;
-    let at = n;
-    for (; at > 0 && rank(keys[at - 1] as number, key, reverse) > 0; at--) {
-      rows[at] = rows[at - 1] as Row;
-      keys[at] = keys[at - 1] as number;
-    }
-    rows[at] = row;
-    keys[at] = key;
-  }
-}
-
 /** topk and bottomk: the best at each step, so more than k series can come out. */
 function best(reverse: boolean): Aggregate {
   return (call) => {
     expectArguments(call, 2);
     const ks = scalarAt(call, 0);
-    return groupRows(call.args[1] ?? [], call.expr).flatMap(({ rows }) => {
-      const keys = new Float64Array(rows.length);
-      for (let i = 0; i < call.frame.points; i++) {
-        orderAt(rows, keys, i, reverse);
-        keepLastK(rows, ks[i] as number, i);
-      }
-      return rows.filter((row) => !isEmpty(row)).reverse();
-    });
+    const k = wholeK(ks[0] as number, GREATEST_MOST + 1);
+    const few = k > 0 && k <= GREATEST_MOST && ks.every((one) => one === ks[0]);
+    return groupRows(call.args[1] ?? [], call.expr).flatMap(({ rows }) =>
+      few ? fewBest(rows, k, reverse) : bestBySorting(rows, ks, reverse),
+    );
   };
+}
+
+/** The best first, by where they stand at the end. */
+function fewBest(rows: Row[], k: number, reverse: boolean): Row[] {
+  const ends = new Map(rows.map((row) => [row, row.values.at(-1) as number]));
+  const order = (a: Row, b: Row): number => rank(ends.get(a) as number, ends.get(b) as number, reverse);
+  return keepGreatest(rows, k, reverse ? -1 : 1)
+    .sort(order)
+    .reverse();
+}
+
+function bestBySorting(rows: Row[], ks: Float64Array, reverse: boolean): Row[] {
+  for (let i = 0; i < ks.length; i++) {
+    rows.sort((a, b) => rank(a.values[i] as number, b.values[i] as number, reverse));
+    keepLastK(rows, ks[i] as number, i);
+  }
+  return rows.filter((row) => !isEmpty(row)).reverse();
 }
 
 /** topk_avg and its kin: ranked once by a number about the whole range; the rest can be summed into one series. */

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { suite, test } from "node:test";
+import { tempDir } from "../../../test/support.ts";
+import { NO_PAGES } from "../position.ts";
+import {
+  Application,
+  assertTrue,
+  captureAll,
+  look,
+  makeOther,
+  missing,
+  type Opened,
+  open,
+  replicaOf,
+} from "./fixtures.ts";
+
+suite("a database is opened again", () => {
+  function written(count = 20): { dir: string; app: Application; first: Opened } {
+    const dir = tempDir();
+    const app = new Application(join(dir, "db"));
+    const first = open(dir, "db");
+    first.database.release();
+    for (let i = 0; i < count; i++) app.write();
+    captureAll(first.database);
+    return { dir, app, first };
+  }
+
+  test("after a crash, by its log, with what was written meanwhile as transactions of their own", () => {
+    const { dir, app, first } = written();
+    const { txid } = first.database.position;
+    first.database.abandon();
+    for (let i = 0; i < 5; i++) app.write();
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "log");
+    assert.equal(again.database.position.txid, txid + 5);
+    assertTrue(again);
+    again.database.close();
+    app.close();
+  });
+
+  test("after a clean end, by its mark", () => {
+    const { dir, app, first } = written();
+    app.close();
+    const { position } = first.database;
+    first.database.close();
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "mark");
+    assert.deepEqual(again.database.position, position);
+    assertTrue(again);
+    again.database.close();
+  });
+
+  test("after a clean end and new writes in the log, by its mark, transaction by transaction", () => {
+    const { dir, app, first } = written();
+    app.close();
+    const { txid } = first.database.position;
+    first.database.close();
+    const next = new DatabaseSync(join(dir, "db"));
+    next.exec("DELETE FROM entry WHERE n = 1");
+    next.exec("DELETE FROM entry WHERE n = 2");
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "mark");
+    assert.equal(again.database.position.txid, txid + 2);
+    assertTrue(again);
+    again.database.close();
+    next.close();
+  });
+
+  test("when nothing fits any more, what differs becomes one transaction that replicas can apply", () => {
+    const there = tempDir();
+    makeOther(there);
+    const { dir, app, first } = written();
+    const replica = replicaOf(first.database, there);
+    first.database.close();
+    app.write();
+    app.db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    app.close();
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "difference");
+    assert.equal(again.database.position.txid, replica.database.position.txid + 1);
+    replica.database.apply(missing(again.database, replica.database), 1);
+    assert.equal(look(join(there, "db")).entries, 21);
+    assertTrue(again);
+    for (const { database } of [again, replica]) database.close();
+  });
+
+  test("without its mark, by reading it", () => {
+    const { dir, app, first } = written();
+    app.close();
+    const { position } = first.database;
+    first.database.close();
+    rmSync(join(dir, ".replication", "db", "mark.json"));
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "scan");
+    assert.deepEqual(again.database.position, position);
+    again.database.close();
+  });
+
+  test("with nonsense in place of everything kept, as if it were new", () => {
+    const { dir, app, first } = written();
+    app.close();
+    first.database.close();
+    writeFileSync(join(dir, ".replication", "db", "pages"), "nonsense");
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "nothing");
+    assertTrue(again);
+    again.database.close();
+  });
+
+  test("when SQLite lost the end of its log but ours has it, the end is put back", () => {
+    const { dir, app, first } = written();
+    const files = ["db", "db-wal"].map((name) => join(dir, name));
+    const saved = files.map((file) => readFileSync(file));
+    for (let i = 0; i < 10; i++) app.write();
+    captureAll(first.database);
+    const { position } = first.database;
+    first.database.abandon();
+    app.close();
+    // What a machine without power does to an application that does not sync: the end of its log is gone.
+    rmSync(join(dir, "db-shm"), { force: true });
+    for (const [i, file] of files.entries()) writeFileSync(file, saved[i] ?? "");
+    const again = open(dir, "db");
+    assert.equal(again.database.found_by, "log");
+    assert.deepEqual(again.database.position, position);
+    assert.equal(look(join(dir, "db")).entries, 30);
+    assertTrue(again);
+    again.database.close();
+  });
+
+  test("when the application went on from the older state, the lost transactions are dropped and counted", () => {
+    const { dir, app, first } = written();
+    const files = ["db", "db-wal"].map((name) => join(dir, name));
+    const saved = files.map((file) => readFileSync(file));
+    const { txid } = first.database.position;
+    for (let i = 0; i < 10; i++) app.write();
+    captureAll(first.database);
+    first.database.abandon();
+    app.close();
+    rmSync(join(dir, "db-shm"), { force: true });
+    for (const [i, file] of files.entries()) writeFileSync(file, saved[i] ?? "");
+    const next = new Application(join(dir, "db"));
+    next.write(1);
+    const again = open(dir, "db");
+    assert.equal(again.database.cut, 10);
+    // The application looks whether its accounts are there, and then writes once.
+    assert.equal(again.database.position.txid, txid + 1);
+    assertTrue(again);
+    again.database.close();
+    next.close();
+  });
+
+  test("a deleted database is a transaction, and one of the same name goes on counting", () => {
+    const { dir, app, first } = written();
+    app.close();
+    const { txid } = first.database.position;
+    const info = first.database.drop();
+    assert.deepEqual(info.position, { txid: txid + 1, checksum: NO_PAGES });
+    const next = new Application(join(dir, "db"), 1024);
+    const again = open(dir, "db");
+    assert.equal(again.database.position.txid, txid + 2);
+    assertTrue(again);
+    again.database.close();
+    next.close();
+  });
+});
