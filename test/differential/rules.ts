@@ -121,6 +121,10 @@ const VICTORIA: Rule[] = [
       errors === undefined && / by \(/.test(query) && onlyOurs.length > 0 && onlyTheirs.length === 0,
   },
   {
+    name: "filter push-down: of an aggregate of several arguments only the first is looked at",
+    ...reworded(/\b([a-z]\w+)\((svc_\w+(?:\{[^}]*\})?), (?=svc_)/g, "$1($2 or "),
+  },
+  {
     // What it usually is says how far before the window the sample before may lie; counting looks at the window alone.
     name: "a subquery begins a step later, so the usual gap of a series with few points is another",
     ...reworded(

@@ -70,6 +70,17 @@ export function zombiesOf(pid: number): string[] {
 
 export const descriptorsOf = (pid: number): number => names(`/proc/${pid}/fd`).length;
 
+/** What a process has open; what is closed while we look is left out. */
+export function targetsOf(pid: number | string): string[] {
+  return names(`/proc/${pid}/fd`).flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+    } catch {
+      return [];
+    }
+  });
+}
+
 const names = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir) : []);
 
 function folders(dir: string): string[] {
@@ -112,14 +123,5 @@ function rules(table: string): string[] {
 
 /** What holds a file of the installation open, for whoever has to find out why something stays. */
 export function holders(path: string): string[] {
-  return names("/proc").flatMap((pid) =>
-    names(`/proc/${pid}/fd`).flatMap((fd) => {
-      try {
-        const at = readlinkSync(`/proc/${pid}/fd/${fd}`);
-        return at.startsWith(path) ? [`${pid} ${at}`] : [];
-      } catch {
-        return [];
-      }
-    }),
-  );
+  return names("/proc").flatMap((pid) => targetsOf(pid).flatMap((at) => (at.startsWith(path) ? [`${pid} ${at}`] : [])));
 }

@@ -15,7 +15,7 @@ import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { runs, until } from "../support.ts";
-import { descriptorsOf, leftBehind, zombiesOf } from "./leaks.ts";
+import { leftBehind, targetsOf, zombiesOf } from "./leaks.ts";
 
 const LIVES = runs(8, 200, 2000);
 const never = new AbortController().signal;
@@ -63,11 +63,16 @@ test("lives of machines leave nothing behind, in the kernel and in ourselves (O1
   // The first ones load what is loaded once.
   for (let life = 0; life < 4; life++) await live(life);
   globalThis.gc?.();
-  const before = { descriptors: descriptorsOf(process.pid), rss: process.memoryUsage().rss };
+  const before = { open: targetsOf(process.pid), rss: process.memoryUsage().rss };
   for (let life = 0; life < LIVES; life++) await live(life);
   globalThis.gc?.();
   // What the last one had open is closed behind it, not in its sight.
-  await until("open files are as many as before", () => descriptorsOf(process.pid) <= before.descriptors);
+  const isSettled = (): boolean => targetsOf(process.pid).length <= before.open.length;
+  await until("open files are as many as before", isSettled).catch((thrown: unknown) => {
+    t.diagnostic(`open before: ${before.open.join(" ")}`);
+    t.diagnostic(`open now: ${targetsOf(process.pid).join(" ")}`);
+    throw thrown;
+  });
   const grown = (process.memoryUsage().rss - before.rss) / 1024 / 1024;
   // What a few lives warm up is more than what many leave.
   assert.ok(grown < 60, `memory grew by ${grown.toFixed(1)} MB`);
