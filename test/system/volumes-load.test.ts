@@ -40,6 +40,12 @@ async function examine(rig: TestRoom, t: TestContext, encrypted: boolean) {
   return found;
 }
 
+function inWords(found: Awaited<ReturnType<typeof examine>>): string {
+  const records = found.map((one) => one.records);
+  const stored = found.reduce((sum, one) => sum + one.stored, 0);
+  return `${found.length} snapshots of ${Math.min(...records)} to ${Math.max(...records)} records, ${stored} bytes stored`;
+}
+
 if (await ownMounts(import.meta.filename)) {
   suite("snapshots under load", { skip: volumesMissing() }, () => {
     for (const pool of ["auto", "plain"] as const) {
@@ -47,8 +53,7 @@ if (await ownMounts(import.meta.filename)) {
         const rig = await openRoom(t, { pool });
         const found = await examine(rig, t, pool === "plain");
         for (const { asked, records } of found) assert.ok(records >= asked, `${records} of ${asked} acknowledged`);
-        t.diagnostic(`records: ${found.map(({ records }) => records).join(" ")}`);
-        t.diagnostic(`bytes stored: ${found.map(({ stored }) => stored).join(" ")}`);
+        t.diagnostic(inWords(found));
         await rig.close();
       });
     }
@@ -59,7 +64,7 @@ if (await ownMounts(import.meta.filename)) {
       const rig = await openRoom(t, { objects: new S3Objects(server, systemClock) });
       const found = await examine(rig, t, false);
       for (const { asked, records } of found) assert.ok(records >= asked);
-      t.diagnostic(`records: ${found.map(({ records }) => records).join(" ")}`);
+      t.diagnostic(inWords(found));
       await rig.close();
     });
   });
