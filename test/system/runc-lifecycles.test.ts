@@ -9,6 +9,7 @@ import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
+import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
 import type { Timings } from "#drivers/runtime/runc/timings.ts";
 import type { Launch } from "#machines/driver.ts";
 import { aMachine } from "#machines/fixtures.ts";
@@ -63,10 +64,12 @@ test("lives of machines leave nothing behind, in the kernel and in ourselves (O1
   // The first ones load what is loaded once.
   for (let life = 0; life < 4; life++) await live(life);
   globalThis.gc?.();
+  await until("as many disks are ready as are kept", areDisksReady);
   const before = { open: targetsOf(process.pid), rss: process.memoryUsage().rss };
   for (let life = 0; life < LIVES; life++) await live(life);
   globalThis.gc?.();
   // What the last one had open is closed behind it, not in its sight.
+  await until("as many disks are ready as are kept", areDisksReady);
   const isSettled = (): boolean => targetsOf(process.pid).length <= before.open.length;
   await until("open files are as many as before", isSettled).catch((thrown: unknown) => {
     t.diagnostic(`open before: ${before.open.join(" ")}`);
@@ -80,6 +83,10 @@ test("lives of machines leave nothing behind, in the kernel and in ourselves (O1
   assert.deepEqual(await leftBehind(installation, "driver is open"), {});
   t.diagnostic(`${LIVES} lives, memory ${grown.toFixed(1)} MB more; a start, by the median: ${divided(timings)}`);
 });
+
+/** Each disk that is ready is a mount without a place, open as its root. Some time after a start there is one more. */
+const areDisksReady = (): boolean =>
+  targetsOf(process.pid).filter((target) => target === "/").length === RUNC_LIMITS.disks_ready;
 
 /** Where the time of a start goes. */
 function divided(timings: readonly Timings[]): string {

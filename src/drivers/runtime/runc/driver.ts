@@ -22,7 +22,6 @@ import { type Probed, probe } from "../../net/probe.ts";
 import type { Boots } from "./boots.ts";
 import { execIn } from "./exec.ts";
 import { Freezer } from "./freezer.ts";
-import type { UserNamespaces } from "./idmap.ts";
 import { LogKeeper } from "./log-keeper.ts";
 import { readLog, watchLog } from "./logs.ts";
 import { openParts, type RuncOptions } from "./parts.ts";
@@ -36,18 +35,17 @@ import { tryToSuspend } from "./trial.ts";
 
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
-  const { layout, boots, namespaces, disks } = openParts(options);
+  const { layout, boots, disks } = openParts(options);
   await boots.open((record) => recoverHalf(boots, record));
   const freezer = new Freezer(boots, (parts) => tryToSuspend(options, parts));
   disks.open();
   const keeper = new LogKeeper(layout, options.clock, options.log);
   void keeper.run();
-  return new RuncDriver({ boots, namespaces, disks, keeper, freezer });
+  return new RuncDriver({ boots, disks, keeper, freezer });
 }
 
 interface DriverParts {
   boots: Boots;
-  namespaces: UserNamespaces;
   disks: RootDisks;
   keeper: LogKeeper;
   freezer: Freezer;
@@ -56,7 +54,6 @@ interface DriverParts {
 class RuncDriver implements RuntimeDriver {
   readonly name = "runc";
   readonly #boots: Boots;
-  readonly #namespaces: UserNamespaces;
   readonly #disks: RootDisks;
   readonly #keeper: LogKeeper;
   readonly #freezer: Freezer;
@@ -66,7 +63,6 @@ class RuncDriver implements RuntimeDriver {
     this.#freezer = of.freezer;
     this.#boots = of.boots;
     this.#terminals = new Terminals(of.boots);
-    this.#namespaces = of.namespaces;
     this.#disks = of.disks;
     this.#keeper = of.keeper;
   }
@@ -145,7 +141,7 @@ class RuncDriver implements RuntimeDriver {
     this.#terminals.close();
     this.#keeper.close();
     await this.#boots.close();
-    await Promise.all([this.#namespaces.close(), this.#disks.close()]);
+    await this.#disks.close();
   }
 
   #running({ id, boot }: Ref): MachineRecord & { pid: number } {

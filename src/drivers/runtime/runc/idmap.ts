@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { closeSync, openSync, writeFileSync } from "node:fs";
+import { openSync, writeFileSync } from "node:fs";
 import { spawnLean } from "../../linux/spawn.ts";
 import { BLOCK } from "./uid-blocks.ts";
 
@@ -23,32 +23,5 @@ export async function openUserNamespace(uid_base: number): Promise<number> {
     process.kill(pid, "SIGKILL");
     for (const pipe of pipes) pipe?.destroy();
     void ended();
-  }
-}
-
-/**
- * Namespaces made ahead, so that a start does not wait for one. They are few: what is not taken costs a descriptor.
- */
-export class UserNamespaces {
-  readonly #ready = new Map<number, Promise<number>>();
-
-  /** Begins to make one; `take` finds it. */
-  prepare(uid_base: number): void {
-    if (this.#ready.has(uid_base)) return;
-    const made = openUserNamespace(uid_base);
-    made.catch(() => {});
-    this.#ready.set(uid_base, made);
-  }
-
-  async take(uid_base: number): Promise<number> {
-    const ready = this.#ready.get(uid_base);
-    this.#ready.delete(uid_base);
-    return await (ready ?? openUserNamespace(uid_base));
-  }
-
-  async close(): Promise<void> {
-    const all = [...this.#ready.values()];
-    this.#ready.clear();
-    for (const fd of await Promise.allSettled(all)) if (fd.status === "fulfilled") closeSync(fd.value);
   }
 }

@@ -6,7 +6,6 @@ import type { LocalApi } from "#machines/local-api.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
 import { PrivateNetwork } from "../../net/private-network.ts";
 import { Boots } from "./boots.ts";
-import { UserNamespaces } from "./idmap.ts";
 import { type Layout, layoutOf, makeLayout } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { RootDisks } from "./root-disk.ts";
@@ -35,7 +34,6 @@ const RUNC = "/usr/sbin/runc";
 export interface Parts {
   layout: Layout;
   boots: Boots;
-  namespaces: UserNamespaces;
   disks: RootDisks;
 }
 
@@ -44,11 +42,10 @@ export function openParts(options: RuncOptions): Parts {
   const layout = layoutOf(options.data_dir, options.node_id);
   makeLayout(layout);
   const network = new PrivateNetwork(options.node_id, { routed: options.routed ?? false });
-  const namespaces = new UserNamespaces();
   const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes, clock);
   const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
-  const stage = new Stage({ layout, disks, namespaces, network, clock, userns: true, ...ports });
+  const stage = new Stage({ layout, disks, network, clock, userns: true, ...ports });
   const told = onTimings ? { onTimings } : {};
   const boots = new Boots({ layout, runc: RUNC, clock, log, images, network, stage, ...ports, ...told });
-  return { layout, boots, namespaces, disks };
+  return { layout, boots, disks };
 }

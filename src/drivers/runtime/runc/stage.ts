@@ -23,7 +23,7 @@ import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { noteDisks } from "./disk-stats.ts";
 import { furnish } from "./furnish.ts";
-import type { UserNamespaces } from "./idmap.ts";
+import { openUserNamespace } from "./idmap.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
 import { ociConfig } from "./oci-config.ts";
 import { preflight } from "./preflight.ts";
@@ -37,7 +37,6 @@ import { BLOCK, indexOf } from "./uid-blocks.ts";
 export interface StageParts {
   layout: Layout;
   disks: RootDisks;
-  namespaces: UserNamespaces;
   network: PrivateNetwork;
   clock: Clock;
   userns: boolean;
@@ -121,16 +120,18 @@ export class Stage {
     paths: MachinePaths,
     watch: Stopwatch,
   ): Promise<MachineRecord["volume"]> {
-    const { namespaces, disks, userns } = this.#parts;
+    const { disks, userns } = this.#parts;
     const mounted = mountsUnder(paths.run);
-    if (userns && !mounted.has(paths.rootfs)) namespaces.prepare(record.uid_base);
-    if (!mounted.has(paths.upper)) await disks.mount(paths.disk, paths.upper);
-    watch.lap("disk");
-    const [wanted] = launch.config.mounts ?? [];
-    const volume = wanted?.volume === undefined ? undefined : { id: wanted.volume };
-    const fd = userns ? await namespaces.take(record.uid_base) : undefined;
-    watch.lap("user namespace");
+    // Made beside the disk, so that a start does not wait for both.
+    const namespace = userns ? openUserNamespace(record.uid_base) : Promise.resolve(undefined);
+    namespace.catch(() => {});
     try {
+      if (!mounted.has(paths.upper)) await disks.mount(paths.disk, paths.upper);
+      watch.lap("disk");
+      const [wanted] = launch.config.mounts ?? [];
+      const volume = wanted?.volume === undefined ? undefined : { id: wanted.volume };
+      const fd = await namespace;
+      watch.lap("user namespace");
       const through = fd === undefined ? {} : { userns: fd };
       if (!mounted.has(paths.rootfs)) await this.#overlay(record, paths, fd);
       if (!volume) return undefined;
@@ -138,6 +139,7 @@ export class Stage {
       if (!mounted.has(paths.volume)) bind(dir, paths.volume, through);
       return { ...volume, ...(device ? { device } : {}) };
     } finally {
+      const fd = await namespace.catch(() => undefined);
       if (fd !== undefined) closeSync(fd);
       watch.lap("mount");
     }
