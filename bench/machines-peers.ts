@@ -1,12 +1,14 @@
 /**
  * Inspect and list of 200, next to Docker Engine's and Podman's API on the same box, in requests per second of
- * CPU that the answering program spends. Nothing runs in any of them: containers are created, machines rest.
+ * CPU that the answering program spends. Nothing runs in any of them: containers are created, machines rest. All are
+ * asked over TCP, which costs whoever answers more than a Unix socket does.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "#proxy/fixtures.ts";
 import { Measured } from "./api/process.ts";
 
 const COUNT = 200;
@@ -35,7 +37,7 @@ type Get = (path: string) => Promise<string>;
 type Ask = (method: string, path: string, body?: unknown) => Promise<string>;
 
 const over =
-  (options: { socketPath?: string; port?: number; token?: string }): Ask =>
+  (options: { port: number; token?: string }): Ask =>
   (method, path, body) =>
     new Promise((resolve, reject) => {
       const payload = body === undefined ? undefined : JSON.stringify(body);
@@ -44,9 +46,7 @@ const over =
         ...(options.token ? { authorization: `Bearer ${options.token}` } : {}),
         ...(payload ? { "content-type": "application/json", "content-length": Buffer.byteLength(payload) } : {}),
       };
-      const target = options.socketPath
-        ? { socketPath: options.socketPath }
-        : { host: "127.0.0.1", port: options.port };
+      const target = { host: "127.0.0.1", port: options.port };
       const sent = request({ ...target, agent, method, path, headers }, (response) => {
         let text = "";
         response.setEncoding("utf8").on("data", (chunk: string) => {
@@ -112,7 +112,7 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 async function hangar(dir: string): Promise<PeerFigure[]> {
-  const port = 20_000 + (process.pid % 20_000);
+  const port = await freePort();
   const env = {
     ...process.env,
     HANGAR_DATA_DIR: dir,
@@ -208,10 +208,12 @@ async function measureContainers(name: string, pid: number, ask: Ask, image: str
 }
 
 async function docker(dir: string): Promise<PeerFigure[]> {
-  const socket = join(dir, "d.sock");
+  const port = await freePort();
+  const at = `tcp://127.0.0.1:${port}`;
   const args = [
     "-H",
-    `unix://${socket}`,
+    at,
+    "--tls=false",
     "--data-root",
     join(dir, "root"),
     "--exec-root",
@@ -222,9 +224,9 @@ async function docker(dir: string): Promise<PeerFigure[]> {
   const plain = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--storage-driver=vfs"];
   const child = spawn("dockerd", [...args, ...plain], { stdio: "ignore" });
   try {
-    const ask = over({ socketPath: socket });
+    const ask = over({ port });
     await until(() => ask("GET", "/_ping"));
-    execFileSync("docker", ["-H", `unix://${socket}`, "import", emptyImage(dir), "empty:1"], { stdio: "ignore" });
+    execFileSync("docker", ["-H", at, "import", emptyImage(dir), "empty:1"], { stdio: "ignore" });
     return [await measureContainers("Docker Engine", child.pid ?? 0, ask, "empty:1")];
   } finally {
     await stop(child);
@@ -232,7 +234,7 @@ async function docker(dir: string): Promise<PeerFigure[]> {
 }
 
 async function podman(dir: string): Promise<PeerFigure[]> {
-  const socket = join(dir, "p.sock");
+  const port = await freePort();
   const where = [
     "--root",
     join(dir, "root"),
@@ -246,9 +248,11 @@ async function podman(dir: string): Promise<PeerFigure[]> {
     "vfs",
   ];
   execFileSync("podman", [...where, "import", emptyImage(dir), "empty:1"], { stdio: "ignore" });
-  const child = spawn("podman", [...where, "system", "service", "--time=0", `unix://${socket}`], { stdio: "ignore" });
+  const child = spawn("podman", [...where, "system", "service", "--time=0", `tcp://127.0.0.1:${port}`], {
+    stdio: "ignore",
+  });
   try {
-    const ask = over({ socketPath: socket });
+    const ask = over({ port });
     await until(() => ask("GET", "/_ping"));
     return [await measureContainers("Podman", child.pid ?? 0, ask, "localhost/empty:1")];
   } finally {

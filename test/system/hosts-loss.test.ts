@@ -26,12 +26,17 @@ async function fill({ controls }: Cluster, count: number): Promise<string[]> {
 /** Everything that was acknowledged runs, on a host that is there, and every control says so. */
 async function allRun(cluster: Cluster, ids: readonly string[], what: string): Promise<void> {
   for (const control of cluster.controls) {
-    await until(what, async () => {
+    let missing: object[] = [];
+    const look = async (): Promise<boolean> => {
       const machines = new Map((await machinesOf(control)).map((machine) => [machine.id, machine]));
-      return ids.every((id) => {
+      missing = ids.flatMap((id) => {
         const machine = machines.get(id);
-        return machine?.state === "started" && machine.host_status === "ok";
+        return machine?.state === "started" && machine.host_status === "ok" ? [] : [machine ?? { id }];
       });
+      return missing.length === 0;
+    };
+    await until(what, look).catch((cause: unknown) => {
+      throw new Error(`${what}, except ${JSON.stringify(missing)}`, { cause });
     });
   }
 }
