@@ -3,7 +3,10 @@ import { setTimeout } from "node:timers/promises";
 import type { Input, Result, Verb } from "./verb.ts";
 
 const EVERY_MS = 2000;
-const CLEAR = "\u001b[H\u001b[2J\u001b[3J";
+const ESCAPE = "\u001b[";
+const TOP = `${ESCAPE}H`;
+const HINT = "q ends";
+const QUIT = ["q", "Q", "\u0003"];
 
 /** Verbs that only look: asking twice changes nothing. */
 const READING = new Set([
@@ -30,25 +33,67 @@ export function isWatched(verb: Verb, options: Input["options"]): boolean {
 }
 
 /**
- * On a terminal the answer is drawn over the one before. Elsewhere it is printed whenever it is another one, as one
- * line with --json, so that a program can read on.
+ * On a terminal the answer is drawn over the one before, until `q` is pressed. Elsewhere it is printed whenever it is
+ * another one, as one line with --json, so that a program can read on.
  */
 export async function watchAnswers(run: () => Promise<Result>, json: boolean): Promise<void> {
+  if (process.stdout.isTTY && !json) return await drawAnswers(run);
   let before: string | undefined;
   for (;;) {
     const { data, text } = await run();
-    const drawn = process.stdout.isTTY && !json;
     const now = json ? JSON.stringify(data) : text;
-    if (drawn) process.stdout.write(`${CLEAR}${fit(now)}\n`);
-    else if (now !== before) process.stdout.write(`${now}\n`);
+    if (now !== before) process.stdout.write(`${now}\n`);
     before = now;
     await setTimeout(EVERY_MS);
   }
 }
 
-/** As much as the terminal can show: what is longer would scroll the head away. */
+async function drawAnswers(run: () => Promise<Result>): Promise<void> {
+  const quit = keyPressed();
+  let text = "";
+  const draw = (): void => void process.stdout.write(`${TOP}${fit(`${text}\n\n${HINT}`)}`);
+  enter();
+  process.stdout.on("resize", draw);
+  try {
+    while (!quit.aborted) {
+      ({ text } = await run());
+      draw();
+      await setTimeout(EVERY_MS, undefined, { signal: quit }).catch(() => {});
+    }
+  } finally {
+    process.stdout.off("resize", draw);
+    leave();
+  }
+}
+
+/** A screen of its own, without a cursor, where long lines are cut: what stood on the terminal is there again afterwards. */
+function enter(): void {
+  process.stdout.write(`${ESCAPE}?1049h${ESCAPE}?25l${ESCAPE}?7l`);
+  process.once("exit", leave);
+}
+
+function leave(): void {
+  process.off("exit", leave);
+  process.stdout.write(`${ESCAPE}?7h${ESCAPE}?25h${ESCAPE}?1049l`);
+  if (process.stdin.isTTY) process.stdin.setRawMode(false);
+  process.stdin.pause();
+}
+
+/** Aborted by `q` and Ctrl-C, which both come as keys while nobody waits for whole lines. */
+function keyPressed(): AbortSignal {
+  const pressed = new AbortController();
+  if (!process.stdin.isTTY) return pressed.signal;
+  process.stdin.setRawMode(true).on("data", (keys: Buffer) => {
+    if (QUIT.some((key) => keys.includes(key))) pressed.abort();
+  });
+  return pressed.signal;
+}
+
+/** As much as the terminal can show: what is longer would scroll the head away. The hint stays in sight. */
 function fit(text: string): string {
   const { rows } = process.stdout;
   const lines = text.split("\n");
-  return lines.length < rows ? text : [...lines.slice(0, rows - 2), `… ${lines.length - rows + 2} more`].join("\n");
+  const shown = lines.length < rows ? lines : [...lines.slice(0, rows - 3), `… ${lines.length - rows + 1} more`, HINT];
+  const cleared = shown.map((line) => `${line}${ESCAPE}K`);
+  return `${cleared.join("\n")}${ESCAPE}J`;
 }

@@ -107,6 +107,17 @@ suite("hangar for fingers", () => {
     assert.match((await typed("machines stop", "\\004")).stdout, /missing required argument 'machine'/);
   });
 
+  test("what is looked at again and again has a screen of its own, and q ends it", async (t) => {
+    const { ok, typed } = await start(t);
+    await ok("hangar run hangar/hello --name one");
+    const { status, stdout } = await typed("top", "q");
+    assert.equal(status, 0, stdout);
+    const screen = stdout.slice(stdout.indexOf("\u001b[?1049h"), stdout.indexOf("\u001b[?1049l"));
+    assert.match(screen, /1 machine: 1 started[\s\S]*hello\/one +start started[\s\S]*q ends/);
+    // In a pipe it is text, and nothing but text.
+    assert.doesNotMatch(await ok("hangar top --once"), /\?1049|q ends/);
+  });
+
   test("shells complete short names, names in options, and names after options", async (t) => {
     const { ok } = await start(t);
     await ok("hangar run hangar/hello --name one && hangar context add lab");

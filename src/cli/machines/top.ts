@@ -1,5 +1,5 @@
-/** All machines on one page: their state, what they use, and what happened last. */
-import { styleText } from "node:util";
+/** All machines on one page: their state, what they use, what happened and what they wrote last. */
+import { stripVTControlCharacters, styleText } from "node:util";
 import { systemClock } from "#core/clock.ts";
 import { count } from "#core/words.ts";
 import { type Found, range } from "../metrics/ask.ts";
@@ -11,6 +11,9 @@ const MINUTES = 15;
 const STEP_S = 30;
 const SPARK_COLUMNS = 12;
 const EVENTS = 8;
+const LINES = 8;
+/** Apps whose logs are read, the busiest first: a page that is drawn again and again asks little. */
+const LOGGED_APPS = 5;
 /** Machines on the page; the busiest come first, and the rest is counted. */
 const SHOWN = 200;
 
@@ -34,14 +37,16 @@ export const top: Verb = {
     const data = machines
       .map(({ id, name, app_name, state, version, updated_at }) => {
         const [busy, held] = [cpu.get(version) ?? [], memory.get(version) ?? []];
+        // What a machine used before it stopped is history.
+        const [cpu_now, memory_now] = state === "started" ? [busy.at(-1), held.at(-1)] : [];
         return {
           id,
           name,
           app_name,
           state,
           updated_at,
-          cpu: busy.at(-1) ?? null,
-          memory_bytes: held.at(-1) ?? null,
+          cpu: cpu_now ?? null,
+          memory_bytes: memory_now ?? null,
           cpu_history: busy,
         };
       })
@@ -58,9 +63,11 @@ export const top: Verb = {
         machine.memory_bytes === null ? "-" : bytesText(machine.memory_bytes),
         ago(machine.updated_at, now),
       ]);
+    const lines = await readLogs(context, [...new Set(data.map(({ app_name }) => app_name))].slice(0, LOGGED_APPS));
     const heads = ["id", "name", "app", "state", "cpu", `${MINUTES} min`, "memory", "changed"];
-    const text = [headline(data, now), "", table(heads, rows), "", ...events].join("\n");
-    return { data: { machines: data, events }, text };
+    const parts = [[headline(data, now)], [table(heads, rows)], events, lines].filter(({ length }) => length > 0);
+    const text = parts.map((part) => part.join("\n")).join("\n\n");
+    return { data: { machines: data, events, logs: lines }, text };
   },
 };
 
@@ -68,8 +75,7 @@ function headline(machines: readonly { state: string }[], now_ms: number): strin
   const states = Object.entries(Object.groupBy(machines, ({ state }) => state)).map(
     ([state, list]) => `${list?.length ?? 0} ${state}`,
   );
-  const time = new Date(now_ms).toISOString().slice(11, 19);
-  return styleText("bold", `${count(machines.length, "machine")}: ${states.join(", ") || "none"}  (${time})`);
+  return styleText("bold", `${count(machines.length, "machine")}: ${states.join(", ") || "none"}  (${timeOf(now_ms)})`);
 }
 
 const readMachines = ({ client }: Context, input: Input) =>
@@ -95,6 +101,26 @@ async function readEvents({ client }: Context, input: Input): Promise<string[]> 
   });
   return events.map(
     ({ timestamp, app_name, machine_name, type, status, source }) =>
-      `${new Date(timestamp).toISOString().slice(11, 19)}  ${app_name}/${machine_name}  ${type} ${status} by ${source}`,
+      `${timeOf(timestamp)}  ${app_name}/${machine_name}  ${type} ${status} by ${source}`,
   );
 }
+
+/** The newest lines of these apps, by time. One that was deleted just now has none. */
+async function readLogs({ client }: Context, apps: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(
+    apps.map(async (app_name) => {
+      const asked = { params: { app_name }, query: { tail: LINES }, headers: { accept: "application/json" } };
+      const { lines } = await client.call("GET /v1/apps/:app_name/logs", asked).catch(() => ({ lines: [] }));
+      return lines.map((line) => ({ ...line, app_name }));
+    }),
+  );
+  return found
+    .flat()
+    .sort((a, b) => a.timestamp - b.timestamp)
+    .slice(-LINES)
+    .map(({ timestamp, app_name, machine_name, message }) =>
+      styleText("dim", `${timeOf(timestamp)}  ${app_name}/${machine_name}  ${stripVTControlCharacters(message)}`),
+    );
+}
+
+const timeOf = (at_ms: number): string => new Date(at_ms).toISOString().slice(11, 19);
