@@ -1,10 +1,11 @@
-/** The databases page with real nodes behind it: transactions and changes of the primary are seen as they happen. */
+/** The databases page, and the command beside it, with real nodes behind them: transactions and changes of the primary are seen as they happen. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, type TestContext, test } from "node:test";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { noBrowser, openBrowser, visit } from "./browser.ts";
+import { startProgram } from "./child.ts";
 import { ownNetwork } from "./own-network.ts";
 import { freePort, info, type Process, Stage, until } from "./replication-support.ts";
 
@@ -82,6 +83,10 @@ if (await ownNetwork(import.meta.filename)) {
       await row(first, "primary \\d+ - - 1").waitFor();
       await row(second, "replica \\d+ nothing \\d").waitFor();
 
+      const env = { HANGAR_URL: platform.base_url, HANGAR_TOKEN: platform.token };
+      const command = startProgram(t, "bin/hangar.mjs", ["db", "nodes", "--follow"], env);
+      await command.until(new RegExp(`ledger/${first.machine_name}  primary, term \\d+, app\\.db \\d+$`));
+
       // Scrapes tell where databases are, too, only later; what happens comes from the nodes' own streams alone.
       for (let n = 0; n < 5; n++) database.exec("INSERT INTO notes VALUES ('note')");
       const txid = await lastTransaction(first.port);
@@ -94,8 +99,11 @@ if (await ownNetwork(import.meta.filename)) {
           .waitFor();
       }
 
+      await command.until(new RegExp(`ledger/${second.machine_name}  app\\.db at ${txid} \\(\\+\\d+\\)$`));
+
       await fetch(`http://127.0.0.1:${second.port}/promote`, { method: "POST" });
       await row(second, "primary").waitFor();
+      await command.until(new RegExp(`ledger/${second.machine_name}  is the primary$`));
       await row(first, "replica").waitFor();
       await feed
         .getByRole("row", { name: new RegExp(`${second.machine_name} primary it is the primary now`) })
