@@ -105,6 +105,23 @@ suite("an app's configuration file", () => {
     assert.deepEqual(worker?.mount, { volume_name: "data", size_gb: 10, rest: { path: "/data", ...grow } });
   });
 
+  test("of what a machine has one, the section that names the group counts; two of a kind are refused", () => {
+    const processes = '[processes]\nweb = "a"\nworker = "b"\n';
+    const [web, worker] = groups(`
+      ${processes}
+      [[metrics]]
+      port = 9090
+      [[metrics]]
+      port = 9091
+      processes = ["worker"]
+    `);
+    assert.deepEqual([web?.config.metrics?.port, worker?.config.metrics?.port], [9090, 9091]);
+    for (const section of ["metrics", "vm", "restart", "mounts"]) {
+      const twice = `${processes}${`[[${section}]]\nprocesses = ["web"]\n`.repeat(2)}`;
+      assert.throws(() => groups(twice), new RegExp(`${section} is there more than once for process group web`));
+    }
+  });
+
   test("all that is wrong is told at once; what is not known is a warning with a guess", () => {
     assert.throws(() => parseAppFile(`app = 5\n[env]\nA = [1]\n[[mounts]]\nsource = 1\n`, "fly.toml"), {
       name: "UsageError",

@@ -43,15 +43,14 @@ function groupOf(file: AppFile, image: string, wanted: Wanted): Group {
   const { values } = file;
   const mine = (section: string): Table[] => tables(values[section]).filter((one) => isFor(one, wanted.name));
   const services = servicesOf(values).filter(({ processes }) => processes?.includes(wanted.name) ?? wanted.first);
-  const [mount, ...more] = mine("mounts");
-  if (more.length > 0)
-    throw new UsageError(`${file.path}: mounts: process group ${wanted.name} has more than one volume`);
+  const only = (section: string): Table | undefined => onlyOne(section, mine(section), wanted.name, file.path);
+  const mount = only("mounts");
   const config: MachineConfig = {
     image,
     metadata: { [GROUP_KEY]: wanted.name },
     ...filled("env", textsOf(values["env"])),
     ...filled("init", initOf(values, wanted.command)),
-    ...guestOf(mine("vm")[0]),
+    ...guestOf(only("vm")),
     ...filled(
       "services",
       services.map(({ service }): MachineService => service),
@@ -63,10 +62,19 @@ function groupOf(file: AppFile, image: string, wanted: Wanted): Group {
     ),
     ...filled("statics", wanted.first ? (tables(values["statics"]) as unknown as never[]) : []),
     ...filled("stop_config", stopOf(values)),
-    ...restartOf(mine("restart")[0]),
-    ...metricsOf(mine("metrics")[0]),
+    ...restartOf(only("restart")),
+    ...metricsOf(only("metrics")),
   };
   return { name: wanted.name, config, ...(mount ? { mount: mountOf(mount, file.path) } : {}) };
+}
+
+/** What a machine has one of. A section that names the group goes before one for all. */
+function onlyOne(section: string, found: readonly Table[], group: string, path: string): Table | undefined {
+  const named = found.filter(({ processes }) => Array.isArray(processes) && processes.length > 0);
+  const [first, ...more] = named.length > 0 ? named : found;
+  if (more.length === 0) return first;
+  const named_too = "name its group in `processes` where each belongs to another";
+  throw new UsageError(`${path}: ${section} is there more than once for process group ${group}; ${named_too}`);
 }
 
 function isFor({ processes }: Table, group: string): boolean {
