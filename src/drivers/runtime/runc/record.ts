@@ -1,6 +1,7 @@
 /** What the driver knows about a machine, kept in its folder. The kernel has the last word on what runs. */
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -75,8 +76,14 @@ export function writeRecord(layout: Layout, record: MachineRecord, durable = fal
   return record;
 }
 
+/**
+ * The record, and with it the machine's folder. A part of that may be going just then (`discard`), and when a part is
+ * gone before its turn Node takes the whole for gone, and says nothing: so it is asked for until it is.
+ */
 export function removeRecord(layout: Layout, id: string): void {
-  rmSync(pathsOf(layout, id).dir, { recursive: true, force: true });
+  const { dir } = pathsOf(layout, id);
+  do rmSync(dir, { recursive: true, force: true });
+  while (existsSync(dir));
 }
 
 /** Ids of every machine of which there is anything. */
