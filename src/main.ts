@@ -16,6 +16,7 @@ import { systemClock } from "#core/clock.ts";
 import { SettingsError } from "#core/setting-values.ts";
 import { readSettings, type Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
+import { claimDataDir, holderOf } from "#stores/data-dir.ts";
 import { runBackup, runDown, runRestore } from "./maintenance.ts";
 import type { Platform } from "./platform.ts";
 import { collectWhenIdle, idleParts } from "./wiring/idle-memory.ts";
@@ -47,6 +48,8 @@ async function run(): Promise<void> {
 
 async function serve(settings: Settings, before?: typeof replaceRunning): Promise<void> {
   for (const warning of settings.warnings) say(`warning: ${warning}`);
+  // Whoever starts it twice is told before everything is loaded.
+  if (!before && holderOf(settings.data_dir) !== undefined) claimDataDir(settings.data_dir).release();
   // Loaded here, because a backup needs none of it.
   const { startPlatform } = await import("./platform.ts");
   const replaced = await before?.(settings, say);
