@@ -6,7 +6,7 @@ import { suite, test } from "node:test";
 import { testPlatform } from "./platform.ts";
 
 suite("secrecy", () => {
-  test("no secret, token or key is readable in the data dir, except in the two files that hold them", async (t) => {
+  test("no secret, token or key is readable in the data dir, except in the two files that hold them (A6)", async (t) => {
     const platform = await testPlatform(t, { HANGAR_LOG_LEVEL: "debug" });
     const { ask, data_dir, token } = platform;
     const canary = "canary-5e1f0c9a";
@@ -46,6 +46,46 @@ suite("secrecy", () => {
     }
     for (const file of ["token", "master.key"]) assert.equal(statSync(join(data_dir, file)).mode & 0o777, 0o600, file);
     assert.equal(statSync(data_dir).mode & 0o777, 0o700);
+  });
+
+  test("no route that reads answers a secret, and neither do metrics, events and logs (A6)", async (t) => {
+    const platform = await testPlatform(t);
+    const { ask, data_dir, token } = platform;
+    const canary = "canary-77ab31d0";
+    await ask("POST /v1/apps", { body: { app_name: "web" } });
+    await ask("POST /v1/apps/web/secrets", { body: { values: { PASSWORD: canary } } });
+    const config = {
+      image: "x",
+      files: [{ guest_path: "/password", secret_name: "PASSWORD" }],
+      processes: [{ secrets: [{ env_var: "PASSWORD" }] }],
+    };
+    const machine = (await ask("POST /v1/apps/web/machines", { body: { config } })).body.id;
+    assert.equal((await ask(`GET /v1/apps/web/machines/${machine}/wait?state=started`)).status, 200);
+    const api_key = { provider: "github", api_key: `key-${canary}` };
+    const connection = (await ask("POST /v1/oauth/connections/api_key", { body: api_key })).body.connection.id;
+    const created: string = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body.token;
+    const filled: Record<string, string> = {
+      org_slug: "personal",
+      app_name: "web",
+      machine_id: machine,
+      connection_id: connection,
+      id: connection,
+      name: "PASSWORD",
+    };
+
+    const { paths } = (await ask("GET /openapi.json")).body as { paths: Record<string, Record<string, unknown>> };
+    const readable = Object.keys(paths).filter((path) => paths[path]?.["get"]);
+    let answered = 0;
+    for (const path of readable) {
+      const url = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => filled[name] ?? "x");
+      const { status, text } = await ask(`GET ${url}${url.endsWith("/wait") ? "?state=started" : ""}`);
+      if (status < 300) answered++;
+      const master = readFileSync(join(data_dir, "master.key"), "utf8").trim();
+      for (const [what, needle] of Object.entries({ canary, created, token, master }))
+        assert.ok(!text.includes(needle), `${what} is in the answer of GET ${url}`);
+    }
+    t.diagnostic(`${readable.length} routes were read, of which ${answered} had something to tell`);
+    assert.ok(answered > 30, `only ${answered} routes answered`);
   });
 
   test("a start with another master key is refused by name, and changes nothing", async (t) => {

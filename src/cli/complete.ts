@@ -1,10 +1,20 @@
 import { type Kind, liveNames } from "./live-names.ts";
 import { isWord } from "./nouns.ts";
-import { GLOBAL_OPTIONS, optionsOf } from "./options.ts";
+import { GLOBAL_OPTIONS, type Option, optionsOf } from "./options.ts";
 import type { Context, Verb } from "./verb.ts";
 
 /** Options whose value is the name of something. */
-const NAMED: Record<string, Kind> = { "--app": "apps", "-a": "apps", "--org": "orgs", "--context": "contexts" };
+const NAMED: Record<string, Kind> = {
+  "--app": "apps",
+  "-a": "apps",
+  "--org": "orgs",
+  "--context": "contexts",
+  "--machine": "machines",
+  "--volume": "volumes",
+};
+
+/** Options whose words begin with all their values: `rolling, immediate, canary or bluegreen (default: …)`. */
+const CHOICES = /^(?:[\w-]+, )*[\w-]+ or [\w-]+/;
 
 /** A platform that does not answer must not make the shell hang. */
 const PATIENCE_MS = 1000;
@@ -18,7 +28,8 @@ export async function complete(
   const begun = typed.at(-1) ?? "";
   const plain = typed.slice(0, -1).filter((word) => !word.startsWith("-"));
   const verb = verbOf(verbs, plain);
-  const flags = ["--help", ...(verb ? optionsOf(verb) : GLOBAL_OPTIONS).map(([flag]) => flag)];
+  const options = verb ? optionsOf(verb) : GLOBAL_OPTIONS;
+  const flags = ["--help", ...options.map(([flag]) => flag)];
   const before = withoutValues(typed.slice(0, -1), flags);
   const value_of = typed.at(-2) ?? "";
   const live = async (kind: Kind): Promise<string[]> => {
@@ -26,7 +37,7 @@ export async function complete(
     return found.flatMap(({ name, id }) => (id === undefined ? [name] : [id, name]));
   };
   const candidates = takesValue(flags, value_of)
-    ? await (NAMED[value_of] ? live(NAMED[value_of]) : [])
+    ? await (NAMED[value_of] ? live(NAMED[value_of]) : choicesOf(options, value_of))
     : begun.startsWith("-")
       ? flags.flatMap((flag) => flag.match(/--[\w-]+/g) ?? [])
       : [...nextWords(verbs, before), ...(isFirstArgument(verb, before) ? await live(verb.completes) : [])];
@@ -35,6 +46,12 @@ export async function complete(
 
 const takesValue = (flags: readonly string[], word: string): boolean =>
   word.startsWith("-") && flags.some((flag) => flag.includes("<") && flag.split(/[ ,]+/).includes(word));
+
+function choicesOf(options: readonly Option[], word: string): string[] {
+  const [flags = "", words = ""] = options.find(([flag]) => takesValue([flag], word)) ?? [];
+  const inFlag = /<(\w+(?:\|\w+)+)>/.exec(flags)?.[1];
+  return inFlag?.split("|") ?? CHOICES.exec(words)?.[0].split(/, | or /) ?? [];
+}
 
 /** What was typed without options and what belongs to them. */
 const withoutValues = (typed: readonly string[], flags: readonly string[]): string[] =>

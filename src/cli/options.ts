@@ -4,7 +4,7 @@ import { changesSomething, tellsItself } from "./dry-run.ts";
 import type { Verb } from "./verb.ts";
 import { isReading } from "./watch.ts";
 
-type Option = readonly [flags: string, words: string];
+export type Option = readonly [flags: string, words: string];
 
 export const GLOBAL_OPTIONS: readonly Option[] = [
   ["--json", "print JSON and nothing else"],

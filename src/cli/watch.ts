@@ -1,4 +1,5 @@
 /** Answers that are looked at again and again. */
+import { constants } from "node:os";
 import { setTimeout } from "node:timers/promises";
 import type { Input, Result, Verb } from "./verb.ts";
 
@@ -7,6 +8,7 @@ const ESCAPE = "\u001b[";
 const TOP = `${ESCAPE}H`;
 const HINT = "q ends";
 const QUIT = ["q", "Q", "\u0003"];
+const ENDINGS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** Verbs that only look: asking twice changes nothing. */
 const READING = new Set([
@@ -70,10 +72,15 @@ async function drawAnswers(run: () => Promise<Result>): Promise<void> {
 function enter(): void {
   process.stdout.write(`${ESCAPE}?1049h${ESCAPE}?25l${ESCAPE}?7l`);
   process.once("exit", leave);
+  for (const signal of ENDINGS) process.once(signal, end);
 }
+
+/** By way of "exit", so that whoever is told to go leaves the terminal as it was. */
+const end = (signal: (typeof ENDINGS)[number]): never => process.exit(128 + constants.signals[signal]);
 
 function leave(): void {
   process.off("exit", leave);
+  for (const signal of ENDINGS) process.off(signal, end);
   process.stdout.write(`${ESCAPE}?7h${ESCAPE}?25h${ESCAPE}?1049l`);
   if (process.stdin.isTTY) process.stdin.setRawMode(false);
   process.stdin.pause();

@@ -12,6 +12,9 @@ const LOWER = "0123456789abcdefghijklmnopqrstuvwxyz";
 export class Ids {
   readonly #bytes: (count: number) => Uint8Array;
   readonly #now: () => number;
+  /** The time of the last ulid and its letters: there are many in a millisecond. */
+  #at = Number.NaN;
+  #time = "";
 
   constructor(bytes: (count: number) => Uint8Array, now: () => number) {
     this.#bytes = bytes;
@@ -20,13 +23,11 @@ export class Ids {
 
   /** Time-ordered, 26 characters: instance ids, event ids, request ids, token ids. */
   ulid(): string {
-    let time = this.#now();
-    let text = "";
-    for (let i = 0; i < 10; i++) {
-      text = CROCKFORD.charAt(time % 32) + text;
-      time = Math.floor(time / 32);
-    }
-    for (const byte of this.#bytes(16)) text += CROCKFORD.charAt(byte % 32);
+    const now = this.#now();
+    if (now !== this.#at) [this.#at, this.#time] = [now, timeText(now)];
+    const bytes = this.#bytes(16);
+    let text = this.#time;
+    for (let i = 0; i < 16; i++) text += CROCKFORD.charAt((bytes[i] ?? 0) % 32);
     return text;
   }
 
@@ -56,6 +57,15 @@ export class Ids {
   bytes(count: number): Uint8Array {
     return this.#bytes(count);
   }
+}
+
+function timeText(ms: number): string {
+  let text = "";
+  for (let i = 0, rest = ms; i < 10; i++) {
+    text = CROCKFORD.charAt(rest % 32) + text;
+    rest = Math.floor(rest / 32);
+  }
+  return text;
 }
 
 export function randomIds(clock: Clock): Ids {

@@ -108,7 +108,7 @@ suite("hangar for fingers", () => {
   });
 
   test("what is looked at again and again has a screen of its own, and q ends it", async (t) => {
-    const { ok, typed } = await start(t);
+    const { ok, run, typed } = await start(t);
     await ok("hangar run hangar/hello --name one");
     const { status, stdout } = await typed("top", "q");
     assert.equal(status, 0, stdout);
@@ -116,6 +116,10 @@ suite("hangar for fingers", () => {
     assert.match(screen, /1 machine: 1 started[\s\S]*hello\/one +start started[\s\S]*q ends/);
     // In a pipe it is text, and nothing but text.
     assert.doesNotMatch(await ok("hangar top --once"), /\?1049|q ends/);
+    const top = `echo $$ > pid; exec "${process.execPath}" "${HANGAR}" top`;
+    const seen = `script -qefc '${top}' screen & until grep -q "q ends" screen; do sleep 0.1; done`;
+    const told = await run(`(${seen}; kill $(cat pid); wait) > out 2>&1; cat screen`);
+    assert.match(told.stdout, /\?1049h[\s\S]*q ends[\s\S]*\?25h[\s\S]*\?1049l/, "whoever is told to go tidies up");
   });
 
   test("shells complete short names, names in options, and names after options", async (t) => {
@@ -129,6 +133,9 @@ suite("hangar for fingers", () => {
     assert.ok((await complete("m logs --app hello ''")).includes("one"));
     assert.deepEqual(await complete("apps ls --wa"), ["--watch"]);
     assert.deepEqual(await complete("m stop --dry"), ["--dry-run"]);
+    assert.deepEqual(await complete("deploy --strategy ''"), ["bluegreen", "canary", "immediate", "rolling"]);
+    assert.deepEqual(await complete("m ls --state st"), ["started", "stopped"]);
+    assert.deepEqual(await complete("tokens inspect --machine on"), ["one"]);
   });
 
   test("every field of a config has a meaning, and needs no word in front", async (t) => {

@@ -30,7 +30,7 @@ const NAMES = [
   "c/.wh.b",
 ];
 
-test("no generated layer changes anything outside its folder", { skip: NOT_ROOT }, (t) => {
+test("no generated layer changes anything outside its folder (C3)", { skip: NOT_ROOT }, (t) => {
   const next = random(seed(t));
   const base = tempDir();
   const out = join(base, "out");

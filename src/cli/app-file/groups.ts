@@ -73,8 +73,8 @@ function onlyOne(section: string, found: readonly Table[], group: string, path: 
   const named = found.filter(({ processes }) => Array.isArray(processes) && processes.length > 0);
   const [first, ...more] = named.length > 0 ? named : found;
   if (more.length === 0) return first;
-  const named_too = "name its group in `processes` where each belongs to another";
-  throw new UsageError(`${path}: ${section} is there more than once for process group ${group}; ${named_too}`);
+  const hint = "name its group in `processes` where each belongs to another";
+  throw new UsageError(`${path}: ${section} is there more than once for process group ${group}; ${hint}`);
 }
 
 function isFor({ processes }: Table, group: string): boolean {

@@ -16,7 +16,7 @@ export const machinesList: Verb = {
   options: [
     IN_APP,
     ["--org <slug>", "the organization (default: personal)"],
-    ["--state <states...>", "only in these states"],
+    ["--state <states...>", "created, started, stopped, suspended, failed or destroyed: only in these states"],
     ["-m, --metadata <pairs...>", "only with this metadata, KEY=VALUE (with --app)"],
   ],
   examples: ["hangar machines list", "hangar machines list --app web --state started"],
@@ -195,7 +195,7 @@ export const machinesWait: Verb = {
   arguments: [MACHINE],
   options: [
     APP,
-    ["--state <states...>", "the states (default: started)"],
+    ["--state <states...>", "started, stopped, suspended, destroyed, failed, settled or healthy (default: started)"],
     ["--timeout <seconds>", "at most so long (default: 60)"],
   ],
   completes: "machines",
