@@ -24,8 +24,8 @@ const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
 const root = join(import.meta.dirname, "..");
 
 export const OURS = "Hangar";
-/** Not a peer: what a program on Node's own HTTP server cannot pass, whatever it does. */
-export const FLOOR = "bare node:http";
+/** Not peers: what a program on Node's own HTTP server cannot pass, and one that reads HTTP off Node's sockets itself. */
+export const FLOORS = { "bare node:http": "bench/peers/node-http.ts", "bare node:net": "bench/peers/node-net.ts" };
 
 export interface PeerFigure {
   name: string;
@@ -142,25 +142,32 @@ async function hangar(dir: string): Promise<PeerFigure[]> {
       paths,
     );
     const bytes = { inspect: await ask("GET", paths.inspect(0)), list: await ask("GET", paths.list) };
-    return [await floor(dir, bytes), figure];
+    const floors: PeerFigure[] = [];
+    for (const [name, program] of Object.entries(FLOORS)) floors.push(await floor(name, program, dir, bytes));
+    return [...floors, figure];
   } finally {
     await stop(child);
   }
 }
 
 /** The least a server of Node's own can do for the same bytes: no list, no token, no limit, no record of the request. */
-async function floor(dir: string, bytes: { inspect: string; list: string }): Promise<PeerFigure> {
+async function floor(
+  name: string,
+  program: string,
+  dir: string,
+  bytes: { inspect: string; list: string },
+): Promise<PeerFigure> {
   const figures: PeerFigure[] = [];
   for (const [what, text] of Object.entries(bytes)) {
     const file = join(dir, what);
     writeFileSync(file, text);
-    const server = await Measured.start("bench/peers/node-http.ts", [file], /^ready /);
+    const server = await Measured.start(program, [file], /^ready /);
     try {
       const ask = over({ port: server.port });
       const paths = { inspect: () => "/", list: "/" };
       figures.push(
         await measure(
-          FLOOR,
+          name,
           () => server.cpuSeconds(),
           (at) => ask("GET", at),
           paths,
@@ -172,7 +179,7 @@ async function floor(dir: string, bytes: { inspect: string; list: string }): Pro
   }
   const [inspect, list] = figures;
   return {
-    name: FLOOR,
+    name,
     inspect_per_cpu_s: inspect?.inspect_per_cpu_s ?? 0,
     list_per_cpu_s: list?.list_per_cpu_s ?? 0,
   };

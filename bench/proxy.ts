@@ -59,6 +59,18 @@ const PEERS: readonly Peer[] = [
     ],
   },
   {
+    // Not a peer: what no proxy on Node's sockets can pass, whatever it does.
+    name: "bare node:net, bytes passed on unread",
+    needs: "true",
+    command: ({ dir, ports, upstream }) => [
+      process.execPath,
+      join(ROOT, "bench/proxy/pipe.ts"),
+      ...[...ports, upstream].map(String),
+      join(dir, "cert.pem"),
+      join(dir, "key.pem"),
+    ],
+  },
+  {
     name: "hangar",
     needs: "true",
     command: ({ ports, upstream }) => [

@@ -9,6 +9,8 @@ import { startNode } from "../../src/replication/commands.ts";
 
 const [dir = "", port = "0", url = "", step = "", count = "1"] = process.argv.slice(2);
 const MIB = 1024 * 1024;
+/** A primary is asked about what it told of last, which a slow listener knows some seconds later. */
+const retention_bytes = (url === "primary" ? 24 : 3) * MIB;
 let left = Number(count);
 await startNode({
   dir,
@@ -16,7 +18,7 @@ await startNode({
   port: Number(port),
   election: url === "primary" ? { kind: "primary" } : { kind: "join", url },
   clock: systemClock,
-  sizes: { checkpoint_frames: 300, segment_bytes: MIB, retention_bytes: 3 * MIB, table_every_bytes: MIB },
+  sizes: { checkpoint_frames: 300, segment_bytes: MIB, retention_bytes, table_every_bytes: MIB },
   log: (message) => process.stdout.write(`${message}\n`),
   onFailure: (error) => {
     process.stdout.write(`failure: ${String(error)}\n`);

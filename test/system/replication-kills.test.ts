@@ -40,7 +40,7 @@ async function pair(t: TestContext): Promise<Pair> {
   return { stage, dirs, ports, start };
 }
 
-suite("replication under kill -9", { timeout: 600_000 }, () => {
+suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => {
   test("captured is written, and readers see only what was committed (R1)", async (t) => {
     const { stage, dirs, ports, start } = await pair(t);
     await start("primary");

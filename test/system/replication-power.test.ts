@@ -159,7 +159,8 @@ async function cutPrimary(t: TestContext): Promise<void> {
     await until("it answers", async () => (await info(port)) !== undefined);
     if (told) {
       const found = await checksumOn(port, Number(`0x${told.txid}`));
-      assert.equal(found, told.checksum, `after cut ${cut}: ${told.txid} was told; ${primary.output}`);
+      const where = `after cut ${cut}: ${told.txid} was told, the log begins with ${firstLogged(disk.path)}`;
+      assert.equal(found, told.checksum, `${where}; ${primary.output}`);
       if (check(stage, path, `after cut ${cut}`) > entries) put_back++;
     }
     if (cut === cuts) break;
