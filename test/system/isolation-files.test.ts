@@ -71,8 +71,9 @@ function putAll(root: string, puts: typeof PUT): Put {
   using tree = new GuestTree(root);
   const seen = { link: 0, folder: 0 };
   const count: Put = { landed: 0, refused: 0 };
-  const end = performance.now() + PATIENCE_MS;
+  let end = Number.POSITIVE_INFINITY;
   for (let n = 0; n < TRIES || Math.min(seen.link, seen.folder) < SEEN; n++) {
+    if (n === TRIES) end = performance.now() + PATIENCE_MS;
     assert.ok(performance.now() < end, "links and folders take turns");
     const there = lstatSync(join(root, "folder"), { throwIfNoEntry: false });
     if (there) seen[there.isDirectory() ? "folder" : "link"]++;
