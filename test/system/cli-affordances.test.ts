@@ -6,7 +6,7 @@ import { changesSomething } from "../../src/cli/dry-run.ts";
 import { NOUNS } from "../../src/cli/nouns.ts";
 import { VERBS } from "../../src/cli/verbs.ts";
 import { startPlatform } from "../../src/testing/index.ts";
-import { shell, tempDir } from "../support.ts";
+import { shell, tempDir, until } from "../support.ts";
 
 const HANGAR = join(import.meta.dirname, "../../bin/hangar.mjs");
 
@@ -125,7 +125,12 @@ suite("hangar for fingers", () => {
   test("shells complete short names, names in options, and names after options", async (t) => {
     const { ok } = await start(t);
     await ok("hangar run hangar/hello --name one && hangar context add lab");
-    const complete = async (words: string) => (await ok(`hangar __complete -- ${words}`)).trim().split("\n");
+    // A busy platform that does not answer at once is not waited for: then there are no names, this time.
+    const complete = (words: string) =>
+      until(`words after ${words}`, async () => {
+        const found = (await ok(`hangar __complete -- ${words}`)).trim().split("\n");
+        return found[0] !== "" && found;
+      });
     assert.ok((await complete("m ''")).includes("stop"));
     assert.ok((await complete("m stop ''")).includes("one"));
     assert.deepEqual(await complete("secrets list --app ''"), ["hello"]);
