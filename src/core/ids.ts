@@ -12,9 +12,6 @@ const LOWER = "0123456789abcdefghijklmnopqrstuvwxyz";
 export class Ids {
   readonly #bytes: (count: number) => Uint8Array;
   readonly #now: () => number;
-  /** The time of the last ulid and its letters: there are many in a millisecond. */
-  #at = Number.NaN;
-  #time = "";
 
   constructor(bytes: (count: number) => Uint8Array, now: () => number) {
     this.#bytes = bytes;
@@ -23,11 +20,13 @@ export class Ids {
 
   /** Time-ordered, 26 characters: instance ids, event ids, request ids, token ids. */
   ulid(): string {
-    const now = this.#now();
-    if (now !== this.#at) [this.#at, this.#time] = [now, timeText(now)];
-    const bytes = this.#bytes(16);
-    let text = this.#time;
-    for (let i = 0; i < 16; i++) text += CROCKFORD.charAt((bytes[i] ?? 0) % 32);
+    let time = this.#now();
+    let text = "";
+    for (let i = 0; i < 10; i++) {
+      text = CROCKFORD.charAt(time % 32) + text;
+      time = Math.floor(time / 32);
+    }
+    for (const byte of this.#bytes(16)) text += CROCKFORD.charAt(byte % 32);
     return text;
   }
 
@@ -59,15 +58,6 @@ export class Ids {
   }
 }
 
-function timeText(ms: number): string {
-  let text = "";
-  for (let i = 0, rest = ms; i < 10; i++) {
-    text = CROCKFORD.charAt(rest % 32) + text;
-    rest = Math.floor(rest / 32);
-  }
-  return text;
-}
-
 export function randomIds(clock: Clock): Ids {
   return new Ids(pooledBytes, () => clock.now());
 }
@@ -80,7 +70,7 @@ let pool = Buffer.alloc(0);
 function pooledBytes(count: number): Uint8Array {
   if (count > POOL_BYTES) return randomBytes(count);
   if (pool.length < count) pool = randomBytes(POOL_BYTES);
-  const bytes = new Uint8Array(pool.subarray(0, count));
+  const bytes = Uint8Array.from(pool.subarray(0, count));
   pool.fill(0, 0, count);
   pool = pool.subarray(count);
   return bytes;

@@ -8,7 +8,8 @@ import { LIMITS } from "#core/limits.ts";
  */
 export function ambiguity(request: IncomingMessage): string | undefined {
   const { method, url = "", httpVersion } = request;
-  const { hosts, encodings } = framed(request);
+  const encodings = values(request, "transfer-encoding");
+  const hosts = values(request, "host").length;
   if (hosts > 1) return "there is more than one Host header";
   if (hosts === 0 && httpVersion === "1.1") return "there is no Host header";
   if (encodings.length > 1) return "there is more than one Transfer-Encoding header";
@@ -21,19 +22,9 @@ export function ambiguity(request: IncomingMessage): string | undefined {
   return undefined;
 }
 
-/** As they came, each one: the joined headers of Node hide doubles. One walk, since every request pays for it. */
-function framed({ rawHeaders }: IncomingMessage): { hosts: number; encodings: string[] } {
-  let hosts = 0;
-  const encodings: string[] = [];
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? "";
-    if (isNamed(name, "host")) hosts++;
-    else if (isNamed(name, "transfer-encoding")) encodings.push(rawHeaders[i + 1] ?? "");
-  }
-  return { hosts, encodings };
+/** As they came, each one: the joined headers of Node hide doubles. */
+function values({ rawHeaders }: IncomingMessage, name: string): string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
 }
-
-const isNamed = (name: string, wanted: string): boolean =>
-  name.length === wanted.length && name.toLowerCase() === wanted;
 
 export const tooLong = (request: IncomingMessage): boolean => (request.url?.length ?? 0) > LIMITS.target_bytes;

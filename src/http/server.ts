@@ -93,8 +93,7 @@ export function createServer(parts: ServerParts): Server {
   let closing = false;
   const ending = new AbortController();
   app.decorateRequest("hangar");
-  // Hooks of every request: with a callback, since a promise for each would cost more than what they do.
-  app.addHook("onRequest", (request, reply, done) => {
+  app.addHook("onRequest", async (request, reply) => {
     request.hangar = { request_id: ids.ulid(), started: parts.clock.monotonic(), rawBody: "" };
     reply.header("svc-request-id", request.hangar.request_id);
     if (closing)
@@ -103,12 +102,8 @@ export function createServer(parts: ServerParts): Server {
       fail("uri_too_long", `the request target has more than ${LIMITS.target_bytes} bytes (limit target_bytes)`);
     const problem = ambiguity(request.raw);
     if (problem) fail("malformed_http", problem, { headers: { connection: "close" } });
-    done();
   });
-  app.addHook("onResponse", (request, reply, done) => {
-    logRequest(parts, request, reply);
-    done();
-  });
+  app.addHook("onResponse", async (request, reply) => logRequest(parts, request, reply));
   app.setErrorHandler((error, _request, reply) => answerError(parts.log, ids, error, reply));
   readJsonBodies(app, { any_type: false });
   parts.dashboard?.serve(app);
