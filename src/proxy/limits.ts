@@ -17,6 +17,8 @@ export const PROXY_LIMITS = {
   read_ahead_bytes: 64 * KIB,
   /** What is read from a machine at once: an answer of 64 KiB with its head, and more of a longer one. */
   read_bytes: 128 * KIB,
+  /** Memory in front of that, where the head of the answer can be written. A longer head is written on its own. */
+  head_room_bytes: 512,
   /** Answers small enough to be sent in one write with their head. */
   one_write_bytes: 4 * KIB,
 

@@ -6,6 +6,7 @@ import type { Dispatch } from "./dispatch.ts";
 import { type AnswerHead, BadMessage, CHUNKED, type RequestHead, readRequest } from "./head.ts";
 import { type AnswerText, answerText, interimText, ownText, switchText } from "./http1-text.ts";
 import { AnswerWriter } from "./http1-writer.ts";
+import { Inbox } from "./inbox.ts";
 import { brokenOff, type OwnAnswer, type Peer, peerLines, refusalAnswer, repeatable, requestLines } from "./passage.ts";
 import type { Plane } from "./plane.ts";
 import { release } from "./read-buffers.ts";
@@ -32,6 +33,7 @@ export class Http1Client extends Seeker implements Exchange {
   readonly #dispatch: Dispatch;
   readonly #peer_lines: string;
   readonly #writer: AnswerWriter;
+  readonly #inbox: Inbox;
   /** Bytes that were read and not used. */
   #unread: Buffer = NOTHING;
   #state: "head" | "waiting" | "busy" | "closed" = "head";
@@ -58,9 +60,10 @@ export class Http1Client extends Seeker implements Exchange {
     this.#dispatch = parts.dispatch;
     this.#peer_lines = peerLines(parts.peer, parts.plane.region, "1.1");
     this.#writer = new AnswerWriter(socket);
+    this.#inbox = new Inbox((chunk) => socket.destroyed || this.#read(chunk));
     this.#traffic = new Traffic(socket);
     this.#moved_at = parts.plane.now();
-    socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    socket.on("data", (chunk: Buffer) => this.#inbox.put(chunk));
     socket.on("drain", () => this.#drain());
     socket.on("end", () => this.#ended());
     socket.on("error", () => socket.destroy());
@@ -100,6 +103,7 @@ export class Http1Client extends Seeker implements Exchange {
   }
 
   drain(patient: boolean): void {
+    this.#inbox.settle();
     this.#closing = true;
     if (!patient && this.#state === "head" && this.#unread.length === 0) this.#socket.destroy();
   }
@@ -250,9 +254,9 @@ export class Http1Client extends Seeker implements Exchange {
     this.#leave();
   }
 
-  data(chunk: Buffer): void {
+  data(chunk: Buffer, room = 0): void {
     this.#moved_at = this.plane.now();
-    if (!this.#writer.data(chunk)) this.#upstream?.pause();
+    if (!this.#writer.data(chunk, room)) this.#upstream?.pause();
   }
 
   flush(): void {
@@ -266,6 +270,7 @@ export class Http1Client extends Seeker implements Exchange {
   }
 
   upgraded(head: AnswerHead, socket: Socket, rest: Buffer): void {
+    this.#inbox.settle();
     const target = this.#target as TargetState;
     const request = this.#head as RequestHead;
     this.#upstream = undefined;
@@ -362,6 +367,7 @@ export class Http1Client extends Seeker implements Exchange {
 
   /** A client that says nothing more does not wait for an answer either: the machine need not go on. */
   #ended(): void {
+    this.#inbox.settle();
     if (this.#state === "closed") this.#socket.end();
     else this.#socket.destroy();
   }

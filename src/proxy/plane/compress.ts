@@ -109,8 +109,8 @@ class Compressing implements Exchange, Line {
     packer.on("error", (problem) => this.#client?.failed(problem, false));
   }
 
-  data(chunk: Buffer): void {
-    if (!this.#packer) this.#client?.data(chunk);
+  data(chunk: Buffer, room?: number): void {
+    if (!this.#packer) this.#client?.data(chunk, room);
     else if (!this.#packer.write(chunk)) this.#line.pause();
   }
 

@@ -29,11 +29,11 @@ export class AnswerWriter {
    * Like the others: false when the client should get time to read. A chunk that is larger than what a stream holds is
    * not a reason for that: the kernel may have taken it whole.
    */
-  data(chunk: Buffer): boolean {
-    return this.#write(chunk) || this.#socket.writableLength === 0;
+  data(chunk: Buffer, room: number): boolean {
+    return this.#write(chunk, room) || this.#socket.writableLength === 0;
   }
 
-  #write(chunk: Buffer): boolean {
+  #write(chunk: Buffer, room: number): boolean {
     const head = this.#taken();
     const size = this.#chunked ? `${chunk.length.toString(16)}\r\n` : "";
     const gap = this.#chunked ? "\r\n" : "";
@@ -41,12 +41,13 @@ export class AnswerWriter {
       return this.#socket.write(`${head}${size}${chunk.toString("latin1")}${gap}`, "latin1");
     }
     this.#lent = true;
+    if (head !== "" && head.length <= room && !this.#chunked) return this.#socket.write(joined(head, chunk));
     this.#socket.cork();
     if (head !== "" || size !== "") this.#socket.write(head + size, "latin1");
-    const room = this.#socket.write(chunk);
+    const ready = this.#socket.write(chunk);
     if (gap !== "") this.#socket.write(gap, "latin1");
     this.#socket.uncork();
-    return room;
+    return ready;
   }
 
   flush(): boolean {
@@ -64,4 +65,11 @@ export class AnswerWriter {
     this.#held = "";
     return text;
   }
+}
+
+/** Where the machine's head was, in front of the body, there is room for ours. */
+function joined(head: string, { buffer, byteOffset, length }: Buffer): Buffer {
+  const whole = Buffer.from(buffer, byteOffset - head.length, head.length + length);
+  whole.write(head, "latin1");
+  return whole;
 }

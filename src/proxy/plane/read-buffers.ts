@@ -42,4 +42,5 @@ export function release(chunk: Buffer): void {
   if (buffer instanceof ArrayBuffer && chunk.length === buffer.byteLength) buffer.transfer(0);
 }
 
-const piece = (): Buffer => Buffer.allocUnsafeSlow(PROXY_LIMITS.read_bytes);
+const piece = (): Buffer =>
+  Buffer.allocUnsafeSlow(PROXY_LIMITS.head_room_bytes + PROXY_LIMITS.read_bytes).subarray(PROXY_LIMITS.head_room_bytes);

@@ -2,6 +2,7 @@ import { connect, type OnReadOpts, type Socket } from "node:net";
 import { PROXY_LIMITS } from "../limits.ts";
 import { BodyReader } from "./body.ts";
 import { type AnswerHead, BadMessage, readAnswer } from "./head.ts";
+import { Inbox } from "./inbox.ts";
 import { ReadBuffers } from "./read-buffers.ts";
 
 /** Who asked, and is told what comes back. Calls come in this order: informed*, answered, data*, ended; or failed. */
@@ -12,7 +13,8 @@ export interface Exchange {
   /** An interim answer (1xx). */
   informed(head: AnswerHead): void;
   answered(head: AnswerHead): void;
-  data(chunk: Buffer): void;
+  /** So many bytes in front of the chunk, in its memory, are nobody's and may be written to. */
+  data(chunk: Buffer, room?: number): void;
   /** The batch of bytes that was just told is over: what was held back to be sent together can go. */
   flush(): void;
   ended(trailers: string): void;
@@ -59,7 +61,11 @@ export class Upstream implements Line {
   #pending: Buffer | undefined;
   #keep_alive = false;
   #keep_ms = 0;
-  /** Part of what is being read is still needed. */
+  /** What is being read lies where the next read goes. */
+  #in_place = false;
+  /** Nothing of it was passed on yet. */
+  #untold = false;
+  /** Part of it is still needed. */
   #unsent = false;
   /** Whether the request was written to its end. */
   #sent = true;
@@ -67,17 +73,18 @@ export class Upstream implements Line {
   #touched = false;
   #closed = false;
   readonly #buffers: ReadBuffers | undefined;
+  readonly #inbox = new Inbox((chunk) => this.#closed || this.#read(chunk));
   reused = false;
   /** When it was last used or set aside, for the sweep. */
   since = 0;
   keep_until = 0;
 
-  /** With buffers, what comes is brought to `read`. */
+  /** With buffers, what comes is brought to `arrived`. */
   constructor(socket: Socket, owner: UpstreamOwner, buffers?: ReadBuffers) {
     this.socket = socket;
     this.#owner = owner;
     this.#buffers = buffers;
-    if (!buffers) socket.on("data", (chunk: Buffer) => this.read(chunk));
+    if (!buffers) socket.on("data", (chunk: Buffer) => this.#read(chunk));
     socket.on("drain", () => this.#exchange?.drained());
     socket.on("end", () => this.#ended());
     socket.on("error", (error) => this.#fail(error));
@@ -101,8 +108,8 @@ export class Upstream implements Line {
     };
     const onread = buffers && {
       buffer: () => buffers.current,
-      callback(bytes: number): boolean {
-        upstream?.read(buffers.current.subarray(0, bytes));
+      callback(bytes: number, memory: Uint8Array): boolean {
+        upstream?.arrived((memory as Buffer).subarray(0, bytes));
         return true;
       },
     };
@@ -160,7 +167,20 @@ export class Upstream implements Line {
   }
 
   /** Bytes of the machine. Their memory is the next read's, unless it is lent. */
-  read(chunk: Buffer): void {
+  arrived(chunk: Buffer): void {
+    // Bytes that nobody asked for must not be there still when somebody does.
+    if (this.#exchange && chunk.length <= PROXY_LIMITS.one_write_bytes) {
+      this.#inbox.put(Buffer.from(chunk));
+      return;
+    }
+    this.#inbox.settle();
+    this.#in_place = true;
+    this.#untold = !this.#pending;
+    this.#read(chunk);
+    this.#in_place = false;
+  }
+
+  #read(chunk: Buffer): void {
     if (!this.#exchange) {
       this.destroy(); // Bytes that nobody asked for.
       this.#touched = true;
@@ -236,8 +256,9 @@ export class Upstream implements Line {
     const exchange = this.#exchange;
     if (!exchange) return;
     if (!exchange.unsent) this.#buffers?.returned();
-    exchange.data(chunk);
-    this.#unsent ||= exchange.unsent;
+    exchange.data(chunk, this.#in_place && this.#untold ? chunk.byteOffset : 0);
+    this.#untold = false;
+    this.#unsent ||= this.#in_place && exchange.unsent;
   }
 
   #complete(trailers: string, more: boolean): void {
@@ -265,6 +286,7 @@ export class Upstream implements Line {
   }
 
   #ended(): void {
+    this.#inbox.settle();
     const body = this.#body;
     const over = body?.close({ data: () => {}, end: (trailers) => this.#complete(trailers, false) });
     if (!over) this.#fail(new Error("the machine closed the connection"));
@@ -272,6 +294,7 @@ export class Upstream implements Line {
   }
 
   #fail(problem: Error): void {
+    this.#inbox.settle();
     const exchange = this.#exchange;
     this.#exchange = undefined;
     this.socket.destroy();
