@@ -15,6 +15,7 @@ import {
   openSync,
   readSync,
   renameSync,
+  rmdirSync,
   rmSync,
   writeSync,
 } from "node:fs";
@@ -74,7 +75,7 @@ export class RootDisks {
       await this.#free(file);
       return await mountLoop(file, target);
     }
-    const ready = this.#ready.shift();
+    const ready = await this.#next();
     // Not now: the machine that is being started has better use for the host's disk.
     setTimeout(() => this.#fill(), REFILL_MS).unref();
     if (!ready) {
@@ -87,6 +88,16 @@ export class RootDisks {
     } finally {
       closeSync(ready.mount);
     }
+  }
+
+  /** The first disk that waits and can be used. */
+  async #next(): Promise<Ready | undefined> {
+    for (let ready = this.#ready.shift(); ready; ready = this.#ready.shift()) {
+      if (writable(ready.mount)) return ready;
+      await closeLater(ready.mount);
+      rmSync(ready.file, { force: true });
+    }
+    return undefined;
   }
 
   /**
@@ -170,6 +181,21 @@ export class RootDisks {
       closeSync(fd);
       rmSync(file, { force: true });
     }
+  }
+}
+
+/**
+ * The kernel goes on preparing a disk that waits. If the host's disk is full just then, it makes that one read-only for
+ * good, however much room there is later.
+ */
+function writable(mount: number): boolean {
+  const probe = `/proc/self/fd/${mount}/probe`;
+  try {
+    mkdirSync(probe);
+    rmdirSync(probe);
+    return true;
+  } catch {
+    return false;
   }
 }
 

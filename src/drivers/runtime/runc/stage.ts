@@ -155,7 +155,8 @@ export class Stage {
     const owner = this.#parts.userns ? uid_base : 0;
     const [upper, work] = ["u", "w"].map((name) => join(paths.upper, name)) as [string, string];
     for (const dir of [upper, work]) {
-      mkdirSync(dir, { recursive: true, mode: 0o755 });
+      // Not `recursive`: that says of a disk which cannot be written to that there is no such folder.
+      if (!existsSync(dir)) mkdirSync(dir, { mode: 0o755 });
       chownSync(dir, owner, owner);
     }
     dropCopies(paths.copies, layers, uid_base);
