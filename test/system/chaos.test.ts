@@ -197,9 +197,13 @@ async function judge(scene: Scene, machines: ReadonlyMap<string, string>, told: 
   for (const [id, app] of machines) {
     const path = `/v1/apps/${app}/machines/${id}`;
     const answer = await insist(scene, "POST", `${path}/exec`, { command: ["/usr/bin/node", "-p", READ], timeout: 30 });
-    const kept = new Set(String(answer["stdout"]).split("\n"));
-    const lost = (told.written.get(id) ?? []).filter((line) => !kept.has(line));
-    assert.deepEqual(lost, [], `what ${id} acknowledged is in its volume`);
+    assert.equal(answer["exit_code"], 0, `the volume of ${id} can be read: ${String(answer["stderr"])}`);
+    const kept = String(answer["stdout"]).split("\n");
+    const written = told.written.get(id) ?? [];
+    const lost = written.filter((line) => !kept.includes(line));
+    const restarts = told.restarts.get(id) ?? 0;
+    const counts = `${written.length} acknowledged, ${kept.length} found, restarted ${restarts} times`;
+    assert.deepEqual(lost, [], `what ${id} acknowledged is in its volume: ${counts}`);
   }
   for (const [app, names] of told.secrets) {
     const { body } = (await scene.ask("GET", `/v1/apps/${app}/secrets`)) ?? assert.fail();

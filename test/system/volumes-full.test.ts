@@ -1,9 +1,11 @@
 /** Volumes on a full disk: refused in words, nothing half made, deleting works, and with room it goes on. */
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { LoopDisk } from "#drivers/disk/loop.ts";
 import { run } from "#drivers/disk/programs.ts";
+import type { DiskVolume } from "#volumes/disk.ts";
 import { until } from "../support.ts";
 import { volumesMissing } from "../volumes.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
@@ -13,9 +15,26 @@ import { ownMounts } from "./own-mounts.ts";
 
 const BASE = "/v1/apps/web/volumes";
 const VOLUMES = 4;
+const POOL_MIB = 128;
+/** So many transactions fill a volume's journal. */
+const JOURNAL = 3000;
 
 const create = (daemon: Daemon, name: string) =>
   daemon.call("POST", BASE, { name, size_gb: 1, encrypted: false, require_unique_zone: false });
+
+/** Appends lines to a file, each made durable; answers those for which that was said. */
+function append(file: string, count: number, name: string): string[] {
+  const told: string[] = [];
+  for (let n = 0; n < count; n++) {
+    try {
+      writeFileSync(file, `${name} ${n}\n`, { flag: "a", flush: true });
+      told.push(`${name} ${n}`);
+    } catch {
+      // Then nothing is promised.
+    }
+  }
+  return told;
+}
 
 if (await ownMounts(import.meta.filename)) {
   suite("volumes on a full disk", { skip: volumesMissing() }, () => {
@@ -60,6 +79,34 @@ if (await ownMounts(import.meta.filename)) {
       assert.deepEqual(body["waste"], [], "what was refused left nothing");
       daemon.child.signal("SIGTERM");
       await daemon.child.ended;
+    });
+
+    test("what was said to be written is there after a full disk", async (t) => {
+      // Before the disk is asked for, since these run in order: what is on it goes before it does.
+      t.after(async () => {
+        await disk.remove(volume.id);
+        await disk.close();
+      });
+      const host = new Ext4(t, POOL_MIB);
+      const disk = new LoopDisk({ dir: join(host.path, "volumes"), pool: "plain" });
+      const volume: DiskVolume = { id: "vol_full", size_gb: 1, fstype: "ext4", encryption: null, key: null };
+      await disk.start();
+      await disk.create(volume);
+      const log = async (): Promise<string> => join((await disk.mount(volume)).dir, "log");
+      // Enough that the journal has room for more on a full disk: then the first to find none is a block of the file.
+      const before = append(await log(), JOURNAL, "before");
+      assert.equal(before.length, JOURNAL);
+      const makeRoom = fill(host.path);
+      const full = append(await log(), 1000, "full");
+      makeRoom();
+      const after = append(await log(), 300, "after");
+      t.diagnostic(`${full.length} of 1,000 on the full disk and ${after.length} of 300 after it`);
+
+      await disk.unmount(volume);
+      const kept = new Set(readFileSync(await log(), "utf8").split("\n"));
+      const lost = [...before, ...full, ...after].filter((line) => !kept.has(line));
+      assert.deepEqual(lost, []);
+      assert.equal(append(await log(), 300, "again").length, 300, "mounted again, it takes everything");
     });
   });
 }

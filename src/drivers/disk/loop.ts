@@ -291,9 +291,16 @@ export class LoopDisk implements VolumeDisk {
   }
 }
 
+/**
+ * `discard`: what is deleted gives its room back, so the image stays as small as what is in it. The others are for the
+ * moment when the pool's disk is full and a block cannot be written. ext4 tells the writer, but keeps the block marked
+ * as never written, and what is written to it later, with success, is gone after the next mount. With `dioread_lock` a
+ * block is marked before it is written; with `data_err=abort` nothing more is taken until the volume is mounted again.
+ */
+const OPTIONS = "nosuid,nodev,discard,errors=remount-ro,data_err=abort,dioread_lock";
+
 async function mountExt4(device: string, point: string): Promise<void> {
   const loop = device.startsWith("/dev/") ? "" : "loop,";
-  // What is deleted gives its room back, so the image stays as small as what is in it.
-  await run("mount", ["-t", "ext4", "-o", `${loop}nosuid,nodev,discard,errors=remount-ro`, device, point]);
+  await run("mount", ["-t", "ext4", "-o", `${loop}${OPTIONS}`, device, point]);
   if (loop) await direct(point);
 }
