@@ -17,7 +17,7 @@ export const REPLICATION_LIMITS = {
    * A busy database is looked at this often. A look, a sync and a packet cost five times what a transaction does, so
    * those that come within this time share them.
    */
-  hot_look_ms: 10,
+  hot_look_ms: 20,
   /** A quiet database is looked at this often; its next transaction is that much late. */
   cold_ms: 20,
   /** Frames captured in one go. */
