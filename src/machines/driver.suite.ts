@@ -33,6 +33,12 @@ async function shows({ stream }: Terminal, wanted: RegExp): Promise<void> {
   }
 }
 
+/** A shell that has not begun when its line is cut finds an end of input, and ends as if it had been told to. */
+async function listens(terminal: Terminal): Promise<void> {
+  terminal.stream.write("echo ready\r");
+  await shows(terminal, /^ready\r$/m);
+}
+
 /**
  * A shell that has shown the line may not have begun to run it, and then the interrupt is the shell's own: it is sent
  * again, with a line after it that shows when the shell listens once more.
@@ -192,10 +198,12 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         const { handle } = await driver.start(launch("b1", running), never);
         const ref = { id, boot: "b1", handle };
         const first = await driver.terminal(ref, WISH, never);
+        await listens(first);
         first.hangUp();
         first.hangUp();
         assert.ok((await first.ended).exit_code > 0);
         const second = await driver.terminal(ref, WISH, never);
+        await listens(second);
         second.stream.resume();
         await driver.stop(ref, HOW, never);
         assert.ok((await second.ended).exit_code > 0);
