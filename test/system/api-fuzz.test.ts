@@ -7,6 +7,7 @@ import { random, runs, seed, workSince } from "../support.ts";
 
 /** Of work, which is the same on a box that is busy with something else; and of time, for one that hangs. */
 const DEAR_MS = 1000;
+const DEAR_TRIES = 3;
 const HUNG_MS = 60_000;
 
 test("a fuzzed request never breaks the platform, and every answer is the documented one (P8)", async (t) => {
@@ -25,11 +26,9 @@ test("a fuzzed request never breaks the platform, and every answer is the docume
   for (let i = 0; i < total; i++) {
     const operation = all[Math.floor(next() * all.length)] as Operation;
     const request = compose(operation, next, tokens);
-    const [started, before] = [performance.now(), process.cpuUsage()];
-    const answer = await send(platform, request);
-    const took = { work_ms: workSince(before), ms: performance.now() - started };
+    const { answer, ...took } = await measured(platform, request);
     seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1);
-    const fault = faultOf(operation, answer, took, check);
+    const fault = faultOf(operation, answer, took, check) ?? (await dearness(platform, request, took));
     if (fault) wrong.push(`${request.target} ${JSON.stringify(request.body)?.slice(0, 200)}: ${fault}`);
     if (wrong.length > 5) break;
   }
@@ -42,6 +41,11 @@ test("a fuzzed request never breaks the platform, and every answer is the docume
   );
   for (const status of [200, 201, 400, 401, 403, 404, 422]) assert.ok(seen.get(status), `the fuzz reached ${status}`);
 });
+
+interface Took {
+  work_ms: number;
+  ms: number;
+}
 
 interface Composed {
   target: string;
@@ -80,14 +84,30 @@ async function send(platform: TestPlatform, { target, body, token, headers }: Co
   return await platform.ask(target, { token, headers, ...payload });
 }
 
+async function measured(platform: TestPlatform, request: Composed): Promise<Took & { answer: Answer }> {
+  const [started, before] = [performance.now(), process.cpuUsage()];
+  const answer = await send(platform, request);
+  return { answer, work_ms: workSince(before), ms: performance.now() - started };
+}
+
+/** The process also collects garbage and compiles: a request is dear when it is dear each time that it is made. */
+async function dearness(platform: TestPlatform, request: Composed, first: Took): Promise<string | undefined> {
+  const tries = [first.work_ms];
+  while (Math.min(...tries) > DEAR_MS) {
+    if (tries.length === DEAR_TRIES) return `costs ${tries.map(Math.round).join(", ")} ms of work`;
+    tries.push((await measured(platform, request)).work_ms);
+  }
+  return undefined;
+}
+
 function faultOf(
   operation: Operation,
   answer: Answer,
-  took: { work_ms: number; ms: number },
+  took: Took,
   check: ReturnType<typeof answerChecker>,
 ): string | undefined {
   if (answer.status >= 500) return `${answer.status} ${answer.text}`;
-  if (took.work_ms > DEAR_MS || took.ms > HUNG_MS) return `took ${JSON.stringify(took)}`;
+  if (took.ms > HUNG_MS) return `took ${JSON.stringify(took)}`;
   if (!answer.headers["svc-request-id"]) return "has no svc-request-id";
   return check(operation, answer.status, answer.text);
 }
