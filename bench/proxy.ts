@@ -14,6 +14,8 @@ import { median, type Report } from "./report.ts";
 
 const SECONDS = 2;
 const WARM_SECONDS = 4;
+/** Longer than a box that others use stands still: a late answer is no refusal. */
+const TIMEOUT_SECONDS = 30;
 /** An odd number: the one in the middle counts. */
 const ROUNDS = 11;
 /** A request may cost half of what Caddy takes for it. */
@@ -122,7 +124,7 @@ interface Subject {
 /** All of them run at once and are asked in turns, so that what else the box does meets each of them alike. */
 async function compare(report: Report, at: Omit<Places, "ports">, what: Case): Promise<void> {
   report.section(`${what.title}: ${CONNECTIONS} connections, one core (CPU), then one connection (latency)`);
-  const direct = await latency(`http://127.0.0.1:${at.upstream}${what.path}`);
+  const direct = await latency({ name: "the origin", url: `http://127.0.0.1:${at.upstream}${what.path}` });
   report.add({ what: "without a proxy: p50", value: direct.p50_ms, unit: "ms" });
   const subjects: Subject[] = [];
   try {
@@ -130,7 +132,7 @@ async function compare(report: Report, at: Omit<Places, "ports">, what: Case): P
       if (missing(peer.needs)) report.skip(peer.name, `it is not installed (apt-get install ${peer.needs})`);
       else subjects.push(await subject(peer, at, what));
     }
-    for (const { url } of subjects) await wrk(url, CONNECTIONS, WARM_SECONDS);
+    for (const one of subjects) await wrk(one, CONNECTIONS, WARM_SECONDS);
     for (let round = 0; round < ROUNDS; round++) for (const one of subjects) one.costs.push(await cost(one));
     const caddy = subjects.find(({ name }) => name === "caddy");
     for (const one of subjects) await tell(report, one, direct.p50_ms, one.name === "hangar" ? caddy : undefined);
@@ -160,31 +162,34 @@ async function tell(
     const parts = costs.map((one, round) => one / (peer.costs[round] ?? Number.NaN));
     report.add({ what: `… of ${peer.name}'s in the same round`, value: median(parts), unit: "×", at_most: OF_CADDY });
   }
-  const { p50_ms, p99_ms } = await latency(url);
+  const { p50_ms, p99_ms } = await latency({ name, url });
   const added = { what: `${name}: added p50`, value: Math.max(0, p50_ms - direct_ms), unit: "ms" };
   report.add({ ...added, note: `p99 ${p99_ms.toFixed(2)} ms`, ...(name === "hangar" ? { at_most: 0.5 } : {}) });
 }
 
 /** Processor time of one request, in µs. */
-async function cost({ process: proxy, url }: Subject): Promise<number> {
-  const before = cpuSeconds(proxy);
-  const { requests } = await wrk(url, CONNECTIONS, SECONDS);
-  return ((cpuSeconds(proxy) - before) * 1e6) / requests;
+async function cost(one: Subject): Promise<number> {
+  const before = cpuSeconds(one.process);
+  const { requests } = await wrk(one, CONNECTIONS, SECONDS);
+  return ((cpuSeconds(one.process) - before) * 1e6) / requests;
 }
 
-const wrk = (url: string, connections: number, seconds: number) =>
+const wrk = ({ name, url }: Pick<Subject, "name" | "url">, connections: number, seconds: number) =>
   load("wrk", [
     "-t1",
     `-c${connections}`,
     `-d${seconds}s`,
+    `--timeout=${TIMEOUT_SECONDS}s`,
     `-s${join(import.meta.dirname, "api/report.lua")}`,
     "-HHost: web.localhost",
     url,
-  ]);
+  ]).catch((error: Error) => {
+    throw new Error(`${name}: ${error.message}`);
+  });
 
 /** One request after the other: what a proxy adds to the way, without a queue. */
-async function latency(url: string): Promise<{ p50_ms: number; p99_ms: number }> {
-  const rounds = [await wrk(url, 1, 1), await wrk(url, 1, 1), await wrk(url, 1, 1)];
+async function latency(of: Pick<Subject, "name" | "url">): Promise<{ p50_ms: number; p99_ms: number }> {
+  const rounds = [await wrk(of, 1, 1), await wrk(of, 1, 1), await wrk(of, 1, 1)];
   return { p50_ms: median(rounds.map(({ p50_ms }) => p50_ms)), p99_ms: median(rounds.map(({ p99_ms }) => p99_ms)) };
 }
 
