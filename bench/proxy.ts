@@ -6,6 +6,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { messageOf } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { selfSigned } from "#proxy/x509.ts";
@@ -183,8 +184,8 @@ const wrk = ({ name, url }: Pick<Subject, "name" | "url">, connections: number, 
     `-s${join(import.meta.dirname, "api/report.lua")}`,
     "-HHost: web.localhost",
     url,
-  ]).catch((error: Error) => {
-    throw new Error(`${name}: ${error.message}`);
+  ]).catch((error: unknown) => {
+    throw new Error(`${name}: ${messageOf(error)}`);
   });
 
 /** One request after the other: what a proxy adds to the way, without a queue. */
