@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { messageOf } from "#core/assert.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { busyboxLayer, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { volumesMissing } from "../volumes.ts";
@@ -32,6 +33,7 @@ class Notes {
   readonly #caller: Caller;
   /** Where the app is reached from outside. */
   readonly #port: number;
+  readonly #machines: string[] = [];
 
   constructor(caller: Caller, port: number) {
     this.#caller = caller;
@@ -51,6 +53,7 @@ class Notes {
     const config = { image: "notes", init: { exec: ["/app/start.sh"] }, mounts, services, restart: { policy: "no" } };
     const { id } = await this.ask("POST", "/machines", { name, config });
     await this.ask("GET", `/machines/${String(id)}/wait?timeout=60`);
+    this.#machines.push(String(id));
     return String(id);
   }
 
@@ -93,6 +96,24 @@ class Notes {
     return text.startsWith("[") ? (JSON.parse(text) as { text: string }[]).map((note) => note.text) : [];
   }
 
+  /** Waits until a machine has these. If it never has, what the machines said may tell why. */
+  async arrive(machine: string, wanted: readonly string[]): Promise<void> {
+    const there = async (): Promise<boolean> => {
+      const found = await this.read(machine);
+      return wanted.every((text) => found.includes(text));
+    };
+    await until(`${machine} has ${wanted.length} notes`, there, 120_000).catch(async (error: unknown) => {
+      throw new Error(
+        `${messageOf(error)}\n${(await Promise.all(this.#machines.map((id) => this.#said(id)))).join("\n")}`,
+      );
+    });
+  }
+
+  async #said(machine: string): Promise<string> {
+    const { lines } = (await this.ask("GET", `/machines/${machine}/logs?tail=60`)) as { lines: { message: string }[] };
+    return [machine, ...lines.map(({ message }) => message)].join("\n  ");
+  }
+
   /** The machine whose node has the lease, once its application may write. */
   async primary(of: readonly string[]): Promise<string> {
     let found: string | undefined;
@@ -115,16 +136,11 @@ suite("the example in real machines", { skip: volumesMissing() ?? realMachinesMi
     await caller.ask("POST", `${BASE}/ip_assignments`, { type: "shared_v4" });
     const notes = new Notes(caller, await freePort());
     const machines = [await notes.machine("one"), await notes.machine("two")];
-    const has = (machine: string, wanted: readonly string[]) => async (): Promise<boolean> => {
-      const found = await notes.read(machine);
-      return wanted.every((text) => found.includes(text));
-    };
-
     const first = await notes.primary(machines);
     const second = machines.find((id) => id !== first) ?? "";
     const before = ["a", "b", "c"];
     for (const text of before) assert.ok(await notes.write(first, text), `${text} is acknowledged`);
-    await until("the replica has them", has(second, before), 120_000);
+    await notes.arrive(second, before);
     assert.equal(await notes.role(second), "replica");
     assert.equal(await notes.replay(second), `instance=${first}`, "a write there goes to the primary");
 
@@ -140,7 +156,7 @@ suite("the example in real machines", { skip: volumesMissing() ?? realMachinesMi
       assert.equal(answer?.status, 201, JSON.stringify(answer));
     }
     before.push(...more);
-    await until("the replica has those, too", has(second, before), 120_000);
+    await notes.arrive(second, before);
 
     await notes.ask("POST", `/machines/${first}/stop`, { signal: "SIGKILL" });
     assert.equal(await notes.primary([second]), second);
@@ -148,7 +164,7 @@ suite("the example in real machines", { skip: volumesMissing() ?? realMachinesMi
     assert.ok(await notes.write(second, "d"));
 
     await notes.ask("POST", `/machines/${first}/start`);
-    await until("the first one follows, and has everything", has(first, [...before, "d"]), 120_000);
+    await notes.arrive(first, [...before, "d"]);
     assert.equal(await notes.role(first), "replica");
   });
 });

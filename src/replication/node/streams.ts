@@ -9,8 +9,8 @@ import type { ReplicatedDatabase } from "../database/database.ts";
 import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, type Position } from "../position.ts";
+import { type Batch, Batches } from "./batches.ts";
 import type { Directory, Dropped } from "./directory.ts";
-import { Outbox } from "./outbox.ts";
 import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";
 
 /** What a replica says when it connects. */
@@ -24,7 +24,6 @@ export interface Hello {
 interface Replica {
   hello: Hello;
   response: ServerResponse;
-  outbox: Outbox;
   /** The next transaction of each database. */
   next: Map<string, number>;
   /** Databases that must be sent whole. */
@@ -45,6 +44,7 @@ export interface StreamsOptions {
 export class Streams {
   readonly #options: StreamsOptions;
   readonly #replicas = new Set<Replica>();
+  readonly #batches = new Batches();
   #snapshots = 0;
   /** For the metrics. */
   snapshots_sent = 0;
@@ -62,7 +62,6 @@ export class Streams {
     const replica: Replica = {
       hello,
       response,
-      outbox: new Outbox(response),
       next: new Map(),
       whole: new Set(),
       sending_whole: false,
@@ -75,14 +74,15 @@ export class Streams {
     response.on("close", () => this.#replicas.delete(replica));
     response.on("error", () => this.#replicas.delete(replica));
     for (const name of hello.databases.keys()) {
-      if (!this.#options.directory.get(name)) this.#put(replica, jsonFrame(FRAME.gone, { name }));
+      if (!this.#options.directory.get(name)) this.#write(replica, jsonFrame(FRAME.gone, { name }));
     }
     this.#pump(replica);
   }
 
   /** Sends every replica what it does not have yet, of one database or of all. */
   pump(name?: string): void {
-    for (const replica of this.#replicas) this.#pump(replica, name);
+    for (const replica of this.#replicas) this.#fill(replica, name);
+    this.#batches.forget();
   }
 
   /** Called all the time: says that this node is alive, and tries again what could not be done before. */
@@ -135,12 +135,13 @@ export class Streams {
     return [...this.#replicas].find((replica) => replica.hello.node === node && !replica.ended);
   }
 
-  #pump(replica: Replica, only?: string): void {
-    if (!replica.ended) this.#fill(replica, only);
-    replica.outbox.flush();
+  #pump(replica: Replica): void {
+    this.#fill(replica);
+    this.#batches.forget();
   }
 
   #fill(replica: Replica, only?: string): void {
+    if (replica.ended) return;
     const { directory } = this.#options;
     const one = only === undefined ? undefined : directory.get(only);
     for (const database of one ? [one] : directory) {
@@ -157,7 +158,7 @@ export class Streams {
       });
     } else if (!replica.ready && !one) {
       replica.ready = true;
-      this.#put(replica, jsonFrame(FRAME.ready, {}));
+      this.#write(replica, jsonFrame(FRAME.ready, {}));
     }
   }
 
@@ -173,16 +174,16 @@ export class Streams {
   #sendNext(replica: Replica, database: ReplicatedDatabase): boolean {
     let next = replica.next.get(database.name);
     while (next !== undefined && next <= database.log.durable) {
-      if (replica.outbox.waiting > REPLICATION_LIMITS.stream_waiting_bytes) return false;
-      const ltx = database.log.read(next);
-      if (!ltx) {
+      if (replica.response.writableLength > REPLICATION_LIMITS.stream_waiting_bytes) return false;
+      const batch = this.#batches.from(database, next);
+      if (!batch) {
         // The log does not go back so far any more.
         replica.next.delete(database.name);
         replica.whole.add(database.name);
         return true;
       }
-      this.#put(replica, transactionHead(database.name, ltx.length), ltx);
-      next++;
+      this.#sendBatch(replica, batch);
+      next = batch.next;
       replica.next.set(database.name, next);
     }
     return true;
@@ -226,17 +227,19 @@ export class Streams {
     this.#write(replica, jsonFrame(FRAME.snapshot_end, { name }));
   }
 
-  /** With what comes after it, up to the next `flush`. */
-  #put(replica: Replica, ...parts: Buffer[]): void {
-    replica.sent_at_ms = this.#options.clock.monotonic();
-    for (const { length } of parts) this.bytes_sent += length;
-    replica.outbox.put(...parts);
+  #sendBatch(replica: Replica, batch: Batch): void {
+    this.#count(replica, batch.parts);
+    this.#batches.send(batch, replica.response);
   }
 
-  /** At once. */
   #write(replica: Replica, ...parts: Buffer[]): void {
-    this.#put(replica, ...parts);
-    replica.outbox.flush();
+    this.#count(replica, parts);
+    for (const part of parts) replica.response.write(part);
+  }
+
+  #count(replica: Replica, parts: readonly Buffer[]): void {
+    replica.sent_at_ms = this.#options.clock.monotonic();
+    for (const { length } of parts) this.bytes_sent += length;
   }
 }
 

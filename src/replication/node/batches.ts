@@ -1,0 +1,88 @@
+/**
+ * What follows a place in a log, ready to be sent. Most replicas are at the same place, so it is gathered once for all of
+ * them; in one write, which costs less than one for each transaction.
+ *
+ * Gathered here, and not by corking the answer: one that is corked and sent in chunks never refuses a write, so it never
+ * says "drain", and a replica that was waited for would be waited for without end.
+ */
+import type { ServerResponse } from "node:http";
+import type { TransactionLog } from "../log/transaction-log.ts";
+import { transactionHead } from "./wire.ts";
+
+const GATHERED_BYTES = 256 * 1024;
+/** Batches kept for the other replicas, and memory that waits to be filled again. More is needed only by one that lags. */
+const KEPT = 16;
+
+/** Whose transactions they are. */
+export interface Source {
+  readonly name: string;
+  readonly log: Pick<TransactionLog, "durable" | "read">;
+}
+
+export interface Batch {
+  readonly source: Source;
+  readonly first: number;
+  /** The transaction after the last one of these. */
+  readonly next: number;
+  readonly parts: readonly Buffer[];
+  /** How many still need the memory. */
+  users: number;
+}
+
+export class Batches {
+  readonly #kept: Batch[] = [];
+  readonly #spare: Buffer[] = [];
+
+  /** Durable transactions from `first` on, as many as go together. Undefined: the log does not have it any more. */
+  from(source: Source, first: number): Batch | undefined {
+    const kept = this.#kept.find((batch) => batch.source === source && batch.first === first);
+    if (kept) return kept;
+    const { parts, bytes } = this.#read(source, first);
+    if (bytes === 0) return undefined;
+    // What is too large to be copied has memory of its own, which nobody changes any more.
+    const sent = bytes > GATHERED_BYTES ? parts : [this.#copied(parts)];
+    const batch = { source, first, next: first + parts.length / 2, parts: sent, users: 1 };
+    if (this.#kept.push(batch) > KEPT) this.#release(this.#kept.shift());
+    return batch;
+  }
+
+  send(batch: Batch, response: ServerResponse): void {
+    for (const part of batch.parts) {
+      batch.users++;
+      response.write(part, () => this.#release(batch));
+    }
+  }
+
+  /** Nobody else is to be sent what was asked for so far. After this turn the log may say something else. */
+  forget(): void {
+    for (const batch of this.#kept.splice(0)) this.#release(batch);
+  }
+
+  /** Heads and transactions: as many as fit, or one that does not. */
+  #read({ name, log }: Source, first: number): { parts: Buffer[]; bytes: number } {
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    for (let txid = first; txid <= log.durable; txid++) {
+      const ltx = log.read(txid);
+      const head = ltx && transactionHead(name, ltx.length);
+      if (!head || (bytes > 0 && bytes + head.length + ltx.length > GATHERED_BYTES)) break;
+      parts.push(head, ltx);
+      bytes += head.length + ltx.length;
+    }
+    return { parts, bytes };
+  }
+
+  /** So that the log can use its memory again at once. */
+  #copied(parts: readonly Buffer[]): Buffer {
+    const memory = this.#spare.pop() ?? Buffer.allocUnsafeSlow(GATHERED_BYTES);
+    let filled = 0;
+    for (const part of parts) filled += part.copy(memory, filled);
+    return memory.subarray(0, filled);
+  }
+
+  #release(batch: Batch | undefined): void {
+    if (!batch || --batch.users > 0) return;
+    const [memory, large] = batch.parts;
+    if (memory && !large && this.#spare.length < KEPT) this.#spare.push(Buffer.from(memory.buffer));
+  }
+}
