@@ -39,12 +39,15 @@ export class WalSum {
     this.sum1 = sum1;
   }
 
-  add(words: Uint32Array, from: number, to: number): void {
-    let [a, b] = [this.sum0 | 0, this.sum1 | 0];
-    // Cut to 32 bits after each addition: a sum of three does not fit, and is added up as fractions, several times as slowly.
+  add(words: Int32Array, from: number, to: number): void {
+    let a = this.sum0 | 0;
+    let b = this.sum1 | 0;
+    // Signed words, and cut to 32 bits after each addition: all else is added up as fractions, five times as slowly.
     for (let i = from; i < to; i += 2) {
-      a = (((a + (words[i] ?? 0)) | 0) + b) | 0;
-      b = (((b + (words[i + 1] ?? 0)) | 0) + a) | 0;
+      a = (a + (words[i] as number)) | 0;
+      a = (a + b) | 0;
+      b = (b + (words[i + 1] as number)) | 0;
+      b = (b + a) | 0;
     }
     this.sum0 = a >>> 0;
     this.sum1 = b >>> 0;
@@ -52,8 +55,8 @@ export class WalSum {
 }
 
 /** The words of a buffer that starts at a multiple of four. */
-export function wordsOf(bytes: Buffer): Uint32Array {
-  return new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
+export function wordsOf(bytes: Buffer): Int32Array {
+  return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
 }
 
 /** A buffer that starts at a multiple of eight, unlike those from Node's pool. Its content is anything. */
@@ -112,8 +115,8 @@ export function encodeFrames(
     bytes.writeUInt32BE(cursor.salt1, at + 8);
     bytes.writeUInt32BE(cursor.salt2, at + 12);
     data.copy(bytes, at + FRAME_HEADER_BYTES);
-    running.add(words, at / 4, at / 4 + 2);
-    running.add(words, (at + FRAME_HEADER_BYTES) / 4, (at + size) / 4);
+    running.add(words, at >>> 2, (at >>> 2) + 2);
+    running.add(words, (at + FRAME_HEADER_BYTES) >>> 2, (at + size) >>> 2);
     bytes.writeUInt32BE(running.sum0, at + 16);
     bytes.writeUInt32BE(running.sum1, at + 20);
   }
@@ -133,7 +136,7 @@ export interface Frame extends Page {
  */
 export function decodeFrame(
   bytes: Buffer,
-  words: Uint32Array,
+  words: Int32Array,
   at: number,
   page_size: number,
   cursor: WalCursor,
@@ -141,8 +144,8 @@ export function decodeFrame(
   if (bytes.readUInt32BE(at + 8) !== cursor.salt1 || bytes.readUInt32BE(at + 12) !== cursor.salt2) return undefined;
   const end = at + FRAME_HEADER_BYTES + page_size;
   running.start(cursor.sum0, cursor.sum1);
-  running.add(words, at / 4, at / 4 + 2);
-  running.add(words, (at + FRAME_HEADER_BYTES) / 4, end / 4);
+  running.add(words, at >>> 2, (at >>> 2) + 2);
+  running.add(words, (at + FRAME_HEADER_BYTES) >>> 2, end >>> 2);
   const { sum0, sum1 } = running;
   if (bytes.readUInt32BE(at + 16) !== sum0 || bytes.readUInt32BE(at + 20) !== sum1) return undefined;
   cursor.frame++;
