@@ -11,15 +11,12 @@ export const REPLICATION_LIMITS = {
   event_readers: 10_000,
 
   // Capture and checkpoints.
-  /** A database that was written within this time is busy. */
-  hot_ms: 200,
   /**
-   * A busy database is looked at this often. A look, a sync and a packet cost five times what a transaction does, so
-   * those that come within this time share them.
+   * Time between looks at the databases and for new ones: a transaction is that much late at most. A look, a sync and a
+   * packet cost five times what a transaction does, so those that come within this time share them. What is written before
+   * a file is found is its first transaction.
    */
-  hot_look_ms: 20,
-  /** A quiet database is looked at this often; its next transaction is that much late. */
-  cold_ms: 20,
+  look_ms: 20,
   /** Frames captured in one go. */
   capture_frames: 100,
   /** How long capturing goes on before others have their turn. */
@@ -38,8 +35,6 @@ export const REPLICATION_LIMITS = {
   insist_ms: 100,
   /** How long the position files may be behind. */
   status_files_ms: 100,
-  /** Time between looks for new database files. What is written before a file is found is its first transaction. */
-  discover_ms: 10,
   /** The directory is read this often even when nothing seems to have been added to it. */
   discover_anyway_ms: 200,
   /** Databases in one directory. More are not adopted and named in the log. */

@@ -16,9 +16,7 @@ export interface Watched {
 
 export async function watchOver(watched: Watched, signal: AbortSignal): Promise<void> {
   const { clock, streams } = watched;
-  const due = { discover_ms: 0, tidy_ms: 0, look_ms: 0 };
-  /** When each database was last seen to be written. */
-  const active_ms = new Map<string, number>();
+  let tidy_ms = 0;
   while (!signal.aborted) {
     const now_ms = clock.monotonic();
     if (now_ms >= watched.until_ms()) {
@@ -26,31 +24,14 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
       await clock.sleep(1);
       continue;
     }
-    if (now_ms >= due.discover_ms) {
-      watched.discover();
-      due.discover_ms = now_ms + REPLICATION_LIMITS.discover_ms;
-    }
-    if (now_ms >= due.tidy_ms) {
+    watched.discover();
+    if (now_ms >= tidy_ms) {
       watched.tidy();
       streams.pump();
-      due.tidy_ms = now_ms + REPLICATION_LIMITS.tidy_ms;
+      tidy_ms = now_ms + REPLICATION_LIMITS.tidy_ms;
     }
-    const cold = now_ms >= due.look_ms;
-    if (cold) due.look_ms = now_ms + REPLICATION_LIMITS.cold_ms;
-    const hot = look(watched, active_ms, now_ms, cold);
+    for (const database of watched.databases) database.capture();
     streams.heartbeat();
-    await clock.sleep(hot ? REPLICATION_LIMITS.hot_look_ms : REPLICATION_LIMITS.cold_ms / 2);
+    await clock.sleep(REPLICATION_LIMITS.look_ms);
   }
-}
-
-/** Looks at the databases that are likely to have something. True when one of them is busy. */
-function look({ databases }: Watched, active_ms: Map<string, number>, now_ms: number, all: boolean): boolean {
-  let hot = false;
-  for (const database of databases) {
-    const active = now_ms - (active_ms.get(database.name) ?? 0) < REPLICATION_LIMITS.hot_ms;
-    if (!active && !all) continue;
-    if (database.capture().transactions > 0) active_ms.set(database.name, now_ms);
-    hot ||= active;
-  }
-  return hot;
 }
