@@ -13,7 +13,7 @@ import { openConnection } from "#stores/sqlite/open.ts";
 import { runRestore } from "../../src/maintenance.ts";
 import { postgresMissing, startPostgres } from "../postgres.ts";
 import { random, runs, seed, tempDir } from "../support.ts";
-import { startProgram } from "./child.ts";
+import { type Child, startProgram } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
 import { APP_SECRETS, inconsistencies, SecretsLoad } from "./store/secrets-load.ts";
 
@@ -215,7 +215,7 @@ type State = "untouched" | "half" | "done";
 /** Kills a restore, and answers with what it had done by then; everything must be right whatever that is. */
 async function killARestore(t: TestContext, { file, acked }: Copy, target: string, after_ms: number): Promise<State> {
   const child = startProgram(t, "src/main.ts", ["restore", file, "--data-dir", target]);
-  await untilThere(join(target, "hangar.db-wal"));
+  await untilWritten(join(target, "hangar.db-wal"), child);
   await delay(after_ms);
   await child.kill();
   const state = stateOf(target);
@@ -232,8 +232,13 @@ async function killARestore(t: TestContext, { file, acked }: Copy, target: strin
   return state;
 }
 
-async function untilThere(path: string): Promise<void> {
-  while (!existsSync(path)) await delay(1);
+/** The file is there, or was: on a busy box all of it may be over before this looks. */
+async function untilWritten(path: string, by: Child): Promise<void> {
+  let over = false;
+  void by.ended.then(() => {
+    over = true;
+  });
+  while (!over && !existsSync(path)) await delay(1);
 }
 
 /** What a killed restore has left behind. */
