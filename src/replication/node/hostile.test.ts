@@ -13,6 +13,7 @@ import { formatPosition, type Position } from "../position.ts";
 import { Directory } from "./directory.ts";
 import { story, until } from "./fixtures.ts";
 import type { Answer, Peer } from "./peer.ts";
+import type { RawBody } from "./raw-body.ts";
 import { ReplicaLink } from "./replica-link.ts";
 import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";
 
@@ -147,11 +148,12 @@ function* pieces(bytes: Buffer, next: Next): Generator<Buffer> {
 
 /** A primary that sends these bytes and nothing else. */
 function sending(bytes: Buffer, next: Next): Peer {
-  const open = async (): Promise<Answer> => ({
+  const openStream = async (): Promise<Answer & { body: Pick<RawBody, "read"> }> => ({
     response: Readable.from(pieces(bytes, next)) as Answer["response"],
     term: 1,
+    body: { read: (response, take) => response.on("data", take) },
   });
-  return { hostname: "hostile:1", open, json: async () => ({}) } as unknown as Peer;
+  return { hostname: "hostile:1", openStream, json: async () => ({}) } as unknown as Peer;
 }
 
 async function follow(directory: Directory, peer: Peer, distrusted: Set<string>): Promise<void> {

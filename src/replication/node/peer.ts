@@ -5,6 +5,7 @@ import { pipeline } from "node:stream/promises";
 import type { Clock } from "#core/clock.ts";
 import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
+import { RawBody } from "./raw-body.ts";
 
 export const TERM_HEADER = "hangar-term";
 
@@ -50,6 +51,12 @@ export class Peer {
     return await this.#send(method, path, body, signal);
   }
 
+  /** The same for an answer that has no end. */
+  async openStream(path: string, value: unknown, signal: AbortSignal): Promise<Answer & { body: RawBody }> {
+    const body = new RawBody();
+    return { ...(await this.#send("POST", path, Buffer.from(JSON.stringify(value)), signal, body.connect)), body };
+  }
+
   async json(method: string, path: string, value: unknown, signal: AbortSignal): Promise<unknown> {
     const { response } = await this.open(method, path, value, signal);
     return JSON.parse((await readBody(response)).toString("utf8")) as unknown;
@@ -68,7 +75,13 @@ export class Peer {
     return response.headers;
   }
 
-  async #send(method: string, path: string, body: Body, signal: AbortSignal): Promise<Answer> {
+  async #send(
+    method: string,
+    path: string,
+    body: Body,
+    signal: AbortSignal,
+    createConnection?: RawBody["connect"],
+  ): Promise<Answer> {
     const in_memory = body instanceof Uint8Array;
     const body_sha256 = in_memory ? sha256(body) : body.sha256;
     const signed = await this.#credentials?.sign({ method, path, body_sha256 }, this.#clock.now());
@@ -79,7 +92,12 @@ export class Peer {
       ...signed?.headers,
     };
     const response = await new Promise<IncomingMessage>((done, failed) => {
-      const request = httpRequest(`${this.url}${path}`, { method, headers, signal });
+      const request = httpRequest(`${this.url}${path}`, {
+        method,
+        headers,
+        signal,
+        ...(createConnection && { createConnection }),
+      });
       request.on("response", done);
       request.on("error", failed);
       request.setTimeout(REPLICATION_LIMITS.silence_ms, () => this.#endIfSilent(request));

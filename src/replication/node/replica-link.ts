@@ -1,6 +1,5 @@
 /** The replica's end: one connection to the primary, from finding out where both stand to the last frame. */
 import { closeSync, openSync, rmSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { finished } from "node:stream";
 import { messageOf } from "#core/assert.ts";
@@ -68,11 +67,11 @@ export class ReplicaLink {
     for (const { name, position, half_replaced } of this.#directory) {
       if (!half_replaced && !distrusted.has(name)) databases[name] = formatPosition(position);
     }
-    const answer = await peer.open("POST", "/stream", { node, hostname, term, databases }, signal);
+    const answer = await peer.openStream("/stream", { node, hostname, term, databases }, signal);
     try {
       events.connected(answer.term);
       this.#term = answer.term;
-      await this.#read(answer.response);
+      await this.#read(answer);
     } finally {
       answer.response.destroy();
       this.#dropIncoming();
@@ -84,7 +83,7 @@ export class ReplicaLink {
    * Takes frames until the stream ends. What arrives within a moment is taken together: applying ten transactions at once
    * costs little more than applying one, and what the primary sends in one piece arrives in several.
    */
-  async #read(response: IncomingMessage): Promise<void> {
+  async #read({ response, body }: Awaited<ReturnType<Peer["openStream"]>>): Promise<void> {
     const { gather_ms, gather_bytes } = REPLICATION_LIMITS;
     const reader = new FrameReader();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -103,16 +102,16 @@ export class ReplicaLink {
         reject(error);
       }
     };
-    response.on("data", (bytes: Buffer) => {
-      if (refused) return;
-      reader.push(bytes);
-      if (reader.waiting >= gather_bytes) takeAll();
-      else timer ??= setTimeout(takeAll, gather_ms);
-    });
     finished(response, (error) => {
       takeAll();
       if (error) reject(error);
       else resolve();
+    });
+    body.read(response, (bytes) => {
+      if (refused) return;
+      reader.push(bytes);
+      if (reader.waiting >= gather_bytes) takeAll();
+      else timer ??= setTimeout(takeAll, gather_ms);
     });
     await promise;
   }

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import { finished } from "node:stream/promises";
+import { suite, type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { Peer, PeerRefused } from "./peer.ts";
+
+const HEAD = "HTTP/1.1 200 OK\r\nhangar-term: 7\r\nconnection: close\r\n\r\n";
+
+/** A server that has been asked for one thing: where it is, and the connection to answer on. */
+async function asked(t: TestContext): Promise<{ peer: Peer; answering: Promise<Socket> }> {
+  const server = createServer().listen(0, "127.0.0.1");
+  t.after(() => server.close());
+  await once(server, "listening");
+  const { promise, resolve } = Promise.withResolvers<Socket>();
+  server.once("connection", (socket) => socket.once("data", () => resolve(socket)));
+  const { port } = server.address() as { port: number };
+  return { peer: new Peer(`http://127.0.0.1:${port}`, systemClock, undefined), answering: promise };
+}
+
+/** Asks, and gathers what comes until the end; `soon`: before anybody reads. */
+async function ask(peer: Peer, soon: () => Promise<void> = async () => undefined) {
+  const { response, term, body } = await peer.openStream("/stream", {}, new AbortController().signal);
+  await soon();
+  const parts: Buffer[] = [];
+  const ended = finished(response);
+  body.read(response, (bytes) => parts.push(Buffer.from(bytes)));
+  const error = await ended.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  return { term, error, bytes: Buffer.concat(parts) };
+}
+
+const numbered = (bytes: number): Buffer => Buffer.from(Uint32Array.from({ length: bytes / 4 }, (_, i) => i).buffer);
+
+suite("a body without an end", () => {
+  test("all of it comes, in order, whatever came with the head and whatever came before anybody read", async (t) => {
+    const { peer, answering } = await asked(t);
+    const sent = numbered(8 * 1024 * 1024);
+    const [early, later] = [300_000, 1_000_000];
+    const answered = ask(peer, async () => {
+      const socket = await answering;
+      socket.write(sent.subarray(early, later));
+      // A turn of the loop on this side for what the other side's kernel has taken.
+      while (socket.writableLength > 0) await new Promise((next) => setImmediate(next));
+      socket.end(sent.subarray(later));
+    });
+    const socket = await answering;
+    socket.write(Buffer.concat([Buffer.from(HEAD), sent.subarray(0, early)]));
+    const { term, error, bytes } = await answered;
+    assert.equal(error, undefined);
+    assert.equal(term, 7);
+    assert.ok(bytes.equals(sent), `${bytes.length} of ${sent.length} bytes`);
+  });
+
+  test("a head in pieces is one head", async (t) => {
+    const { peer, answering } = await asked(t);
+    const answered = ask(peer);
+    const socket = await answering;
+    socket.setNoDelay(true);
+    for (const letter of HEAD) {
+      socket.write(letter);
+      await new Promise((next) => setImmediate(next));
+    }
+    socket.end("the body");
+    assert.equal((await answered).bytes.toString(), "the body");
+  });
+
+  test("a connection that breaks is the end of it", async (t) => {
+    const { peer, answering } = await asked(t);
+    const answered = ask(peer, async () => {
+      (await answering).resetAndDestroy();
+    });
+    (await answering).write(`${HEAD}some of it`);
+    assert.equal((await answered).bytes.toString(), "some of it");
+  });
+
+  test("a no is read to its end and told", async (t) => {
+    const { peer, answering } = await asked(t);
+    const answered = ask(peer);
+    const socket = await answering;
+    socket.end("HTTP/1.1 409 Conflict\r\ncontent-length: 3\r\nconnection: close\r\n\r\nno!");
+    await assert.rejects(answered, (error: unknown) => {
+      assert.ok(error instanceof PeerRefused);
+      assert.equal(error.status, 409);
+      assert.match(error.message, /no!/);
+      return true;
+    });
+  });
+});
