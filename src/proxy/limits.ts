@@ -9,6 +9,10 @@ export const PROXY_LIMITS = {
   head_bytes: 32 * KIB,
   /** Header lines of one head. Past it: the same. */
   head_lines: 200,
+  /** Names of header fields that need not be looked at again. Further ones take the place of others. */
+  names_remembered: 1024,
+  /** Length of such a name. Longer ones are looked at each time. */
+  name_remembered_bytes: 64,
   /** Trailers of one body. Past it: the connection is cut. */
   trailer_bytes: 8 * KIB,
   /** The line before a chunk, extensions included. Past it: the connection is cut. */

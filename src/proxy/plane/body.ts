@@ -1,5 +1,6 @@
 import { PROXY_LIMITS } from "../limits.ts";
-import { BadMessage, CHUNKED, readTrailers, UNTIL_CLOSE } from "./head.ts";
+import { BadMessage } from "./bad-message.ts";
+import { CHUNKED, readTrailers, UNTIL_CLOSE } from "./head.ts";
 
 /** What a body is read into. */
 export interface BodySink {

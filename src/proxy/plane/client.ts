@@ -1,9 +1,10 @@
 import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../limits.ts";
+import { BadMessage } from "./bad-message.ts";
 import { BodyReader } from "./body.ts";
 import { compressing } from "./compress.ts";
 import type { Dispatch } from "./dispatch.ts";
-import { type AnswerHead, BadMessage, CHUNKED, type RequestHead, readRequest } from "./head.ts";
+import { type AnswerHead, CHUNKED, headEnd, type RequestHead, readRequest } from "./head.ts";
 import { type AnswerText, answerText, interimText, ownText, switchText } from "./http1-text.ts";
 import { AnswerWriter } from "./http1-writer.ts";
 import { Inbox } from "./inbox.ts";
@@ -18,7 +19,6 @@ import type { TargetState } from "./target.ts";
 import { Traffic } from "./traffic.ts";
 import type { Exchange, Line } from "./upstream.ts";
 
-const HEAD_END = "\r\n\r\n";
 const NOTHING = Buffer.alloc(0);
 /** How long a client whose connection ends may still read what it was sent. */
 const LINGER_MS = 5000;
@@ -133,17 +133,17 @@ export class Http1Client extends Seeker implements Exchange {
     // One empty line before a request is a habit of old clients.
     if (this.#unread.length >= 2 && this.#unread[0] === 13 && this.#unread[1] === 10)
       this.#unread = this.#unread.subarray(2);
-    const end = this.#unread.indexOf(HEAD_END);
+    const end = headEnd(this.#unread);
     if (end > PROXY_LIMITS.head_bytes || (end < 0 && this.#unread.length > PROXY_LIMITS.head_bytes)) {
       const text = `the request's head has more than ${PROXY_LIMITS.head_bytes} bytes (limit head_bytes)`;
       this.#refuse(431, "headers_too_large", text);
       return;
     }
     if (end < 0) return;
-    const text = this.#unread.toString("latin1", 0, end + 4);
-    this.#unread = this.#unread.subarray(end + 4);
+    const unread = this.#unread;
+    this.#unread = unread.subarray(end + 4);
     try {
-      this.#begin(readRequest(text));
+      this.#begin(readRequest(unread, end + 4));
     } catch (thrown) {
       if (!(thrown instanceof BadMessage)) throw thrown;
       this.#refuse(thrown.status, "malformed_http", thrown.message);

@@ -21,12 +21,16 @@ class Histogram {
 
 /** Counters by name and one label, taken away and set to nothing when they are told. */
 class Tally {
+  readonly #side: "edge" | "app";
   readonly #org_id: string;
   readonly #labels: Labels;
   #numbers = new Map<string, number>();
   #times = new Map<string, Histogram>();
+  /** Of answers, by status: one for every request, so without a name to look up. */
+  #answers: Histogram[] = [];
 
-  constructor(org_id: string, labels: Labels) {
+  constructor(side: "edge" | "app", org_id: string, labels: Labels) {
+    this.#side = side;
     this.#org_id = org_id;
     this.#labels = labels;
   }
@@ -41,8 +45,14 @@ class Tally {
     histogram.add(seconds);
   }
 
+  answered(status: number, seconds: number): void {
+    this.#answers[status] ??= new Histogram();
+    this.#answers[status].add(seconds);
+  }
+
   /** What was counted since the last time. A key is `name` or `name|label=value`. */
   take(): Count[] {
+    this.#nameAnswers();
     if (this.#numbers.size === 0 && this.#times.size === 0) return [];
     const counts: Count[] = [];
     for (const [key, by] of this.#numbers) counts.push({ ...this.#named(key), by });
@@ -54,28 +64,21 @@ class Tally {
     return counts;
   }
 
+  #nameAnswers(): void {
+    for (const [status, histogram] of this.#answers.entries()) {
+      if (!histogram) continue;
+      this.add(`svc_${this.#side}_http_responses_count|status=${status}`, histogram.count);
+      this.#times.set(`svc_${this.#side}_http_response_time_seconds|status=${status}`, histogram);
+    }
+    this.#answers = [];
+  }
+
   #named(key: string): Pick<Count, "name" | "org_id" | "labels"> {
     const [name = "", label] = key.split("|");
     const at = label?.indexOf("=") ?? -1;
     const own = label === undefined ? {} : { [label.slice(0, at)]: label.slice(at + 1) };
     return { name, org_id: this.#org_id, labels: { ...this.#labels, ...own } };
   }
-}
-
-/** A status and a time: two keys that would otherwise be put together for every request. */
-const RESPONSES = new Map<string, [count: string, time: string]>();
-
-function responseKeys(kind: "edge" | "app", status: number): [string, string] {
-  const short = `${kind}${status}`;
-  let keys = RESPONSES.get(short);
-  if (!keys) {
-    keys = [
-      `svc_${kind}_http_responses_count|status=${status}`,
-      `svc_${kind}_http_response_time_seconds|status=${status}`,
-    ];
-    RESPONSES.set(short, keys);
-  }
-  return keys;
 }
 
 /** Whatever counts, until nothing more can come. */
@@ -91,13 +94,11 @@ export class EdgeCounters implements Counters {
   #open = 0;
 
   constructor(org_id: string, labels: Labels) {
-    this.#tally = new Tally(org_id, labels);
+    this.#tally = new Tally("edge", org_id, labels);
   }
 
   responded(status: number, seconds: number): void {
-    const [count, time] = responseKeys("edge", status);
-    this.#tally.add(count, 1);
-    this.#tally.time(time, seconds);
+    this.#tally.answered(status, seconds);
   }
 
   get busy(): boolean {
@@ -145,13 +146,11 @@ export class TargetCounters implements Counters {
   #open = 0;
 
   constructor(org_id: string, labels: Labels) {
-    this.#tally = new Tally(org_id, labels);
+    this.#tally = new Tally("app", org_id, labels);
   }
 
   responded(status: number, seconds: number): void {
-    const [count, time] = responseKeys("app", status);
-    this.#tally.add(count, 1);
-    this.#tally.time(time, seconds);
+    this.#tally.answered(status, seconds);
   }
 
   get busy(): boolean {

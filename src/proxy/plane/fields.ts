@@ -35,6 +35,18 @@ const ROLES = new Map<string, Role>([
   ["expect", "expect"],
 ]);
 
+/** The same of a field of an answer. */
+export type AnswerRole = "length" | "encoding" | "connection" | "upgrade" | "kept" | "hop";
+
+const ANSWER_ROLES = new Map<string, AnswerRole>([
+  ["content-length", "length"],
+  ["transfer-encoding", "encoding"],
+  ["connection", "connection"],
+  ["upgrade", "upgrade"],
+  ["keep-alive", "kept"],
+  ["proxy-connection", "hop"],
+]);
+
 const OURS = /^(?:x-forwarded|svc|fly)-/;
 
 /**
@@ -46,6 +58,19 @@ export function roleOf(name: string): Role | undefined {
   if (role !== undefined || !name.includes("_")) return role;
   const dashed = name.replaceAll("_", "-");
   return ROLES.has(dashed) || OURS.test(dashed) ? "ours" : undefined;
+}
+
+/** A name and all that is to be known of it. */
+export interface FieldName {
+  /** In lower case. */
+  readonly text: string;
+  readonly role: Role | undefined;
+  readonly answer_role: AnswerRole | undefined;
+}
+
+export function fieldName(written: string): FieldName {
+  const text = written.toLowerCase();
+  return { text, role: roleOf(text), answer_role: ANSWER_ROLES.get(text) };
 }
 
 /** Fields that a trailer may not bring: they would change how the message is read, or who sent it. */

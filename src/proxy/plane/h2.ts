@@ -9,10 +9,11 @@ import {
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { PROXY_LIMITS } from "../limits.ts";
+import { BadMessage } from "./bad-message.ts";
 import { compressing } from "./compress.ts";
 import type { Dispatch } from "./dispatch.ts";
 import { roleOf } from "./fields.ts";
-import { type AnswerHead, BadMessage, CHUNKED, hostName, type RequestHead } from "./head.ts";
+import { type AnswerHead, CHUNKED, hostName, type RequestHead } from "./head.ts";
 import {
   answerFields,
   brokenOff,

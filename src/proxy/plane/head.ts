@@ -2,8 +2,9 @@
  * Heads of HTTP/1 messages, read strictly. What two programs could read differently is refused, not
  * interpreted; what passes is written anew, so the machine sees only what was understood here.
  */
-import { PROXY_LIMITS } from "../limits.ts";
-import { forbiddenInTrailers, roleOf } from "./fields.ts";
+import { BadMessage } from "./bad-message.ts";
+import { FieldReader } from "./field-reader.ts";
+import { forbiddenInTrailers } from "./fields.ts";
 
 /** How long a body is. */
 export const CHUNKED = -1;
@@ -45,53 +46,41 @@ export interface AnswerHead {
   fields: string[];
 }
 
-/** The message cannot be passed on; `status` is what its sender is told. */
-export class BadMessage extends Error {
-  override readonly name = "BadMessage";
-  readonly status: number;
-
-  constructor(message: string, status = 400) {
-    super(message);
-    this.status = status;
-  }
-}
-
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.([01])\r\n/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: ([\t\x20-\x7e\x80-\xff]*))?\r\n/;
-const FIELD =
-  /([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*((?:[\x21-\x7e\x80-\xff]+(?:[\t ]+[\x21-\x7e\x80-\xff]+)*)?)[\t ]*\r\n/y;
 const AUTHORITY = /^(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
+const CR = 13;
+const LF = 10;
 const LENGTH = /^\d{1,15}$/;
 
-/** Calls `each` for every field of a head from `at` on; the head ends with an empty line. */
-function readFields(text: string, from: number, each: (name: string, value: string, line: string) => void): void {
-  let at = from;
-  let count = 0;
-  const end = text.length - 2;
-  while (at < end) {
-    FIELD.lastIndex = at;
-    const match = FIELD.exec(text);
-    if (!match) throw new BadMessage(`header line ${count + 1} is not \`name: value\` as HTTP/1.1 writes it`);
-    if (++count > PROXY_LIMITS.head_lines) {
-      throw new BadMessage(`there are more than ${PROXY_LIMITS.head_lines} header lines (limit head_lines)`, 431);
-    }
-    at = FIELD.lastIndex;
-    each((match[1] as string).toLowerCase(), match[2] as string, match[0]);
+/** Where the first empty line begins, whose four bytes are the end of a head; -1 when it has not come yet. */
+export function headEnd(bytes: Buffer): number {
+  const { length } = bytes;
+  // Four at a time: where a byte is that is no line's end, none of these four can be that of the head.
+  for (let last = 3; last < length; ) {
+    const byte = bytes[last];
+    if (byte === LF) {
+      if (bytes[last - 1] === CR && bytes[last - 2] === LF && bytes[last - 3] === CR) return last - 3;
+      last += 2;
+    } else last += byte === CR ? 1 : 4;
   }
+  return -1;
 }
 
 const once = (seen: string | undefined, name: string): void => {
   if (seen !== undefined) throw new BadMessage(`there is more than one ${name} header`);
 };
 
-/** Reads a request's head: everything up to and with the empty line, as latin1. */
-export function readRequest(text: string): RequestHead {
+/** Reads a request's head: the first `length` bytes, up to and with the empty line. */
+export function readRequest(bytes: Buffer, length: number): RequestHead {
+  const text = bytes.toString("latin1", 0, length);
   const start = REQUEST_LINE.exec(text);
   if (!start) throw new BadMessage("the request line is not `METHOD /path HTTP/1.1`");
   const [first, method = "", target = "", minor] = start;
   checkTarget(method, target);
   const read = new RequestFields();
-  readFields(text, first.length, (name, value, line) => read.take(name, value, line));
+  const fields = new FieldReader(bytes, text, first.length);
+  while (fields.next()) read.take(fields);
   return read.head(method, target, minor === "1" ? 1 : 0);
 }
 
@@ -116,10 +105,10 @@ class RequestFields {
   #upgrade: string | undefined;
   #expects = false;
 
-  take(name: string, value: string, line: string): void {
-    switch (roleOf(name)) {
+  take({ name, value, line }: FieldReader): void {
+    switch (name.role) {
       case undefined:
-        if (name === "accept-encoding") this.#accepts = value;
+        if (name.text === "accept-encoding") this.#accepts = value;
         this.#lines += line;
         return;
       case "host":
@@ -215,43 +204,72 @@ export function hostName(authority: string): string {
   return (name.endsWith(".") ? name.slice(0, -1) : name).toLowerCase();
 }
 
-/** Reads an answer's head. `method` is that of its request: an answer to HEAD has no body. */
-export function readAnswer(text: string, method: string): AnswerHead {
+/** The same of an answer. `method` is that of its request: an answer to HEAD has no body. */
+export function readAnswer(bytes: Buffer, length: number, method: string): AnswerHead {
+  const text = bytes.toString("latin1", 0, length);
   const start = STATUS_LINE.exec(text);
   if (!start) throw new BadMessage("the answer does not begin with a status line", 502);
-  const status = Number(start[2]);
-  const fields: string[] = [];
-  let length: string | undefined;
-  let encoding: string | undefined;
-  let connection = "";
-  let upgrade: string | undefined;
-  let keep_s = Number.POSITIVE_INFINITY;
-  readFields(text, start[0].length, (name, value) => {
-    if (name === "content-length") {
-      once(length, name);
-      length = value;
-    } else if (name === "transfer-encoding") {
-      once(encoding, name);
-      encoding = value.toLowerCase();
-    } else if (name === "connection") connection += `,${value.toLowerCase()}`;
-    else if (name === "upgrade") upgrade = value;
-    else if (name === "keep-alive") keep_s = Number(/timeout=(\d{1,6})/.exec(value)?.[1] ?? keep_s);
-    else if (name !== "proxy-connection") fields.push(name, value);
-  });
-  const minor = start[1] === "1" ? 1 : 0;
-  const size = answerLength(status, method, length, encoding);
-  const stays = minor === 1 ? !hasOption(connection, "close") : hasOption(connection, "keep-alive");
-  // An answer to HEAD says how long the body would be.
-  if (length !== undefined && size === 0 && status !== 204 && status >= 200) fields.push("content-length", length);
-  return {
-    status,
-    reason: start[3] ?? "",
-    length: size,
-    keep_alive: stays && size !== UNTIL_CLOSE,
-    keep_s,
-    upgrade,
-    fields,
-  };
+  const [first, minor, status, reason = ""] = start;
+  const read = new AnswerFields();
+  const fields = new FieldReader(bytes, text, first.length);
+  while (fields.next()) read.take(fields);
+  return read.head(minor === "1" ? 1 : 0, Number(status), reason, method);
+}
+
+/** The fields of one answer while they are read. */
+class AnswerFields {
+  readonly #fields: string[] = [];
+  #length: string | undefined;
+  #encoding: string | undefined;
+  #connection = "";
+  #upgrade: string | undefined;
+  #keep_s = Number.POSITIVE_INFINITY;
+
+  take({ name, value }: FieldReader): void {
+    switch (name.answer_role) {
+      case undefined:
+        this.#fields.push(name.text, value);
+        return;
+      case "length":
+        once(this.#length, "Content-Length");
+        this.#length = value;
+        return;
+      case "encoding":
+        once(this.#encoding, "Transfer-Encoding");
+        this.#encoding = value.toLowerCase();
+        return;
+      case "connection":
+        this.#connection += `,${value.toLowerCase()}`;
+        return;
+      case "upgrade":
+        this.#upgrade = value;
+        return;
+      case "kept":
+        this.#keep_s = Number(/timeout=(\d{1,6})/.exec(value)?.[1] ?? this.#keep_s);
+        return;
+      case "hop":
+        return;
+    }
+  }
+
+  head(minor: 0 | 1, status: number, reason: string, method: string): AnswerHead {
+    const length = answerLength(status, method, this.#length, this.#encoding);
+    const options = this.#connection;
+    const stays = minor === 1 ? !hasOption(options, "close") : hasOption(options, "keep-alive");
+    // An answer to HEAD says how long the body would be.
+    if (this.#length !== undefined && length === 0 && status !== 204 && status >= 200) {
+      this.#fields.push("content-length", this.#length);
+    }
+    return {
+      status,
+      reason,
+      length,
+      keep_alive: stays && length !== UNTIL_CLOSE,
+      keep_s: this.#keep_s,
+      upgrade: this.#upgrade,
+      fields: this.#fields,
+    };
+  }
 }
 
 function answerLength(
@@ -271,10 +289,10 @@ function answerLength(
 }
 
 /** Trailers that may be passed on, each a line with its end. */
-export function readTrailers(text: string): string {
+export function readTrailers(lines: string): string {
+  const text = `${lines}\r\n`;
   let kept = "";
-  readFields(`${text}\r\n`, 0, (name, _value, line) => {
-    if (!forbiddenInTrailers(name)) kept += line;
-  });
+  const fields = new FieldReader(Buffer.from(text, "latin1"), text, 0);
+  while (fields.next()) if (!forbiddenInTrailers(fields.name.text)) kept += fields.line;
   return kept;
 }

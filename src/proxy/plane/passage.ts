@@ -1,6 +1,7 @@
 /** What the proxy writes into messages it passes on, the same for every version of HTTP. */
 import type { PortOptions } from "../table.ts";
-import { type AnswerHead, BadMessage, CHUNKED, type RequestHead } from "./head.ts";
+import { BadMessage } from "./bad-message.ts";
+import { type AnswerHead, CHUNKED, type RequestHead } from "./head.ts";
 import type { Refusal } from "./route.ts";
 
 /** What is known about a client's connection. */

@@ -8,7 +8,6 @@ import {
   addressesOf,
   type Certificate,
   type Order,
-  type PortTable,
   type Report,
   type WorkerSettings,
 } from "../table.ts";
@@ -43,8 +42,6 @@ interface AppState {
   counters: EdgeCounters;
   statics: Statics;
 }
-
-const portKey = ({ protocol, start, end }: PortTable): string => `${protocol}/${start}-${end}`;
 
 /**
  * One worker's whole data plane: the apps it knows, the ports it listens on, the connections it has. It is told
@@ -121,10 +118,10 @@ export class Plane implements Routes {
   }
 
   sibling(app_name: string, like: Route): Route | undefined {
-    if (app_name === like.app.app_name) return this.#apps.get(like.app.app_id)?.routes.get(portKey(like.table));
+    if (app_name === like.app.app_name) return this.#apps.get(like.app.app_id)?.routes.get(like.key);
     for (const { table, routes } of this.#apps.values()) {
       if (table.app_name !== app_name || table.org_id !== like.app.org_id) continue;
-      const same = routes.get(portKey(like.table));
+      const same = routes.get(like.key);
       return [...(same ? [same] : []), ...routes.values()].find((route) => route.table.options.http);
     }
     return undefined;
@@ -182,10 +179,9 @@ export class Plane implements Routes {
       const asks = { type: "start", app_id: table.app_id, port: port.start, protocol: port.protocol } as const;
       const askStart = (reason: string, machine_id?: string): void =>
         this.#report({ ...asks, reason, ...(machine_id ? { machine_id } : {}) });
-      routes.set(
-        portKey(port),
-        new Route({ app: table, table: port, targets: own, counters, statics, floor: this.#floor, askStart }),
-      );
+      const parts = { app: table, table: port, targets: own, counters, statics, floor: this.#floor, askStart };
+      const route = new Route(parts);
+      routes.set(route.key, route);
     }
     this.#apps.set(table.app_id, { table, targets, routes, counters, statics });
     if (before) this.#replace(before, { targets, routes });

@@ -2,8 +2,10 @@ import type { Clock } from "#core/clock.ts";
 import type { Ids } from "#core/ids.ts";
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/** Two characters for each ten bits. */
+const PAIRS = Array.from({ length: 1024 }, (_, i) => CROCKFORD.charAt(i >>> 5) + CROCKFORD.charAt(i & 31));
+/** Characters of the number, which then begins anew. */
 const COUNTED = 6;
-const AROUND = 32 ** COUNTED;
 
 /**
  * Ids for requests, at the price of a few characters each: shaped and ordered like all others (time first), but
@@ -14,6 +16,7 @@ export class RequestIds {
   readonly #clock: Clock;
   readonly #own: string;
   #ms = -1;
+  /** The part that is the same for all of this millisecond. */
   #time = "";
   #count = 0;
 
@@ -26,19 +29,17 @@ export class RequestIds {
     const now = this.#clock.now();
     if (now !== this.#ms) {
       this.#ms = now;
-      this.#time = text(now, 10);
+      this.#time = timeText(now) + this.#own;
     }
-    this.#count = (this.#count + 1) % AROUND;
-    return this.#time + this.#own + text(this.#count, COUNTED);
+    this.#count = (this.#count + 1) & 0x3fff_ffff;
+    return this.#time + pair(this.#count >>> 20) + pair(this.#count >>> 10) + pair(this.#count);
   }
 }
 
-function text(value: number, length: number): string {
-  let rest = value;
-  let out = "";
-  for (let i = 0; i < length; i++) {
-    out = CROCKFORD.charAt(rest % 32) + out;
-    rest = Math.floor(rest / 32);
-  }
-  return out;
+const pair = (bits: number): string => PAIRS[bits & 1023] as string;
+
+/** Ten characters. */
+function timeText(ms: number): string {
+  const [high, low] = [Math.floor(ms / 2 ** 20), ms % 2 ** 20];
+  return pair(high >>> 20) + pair(high >>> 10) + pair(high) + pair(low >>> 10) + pair(low);
 }

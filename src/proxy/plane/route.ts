@@ -57,6 +57,8 @@ export class Route {
   readonly table: PortTable;
   readonly targets: readonly TargetState[];
   readonly counters: EdgeCounters;
+  /** Which of its app's ports it is. */
+  readonly key: string;
   /** Files that are served without a machine. */
   readonly statics: Statics;
   readonly #floor: Floor;
@@ -79,6 +81,8 @@ export class Route {
     floor: Floor;
     askStart(reason: string, machine_id?: string): void;
   }) {
+    const { protocol, start, end } = parts.table;
+    this.key = `${protocol}/${start}-${end}`;
     this.app = parts.app;
     this.table = parts.table;
     this.targets = parts.targets;

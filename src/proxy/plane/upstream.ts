@@ -1,7 +1,8 @@
 import { connect, type OnReadOpts, type Socket } from "node:net";
 import { PROXY_LIMITS } from "../limits.ts";
-import { BodyReader } from "./body.ts";
-import { type AnswerHead, BadMessage, readAnswer } from "./head.ts";
+import { BadMessage } from "./bad-message.ts";
+import { BodyReader, type BodySink } from "./body.ts";
+import { type AnswerHead, headEnd, readAnswer } from "./head.ts";
 import { Inbox } from "./inbox.ts";
 import { ReadBuffers } from "./read-buffers.ts";
 
@@ -50,8 +51,6 @@ export interface UpstreamOwner {
   closed(upstream: Upstream): void;
 }
 
-const HEAD_END = "\r\n\r\n";
-
 /** One HTTP/1.1 connection to a machine: one exchange at a time. */
 export class Upstream implements Line {
   readonly socket: Socket;
@@ -73,6 +72,10 @@ export class Upstream implements Line {
   #touched = false;
   #closed = false;
   readonly #buffers: ReadBuffers | undefined;
+  readonly #sink: BodySink = {
+    data: (chunk) => this.#pass(chunk),
+    end: (trailers) => this.#complete(trailers, false),
+  };
   readonly #inbox = new Inbox((chunk) => this.#closed || this.#read(chunk));
   reused = false;
   /** When it was last used or set aside, for the sweep. */
@@ -201,7 +204,7 @@ export class Upstream implements Line {
     let rest = chunk;
     while (!this.#body) {
       const bytes = this.#pending ? Buffer.concat([this.#pending, rest]) : rest;
-      const end = bytes.indexOf(HEAD_END);
+      const end = headEnd(bytes);
       if (end < 0) {
         if (bytes.length > PROXY_LIMITS.head_bytes) throw new BadMessage("the answer's head is too large", 502);
         this.#pending = Buffer.from(bytes);
@@ -209,15 +212,15 @@ export class Upstream implements Line {
       }
       this.#pending = undefined;
       rest = bytes.subarray(end + 4);
-      if (!this.#head(bytes.toString("latin1", 0, end + 4), rest)) return;
+      if (!this.#head(bytes, rest)) return;
     }
     this.#feed(rest);
   }
 
   /** False when nothing more is to be read here: the connection changed hands, or the answer is complete. */
-  #head(text: string, rest: Buffer): boolean {
+  #head(bytes: Buffer, rest: Buffer): boolean {
     const exchange = this.#exchange as Exchange;
-    const head = readAnswer(text, exchange.method);
+    const head = readAnswer(bytes, bytes.length - rest.length, exchange.method);
     if (head.status === 101) {
       if (this.#buffers) throw new BadMessage("it changes the protocol without being asked to", 502);
       this.#handOver(exchange, head, rest);
@@ -240,10 +243,7 @@ export class Upstream implements Line {
   #feed(bytes: Buffer): void {
     const body = this.#body;
     if (!body || bytes.length === 0) return;
-    const used = body.feed(bytes, {
-      data: (chunk) => this.#pass(chunk),
-      end: (trailers) => this.#complete(trailers, false),
-    });
+    const used = body.feed(bytes, this.#sink);
     if (used < bytes.length && this.#exchange === undefined) this.destroy();
   }
 
@@ -288,7 +288,7 @@ export class Upstream implements Line {
   #ended(): void {
     this.#inbox.settle();
     const body = this.#body;
-    const over = body?.close({ data: () => {}, end: (trailers) => this.#complete(trailers, false) });
+    const over = body?.close(this.#sink);
     if (!over) this.#fail(new Error("the machine closed the connection"));
     else this.destroy();
   }
