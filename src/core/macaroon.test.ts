@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { encode } from "@msgpack/msgpack";
 import fc from "fast-check";
 import { runs, seed } from "../../test/support.ts";
 import { ALL_ACTIONS, type Caveat, refusal, toWire, type Wish } from "./caveats.ts";
+import { LIMITS } from "./limits.ts";
 import { attenuate, isGenuine, MacaroonError, mint, parse, serialize } from "./macaroon.ts";
 
 const key = Buffer.alloc(32, 7);
@@ -117,6 +119,60 @@ suite("macaroons", () => {
     const back = parse(serialize(token));
     assert.ok(isGenuine(key, back));
     assert.match(refusal(back.caveats, { action: "read", now_ms: NOW }) ?? "", /does not know/);
+  });
+
+  test("what is not a token is refused in words, whatever it is", () => {
+    const { tail } = mint(key, "01TOKEN", []);
+    const packed = (value: unknown): string => `hm1_${Buffer.from(encode(value)).toString("base64url")}`;
+    const good = serialize(mint(key, "01TOKEN", []));
+    // The last letter of a text whose bytes are not a multiple of three has bits that mean nothing.
+    const spare = serialize(mint(key, "01TOKENSX", []));
+    assert.equal(Buffer.from(spare.slice(4), "base64url").length % 3, 1);
+    const spelled = spare.slice(0, -1) + String.fromCharCode(spare.charCodeAt(spare.length - 1) + 1);
+    const refused: [text: string, why: RegExp][] = [
+      [good.slice(4), /starts with hm1_/],
+      [`hm2_${good.slice(4)}`, /starts with hm1_/],
+      ["hm1_", /cut off or has a stray character/],
+      [`hm1_$${good.slice(4)}`, /cut off or has a stray character/],
+      [`${good}$`, /cut off or has a stray character/],
+      [good.slice(0, -3), /cut off or damaged/],
+      [spelled, /damaged/],
+      [packed("text"), /the token is damaged/],
+      [packed({ length: 3 }), /the token is damaged/],
+      [packed(["01TOKEN", []]), /the token is damaged/],
+      [packed(["01TOKEN", [], tail, 1]), /the token is damaged/],
+      [packed([1, [], tail]), /the token is damaged/],
+      [packed(["01TOKEN", {}, tail]), /the token is damaged/],
+      [packed(["01TOKEN", [], "tail"]), /the token is damaged/],
+      [packed(["01TOKEN", [], Buffer.alloc(65)]), /cut off or damaged/],
+    ];
+    for (const [text, why] of refused) {
+      assert.throws(
+        () => parse(text),
+        (error: unknown) => {
+          assert.ok(error instanceof MacaroonError, `${text}: ${String(error)}`);
+          assert.match(error.message, why, text);
+          return true;
+        },
+      );
+    }
+    assert.throws(
+      () => parse(good.slice(0, -3)),
+      (error: Error) => error.cause instanceof Error,
+    );
+  });
+
+  test("a tail of another length is not genuine, and not an accident", () => {
+    const token = mint(key, "01TOKEN", []);
+    for (const length of [0, 31, 33]) assert.equal(isGenuine(key, { ...token, tail: Buffer.alloc(length) }), false);
+    const short = parse(serialize({ ...token, tail: token.tail.subarray(0, 31) }));
+    assert.equal(isGenuine(key, short), false);
+  });
+
+  test("as many caveats and as many bytes as are allowed are not too many", () => {
+    const most = Array.from({ length: LIMITS.token_caveats }, () => ({ type: "actions" as const, actions: 1 }));
+    assert.ok(isGenuine(key, parse(serialize(mint(key, "01TOKEN", most)))));
+    assert.throws(() => parse(`hm1_${"A".repeat(LIMITS.token_bytes - 4)}`), /damaged/);
   });
 
   test("too many caveats, too many bytes and too deep a nesting are refused before they cost anything", () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, runs, seed } from "../../test/support.ts";
+import type { LeaseWish } from "./lease.ts";
 import { Rig, turns } from "./rig-fixtures.ts";
 
 const never = new AbortController().signal;
@@ -9,8 +10,8 @@ const HOUR = 3_600_000;
 async function setup() {
   const rig = await Rig.open();
   const { id } = await rig.create({}, { skip_launch: true });
-  const take = (ttl_s: number, more: { nonce?: string; wait_s?: number; owner?: string } = {}) =>
-    rig.room.leases.acquire(id, { owner: "x", description: "", ttl_s, wait_s: 0, ...more }, rig.ids, never);
+  const take = (ttl_s: number, more: Partial<LeaseWish> = {}, signal = never) =>
+    rig.room.leases.acquire(id, { owner: "x", description: "", ttl_s, wait_s: 0, ...more }, rig.ids, signal);
   const update = (nonce: string | undefined, image: string) =>
     rig
       .find(id)
@@ -127,6 +128,93 @@ suite("leases", () => {
     await assert.rejects(late, /lease currently held by x/);
     assert.equal(rig.room.bus.listeners, 3, "nobody is left listening");
     assert.ok(nonce);
+    await rig.close();
+  });
+
+  test("who is refused hears who holds it, what for, and how long still", async () => {
+    const { rig, id, take } = await setup();
+    await take(60, { owner: "deploy", description: "rolling out" });
+    await rig.clock.advance(500);
+    const expires_at = Math.floor((rig.clock.now() + 59_500) / 1000);
+    const until = new Date(expires_at * 1000).toISOString();
+    await assert.rejects(take(5), {
+      code: "lease_held",
+      message: `machine ID ${id} lease currently held by deploy (rolling out), expires at ${until}, in 60 s`,
+      extras: {
+        retry_after_s: 60,
+        facts: { holder: "deploy", description: "rolling out", expires_at, seconds_left: 60 },
+        hint: "send the nonce in svc-machine-lease-nonce, or queue for the lease with POST …/lease?wait=30",
+      },
+    });
+    await rig.clock.advance(60_000);
+    await take(60);
+    await assert.rejects(take(5), /held by x, expires at/);
+    await rig.close();
+  });
+
+  test("what a lease is for stays until something else is said", async () => {
+    const { rig, take } = await setup();
+    const { nonce, description } = (await take(10)).lease;
+    assert.equal(description, "");
+    for (const [said, kept] of [
+      ["first", "first"],
+      ["", "first"],
+      ["second", "second"],
+    ] as const) {
+      assert.equal((await take(10, { nonce, description: said })).lease.description, kept);
+    }
+    await rig.close();
+  });
+
+  test("without a lease nobody needs a nonce, and one that is over is told so", async () => {
+    const { rig, id, take, update } = await setup();
+    await update(undefined, "free:1");
+    const { nonce } = (await take(10)).lease;
+    await rig.room.leases.release(id, nonce);
+    await update(undefined, "free:2");
+    await assert.rejects(update(nonce, "stale:1"), {
+      code: "lease_lost",
+      extras: { hint: "take a new lease, or send the request without a nonce" },
+    });
+    assert.equal((await rig.find(id)).config.image, "free:2");
+    await rig.close();
+  });
+
+  test("a machine can be created with a lease, which is its creator's", async () => {
+    const { rig } = await setup();
+    const { id, lease } = await rig.create({}, { skip_launch: true, lease_ttl: 30 });
+    assert.equal(lease?.ttl_ms, 30_000);
+    assert.match(lease?.nonce ?? "", /^[0-9a-f]{32}$/);
+    assert.equal((await rig.room.leases.read(id)).lease.nonce, lease?.nonce);
+    await rig.clock.advance(30_001);
+    await assert.rejects(rig.room.leases.read(id), /lease not found/);
+    await rig.close();
+  });
+
+  test("who queues hears of a release at once, and of a machine that is gone", async () => {
+    const { rig, id, take } = await setup();
+    const { nonce } = (await take(600)).lease;
+    const queued = take(7, { wait_s: 20 });
+    await turns(2);
+    await rig.room.leases.release(id, nonce);
+    const second = (await queued).lease.nonce;
+    await rig.room.machines.destroy(id, true, rig.asker({ nonce: second }));
+    await rig.settle();
+    await assert.rejects(take(7, { wait_s: 20 }), { code: "not_found" });
+    await rig.close();
+  });
+
+  test("who goes away while queueing does not get it later", async () => {
+    const { rig, id, take } = await setup();
+    const { nonce } = (await take(600)).lease;
+    const away = new AbortController();
+    const queued = take(7, { wait_s: 20 }, away.signal);
+    queued.catch(() => {});
+    await turns(2);
+    away.abort();
+    await assert.rejects(queued, { code: "lease_held" });
+    await rig.room.leases.release(id, nonce);
+    await assert.rejects(rig.room.leases.read(id), /lease not found/);
     await rig.close();
   });
 });

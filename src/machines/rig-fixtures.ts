@@ -124,7 +124,7 @@ export class Rig {
 
   async create(
     config: Partial<MachineConfig> = {},
-    wish: { skip_launch?: boolean; name?: string } = {},
+    wish: { skip_launch?: boolean; name?: string; lease_ttl?: number } = {},
   ): Promise<Machine> {
     return await this.room.machines.create(OWNER, { config: { image: "web:1", ...config }, ...wish }, this.asker());
   }
