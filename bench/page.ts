@@ -1,6 +1,7 @@
 /** docs/PERFORMANCE.md: the last figures of every area, next to those of its peers. */
 import type { Measured } from "./record.ts";
 import { digits, type Row } from "./report.ts";
+import { topLines } from "./top.ts";
 
 const HEAD = `# How fast it is, next to others
 
@@ -22,9 +23,13 @@ function summary(measured: readonly Measured[]): string {
   return `${aimed.filter(({ met }) => met).length} of ${aimed.length} targets met.`;
 }
 
-/** The first line of the page, for README.md. */
+/** The first line of the page and what people compare, for README.md. */
 export const performanceTop = (measured: readonly Measured[]): string[] => [
   `How fast it is next to others ([docs/PERFORMANCE.md](docs/PERFORMANCE.md)). ${summary(measured)}`,
+  "",
+  "| what | measured |",
+  "|---|---|",
+  ...topLines(measured),
 ];
 
 function section({ area, date, machine, figures, skipped }: Measured, plotted: boolean): string {

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { performancePage } from "../bench/page.ts";
 import { plot } from "../bench/plot.ts";
-import { type Measured, worse } from "../bench/record.ts";
+import { type Measured, readMeasured, worse } from "../bench/record.ts";
 import { PrintedReport } from "../bench/report.ts";
+import { TOP_LINES, topLines } from "../bench/top.ts";
 
 suite("benchmark report", () => {
   test("figures are shown as multiples of their peer, and against their target", () => {
@@ -65,5 +66,12 @@ suite("benchmark report", () => {
     assert.match(picture, /speed &amp; size/);
     assert.equal(picture.match(/class="better"/g)?.length, 2);
     assert.equal(plot("api", before.figures.slice(0, 1)), undefined);
+  });
+
+  test("every line of the front page has its figure", () => {
+    const lines = topLines(readMeasured());
+    assert.equal(lines.length, TOP_LINES.length, `a figure was renamed:\n${lines.join("\n")}`);
+    for (const line of lines) assert.match(line, /^\| [A-Z].* \| [\d.,]+ .*\|$/);
+    assert.doesNotMatch(lines.join(""), /undefined|NaN/);
   });
 });
