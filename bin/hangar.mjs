@@ -14,13 +14,15 @@ if (!isInstalled("commander")) {
   process.stderr.write("hangar: its packages are not installed yet; run `npm start` or `npm ci` in its folder first\n");
   process.exit(1);
 }
+// Types are stripped and sources compiled once, as for `npm start`: a fourth of the time of every later command.
+const cache = existsSync(join(root, "node_modules")) ? join(root, "node_modules/.cache/compile") : undefined;
 if (Number(process.versions.node.split(".")[0]) >= 24) {
-  // Types are stripped and sources compiled once, as for `npm start`: a fourth of the time of every later command.
-  if (existsSync(join(root, "node_modules"))) module.enableCompileCache(join(root, "node_modules/.cache/compile"));
+  if (cache) module.enableCompileCache(cache);
   await import(program);
 } else {
   const { status, signal } = spawnSync(existsSync(pinned) ? pinned : "node", [program, ...process.argv.slice(2)], {
     stdio: "inherit",
+    env: { ...(cache ? { NODE_COMPILE_CACHE: cache } : {}), ...process.env },
   });
   process.exit(status ?? (signal === "SIGINT" ? 130 : 143));
 }
