@@ -94,14 +94,40 @@ function checkTarget(method: string, target: string): void {
   }
 }
 
+/** The fields that say where a message ends, and whether its connection goes on. */
+class Framing {
+  length: string | undefined;
+  encoding: string | undefined;
+  /** Of the connection, in lower case. */
+  options = "";
+
+  take(role: "length" | "encoding" | "connection", value: string): void {
+    switch (role) {
+      case "length":
+        once(this.length, "Content-Length");
+        this.length = value;
+        return;
+      case "encoding":
+        once(this.encoding, "Transfer-Encoding");
+        this.encoding = value;
+        return;
+      case "connection":
+        this.options += `,${value.toLowerCase()}`;
+        return;
+    }
+  }
+
+  goesOn(minor: 0 | 1): boolean {
+    return minor === 1 ? !hasOption(this.options, "close") : hasOption(this.options, "keep-alive");
+  }
+}
+
 /** The fields of one request while they are read. */
 class RequestFields {
+  readonly #framing = new Framing();
   #lines = "";
   #accepts = "";
   #host: string | undefined;
-  #length: string | undefined;
-  #encoding: string | undefined;
-  #connection = "";
   #upgrade: string | undefined;
   #expects = false;
 
@@ -116,15 +142,9 @@ class RequestFields {
         this.#host = value;
         return;
       case "length":
-        once(this.#length, "Content-Length");
-        this.#length = value;
-        return;
       case "encoding":
-        once(this.#encoding, "Transfer-Encoding");
-        this.#encoding = value;
-        return;
       case "connection":
-        this.#connection += `,${value.toLowerCase()}`;
+        this.#framing.take(name.role, value);
         return;
       case "upgrade":
         once(this.#upgrade, "Upgrade");
@@ -147,8 +167,8 @@ class RequestFields {
     const authority = this.#host ?? "";
     if (this.#host === undefined && minor === 1) throw new BadMessage("there is no Host header");
     if (authority !== "" && !AUTHORITY.test(authority)) throw new BadMessage("the Host header is not a host name");
-    const length = this.#framing(minor);
-    const options = this.#connection;
+    const length = this.#length(minor);
+    const { options } = this.#framing;
     const upgrade = this.#upgrade && minor === 1 && length === 0 && hasOption(options, "upgrade") ? this.#upgrade : "";
     return {
       method,
@@ -157,7 +177,7 @@ class RequestFields {
       host: hostName(authority),
       authority,
       length,
-      keep_alive: minor === 1 ? !hasOption(options, "close") : hasOption(options, "keep-alive"),
+      keep_alive: this.#framing.goesOn(minor),
       // h2c is a matter between two neighbours: never passed on.
       upgrade: upgrade === "" || /\bh2c\b/i.test(upgrade) ? undefined : upgrade,
       expects: this.#expects,
@@ -166,16 +186,17 @@ class RequestFields {
     };
   }
 
-  #framing(minor: 0 | 1): number {
-    if (this.#encoding !== undefined) {
-      if (this.#length !== undefined) throw new BadMessage("there are both Content-Length and Transfer-Encoding");
+  #length(minor: 0 | 1): number {
+    const { length, encoding } = this.#framing;
+    if (encoding !== undefined) {
+      if (length !== undefined) throw new BadMessage("there are both Content-Length and Transfer-Encoding");
       if (minor === 0) throw new BadMessage("Transfer-Encoding does not belong in HTTP/1.0");
-      if (this.#encoding !== "chunked") throw new BadMessage("Transfer-Encoding may only be exactly `chunked`", 501);
+      if (encoding !== "chunked") throw new BadMessage("Transfer-Encoding may only be exactly `chunked`", 501);
       return CHUNKED;
     }
-    if (this.#length === undefined) return 0;
-    if (!LENGTH.test(this.#length)) throw new BadMessage("Content-Length is not a number");
-    return Number(this.#length);
+    if (length === undefined) return 0;
+    if (!LENGTH.test(length)) throw new BadMessage("Content-Length is not a number");
+    return Number(length);
   }
 }
 
@@ -218,10 +239,8 @@ export function readAnswer(bytes: Buffer, length: number, method: string): Answe
 
 /** The fields of one answer while they are read. */
 class AnswerFields {
+  readonly #framing = new Framing();
   readonly #fields: string[] = [];
-  #length: string | undefined;
-  #encoding: string | undefined;
-  #connection = "";
   #upgrade: string | undefined;
   #keep_s = Number.POSITIVE_INFINITY;
 
@@ -231,15 +250,9 @@ class AnswerFields {
         this.#fields.push(name.text, value);
         return;
       case "length":
-        once(this.#length, "Content-Length");
-        this.#length = value;
-        return;
       case "encoding":
-        once(this.#encoding, "Transfer-Encoding");
-        this.#encoding = value.toLowerCase();
-        return;
       case "connection":
-        this.#connection += `,${value.toLowerCase()}`;
+        this.#framing.take(name.answer_role, value);
         return;
       case "upgrade":
         this.#upgrade = value;
@@ -253,18 +266,16 @@ class AnswerFields {
   }
 
   head(minor: 0 | 1, status: number, reason: string, method: string): AnswerHead {
-    const length = answerLength(status, method, this.#length, this.#encoding);
-    const options = this.#connection;
-    const stays = minor === 1 ? !hasOption(options, "close") : hasOption(options, "keep-alive");
+    const { length: said, encoding } = this.#framing;
+    const length = answerLength(status, method, said, encoding?.toLowerCase());
     // An answer to HEAD says how long the body would be.
-    if (this.#length !== undefined && length === 0 && status !== 204 && status >= 200) {
-      this.#fields.push("content-length", this.#length);
-    }
+    if (said !== undefined && length === 0 && status !== 204 && status >= 200)
+      this.#fields.push("content-length", said);
     return {
       status,
       reason,
       length,
-      keep_alive: stays && length !== UNTIL_CLOSE,
+      keep_alive: this.#framing.goesOn(minor) && length !== UNTIL_CLOSE,
       keep_s: this.#keep_s,
       upgrade: this.#upgrade,
       fields: this.#fields,
