@@ -132,7 +132,7 @@ const Port = optional({
       compress: said(flag, "Compress answers."),
       h2_backend: said(flag, "Speak HTTP/2 without TLS to the machine."),
       idle_timeout: said(whole, "Seconds a connection may be silent."),
-      headers_read_timeout: said(whole, "Kept as it comes."),
+      headers_read_timeout: said(whole, "Seconds for the head of a request; at most a minute, 10 unless said."),
       replay_cache: Type.Array(Type.Unknown()),
       response: optional({
         headers: Type.Record(Type.String(), Type.Union([text, texts, flag, Type.Null()])),

@@ -3,6 +3,7 @@ import type { ServiceConfig } from "#machines/config-schema.ts";
 import type { ImageLayer } from "#machines/image-source.ts";
 import type { Entry } from "#network/directory.ts";
 import { type IpAssignment, isEgress } from "#network/types.ts";
+import { PROXY_LIMITS } from "./limits.ts";
 import { staticsOf } from "./statics-config.ts";
 import type { AppTable, PortOptions, PortTable, Target } from "./table.ts";
 
@@ -188,6 +189,7 @@ function portOptions(port: PortConfig, https_port: number): PortOptions {
     pristine: http.response?.pristine === true,
     headers: Object.entries(http.response?.headers ?? {}).flatMap(([name, value]) => answerHeader(name, value)),
     idle_ms: (http.idle_timeout ?? 0) * 1000,
+    head_ms: Math.min((http.headers_read_timeout ?? 0) * 1000, PROXY_LIMITS.head_max_ms),
     alpn: tls.alpn ?? [],
     self_signed: tls.default_self_signed === true,
     min_version: only("TLSv1.3") ? "TLSv1.3" : "TLSv1.2",

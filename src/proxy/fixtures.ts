@@ -28,6 +28,7 @@ export const OPTIONS: PortOptions = {
   pristine: false,
   headers: [],
   idle_ms: 0,
+  head_ms: 0,
   alpn: [],
   self_signed: false,
   min_version: "TLSv1.2",

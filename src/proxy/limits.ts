@@ -29,6 +29,8 @@ export const PROXY_LIMITS = {
   // Time.
   /** From the first byte of a connection, or of the next request, to the whole head. Past it: 408, closed. */
   head_ms: 10 * SECOND,
+  /** The same where a service has a `headers_read_timeout` of its own, which may be shorter or longer. */
+  head_max_ms: MINUTE,
   /** A kept-alive client connection without a request is closed after this. */
   client_idle_ms: MINUTE,
   /** A client that sends or takes nothing for this long while it should is cut. */

@@ -59,6 +59,8 @@ export interface PortOptions {
   /** Set on every answer; an empty list removes the field. */
   headers: [name: string, values: string[]][];
   idle_ms: number;
+  /** For the head of a request; 0: as long as everywhere. */
+  head_ms: number;
   alpn: string[];
   self_signed: boolean;
   min_version: "TLSv1.2" | "TLSv1.3";

@@ -32,6 +32,8 @@ export class Http1Client extends Seeker implements Exchange {
   readonly #socket: Socket;
   readonly #dispatch: Dispatch;
   readonly #peer_lines: string;
+  /** Whose client it must be, as long as it has not said. */
+  readonly #likely: Route | undefined;
   readonly #writer: AnswerWriter;
   readonly #inbox: Inbox;
   /** Bytes that were read and not used. */
@@ -53,11 +55,12 @@ export class Http1Client extends Seeker implements Exchange {
   /** Nothing moved since. */
   #moved_at: number;
 
-  constructor(socket: Socket, parts: { plane: Plane; peer: Peer; door: object; dispatch: Dispatch }) {
+  constructor(socket: Socket, parts: { plane: Plane; peer: Peer; door: object; dispatch: Dispatch; likely?: Route }) {
     super(parts);
     this.door = parts.door;
     this.#socket = socket;
     this.#dispatch = parts.dispatch;
+    this.#likely = parts.likely;
     this.#peer_lines = peerLines(parts.peer, parts.plane.region, "1.1");
     this.#writer = new AnswerWriter(socket);
     this.#inbox = new Inbox((chunk) => socket.destroyed || this.#read(chunk));
@@ -98,7 +101,8 @@ export class Http1Client extends Seeker implements Exchange {
 
   /** How long a client may take to begin or finish the head of a request. */
   #patience(): number {
-    if (this.#unread.length > 0 || this.#started === 0) return PROXY_LIMITS.head_ms;
+    const begun = this.#unread.length > 0 || this.#started === 0;
+    if (begun) return (this.#route ?? this.#likely)?.table.options.head_ms || PROXY_LIMITS.head_ms;
     return this.#closing ? LINGER_MS : PROXY_LIMITS.client_idle_ms;
   }
 

@@ -129,11 +129,13 @@ export class Door {
   }
 
   #http(socket: Socket, peer: Peer, sni: Route | undefined): void {
+    const likely = sni ?? (this.#routes.length === 1 ? this.#routes[0] : undefined);
     new Http1Client(socket, {
       plane: this.#plane,
       peer,
       door: this,
       dispatch: dispatcher(this, this.#plane, peer, sni),
+      ...(likely && { likely }),
     });
   }
 

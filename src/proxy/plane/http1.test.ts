@@ -5,6 +5,7 @@ import { text as read } from "node:stream/consumers";
 import { suite, test } from "node:test";
 import { random, seed } from "../../../test/support.ts";
 import { aBackend, aPlane, aTarget } from "../fixtures.ts";
+import { PROXY_LIMITS } from "../limits.ts";
 import { ReadBuffers } from "./read-buffers.ts";
 
 /** So many rounds of the event loop. */
@@ -177,5 +178,17 @@ suite("the front door, HTTP/1", () => {
       ),
     );
     assert.deepEqual(answers, ["503 no_machine", "404 unknown_host"]);
+  });
+
+  test("who takes longer for a head than its app allows is told so", async (t) => {
+    const door = await aPlane(t);
+    const { port } = await aBackend(t, (_, response) => response.end("here"));
+    await door.serve({ options: { head_ms: 1 }, targets: [aTarget(port)] });
+    const started = performance.now();
+    const half = "GET / HTTP/1.1\r\nhost: web.localhost\r\n";
+    assert.match(await door.raw(half), /^HTTP\/1\.1 408 .*svc-reason: request_timeout/s);
+    // The second head of a connection, too: by then it is known whose it is.
+    assert.match(await door.raw(`${half}\r\n${half}`), /^HTTP\/1\.1 200 .*here.*HTTP\/1\.1 408 /s);
+    assert.ok(performance.now() - started < PROXY_LIMITS.head_ms, "sooner than everywhere");
   });
 });

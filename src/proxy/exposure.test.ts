@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { ServiceConfig } from "#machines/config-schema.ts";
+import type { Entry } from "#network/directory.ts";
+import type { IpAssignment } from "#network/types.ts";
+import { appTable } from "./exposure.ts";
+import { OPTIONS } from "./fixtures.ts";
+import type { AppTable, PortOptions } from "./table.ts";
+
+type Port = NonNullable<ServiceConfig["ports"]>[number];
+
+const SHARED = { ip: "127.0.0.1", type: "shared_v4", shared: true } as IpAssignment;
+
+/** The table of an app whose one machine says this of its ports. */
+function exposed(ports: Port[], assignments: IpAssignment[] = [SHARED]): AppTable | undefined {
+  const service = { protocol: "tcp", internal_port: 8080, ports } as ServiceConfig;
+  const machine = {
+    id: "m1",
+    instance_id: "v1",
+    state: "started",
+    region: "local",
+    checks: {},
+    config: { services: [service] },
+  };
+  return appTable({
+    app: { id: "a1", name: "web", org_id: "o1", created_at: 1 },
+    machines: [machine as unknown as Entry],
+    assignments,
+    hostnames: [],
+    domain: "localhost",
+    reach: (_, port) => ({ host: "127.0.0.1", port }),
+    slot: () => 1,
+    layers: () => undefined,
+    resting: new Set(),
+  });
+}
+
+suite("what is open to the world", () => {
+  test("nothing without an address, and nothing without a handler", () => {
+    assert.equal(exposed([{ port: 80, handlers: ["http"] }], []), undefined);
+    assert.equal(exposed([{ port: 80, handlers: [] }]), undefined);
+    assert.equal(exposed([{ port: 80, handlers: ["http"] }])?.ports.length, 1);
+  });
+
+  test("what a service says of a port is what is done there", () => {
+    const said: [Partial<Port>, Partial<PortOptions>][] = [
+      [{}, {}],
+      [{ handlers: ["tls", "http"] }, { tls: true }],
+      [{ handlers: ["tcp"] }, { http: false }],
+      [{ handlers: ["pg_tls"] }, { http: false, tls: true, pg_tls: true }],
+      [{ handlers: ["proxy_proto", "http"] }, { proxy_protocol: 1 }],
+      [
+        { handlers: ["proxy_proto"], proxy_proto_options: { version: "v2" } },
+        { http: false, proxy_protocol: 2 },
+      ],
+      [{ force_https: true }, { force_https: true }],
+      [{ http_options: { compress: true, h2_backend: true } }, { compress: true, h2_backend: true }],
+      [{ http_options: { idle_timeout: 7 } }, { idle_ms: 7000 }],
+      [{ http_options: { headers_read_timeout: 3 } }, { head_ms: 3000 }],
+      [{ http_options: { headers_read_timeout: 3600 } }, { head_ms: 60_000 }],
+      [{ http_options: { response: { pristine: true } } }, { pristine: true }],
+      [
+        {
+          http_options: { response: { headers: { "X-A": "1", "X-B": ["2", "3"], "X-C": false, connection: "close" } } },
+        },
+        {
+          headers: [
+            ["x-a", ["1"]],
+            ["x-b", ["2", "3"]],
+            ["x-c", []],
+          ],
+        },
+      ],
+      [{ tls_options: { versions: ["TLSv1.3"], alpn: ["h2"] } }, { min_version: "TLSv1.3", alpn: ["h2"] }],
+      [{ tls_options: { versions: ["TLSv1.2"] } }, { max_version: "TLSv1.2" }],
+      [{ tls_options: { default_self_signed: true } }, { self_signed: true }],
+    ];
+    for (const [port, options] of said) {
+      const table = exposed([{ port: 8000, handlers: ["http"], ...port }]);
+      const known = table?.ports[0]?.options;
+      const expected = { ...OPTIONS, https_port: port.handlers?.includes("tls") ? 8000 : 443, ...options };
+      assert.deepEqual(known, expected, JSON.stringify(port));
+    }
+  });
+
+  test("a range is one port of the table, however its end is spelled", () => {
+    for (const end of [{ end_port: 8010 }, { "end-port": 8010 }]) {
+      const table = exposed([{ start_port: 8000, ...end, handlers: ["tcp"] }]);
+      assert.deepEqual(
+        table?.ports.map(({ start, end: last }) => [start, last]),
+        [[8000, 8010]],
+      );
+    }
+  });
+});
