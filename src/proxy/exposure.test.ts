@@ -12,7 +12,11 @@ type Port = NonNullable<ServiceConfig["ports"]>[number];
 const SHARED = { ip: "127.0.0.1", type: "shared_v4", shared: true } as IpAssignment;
 
 /** The table of an app whose one machine says this of its ports. */
-function exposed(ports: Port[], assignments: IpAssignment[] = [SHARED]): AppTable | undefined {
+function exposed(
+  ports: Port[],
+  assignments: IpAssignment[] = [SHARED],
+  change: Partial<Record<keyof Entry, unknown>> = {},
+): AppTable | undefined {
   const service = { protocol: "tcp", internal_port: 8080, ports } as ServiceConfig;
   const machine = {
     id: "m1",
@@ -24,7 +28,7 @@ function exposed(ports: Port[], assignments: IpAssignment[] = [SHARED]): AppTabl
   };
   return appTable({
     app: { id: "a1", name: "web", org_id: "o1", created_at: 1 },
-    machines: [machine as unknown as Entry],
+    machines: [{ ...machine, ...change } as unknown as Entry],
     assignments,
     hostnames: [],
     domain: "localhost",
@@ -81,6 +85,17 @@ suite("what is open to the world", () => {
       const expected = { ...OPTIONS, https_port: port.handlers?.includes("tls") ? 8000 : 443, ...options };
       assert.deepEqual(known, expected, JSON.stringify(port));
     }
+  });
+
+  test("a machine that does not run, is cordoned or unwell gets nothing", () => {
+    const targets = (change: Partial<Record<keyof Entry, unknown>>): number | undefined =>
+      exposed([{ port: 80, handlers: ["http"] }], [SHARED], change)?.ports[0]?.targets.length;
+    assert.equal(targets({}), 1);
+    assert.equal(targets({ checks: { web: { status: "passing" } } }), 1);
+    for (const state of ["created", "starting", "stopping", "stopped", "suspended"])
+      assert.equal(targets({ state }), 0);
+    assert.equal(targets({ cordoned: true }), 0);
+    assert.equal(targets({ checks: { web: { status: "critical" } } }), 0);
   });
 
   test("a range is one port of the table, however its end is spelled", () => {

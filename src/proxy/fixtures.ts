@@ -9,7 +9,7 @@ import {
   type Server as TcpServer,
 } from "node:net";
 import type { TestContext } from "node:test";
-import { systemClock } from "#core/clock.ts";
+import { type Clock, systemClock } from "#core/clock.ts";
 import { Plane } from "./plane/plane.ts";
 import { Slots } from "./slots.ts";
 import type { AppTable, PortOptions, PortTable, Report, Target } from "./table.ts";
@@ -97,7 +97,7 @@ export interface TestPlane {
   raw(bytes: string | Buffer, wait?: (so_far: string) => boolean): Promise<string>;
 }
 
-export async function aPlane(t: T): Promise<TestPlane> {
+export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlane> {
   const port = await freePort();
   const slots = new Slots();
   const reports: Report[] = [];
@@ -107,14 +107,14 @@ export async function aPlane(t: T): Promise<TestPlane> {
       listen_host: "127.0.0.1",
       domain: "localhost",
       slots: slots.buffer,
-      monotonic_ms: systemClock.monotonic(),
+      monotonic_ms: clock.monotonic(),
       fallback: selfSigned(["localhost"], systemClock.now()),
       ticket_keys: new Uint8Array(48),
       region: "local",
       host_id: "0001",
       buckets: undefined,
     },
-    { clock: systemClock, report: (report) => void reports.push(report) },
+    { clock, report: (report) => void reports.push(report) },
   );
   t.after(() => plane.close());
   const serve: TestPlane["serve"] = async ({ app, port: change, options, targets }) => {
