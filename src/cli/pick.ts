@@ -7,6 +7,7 @@ import { type Context, type Input, UsageError, type Verb } from "./verb.ts";
 
 const PATIENCE_MS = 10_000;
 const SHOWN_MAX = 50;
+const LISTED = /^\d{1,2}$/;
 
 /** Verbs whose only needed argument is a name that is there already. */
 export const isPicked = ({ arguments: own = [], completes }: Verb): boolean =>
@@ -45,7 +46,8 @@ export function chosen(names: readonly LiveName[], answer: string, what: string)
   const text = answer.trim();
   if (text === "") throw new UsageError(`missing required argument '${what}'`);
   const exact = names.find(({ name, id }) => name === text || id === text) ?? names[Number(text) - 1];
-  const begun = names.filter(({ name, id }) => name.startsWith(text) || id?.startsWith(text));
+  // A number that is not in the list is a slip; an id that happens to begin with it was not meant.
+  const begun = LISTED.test(text) ? [] : names.filter(({ name, id }) => name.startsWith(text) || id?.startsWith(text));
   const found = exact ?? (begun.length === 1 ? begun[0] : undefined);
   if (!found) throw new UsageError(`${text} is ${begun.length > 1 ? "more than one" : "none"} of them`);
   return found.id ?? found.name;

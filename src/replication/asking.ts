@@ -13,13 +13,13 @@ export class NodeClient {
   readonly #open: Peer;
 
   constructor(url: string, clock: Clock, credentials?: Credentials) {
-    this.#peer = new Peer(url, clock, credentials);
-    this.#open = new Peer(url, clock, undefined);
+    this.#peer = new Peer(url, clock, credentials, REPLICATION_LIMITS.asked_ms);
+    this.#open = new Peer(url, clock, undefined, REPLICATION_LIMITS.asked_ms);
   }
 
   /** What it says about itself. */
   async info(): Promise<unknown> {
-    return await this.#open.json("GET", "/info", undefined, AbortSignal.timeout(REPLICATION_LIMITS.silence_ms));
+    return await this.#open.json("GET", "/info", undefined, NEVER);
   }
 
   /**
@@ -28,7 +28,7 @@ export class NodeClient {
    */
   async promote({ force = false } = {}): Promise<unknown> {
     const path = force ? "/promote?force=true" : "/promote";
-    return await this.#peer.json("POST", path, {}, AbortSignal.timeout(4 * REPLICATION_LIMITS.handoff_ms));
+    return await this.#peer.json("POST", path, {}, NEVER);
   }
 
   /** Writes a database to a file that does not exist yet, as of one moment. Returns its position. */
@@ -46,5 +46,5 @@ export class NodeClient {
   }
 }
 
-/** A large database takes its time; silence alone ends it. */
+/** A large database takes its time; silence alone ends a question. */
 const NEVER = new AbortController().signal;

@@ -170,8 +170,9 @@ async function promote(
       : "this node may lack transactions";
     fail("conflict", `no primary is known to hand over, and the lease cannot be had: ${why}`);
   }
-  const peer = new Peer(node.role.primary, clock, credentials);
-  await peer.json("POST", "/handoff", { node: node.id }, AbortSignal.timeout(2 * REPLICATION_LIMITS.handoff_ms));
+  const patience_ms = 2 * REPLICATION_LIMITS.handoff_ms;
+  const peer = new Peer(node.role.primary, clock, credentials, patience_ms);
+  await peer.json("POST", "/handoff", { node: node.id }, AbortSignal.timeout(patience_ms));
   const until_ms = clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
   while (clock.monotonic() < until_ms) {
     if (elector.lease && isPrimary(node)) return;

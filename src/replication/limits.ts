@@ -76,6 +76,8 @@ export const REPLICATION_LIMITS = {
   heartbeat_ms: 1 * SECOND,
   /** Without any frame for this long a primary is taken for lost. */
   silence_ms: 5 * SECOND,
+  /** How long a person's question to a node may be silent: a handover takes up to three times `handoff_ms`. */
+  asked_ms: 20 * SECOND,
   reconnect_ms: 200,
   /** Snapshots being sent at once. Further replicas wait their turn. */
   snapshots: 2,

@@ -33,11 +33,18 @@ export class Peer {
   readonly url: string;
   readonly #clock: Clock;
   readonly #credentials: Credentials | undefined;
+  readonly #silence_ms: number;
 
-  constructor(url: string, clock: Clock, credentials: Credentials | undefined) {
+  constructor(
+    url: string,
+    clock: Clock,
+    credentials: Credentials | undefined,
+    silence_ms: number = REPLICATION_LIMITS.silence_ms,
+  ) {
     this.url = url.replace(/\/+$/, "");
     this.#clock = clock;
     this.#credentials = credentials;
+    this.#silence_ms = silence_ms;
   }
 
   /** host:port, as events name it. */
@@ -100,7 +107,7 @@ export class Peer {
       });
       request.on("response", done);
       request.on("error", failed);
-      request.setTimeout(REPLICATION_LIMITS.silence_ms, () => this.#endIfSilent(request));
+      request.setTimeout(this.#silence_ms, () => this.#endIfSilent(request));
       if (in_memory) request.end(body);
       else pipeline(createReadStream(body.file), request).catch(failed);
     });

@@ -33,12 +33,16 @@ function number(dir: string | undefined, file: string): number {
 const CENTISECOND_NS = 1e7;
 const CENTISECOND_US = 1e4;
 
-/** Processor time since the cgroup was made, in centiseconds. */
+/**
+ * Processor time since the cgroup was made, in centiseconds. In version 1 that is `cpuacct.stat`, whose parts add up to
+ * what was used: `cpuacct.usage_user` and `_sys` count ticks, and lack those that the host's own host took away.
+ */
 export function cpuUse({ cpuacct, cpu, unified }: Dirs): { user_cs: number; system_cs: number; throttled_cs: number } {
   if (cpuacct !== undefined) {
+    const { user = 0, system = 0 } = table(cpuacct, "cpuacct.stat");
     return {
-      user_cs: Math.floor(number(cpuacct, "cpuacct.usage_user") / CENTISECOND_NS) || 0,
-      system_cs: Math.floor(number(cpuacct, "cpuacct.usage_sys") / CENTISECOND_NS) || 0,
+      user_cs: user,
+      system_cs: system,
       throttled_cs: Math.floor((table(cpu, "cpu.stat")["throttled_time"] ?? 0) / CENTISECOND_NS),
     };
   }

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { chosen } from "./pick.ts";
+import { UsageError } from "./verb.ts";
+
+const NAMES = [
+  { name: "one", id: "7a01", about: "" },
+  { name: "two", id: "8b02", about: "" },
+  { name: "twin", id: "8c03", about: "" },
+];
+
+suite("which one is meant", () => {
+  test("a number of the list, a name, an id, or the beginning of one", () => {
+    for (const [answer, id] of [
+      ["1", "7a01"],
+      [" 3\n", "8c03"],
+      ["two", "8b02"],
+      ["8b02", "8b02"],
+      ["on", "7a01"],
+      ["8c", "8c03"],
+    ] as const)
+      assert.equal(chosen(NAMES, answer, "machine"), id, answer);
+  });
+
+  test("a number beyond the list is a slip, even where an id begins with it", () => {
+    for (const [answer, text] of [
+      ["7", "7 is none of them"],
+      ["0", "0 is none of them"],
+      ["tw", "tw is more than one of them"],
+      ["three", "three is none of them"],
+      ["", "missing required argument 'machine'"],
+    ] as const)
+      assert.throws(() => chosen(NAMES, answer, "machine"), new UsageError(text), answer);
+  });
+});
