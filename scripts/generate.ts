@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Verb } from "#cli/verb.ts";
-import { VERBS } from "#cli/verbs.ts";
+import { allVerbs } from "#cli/verbs.ts";
 import { CONNECTOR_LIMITS } from "#connectors/limits.ts";
 import { CATALOGUE } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -24,6 +24,7 @@ import { SCRAPE_LIMITS } from "#metrics/scrape/limits.ts";
 import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
 import { NETWORK_LIMITS } from "#network/limits.ts";
 import { PROXY_LIMITS } from "#proxy/limits.ts";
+import { REPLICATION_LIMITS } from "#replication/limits.ts";
 import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { next as nextVolume, STATES as VOLUME_STATES } from "#volumes/states.ts";
 import { startPlatform } from "../src/platform.ts";
@@ -98,7 +99,8 @@ function settingsPage(): string {
 /** What a limits file says about each of its names. */
 function limitWords(file: string): Map<string | undefined, string | undefined> {
   const source = readFileSync(join(root, file), "utf8");
-  return new Map([...source.matchAll(/\/\*\* ([^*]+) \*\/\n {2}(\w+):/g)].map(([, text, name]) => [name, text]));
+  const found = source.matchAll(/\/\*\*\s((?:(?!\*\/).)+?)\s\*\/\n {2}(\w+):/gs);
+  return new Map([...found].map(([, text = "", name]) => [name, text.replaceAll(/\s+(\* )?/g, " ").trim()]));
 }
 
 function limitsPage(): string {
@@ -112,6 +114,7 @@ function limitsPage(): string {
     ["The front door", "src/proxy/limits.ts", PROXY_LIMITS],
     ["Addresses", "src/network/limits.ts", NETWORK_LIMITS],
     ["Identity tokens", "src/identity/limits.ts", IDENTITY_LIMITS],
+    ["The replicated database", "src/replication/limits.ts", { ...REPLICATION_LIMITS }],
     ["Metrics: storage, per organization", "src/metrics/tsdb/limits.ts", { ...TSDB_LIMITS }],
     ["Metrics: one query", "src/metrics/promql/limits.ts", { ...QUERY_LIMITS }],
     ["Metrics: reading machines", "src/metrics/builtin/limits.ts", { ...BUILTIN_LIMITS }],
@@ -161,9 +164,9 @@ function volumeStates(): string {
   return `\n# The states of a volume\n\nAn empty volume begins as \`creating\`, one from a snapshot as \`restoring\`, a fork as \`hydrating\`. \`done\` and \`broke\` are what\nthe platform reports; the rest is asked for.\n\n${table(["state", "what leads on"], rows)}\n`;
 }
 
-function cliPage(): string {
+async function cliPage(): Promise<string> {
   const list = (pairs: Verb["options"] = []): string[] => pairs.map(([name, words]) => `- \`${name}\` ${words}`);
-  const sections = VERBS.map((verb) =>
+  const sections = (await allVerbs()).map((verb) =>
     [
       `## hangar ${verb.words}`,
       `${verb.summary}.`,
@@ -181,7 +184,7 @@ function cliPage(): string {
 const rows = await allRows();
 const files: Record<string, string> = {
   "src/client/api.ts": clientTypes(rows),
-  "docs/cli.md": cliPage(),
+  "docs/cli.md": await cliPage(),
   "docs/errors.md": errorsPage(),
   "docs/settings.md": settingsPage(),
   "docs/limits.md": limitsPage(),

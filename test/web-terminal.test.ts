@@ -70,6 +70,19 @@ suite("the dashboard's terminal", () => {
     assert.deepEqual(e, { bg: 4 });
   });
 
+  test("numbers with parts: colours with colons, kinds of underlines", () => {
+    const { screen, write } = terminal();
+    write(`${ESC}[1;4:3ma${ESC}[4:0mb${ESC}[38:2::1:2:3mc${ESC}[38:2:4:5:6md${ESC}[48:5:1me`);
+    const styles = (screen.lines[0]?.cells ?? []).slice(0, 5).map(({ style }) => style);
+    assert.deepEqual(styles, [
+      { bold: true, underline: true },
+      { bold: true },
+      { bold: true, fg: "rgb(1,2,3)" },
+      { bold: true, fg: "rgb(4,5,6)" },
+      { bold: true, fg: "rgb(4,5,6)", bg: 1 },
+    ]);
+  });
+
   test("lines that left are kept, up to a bound; not those of the second screen", () => {
     const { screen, write } = terminal();
     write(Array.from({ length: HISTORY + 100 }, (_, n) => `${n}\r\n`).join(""));

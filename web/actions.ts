@@ -11,7 +11,7 @@ export interface Target {
   state: string;
 }
 
-export interface MachineAction {
+interface MachineAction {
   name: string;
   /** In which states it makes sense. */
   from: readonly string[];

@@ -36,7 +36,7 @@ export interface FleetEvent {
   request?: Record<string, unknown> | undefined;
 }
 
-export interface Fleet {
+interface Fleet {
   machines: ReadonlyMap<string, FleetMachine>;
   loaded: boolean;
   /** Newest first. */
@@ -212,7 +212,7 @@ export class Follower {
       this.#gathering = undefined;
       this.#sync().then(
         () => this.#changed(),
-        () => this.#gather(),
+        () => this.#over || this.#gather(),
       );
     }, GATHER_MS);
   }

@@ -30,14 +30,11 @@ export function h<Props>(view: ComponentType<Props>, props: Props & { key?: Key 
 }
 
 export const a = element("a");
-export const article = element("article");
-export const aside = element("aside");
 export const button = element("button");
 export const caption = element("caption");
 export const code = element("code");
 export const datalist = element("datalist");
 export const dd = element("dd");
-export const details = element("details");
 export const dialog = element("dialog");
 export const div = element("div");
 export const dl = element("dl");
@@ -48,7 +45,6 @@ export const fieldset = element("fieldset");
 export const form = element("form");
 export const h1 = element("h1");
 export const h2 = element("h2");
-export const h3 = element("h3");
 export const header = element("header");
 export const input = element("input");
 export const kbd = element("kbd");
@@ -65,10 +61,8 @@ export const path = element("path");
 export const pre = element("pre");
 export const section = element("section");
 export const select = element("select");
-export const small = element("small");
 export const span = element("span");
 export const strong = element("strong");
-export const summary = element("summary");
 export const svg = element("svg");
 export const table = element("table");
 export const tbody = element("tbody");

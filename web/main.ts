@@ -162,7 +162,7 @@ async function begin(): Promise<void> {
   apply();
   const root = document.getElementById("app");
   if (!root) return;
-  await resume().catch((thrown: unknown) => render(problem(thrown), root));
+  await resume();
   render(h(App, {}), root);
 }
 

@@ -97,8 +97,9 @@ export async function resume(): Promise<void> {
   const token = sessionStorage.getItem(TOKEN);
   if (!token) return;
   await signIn(token).catch((thrown: unknown) => {
-    if (thrown instanceof ClientError && thrown.http === 0) throw thrown;
-    signOut("The token of this tab no longer works.");
+    // Nobody answered: the token may be good, and is there when the page is loaded again.
+    if (thrown instanceof ClientError && thrown.http === 0) farewell.set(thrown.message);
+    else signOut("The token of this tab no longer works.");
   });
 }
 

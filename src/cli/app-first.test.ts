@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { namesAppFirst, withApp } from "./app-first.ts";
 import { UsageError } from "./verb.ts";
-import { VERBS } from "./verbs.ts";
+import { verbsFor } from "./verbs.ts";
+
+const VERBS = await verbsFor("certs");
 
 suite("verbs that name an app first", () => {
   const verb = VERBS.find(({ words }) => words === "certs add");

@@ -1,4 +1,5 @@
 /** The `hangar` command: nouns and verbs, made into a program. */
+import { constants } from "node:os";
 import { Command, CommanderError } from "commander";
 import { ClientError, type Outgoing } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
@@ -7,12 +8,12 @@ import { namesAppFirst, optional, withApp } from "./app-first.ts";
 import { complete } from "./complete.ts";
 import { asCurl, createContext, type GlobalOptions } from "./context.ts";
 import { NotSent, tellsItself } from "./dry-run.ts";
-import { aliasOf, NOUNS } from "./nouns.ts";
+import { aliasesOf, NOUNS } from "./nouns.ts";
 import { GLOBAL_OPTIONS, optionsOf } from "./options.ts";
 import { errorText } from "./output.ts";
 import { isPicked, picked } from "./pick.ts";
 import { type Input, UsageError, type Verb } from "./verb.ts";
-import { VERBS } from "./verbs.ts";
+import { allVerbs, verbsFor } from "./verbs.ts";
 import { isWatched, watchAnswers } from "./watch.ts";
 
 /** Exit codes: scripts branch on these. */
@@ -28,7 +29,7 @@ const EXIT_BY_STATUS: Record<number, number> = {
   422: EXIT.usage,
 };
 
-function build(): Command {
+function build(verbs: readonly Verb[]): Command {
   const program = new Command("hangar")
     .description("Machines on your own box.")
     .version(VERSION)
@@ -40,7 +41,7 @@ function build(): Command {
     "Examples:\n  hangar up\n  hangar run hangar/hello\n  hangar logs hello --follow\n  hangar doctor\n",
   );
   const nouns = new Map<string, Command>();
-  for (const verb of VERBS) {
+  for (const verb of verbs) {
     const [first = "", second] = verb.words.split(" ");
     if (second === undefined) {
       addVerb(program, first, verb);
@@ -54,27 +55,23 @@ function build(): Command {
     .command("__complete", { hidden: true })
     .argument("[words...]")
     .action(async (words: string[], _options: unknown, command: Command) => {
-      const found = await complete(createContext(command.optsWithGlobals<GlobalOptions>(), process.env), VERBS, words);
+      const context = createContext(command.optsWithGlobals<GlobalOptions>(), process.env);
+      const found = await complete(context, await allVerbs(), words);
       process.stdout.write(found.map((word) => `${word}\n`).join(""));
     });
   return program;
 }
 
 function addNoun(program: Command, name: string): Command {
-  const noun = program
+  return program
     .command(name)
+    .aliases(aliasesOf(name))
     .description(NOUNS[name] ?? name)
     .exitOverride();
-  return withAlias(noun);
-}
-
-function withAlias(command: Command): Command {
-  const alias = aliasOf(command.name());
-  return alias ? command.alias(alias) : command;
 }
 
 function addVerb(parent: Command, name: string, verb: Verb): void {
-  const command = withAlias(parent.command(name)).description(verb.summary).exitOverride();
+  const command = parent.command(name).aliases(aliasesOf(name)).description(verb.summary).exitOverride();
   command.addHelpText("before", `Examples:\n${verb.examples.map((example) => `  ${example}`).join("\n")}\n`);
   const app_first = namesAppFirst(verb);
   const asked = app_first || isPicked(verb);
@@ -93,7 +90,7 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
     const run = () => verb.run(context(), { args, rest, options });
     if (isWatched(verb, options)) return await watchAnswers(run, options.json === true);
     const { data, text, exit } = await run();
-    if (options.json) process.stdout.write(`${JSON.stringify(data, undefined, 2)}\n`);
+    if (options.json) printJson(data);
     else if (text !== "") process.stdout.write(`${text}\n`);
     process.exitCode = exit ?? EXIT.ok;
   });
@@ -102,7 +99,7 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
 // What comes after -- are words for a machine, not for us.
 const wants_json = process.argv.join("\0").split("\0--\0")[0]?.split("\0").includes("--json") === true;
 
-const printJson = (data: object): void => void process.stdout.write(`${JSON.stringify(data, undefined, 2)}\n`);
+const printJson = (data: unknown): void => void process.stdout.write(`${JSON.stringify(data, undefined, 2)}\n`);
 
 /** What a dry run would have sent. */
 function showHeldBack(request: Outgoing): void {
@@ -133,8 +130,14 @@ function report(thrown: unknown): void {
   else process.stderr.write(`${errorText(messageOf(thrown), body)}\n`);
 }
 
+// Whoever reads may stop before the end, as `head` does. That is no mistake, and ends us as it ends any program.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(128 + constants.signals.SIGPIPE);
+});
+
 try {
-  await build().parseAsync();
+  await build(await verbsFor(process.argv[2] ?? "")).parseAsync();
 } catch (thrown) {
   report(thrown);
 }

@@ -1,4 +1,4 @@
-/** What the first words of commands mean, and the short names of words that are typed often. */
+/** What the first words of commands mean, and other names of words that are typed often. */
 
 export const NOUNS: Record<string, string> = {
   auth: "Who is calling",
@@ -24,9 +24,16 @@ export const NOUNS: Record<string, string> = {
   context: "Platforms by name",
 };
 
-const ALIASES: Record<string, string> = { machines: "m", list: "ls", delete: "rm", destroy: "rm", remove: "rm" };
+/** The first one is shown in the help. Machines are destroyed and apps deleted, but nobody should have to remember which. */
+const ALIASES: Record<string, readonly string[]> = {
+  machines: ["m"],
+  list: ["ls"],
+  delete: ["rm", "destroy"],
+  destroy: ["rm", "delete"],
+  remove: ["rm"],
+};
 
-export const aliasOf = (word: string): string | undefined => ALIASES[word];
+export const aliasesOf = (word: string): readonly string[] => ALIASES[word] ?? [];
 
-/** Whether a word that was typed is this word of a command, or short for it. */
-export const isWord = (typed: string, word: string): boolean => typed === word || typed === ALIASES[word];
+/** Whether a word that was typed is this word of a command, or stands for it. */
+export const isWord = (typed: string, word: string): boolean => typed === word || aliasesOf(word).includes(typed);

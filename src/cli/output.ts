@@ -32,16 +32,17 @@ export function ago(iso: string | number, now_ms: number): string {
   return `${n} ${name}${n === 1 ? "" : "s"} ago`;
 }
 
-/** `1.4 GB`: three digits that count. */
+/** `1.4 GB`, `512 MB`: two digits that count, or the whole number. */
 export function bytesText(bytes: number): string {
   const units = ["B", "KB", "MB", "GB", "TB"];
   let value = bytes;
   let unit = 0;
-  while (value >= 1000 && unit < units.length - 1) {
+  // Rounded up it would have four digits.
+  while (value >= 999.5 && unit < units.length - 1) {
     value /= 1024;
     unit++;
   }
-  return `${unit === 0 ? value : value.toPrecision(value >= 99.95 ? 3 : 2)} ${units[unit]}`;
+  return `${unit === 0 || value >= 99.5 ? value.toFixed(0) : value.toPrecision(2)} ${units[unit]}`;
 }
 
 /** What failed, why, and what to try: a line each. */

@@ -22,6 +22,17 @@ suite("which one is meant", () => {
       assert.equal(chosen(NAMES, answer, "machine"), id, answer);
   });
 
+  test("only a number that was shown is one: ids are hex, and `1e1` begins some of them", () => {
+    const many = Array.from({ length: 60 }, (_, at) => ({
+      name: `m${at + 1}`,
+      id: `${at === 20 ? "1e1" : "a"}${at}`,
+      about: "",
+    }));
+    assert.equal(chosen(many, "1e1", "machine"), "1e120");
+    assert.equal(chosen(many, "50", "machine"), "a49");
+    assert.throws(() => chosen(many, "51", "machine"), new UsageError("51 is none of them"));
+  });
+
   test("a number beyond the list is a slip, even where an id begins with it", () => {
     for (const [answer, text] of [
       ["7", "7 is none of them"],

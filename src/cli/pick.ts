@@ -31,6 +31,7 @@ async function pick({ client, say }: Context, verb: Verb): Promise<string> {
   if (names.length === 0) throw new UsageError(`missing required argument '${what}', and there are no ${completes}`);
   const rows = names.slice(0, SHOWN_MAX).map(({ name, about }, at) => [String(at + 1), name, about]);
   say(table(["", completes, ""], rows));
+  if (names.length > SHOWN_MAX) say(`… and ${names.length - SHOWN_MAX} more, by name`);
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   try {
     // Whoever ends the input has decided against it.
@@ -45,9 +46,11 @@ async function pick({ client, say }: Context, verb: Verb): Promise<string> {
 export function chosen(names: readonly LiveName[], answer: string, what: string): string {
   const text = answer.trim();
   if (text === "") throw new UsageError(`missing required argument '${what}'`);
-  const exact = names.find(({ name, id }) => name === text || id === text) ?? names[Number(text) - 1];
+  const is_number = LISTED.test(text);
+  const listed = is_number ? names.slice(0, SHOWN_MAX)[Number(text) - 1] : undefined;
+  const exact = names.find(({ name, id }) => name === text || id === text) ?? listed;
   // A number that is not in the list is a slip; an id that happens to begin with it was not meant.
-  const begun = LISTED.test(text) ? [] : names.filter(({ name, id }) => name.startsWith(text) || id?.startsWith(text));
+  const begun = is_number ? [] : names.filter(({ name, id }) => name.startsWith(text) || id?.startsWith(text));
   const found = exact ?? (begun.length === 1 ? begun[0] : undefined);
   if (!found) throw new UsageError(`${text} is ${begun.length > 1 ? "more than one" : "none"} of them`);
   return found.id ?? found.name;

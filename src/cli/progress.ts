@@ -29,7 +29,7 @@ export async function watch<T>(label: string, look: () => Promise<Step<T>>): Pro
 }
 
 /** `restoring  ████████░░░░  62 %  1.2 GB of 2.0 GB  85 MB/s  9 s left`. */
-export function barText(label: string, progress: Step<unknown>["progress"], seconds: number): string {
+function barText(label: string, progress: Step<unknown>["progress"], seconds: number): string {
   if (!progress || progress.total_bytes === 0) return `${label} … ${Math.floor(seconds)} s`;
   const { done_bytes, total_bytes } = progress;
   const share = Math.min(1, done_bytes / total_bytes);

@@ -70,6 +70,21 @@ export function textOption({ options }: Input, name: string): string | undefined
   return typeof value === "string" ? value : undefined;
 }
 
+/** The whole number that an option gives, or undefined. Only for options of one word: `name` is how it is typed, too. */
+export function numberOption(input: Input, name: string): number | undefined {
+  const text = textOption(input, name);
+  if (text === undefined) return undefined;
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`--${name} is a whole number, not ${text}`);
+  return Number(text);
+}
+
+/** The app that --app names, for verbs that cannot do without. */
+export function neededApp(input: Input): string {
+  const app = textOption(input, "app");
+  if (!app) throw new UsageError("say which app: --app <name>");
+  return app;
+}
+
 /** All values of an option that may be given several times. */
 export function listOption({ options }: Input, name: string): readonly string[] {
   const value = options[name];

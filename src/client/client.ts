@@ -74,7 +74,7 @@ export class Client {
   async #once(request: Outgoing, signal: AbortSignal | undefined): Promise<unknown> {
     this.#options.onRequest?.(request);
     const response = await send(request, signal);
-    const text = await response.text();
+    const text = await textOf(response);
     if (!response.ok) throw new ClientError(response.status, parseError(text), undefined, retryAfter(response));
     const json = response.headers.get("content-type")?.startsWith("application/json");
     return json ? JSON.parse(text) : text === "" ? undefined : text;
@@ -89,8 +89,8 @@ export class Client {
     const headers = { ...request.headers, "content-type": "application/x-tar" };
     this.#options.onRequest?.({ ...request, headers, body: "@FILE" });
     const body = { body: input.upload, duplex: "half" } as RequestInit;
-    const response = await send({ ...request, headers }, undefined, body);
-    const text = await response.text();
+    const response = await send({ ...request, headers }, input.signal, body);
+    const text = await textOf(response);
     if (!response.ok) throw new ClientError(response.status, parseError(text));
     return JSON.parse(text) as Api[Route]["answer"];
   }
@@ -101,7 +101,7 @@ export class Client {
     input: Input<Route>,
     onOpen?: () => void,
   ): AsyncGenerator<Message> {
-    const headers = { accept: "text/event-stream" };
+    const headers = { ...input.headers, accept: "text/event-stream" };
     const request = this.#compose(route, { ...(input as Record<string, unknown>), headers });
     this.#options.onRequest?.(request);
     const response = await send(request, input.signal);
@@ -109,14 +109,19 @@ export class Client {
     onOpen?.();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
-    // Not `for await`: not every browser's streams can be iterated.
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      const blocks = (rest + next.value).split("\n\n");
-      rest = blocks.pop() ?? "";
-      for (const block of blocks) {
-        const data = /^data: (.*)$/m.exec(block)?.[1];
-        if (data !== undefined) yield JSON.parse(data) as Message;
+    try {
+      // Not `for await`: not every browser's streams can be iterated.
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        const blocks = (rest + next.value).split("\n\n");
+        rest = blocks.pop() ?? "";
+        for (const block of blocks) {
+          const data = /^data: (.*)$/m.exec(block)?.[1];
+          if (data !== undefined) yield JSON.parse(data) as Message;
+        }
       }
+    } finally {
+      // Whoever has seen enough leaves the loop; the connection would stay open for the rest.
+      await reader.cancel().catch(() => {});
     }
   }
 
@@ -182,6 +187,15 @@ async function send(
   }
 }
 
+/** The body of an answer. One that breaks off is no answer. */
+async function textOf(response: Response): Promise<string> {
+  try {
+    return await response.text();
+  } catch (cause) {
+    throw new ClientError(0, { error: `the answer from ${new URL(response.url).origin} broke off` }, cause);
+  }
+}
+
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
 
@@ -198,12 +212,15 @@ async function pause(thrown: unknown, tries: number, signal: AbortSignal | undef
   const doubled = FIRST_PAUSE_MS * 2 ** tries * (0.5 + Math.random() / 2);
   const ms = Math.min(LONGEST_PAUSE_MS, told === undefined ? doubled : told * 1000);
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    const give_up = (): void => {
+    const giveUp = (): void => {
       clearTimeout(timer);
       reject(thrown as Error);
     };
-    signal?.addEventListener("abort", give_up, { once: true });
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", giveUp);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", giveUp, { once: true });
   });
 }
 

@@ -66,7 +66,7 @@ export async function openControl(
   await listening;
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://${at.host}:${port}`,
+    url: `http://${at.host.includes(":") ? `[${at.host}]` : at.host}:${port}`,
     close() {
       server.close();
       server.closeAllConnections();

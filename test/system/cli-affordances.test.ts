@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { changesSomething } from "../../src/cli/dry-run.ts";
 import { NOUNS } from "../../src/cli/nouns.ts";
-import { VERBS } from "../../src/cli/verbs.ts";
+import { allVerbs } from "../../src/cli/verbs.ts";
 import { startPlatform } from "../../src/testing/index.ts";
 import { shell, tempDir, until } from "../support.ts";
 
+const VERBS = await allVerbs();
 const HANGAR = join(import.meta.dirname, "../../bin/hangar.mjs");
 
 async function start(t: TestContext) {

@@ -4,11 +4,12 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { VERBS } from "../../src/cli/verbs.ts";
+import { allVerbs } from "../../src/cli/verbs.ts";
 import { testPlatform } from "../platform.ts";
 import { until as patient, shell, tempDir } from "../support.ts";
 import { Child, ROOT } from "./child.ts";
 
+const VERBS = await allVerbs();
 const HANGAR = join(ROOT, "bin/hangar.mjs");
 const hangar = (line: string) => shell(`"${process.execPath}" "${HANGAR}" ${line}`, { cwd: ROOT });
 

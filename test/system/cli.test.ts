@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { VERBS } from "../../src/cli/verbs.ts";
+import { allVerbs } from "../../src/cli/verbs.ts";
 import { overSocket } from "../inside.ts";
 import { testPlatform } from "../platform.ts";
 import { shell, tempDir, until } from "../support.ts";
 
+const VERBS = await allVerbs();
 const root = join(import.meta.dirname, "../..");
 const HANGAR = `hangar() { "${process.execPath}" "${join(root, "bin/hangar.mjs")}" "$@"; }`;
 

@@ -21,14 +21,14 @@ export function policyWords({
   blocked_endpoints = [],
 }: AccessPolicy): string {
   const who = [
-    name_prefix ? `names with ${name_prefix}` : "",
-    sprite_labels.length > 0 ? `labels ${sprite_labels.join(", ")}` : "",
+    name_prefix ? `named ${name_prefix}…` : "",
+    sprite_labels.length > 0 ? `labelled ${sprite_labels.join(" and ")}` : "",
   ].filter(Boolean);
   const paths = [
     allowed_endpoints.length > 0 ? `${allowed_endpoints.length} allowed` : "",
     blocked_endpoints.length > 0 ? `${blocked_endpoints.length} blocked` : "",
   ].filter(Boolean);
-  const machines = allow_all ? "every machine" : who.join(" or ") || "no machine";
+  const machines = allow_all ? "every machine" : who.length > 0 ? `machines ${who.join(", ")}` : "no machine";
   return paths.length > 0 ? `${machines}; paths: ${paths.join(", ")}` : machines;
 }
 
@@ -125,7 +125,7 @@ export function Policy({ connection_id, policy, readOnly, onSaved }: Props): VNo
               onInput: (event) => set({ name_prefix: event.currentTarget.value }),
             }),
         }),
-        area("Machines with one of these labels", "labels", "One a line."),
+        area("Machines with all of these labels", "labels", "One a line; the name has to fit as well."),
         area("Allowed paths", "allowed", "One a line; * at the end stands for the rest. Empty: all."),
         area("Blocked paths", "blocked", "These win over the allowed ones."),
         readOnly

@@ -92,8 +92,9 @@ interface Part {
 }
 
 function Basics({ draft, set }: Part): VNode {
-  const { machines } = useCell(fleet);
-  const apps = useMemo(() => [...new Set([...machines.values()].map(({ app_name }) => app_name))].sort(), [machines]);
+  const live = useCell(fleet);
+  // By the fleet, not by its map: that one is the same all the time.
+  const apps = useMemo(() => [...new Set([...live.machines.values()].map(({ app_name }) => app_name))].sort(), [live]);
   const regions = useAnswer((signal) => call("GET /v1/platform/regions", { signal }), []);
   const text = (name: string, key: "image" | "name" | "app", hint: string, placeholder: string): VNode =>
     h(Field, {

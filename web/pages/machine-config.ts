@@ -4,7 +4,7 @@ import { useCell } from "../cell.ts";
 import { button, div, h, label, option, p, pre, section, select, span, textarea } from "../html.ts";
 import { Action, block, Field, say, useAnswer, when } from "../parts/basics.ts";
 import { type DiffLine, diff } from "../parts/diff.ts";
-import { ago } from "../parts/format.ts";
+import { ago, plural } from "../parts/format.ts";
 import { call, isReadOnly, session } from "../session.ts";
 import type { TabProps } from "./machine.ts";
 
@@ -15,7 +15,7 @@ interface Version {
 }
 
 /** Keys in one order, so that two configs differ only where they differ. */
-export const pretty = (value: unknown): string => JSON.stringify(sortKeys(value), null, 2);
+const pretty = (value: unknown): string => JSON.stringify(sortKeys(value), null, 2);
 
 function sortKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortKeys);
@@ -71,7 +71,7 @@ function Compare({ versions }: { versions: readonly Version[] }): VNode {
       { class: "filters" },
       choice("From", from, setFrom),
       choice("to", until, setUntil),
-      span({ class: "dim" }, changed === 0 ? "nothing changed" : `${changed} lines changed`),
+      span({ class: "dim" }, changed === 0 ? "nothing changed" : `${plural(changed, "line")} changed`),
     ),
     h(Diff, { lines }),
   );
@@ -79,7 +79,7 @@ function Compare({ versions }: { versions: readonly Version[] }): VNode {
 
 const SIGNS = { same: "  ", gone: "- ", new: "+ " } as const;
 
-export function Diff({ lines }: { lines: readonly DiffLine[] }): VNode {
+function Diff({ lines }: { lines: readonly DiffLine[] }): VNode {
   return pre(
     { class: "diff", tabIndex: 0, "aria-label": "What changed" },
     ...lines.map(({ kind, text }, index) => span({ key: index, class: kind }, `${SIGNS[kind]}${text}\n`)),

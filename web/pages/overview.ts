@@ -12,8 +12,9 @@ import { call } from "../session.ts";
 
 /** How it goes: machines by state, what went wrong lately, how full the hosts are. */
 export function Page(): VNode {
-  const { machines, loaded, events, problem: trouble } = useCell(fleet);
-  const all = useMemo(() => [...machines.values()], [machines, fleet.value]);
+  const live = useCell(fleet);
+  const { machines, loaded, events, problem: trouble } = live;
+  const all = useMemo(() => [...machines.values()], [live]);
   if (trouble && !loaded) return div(pageHead("Overview"), problem(trouble));
   if (!loaded) return div(pageHead("Overview"), loading());
   const bad = events.filter(isBad).slice(0, 6);

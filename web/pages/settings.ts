@@ -4,7 +4,7 @@ import { useCell } from "../cell.ts";
 import { a, code, dd, div, dl, dt, form, h, input, p } from "../html.ts";
 import { Action, Ago, block, card, Field, pageHead, say, useAnswer, when } from "../parts/basics.ts";
 import { choices, named } from "../parts/controls.ts";
-import { bytes } from "../parts/format.ts";
+import { bytes, plural } from "../parts/format.ts";
 import { call, chooseOrg, isFull, org, refreshOrgs, session } from "../session.ts";
 import { setTheme, type Theme, theme } from "../theme.ts";
 
@@ -104,7 +104,7 @@ function Facts(): VNode {
           "Memory",
           `${bytes(facts.memory_bytes)} taken by the platform, ${bytes(facts.box_free_bytes)} of ${bytes(facts.box_memory_bytes)} free on the box`,
         ],
-        ["Load", `${facts.load.map((n) => n.toFixed(2)).join(", ")} on ${facts.cpus} CPUs`],
+        ["Load", `${facts.load.map((n) => n.toFixed(2)).join(", ")} on ${plural(facts.cpus, "CPU")}`],
         ["Disk", `${bytes(facts.disk_free_bytes)} of ${bytes(facts.disk_bytes)} free for the data dir`],
       ];
       return dl({ class: "facts" }, ...rows.map(([name, value]) => div({ key: name }, dt(name), dd(value))));

@@ -40,6 +40,8 @@ export function Page(): VNode {
     say(`${name} is revoked.`);
     answer.again();
   };
+  const revokeButton = (token_id: string, name: string): VNode =>
+    h(Action, { name: "Revoke", class: "danger", work: revoke(token_id, name) });
   return div(
     pageHead("Tokens"),
     now ? h(Own, { now }) : null,
@@ -61,9 +63,7 @@ export function Page(): VNode {
                   h(Ago, { ms: Date.parse(token.created_at) }),
                   ending(token),
                   code({ class: "dim" }, token.id),
-                  ...(full && !token.revoked_at
-                    ? [h(Action, { name: "Revoke", class: "danger", work: revoke(token.id, token.name || token.id) })]
-                    : []),
+                  ...(full ? [token.revoked_at ? null : revokeButton(token.id, token.name || token.id)] : []),
                 ],
               })),
             ),

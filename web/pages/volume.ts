@@ -20,7 +20,7 @@ import {
   when,
 } from "../parts/basics.ts";
 import { confirmed } from "../parts/dialog.ts";
-import { bytes } from "../parts/format.ts";
+import { bytes, plural } from "../parts/format.ts";
 import { go, to } from "../router.ts";
 import { call, isReadOnly, session } from "../session.ts";
 import { share } from "./overview.ts";
@@ -114,7 +114,10 @@ function facts({ app_name }: Params, volume: Volume): VNode {
     ["Where", `${volume.region}, zone ${volume.zone}`],
     ["Encryption", volume.encrypted ? (volume.encryption ?? "yes") : "none"],
     ["Made", h(Ago, { ms: Date.parse(volume.created_at) })],
-    ["Backups", volume.auto_backup_enabled ? `every day, kept ${volume.snapshot_retention} days` : "only by hand"],
+    [
+      "Backups",
+      volume.auto_backup_enabled ? `every day, kept for ${plural(volume.snapshot_retention, "day")}` : "only by hand",
+    ],
   ];
   return div(
     dl({ class: "facts panel" }, ...rows.map(([name, value]) => div({ key: name }, dt(name), dd(value)))),

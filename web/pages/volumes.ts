@@ -20,12 +20,12 @@ import { confirmed } from "../parts/dialog.ts";
 import { bytes } from "../parts/format.ts";
 import { icon } from "../parts/icon.ts";
 import { to } from "../router.ts";
-import { call, isReadOnly, org, session } from "../session.ts";
+import { call, isFull, isReadOnly, org, session } from "../session.ts";
 import { share } from "./overview.ts";
 import { VolumePage } from "./volume.ts";
 import { NewVolume } from "./volume-new.ts";
 
-export type Volume = Awaited<ReturnType<typeof list>>[number];
+type Volume = Awaited<ReturnType<typeof list>>[number];
 
 /** Volumes of all apps: the API lists them by app. */
 async function list(signal: AbortSignal) {
@@ -98,7 +98,7 @@ function table(volumes: readonly Volume[]): VNode {
 
 /** What volumes and snapshots take of this box, and what can be given back. */
 function Disk(): VNode | null {
-  const full = useCell(session)?.kind === "full";
+  const full = isFull(useCell(session));
   const answer = useAnswer(
     async (signal) => (full ? await call("GET /v1/platform/disk", { signal }) : undefined),
     [full],

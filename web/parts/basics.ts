@@ -117,7 +117,7 @@ const columnHead = (name: string): VNode => th({ key: name, role: "columnheader"
 const sheetCell = (cell: Children, index: number, columns: readonly string[]): VNode =>
   td({ key: index, role: "cell", "data-name": columns[index] }, cell);
 
-export interface SheetRow {
+interface SheetRow {
   key: string;
   class?: string;
   cells: readonly Children[];
@@ -147,7 +147,7 @@ export function loading(what = "Loading"): VNode {
   return p({ class: "loading", role: "status" }, `${what}…`);
 }
 
-export function CopyButton({ text, name = "Copy" }: { text: string; name?: string }): VNode {
+function CopyButton({ text, name = "Copy" }: { text: string; name?: string }): VNode {
   const [done, setDone] = useState(false);
   const copy = async (): Promise<void> => {
     await copyText(text);

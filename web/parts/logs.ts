@@ -1,12 +1,13 @@
 /** Lines that machines write, as they write them: of one machine, or of all machines of an app. */
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { oncePerFrame } from "../again.ts";
 import { button, code, div, h, input, label, section, span } from "../html.ts";
 import { session } from "../session.ts";
 import { loading, problem } from "./basics.ts";
 import { clockTime, plural } from "./format.ts";
 
-export interface Line {
+interface Line {
   timestamp: number;
   stream: string;
   message: string;
@@ -49,21 +50,16 @@ function useLines(source: Source): Followed {
   useEffect(() => {
     const ending = new AbortController();
     let kept: Line[] = [];
-    let frame = 0;
-    const draw = (): void => {
-      frame = 0;
+    const drawing = oncePerFrame(() => {
       kept = kept.slice(-KEPT);
       setState({ lines: kept, open: true, error: undefined });
-    };
-    const soon = (): void => {
-      frame ||= requestAnimationFrame(draw);
-    };
+    });
     const follow = async (): Promise<void> => {
       kept = [];
-      soon();
+      drawing.ask();
       for await (const line of open(source, ending.signal) ?? []) {
         kept.push(line);
-        soon();
+        drawing.ask();
       }
     };
     const again = (): void => {
@@ -80,7 +76,7 @@ function useLines(source: Source): Followed {
     begin();
     return () => {
       ending.abort();
-      cancelAnimationFrame(frame);
+      drawing.stop();
     };
   }, [source.app_name, source.machine_id]);
   return state;

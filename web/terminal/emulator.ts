@@ -48,23 +48,12 @@ export class Emulator {
   #control(char: string): void {
     const { screen } = this;
     if (char === "\u001b") this.#begin("escape");
-    else if (char === "\r") screen.move(screen.row - this.#first(), 0);
+    else if (char === "\r") screen.step(0, -screen.cols);
     else if (char === "\n" || char === "\v" || char === "\f") screen.feed();
     else if (char === "\b") screen.step(0, -1);
     else if (char === "\t") screen.step(0, 8 - (screen.col % 8));
     else if (char === "\u000e") this.#drawing = true;
     else if (char === "\u000f") this.#drawing = false;
-  }
-
-  /** Places are told from the region's first line where a program has asked for that. */
-  #first(): number {
-    const { screen } = this;
-    if (!screen.modes.origin) return 0;
-    const { row, col } = screen;
-    screen.move(0, 0);
-    const first = screen.row;
-    screen.move(row - first, col);
-    return first;
   }
 
   #begin(state: State): void {
@@ -132,10 +121,7 @@ export class Emulator {
   #csi(final: string, text: string): void {
     const prefix = /^[?>!=]/.exec(text)?.[0] ?? "";
     if (/[ -/]/.test(text) && final !== "p") return;
-    const numbers = text
-      .slice(prefix.length)
-      .split(/[;:]/)
-      .map((part) => Number.parseInt(part, 10) || 0);
+    const numbers = text.slice(prefix.length).split(";").flatMap(numbersOf);
     if (prefix === "?" && (final === "h" || final === "l")) {
       this.#private(numbers, final === "h");
       return;
@@ -150,16 +136,15 @@ export class Emulator {
       return;
     }
     const [first = 0, second = 0] = numbers;
-    const actions = ACTIONS[final];
-    actions?.(this.screen, Math.min(first, LONGEST), Math.min(second, LONGEST));
+    ACTIONS[final]?.(this.screen, Math.min(first, LONGEST), Math.min(second, LONGEST));
     if (final === "n") this.#report(first);
     if (final === "c") this.#answer("\u001b[?62;22c");
   }
 
   #report(what: number): void {
-    const { row, col } = this.screen;
+    const { row, col, first } = this.screen;
     if (what === 5) this.#answer("\u001b[0n");
-    if (what === 6) this.#answer(`\u001b[${row - this.#first() + 1};${col + 1}R`);
+    if (what === 6) this.#answer(`\u001b[${row - first + 1};${col + 1}R`);
   }
 
   #private(numbers: readonly number[], on: boolean): void {
@@ -176,6 +161,16 @@ export class Emulator {
       else if (mode === 2004) modes.paste = on;
     }
   }
+}
+
+/**
+ * One number with its parts, as in `38:2::10:20:30` and `4:3`. A colour may name its space before the three parts, which
+ * nobody needs; all kinds of underlines are one here.
+ */
+function numbersOf(text: string): number[] {
+  const [first = 0, ...parts] = text.split(":").map((part) => Number.parseInt(part, 10) || 0);
+  if (first === 4 && parts.length > 0) return [parts[0] === 0 ? 24 : 4];
+  return parts[0] === 2 && parts.length > 4 ? [first, 2, ...parts.slice(2, 5)] : [first, ...parts];
 }
 
 const some = (n: number): number => Math.max(1, n);

@@ -142,9 +142,13 @@ export class Screen {
     for (let row = from; row < to; row++) this.erase(0, this.cols, row);
   }
 
+  /** The row that places are told from: the region's first, where a program has asked for that. */
+  get first(): number {
+    return this.modes.origin ? this.#top : 0;
+  }
+
   move(row: number, col: number): void {
-    const first = this.modes.origin ? this.#top : 0;
-    this.#place(row + first, col);
+    this.#place(row + this.first, col);
   }
 
   /** As far as the region goes, for one that is inside. */

@@ -5,7 +5,7 @@ import { tables } from "./read.ts";
 
 type Table = Record<string, unknown>;
 
-export interface OwnedService {
+interface OwnedService {
   processes: readonly string[] | undefined;
   service: MachineService;
 }

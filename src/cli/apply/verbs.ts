@@ -8,7 +8,7 @@ import { type Plan, planApp, stepLines } from "./plan.ts";
 import { readApp } from "./read.ts";
 import { runStep } from "./run.ts";
 
-export const exportApps: Verb = {
+const exportApps: Verb = {
   words: "export",
   summary: "Write what there is as a document that `hangar apply` makes true elsewhere, or again",
   arguments: [["[apps...]", "only these apps (default: all of the organization)"]],
@@ -39,7 +39,7 @@ function noApp(name: string): never {
   throw new UsageError(`there is no app ${name}`);
 }
 
-export const apply: Verb = {
+const apply: Verb = {
   words: "apply",
   summary: "Make true what a document says; shows the difference first, and does nothing when there is none",
   arguments: [["<file>", "a document as `hangar export` writes it; - is stdin"]],
@@ -90,3 +90,5 @@ async function agreed({ say }: Context, lines: readonly string[]): Promise<boole
     terminal.close();
   }
 }
+
+export const VERBS: readonly Verb[] = [exportApps, apply];

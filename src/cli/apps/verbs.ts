@@ -2,7 +2,7 @@ import { systemClock } from "#core/clock.ts";
 import { ago, facts, table } from "../output.ts";
 import { firstArgument, textOption, type Verb } from "../verb.ts";
 
-export const appsList: Verb = {
+const appsList: Verb = {
   words: "apps list",
   summary: "List an organization's apps",
   options: [["--org <slug>", "the organization (default: the token's own, or personal)"]],
@@ -26,7 +26,7 @@ export const appsList: Verb = {
   },
 };
 
-export const appsCreate: Verb = {
+const appsCreate: Verb = {
   words: "apps create",
   summary: "Create an app",
   arguments: [["<name>", "1 to 63 lower-case letters, digits and dashes"]],
@@ -46,7 +46,7 @@ export const appsCreate: Verb = {
   },
 };
 
-export const appsShow: Verb = {
+const appsShow: Verb = {
   words: "apps show",
   summary: "Show an app",
   arguments: [["<app>", "the app"]],
@@ -71,7 +71,7 @@ export const appsShow: Verb = {
   },
 };
 
-export const appsDelete: Verb = {
+const appsDelete: Verb = {
   words: "apps delete",
   summary: "Delete an app and its secrets",
   arguments: [["<app>", "the app"]],
@@ -87,3 +87,5 @@ export const appsDelete: Verb = {
     return { data: { name, deleted: true }, text: `deleted ${name}` };
   },
 };
+
+export const VERBS: readonly Verb[] = [appsList, appsCreate, appsShow, appsDelete];

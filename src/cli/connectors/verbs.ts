@@ -1,6 +1,6 @@
 import { count } from "#core/words.ts";
 import { table } from "../output.ts";
-import { firstArgument, type Input, listOption, textOption, UsageError, type Verb } from "../verb.ts";
+import { firstArgument, type Input, listOption, numberOption, textOption, UsageError, type Verb } from "../verb.ts";
 import { connectionText, ORG, orgOf, POLICY, policyOf, policyWords, shown } from "./create.ts";
 
 const ID: readonly [string, string] = ["<id>", "the connector's id"];
@@ -156,7 +156,7 @@ export const connectorsAudit: Verb = {
   async run({ client }, input) {
     const [connection_id, action] = [textOption(input, "connector"), textOption(input, "action")];
     const query = {
-      limit: Number(textOption(input, "limit") ?? 50),
+      limit: numberOption(input, "limit") ?? 50,
       ...orgOf(input),
       ...(connection_id === undefined ? {} : { connection_id }),
       ...(action === undefined ? {} : { action }),

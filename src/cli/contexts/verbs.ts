@@ -5,14 +5,15 @@ import { contextsFile, placeNamed, readPlaces, writePlaces } from "./file.ts";
 
 const NAME: readonly [string, string] = ["<name>", "what you call that platform"];
 
-export const contextAdd: Verb = {
+const contextAdd: Verb = {
   words: "context add",
   summary: "Remember a platform by a name, with the --url and --token given here, and use it from now on",
   arguments: [NAME],
   examples: ["hangar context add here --url $(cat $HANGAR_DATA_DIR/address) --token $TOKEN"],
   async run({ client, token, say }, input) {
     const name = firstArgument(input);
-    if (!/^[\w.-]{1,64}$/.test(name)) throw new UsageError(`${name} is not a name: letters, digits, dots and dashes`);
+    if (!/^[\w.-]{1,64}$/.test(name))
+      throw new UsageError(`${name} is not a name: up to 64 letters, digits, dots, dashes and underscores`);
     const { contexts } = readPlaces(process.env);
     contexts[name] = { url: client.base_url, token: token() };
     writePlaces(process.env, { current: name, contexts });
@@ -24,7 +25,7 @@ export const contextAdd: Verb = {
   },
 };
 
-export const contextUse: Verb = {
+const contextUse: Verb = {
   words: "context use",
   summary: "Talk to this platform from now on; - is the one of the data dir again",
   arguments: [["<name>", "a name of `hangar context list`, or -"]],
@@ -42,7 +43,7 @@ export const contextUse: Verb = {
   },
 };
 
-export const contextList: Verb = {
+const contextList: Verb = {
   words: "context list",
   summary: "List the platforms that are known by a name",
   examples: ["hangar context list"],
@@ -55,7 +56,7 @@ export const contextList: Verb = {
   },
 };
 
-export const contextShow: Verb = {
+const contextShow: Verb = {
   words: "context show",
   summary: "Show which platform the command talks to, and why",
   examples: ["hangar context show"],
@@ -65,7 +66,7 @@ export const contextShow: Verb = {
   },
 };
 
-export const contextRemove: Verb = {
+const contextRemove: Verb = {
   words: "context remove",
   summary: "Forget a platform; nothing happens to it",
   arguments: [NAME],
@@ -79,3 +80,5 @@ export const contextRemove: Verb = {
     return { data: { removed: name }, text: `forgot ${name}` };
   },
 };
+
+export const VERBS: readonly Verb[] = [contextAdd, contextList, contextUse, contextShow, contextRemove];

@@ -29,7 +29,7 @@ const NODE_OPTIONS: readonly Option[] = [
   ["--trust-network", "listen anywhere without a key or an identity"],
 ];
 
-export const dbNode: Verb = {
+const dbNode: Verb = {
   words: "db node",
   summary: "Run a node of a replicated SQLite, in the foreground",
   options: NODE_OPTIONS,
@@ -119,7 +119,7 @@ export const dbRestore = admin("db restore", "Make a database file from a backup
   examples: ["hangar db restore $DB_BACKUP app.db restored.db"],
 });
 
-export const dbNodes: Verb = {
+const dbNodes: Verb = {
   words: "db nodes",
   summary: "Nodes of replicated databases in machines; with --follow what happens to them, transaction by transaction",
   options: [
@@ -140,7 +140,7 @@ export const dbNodes: Verb = {
   },
 };
 
-export const dbLease: Verb = {
+const dbLease: Verb = {
   words: "db lease",
   summary: "Which node has the platform's lease on an app's databases",
   arguments: [
@@ -156,3 +156,15 @@ export const dbLease: Verb = {
     return { data: lease, text };
   },
 };
+
+export const VERBS: readonly Verb[] = [
+  dbNode,
+  dbNodes,
+  dbInfo,
+  dbPromote,
+  dbLease,
+  dbExport,
+  dbImport,
+  dbBackups,
+  dbRestore,
+];

@@ -26,7 +26,7 @@ export interface GroupPlan {
   at_once: number;
 }
 
-export interface PlanWish {
+interface PlanWish {
   strategy: Strategy;
   /** How many machines a group shall have; as many as it has, or one, where nothing is said. */
   counts: Readonly<Record<string, number>>;

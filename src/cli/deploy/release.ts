@@ -27,7 +27,7 @@ export interface Wish {
   keep?: boolean;
 }
 
-export const WAIT_MS = 5 * 60_000;
+const WAIT_MS = 5 * 60_000;
 const UNAVAILABLE = 0.33;
 
 export function strategyOf(text: string | undefined): Strategy {
@@ -71,6 +71,7 @@ export async function release(
       body: { status },
     });
   say(`Release ${version} of ${app_name}: ${definition.image}, ${definition.strategy}`);
+  let made: Plan;
   try {
     const place: Place = { context, app_name, region: definition.region, wait_ms: waitOf(definition) };
     const [first] = definition.groups;
@@ -78,15 +79,16 @@ export async function release(
       say(`Release command: ${definition.release_command}`);
       await runOnce(place, first, splitWords(definition.release_command));
     }
-    const made = await plan(context, app_name, definition, wish);
+    made = await plan(context, app_name, definition, wish);
     await new Rollout(place, version).run(made);
     await end("complete");
-    if (definition.groups.some(({ config }) => offersServices(config))) await openApp(context, app_name);
-    return { version, plan: made };
   } catch (thrown) {
     await end("failed").catch(() => {});
     throw thrown;
   }
+  // It runs by now: that it cannot be opened to the world does not make the release a failed one.
+  if (definition.groups.some(({ config }) => offersServices(config))) await openApp(context, app_name);
+  return { version, plan: made };
 }
 
 function waitOf({ wait_timeout }: Definition): number {

@@ -51,7 +51,7 @@ function asked(context: Context, input: Input): Asked {
   };
 }
 
-export const deploy: Verb = {
+const deploy: Verb = {
   words: "deploy",
   summary: "Make an app run what its file says; undone when it fails",
   options: [
@@ -79,7 +79,7 @@ async function told(context: Context, app_name: string, definition: Definition, 
   return { data: { app_name, definition, plan: planned }, text };
 }
 
-export const diff: Verb = {
+const diff: Verb = {
   words: "diff",
   summary: "Show how the machines of an app differ from what its file says",
   options: [FILE, CONFIG, APP, IMAGE],
@@ -121,7 +121,7 @@ function onlyAsked(before: object, after: object): object {
   );
 }
 
-export const releases: Verb = {
+const releases: Verb = {
   words: "releases",
   summary: "List what was deployed, the newest first",
   options: [APP],
@@ -146,7 +146,7 @@ export const releases: Verb = {
   },
 };
 
-export const rollback: Verb = {
+const rollback: Verb = {
   words: "rollback",
   summary: "Deploy an earlier release again",
   arguments: [["[version]", "which (default: the complete one before the one that runs)"]],
@@ -174,7 +174,7 @@ async function lastGood({ client }: Context, app_name: string): Promise<string> 
   return String(good.version);
 }
 
-export const scale: Verb = {
+const scale: Verb = {
   words: "scale",
   summary: "Change how many machines the process groups of an app have",
   arguments: [["<counts...>", "GROUP=N, or N for the only group"]],
@@ -233,3 +233,5 @@ function fileApp(input: Input): string {
   if (!app) throw new UsageError("say which app: --app <name>");
   return app;
 }
+
+export const VERBS: readonly Verb[] = [deploy, diff, scale, releases, rollback];

@@ -1,5 +1,6 @@
 import type { Api } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
+import { count } from "#core/words.ts";
 import { ago, facts, table } from "../output.ts";
 import { firstArgument, type Verb } from "../verb.ts";
 
@@ -12,7 +13,7 @@ const stateOf = ({ state, cordoned, draining, held }: Host): string =>
 
 const seen = ({ last_seen }: Host): string => (last_seen === "" ? "-" : ago(last_seen, systemClock.now()));
 
-export const hostsList: Verb = {
+const hostsList: Verb = {
   words: "hosts list",
   summary: "List the hosts, how full they are, and when they were last heard of",
   examples: ["hangar hosts list"],
@@ -31,7 +32,7 @@ export const hostsList: Verb = {
   },
 };
 
-export const hostsShow: Verb = {
+const hostsShow: Verb = {
   words: "hosts show",
   summary: "Show a host",
   arguments: [["<host>", "four hex digits, as `hangar hosts list` shows them"]],
@@ -57,7 +58,7 @@ export const hostsShow: Verb = {
   },
 };
 
-export const regionsList: Verb = {
+const regionsList: Verb = {
   words: "regions list",
   summary: "Regions that machines can be in",
   examples: ["hangar regions list"],
@@ -100,7 +101,7 @@ export const hostsFail = action(
 );
 export const hostsRecover = action("recover", "Let a host back that was said to be gone", "may come back");
 
-export const hostsDrain: Verb = {
+const hostsDrain: Verb = {
   words: "hosts drain",
   summary: "Cordon a host and move its machines elsewhere",
   arguments: [["<host>", "four hex digits"]],
@@ -109,7 +110,7 @@ export const hostsDrain: Verb = {
     const host_id = firstArgument(input);
     const drained = await client.call("POST /v1/platform/hosts/:host_id/drain", { params: { host_id } });
     const { moving, stuck } = drained;
-    const lines = [`${host_id}: ${moving.length} machines move, ${stuck.length} cannot yet`];
+    const lines = [`${host_id}: ${count(moving.length, "machine")} to move, ${stuck.length} cannot yet`];
     return {
       data: drained,
       text: [...lines, ...stuck.map(({ id, reason }) => `  ${id}  ${reason}`)].join("\n"),
@@ -118,7 +119,7 @@ export const hostsDrain: Verb = {
   },
 };
 
-export const hostsRemove: Verb = {
+const hostsRemove: Verb = {
   words: "hosts remove",
   summary: "Forget a host that is empty and whose process has stopped",
   arguments: [["<host>", "four hex digits"]],
@@ -130,7 +131,7 @@ export const hostsRemove: Verb = {
   },
 };
 
-export const hostsJoinToken: Verb = {
+const hostsJoinToken: Verb = {
   words: "hosts join-token",
   summary: "Make a token that lets one new host join, within an hour",
   examples: ["hangar hosts join-token"],
@@ -145,3 +146,16 @@ export const hostsJoinToken: Verb = {
     return { data: made, text };
   },
 };
+
+export const VERBS: readonly Verb[] = [
+  hostsList,
+  hostsShow,
+  hostsJoinToken,
+  hostsCordon,
+  hostsUncordon,
+  hostsDrain,
+  hostsFail,
+  hostsRecover,
+  hostsRemove,
+  regionsList,
+];

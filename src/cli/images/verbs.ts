@@ -15,13 +15,13 @@ const IMAGE: readonly [string, string] = ["<image>", "name and tag: web:1"];
 const short = (digest: string): string => digest.slice("sha256:".length, "sha256:".length + 12);
 
 /** `12.3 MB` */
-export function size(bytes: number): string {
+function size(bytes: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   const step = Math.min(units.length - 1, bytes < 1 ? 0 : Math.floor(Math.log10(bytes) / 3));
   return `${Number((bytes / 1000 ** step).toPrecision(3))} ${units[step]}`;
 }
 
-export const imagesList: Verb = {
+const imagesList: Verb = {
   words: "images list",
   summary: "List the images that are here",
   options: [ORG],
@@ -48,7 +48,7 @@ export const imagesList: Verb = {
   },
 };
 
-export const imagesShow: Verb = {
+const imagesShow: Verb = {
   words: "images show",
   summary: "Show an image: what it runs, its layers, the machines that boot from it",
   arguments: [IMAGE],
@@ -86,7 +86,7 @@ export const imagesShow: Verb = {
   },
 };
 
-export const imagesImport: Verb = {
+const imagesImport: Verb = {
   words: "images import",
   summary: "Import an image from a root file system, an OCI layout, or an OCI or docker archive",
   arguments: [IMAGE, ["<path>", "a folder, or a tar file (plain, gzip or zstd)"]],
@@ -116,7 +116,7 @@ interface Progress {
   status?: ErrorCode;
 }
 
-export const imagesPull: Verb = {
+const imagesPull: Verb = {
   words: "images pull",
   summary: "Pull an image from its registry, also when an older one of that name is here",
   arguments: [IMAGE],
@@ -155,7 +155,7 @@ function progressText({ layer = "", state, done_bytes, total_bytes }: Progress):
   return `${name}  downloading ${Math.floor((done_bytes / total_bytes) * 10) * 10} % of ${size(total_bytes)}`;
 }
 
-export const imagesRemove: Verb = {
+const imagesRemove: Verb = {
   words: "images rm",
   summary: "Forget an image, and remove what only it needed",
   arguments: [IMAGE],
@@ -168,7 +168,7 @@ export const imagesRemove: Verb = {
   },
 };
 
-export const imagesGc: Verb = {
+const imagesGc: Verb = {
   words: "images gc",
   summary: "Remove images and layers that nothing needs (done by itself once an hour)",
   options: [
@@ -187,3 +187,5 @@ export const imagesGc: Verb = {
     return { data: found, text: lines.join("\n") };
   },
 };
+
+export const VERBS: readonly Verb[] = [imagesList, imagesImport, imagesPull, imagesShow, imagesRemove, imagesGc];

@@ -1,5 +1,5 @@
 import type { MachineConfig } from "#client/api.ts";
-import { type Input, listOption, textOption, UsageError } from "../verb.ts";
+import { type Input, listOption, numberOption, textOption, UsageError } from "../verb.ts";
 
 /** Options that become parts of a machine's config; the same for `run` and `update`. */
 export const CONFIG_OPTIONS: readonly (readonly [string, string])[] = [
@@ -41,19 +41,11 @@ export function configOf(input: Input): Partial<MachineConfig> {
 function guest(input: Input): Partial<MachineConfig> {
   const size = textOption(input, "size");
   if (size) return { size };
-  const [cpus, memory_mb] = [textOption(input, "cpus"), textOption(input, "memory")];
+  const [cpus, memory_mb] = [numberOption(input, "cpus"), numberOption(input, "memory")];
   if (cpus === undefined && memory_mb === undefined) return {};
   return {
-    guest: {
-      ...(cpus ? { cpus: whole(cpus, "--cpus") } : {}),
-      ...(memory_mb ? { memory_mb: whole(memory_mb, "--memory") } : {}),
-    },
+    guest: { ...(cpus === undefined ? {} : { cpus }), ...(memory_mb === undefined ? {} : { memory_mb }) },
   };
-}
-
-function whole(text: string, option: string): number {
-  if (!/^\d+$/.test(text)) throw new UsageError(`${option} is a whole number, not ${text}`);
-  return Number(text);
 }
 
 function pairs(list: readonly string[]): Record<string, string> | undefined {

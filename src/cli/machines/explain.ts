@@ -3,13 +3,13 @@ import type { Machine, MachineConfig } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
 import { ago } from "../output.ts";
 import type { Context, Verb } from "../verb.ts";
-import { APP, findMachine, readMachine } from "./find.ts";
+import { APP, findMachine, MACHINE, readMachine } from "./find.ts";
 
 type Services = Awaited<ReturnType<typeof readServices>>;
 type Event = Machine["events"][number];
 
 /** One thing that is known, and what to do about it where something can be done. */
-export interface Reason {
+interface Reason {
   about: "state" | "restart" | "starts" | "checks" | "traffic" | "lease" | "host";
   text: string;
   try?: string;
@@ -18,7 +18,7 @@ export interface Reason {
 export const machinesExplain: Verb = {
   words: "machines explain",
   summary: "Tell why a machine is in its state, what would start it, and how it is reached",
-  arguments: [["<machine>", "id or name"]],
+  arguments: [MACHINE],
   options: [APP],
   completes: "machines",
   examples: ["hangar machines explain $MACHINE"],
@@ -37,7 +37,7 @@ const hint = (reason: Reason): string => (reason.try ? `\n${" ".repeat(9)}try: $
 const readServices = ({ client }: Context, app_name: string) =>
   client.call("GET /v1/apps/:app_name/services", { params: { app_name } });
 
-export function explain(machine: Machine, app_name: string, services: Services, now_ms: number): Reason[] {
+function explain(machine: Machine, app_name: string, services: Services, now_ms: number): Reason[] {
   const config = machine.config as unknown as MachineConfig;
   return [
     stateReason(machine, now_ms),

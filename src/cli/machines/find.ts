@@ -1,8 +1,11 @@
 import type { Machine } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
-import { type Context, firstArgument, type Input, textOption } from "../verb.ts";
+import { type Context, type Input, textOption } from "../verb.ts";
 
 export const APP: readonly [string, string] = ["-a, --app <app>", "the app (default: the one that has this machine)"];
+
+export const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
+export const NONCE: readonly [string, string] = ["--nonce <nonce>", "the nonce of the machine's lease"];
 
 export interface Found {
   params: { app_name: string; machine_id: string };
@@ -12,7 +15,7 @@ export interface Found {
 
 /** The machine a command is about: an id or a name, looked for in the app, or in the whole organization. */
 export async function findMachine(context: Context, input: Input, place = 0): Promise<Found> {
-  const wanted = place === 0 ? firstArgument(input) : (input.args[place] ?? "");
+  const wanted = input.args[place] ?? "";
   const app_name = textOption(input, "app") ?? (await appOf(context, input, wanted));
   const nonce = textOption(input, "nonce");
   const headers: Record<string, string> = nonce === undefined ? {} : { "svc-machine-lease-nonce": nonce };

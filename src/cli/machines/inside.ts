@@ -1,10 +1,17 @@
 import { bytesText, facts, table } from "../output.ts";
-import { type Context, type Input, listOption, type Result, textOption, UsageError, type Verb } from "../verb.ts";
-import { APP, type Found, findMachine } from "./find.ts";
+import {
+  type Context,
+  type Input,
+  listOption,
+  numberOption,
+  type Result,
+  textOption,
+  UsageError,
+  type Verb,
+} from "../verb.ts";
+import { APP, type Found, findMachine, MACHINE, NONCE } from "./find.ts";
 import { type EventLine, eventText } from "./follow.ts";
 import { attach, isTerminal } from "./terminal.ts";
-
-const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
 
 export const machinesExec: Verb = {
   words: "machines exec",
@@ -21,8 +28,8 @@ export const machinesExec: Verb = {
     const found = await findMachine(context, input);
     if (input.options["tty"] === true) return await onTerminal(context, found, input);
     const { params } = found;
-    const timeout = textOption(input, "timeout");
-    const body = { command: [...input.rest], ...(timeout ? { timeout: Number(timeout) } : {}) };
+    const timeout = numberOption(input, "timeout");
+    const body = { command: [...input.rest], ...(timeout === undefined ? {} : { timeout }) };
     const data = await context.client.call("POST /v1/apps/:app_name/machines/:machine_id/exec", { params, body });
     if (data.stderr) context.say(data.stderr.replace(/\n$/, ""));
     return { data, text: data.stdout.replace(/\n$/, ""), exit: data.exit_code };
@@ -64,7 +71,7 @@ export const machinesMetadata: Verb = {
   words: "machines metadata",
   summary: "Show a machine's metadata, or set it: KEY=VALUE, KEY= removes",
   arguments: [MACHINE, ["[pairs...]", "KEY=VALUE, several at once"]],
-  options: [APP, ["--nonce <nonce>", "the nonce of the machine's lease"]],
+  options: [APP, NONCE],
   completes: "machines",
   examples: ["hangar machines metadata $MACHINE role=web", "hangar machines metadata $MACHINE"],
   async run(context, input) {
@@ -105,7 +112,7 @@ export const machinesLease: Verb = {
   examples: ["hangar machines lease take $MACHINE --ttl 1 --description deploy"],
   async run(context, input) {
     const action = LEASE_ACTIONS.find((one) => one === input.args[0]);
-    if (!action) throw new UsageError(`a lease is one can take, show or release, not ${String(input.args[0])}`);
+    if (!action) throw new UsageError(`one can take, show or release a lease, not ${String(input.args[0])}`);
     const { params, headers } = await findMachine(context, input, 1);
     if (action === "release") {
       const { data } = await context.client.call("DELETE /v1/apps/:app_name/machines/:machine_id/lease", {
@@ -137,12 +144,6 @@ export const machinesLease: Verb = {
   },
 };
 
-function numberOption(input: Input, name: string): number | undefined {
-  const text = textOption(input, name);
-  if (text !== undefined && !/^\d+$/.test(text)) throw new UsageError(`--${name} is a whole number, not ${text}`);
-  return text === undefined ? undefined : Number(text);
-}
-
 export const machinesEvents: Verb = {
   words: "machines events",
   summary: "What happened to a machine; with --follow what happens, to one or all of an organization",
@@ -170,7 +171,7 @@ export const machinesEvents: Verb = {
   },
 };
 
-async function followEvents(context: Parameters<Verb["run"]>[0], input: Input, wanted: (event: EventLine) => boolean) {
+async function followEvents(context: Context, input: Input, wanted: (event: EventLine) => boolean) {
   const found = input.args[0] ? await findMachine(context, input) : undefined;
   const params = { org_slug: textOption(input, "org") ?? "personal" };
   const events = context.client.stream<"GET /v1/orgs/:org_slug/events", EventLine>("GET /v1/orgs/:org_slug/events", {

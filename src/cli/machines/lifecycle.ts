@@ -1,10 +1,8 @@
 import { type Context, type Input, textOption, type Verb } from "../verb.ts";
-import { APP, type Found, findMachine } from "./find.ts";
+import { APP, type Found, findMachine, MACHINE, NONCE } from "./find.ts";
 import { andWait } from "./follow.ts";
 
-const NONCE: readonly [string, string] = ["--nonce <nonce>", "the nonce of the machine's lease"];
 const DETACH: readonly [string, string] = ["--detach", "do not wait until it is done"];
-const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
 
 /** Verbs that ask for a state and wait until the machine is there. */
 function lifecycle(

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
-import { firstArgument, type Input, textOption, type Verb } from "../verb.ts";
-import { APP, findMachine } from "./find.ts";
+import { firstArgument, type Input, numberOption, textOption, type Verb } from "../verb.ts";
+import { APP, findMachine, MACHINE } from "./find.ts";
 
 interface Line {
   timestamp: number;
@@ -19,12 +19,13 @@ const OPTIONS = [
 export const machinesLogs: Verb = {
   words: "machines logs",
   summary: "Print the newest lines a machine wrote, and what it writes with --follow",
-  arguments: [["<machine>", "id or name"]],
+  arguments: [MACHINE],
   options: [APP, ...OPTIONS],
   completes: "machines",
   examples: ["hangar machines logs $MACHINE --tail 20"],
-  async run({ client, ...context }, input) {
-    const { params } = await findMachine({ client, ...context }, input);
+  async run(context, input) {
+    const { client } = context;
+    const { params } = await findMachine(context, input);
     const route = "GET /v1/apps/:app_name/machines/:machine_id/logs";
     const query = queryOf(input);
     if (query.follow) return await print(client.stream<typeof route, Line>(route, { params, query }), input, plain);
@@ -54,7 +55,7 @@ function queryOf(input: Input) {
   const since = textOption(input, "since");
   const follow = input.options["follow"] === true;
   return {
-    tail: Number(textOption(input, "tail") ?? 100),
+    tail: numberOption(input, "tail") ?? 100,
     ...(since ? { since } : {}),
     ...(follow ? { follow } : {}),
   };

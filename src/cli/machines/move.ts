@@ -1,16 +1,12 @@
 import { textOption, type Verb } from "../verb.ts";
-import { APP, findMachine, readMachine } from "./find.ts";
+import { APP, findMachine, MACHINE, NONCE, readMachine } from "./find.ts";
 import { andWait } from "./follow.ts";
 
 export const machinesMove: Verb = {
   words: "machines move",
   summary: "Move a machine to another host: stopped here, started there, with a new address and a clean root",
-  arguments: [["<machine>", "id or name"]],
-  options: [
-    APP,
-    ["--host <id>", "where to (default: the host with most room in its region)"],
-    ["--nonce <nonce>", "the nonce of the machine's lease"],
-  ],
+  arguments: [MACHINE],
+  options: [APP, ["--host <id>", "where to (default: the host with most room in its region)"], NONCE],
   completes: "machines",
   examples: ["hangar machines move $MACHINE"],
   async run(context, input) {

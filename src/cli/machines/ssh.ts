@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import type { Context, Verb } from "../verb.ts";
-import { APP, type Found, findMachine } from "./find.ts";
+import { APP, type Found, findMachine, MACHINE } from "./find.ts";
 import { attach, isTerminal } from "./terminal.ts";
 
 /** Runs a line where the last one ended, and tells where it ended itself, behind a sign that no program prints. */
@@ -23,7 +23,7 @@ interface Ran {
 export const ssh: Verb = {
   words: "ssh",
   summary: "A shell in a machine: this terminal becomes its; without one, the lines of the input run one by one",
-  arguments: [["<machine>", "id or name"]],
+  arguments: [MACHINE],
   options: [APP],
   completes: "machines",
   examples: ["echo 'uname -s' | hangar ssh $MACHINE"],

@@ -2,13 +2,21 @@ import type { MachineConfig } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
 import { openApp } from "../network/open.ts";
 import { ago, facts, table } from "../output.ts";
-import { type Context, firstArgument, listOption, textOption, UsageError, type Verb } from "../verb.ts";
+import {
+  type Context,
+  firstArgument,
+  type Input,
+  listOption,
+  neededApp,
+  textOption,
+  UsageError,
+  type Verb,
+} from "../verb.ts";
 import { CONFIG_OPTIONS, configOf } from "./config-options.ts";
-import { APP, type Found, findMachine, readMachine } from "./find.ts";
+import { APP, type Found, findMachine, MACHINE, NONCE, readMachine } from "./find.ts";
 import { andWait, stateText } from "./follow.ts";
 
 const IN_APP: readonly [string, string] = ["-a, --app <app>", "only this app's"];
-const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
 
 export const machinesList: Verb = {
   words: "machines list",
@@ -51,7 +59,7 @@ async function listed(
   { client }: Context,
   app_name: string | undefined,
   org_slug: string,
-  input: Parameters<Verb["run"]>[1],
+  input: Input,
 ): Promise<Listed[]> {
   const states = listOption(input, "state");
   const state = states.length > 0 ? [...states] : undefined;
@@ -101,8 +109,7 @@ export const machinesRun: Verb = {
   ],
   examples: ["hangar machines run hangar/hello --app web --name worker -e MODE=fast -m role=web"],
   async run(context, input) {
-    const app_name = textOption(input, "app");
-    if (!app_name) throw new UsageError("say which app: --app <name>");
+    const app_name = neededApp(input);
     const config: MachineConfig = {
       image: firstArgument(input),
       ...configOf(input),
@@ -157,7 +164,7 @@ export const machinesUpdate: Verb = {
     APP,
     ["--image <image>", "the new image"],
     ["--skip-launch", "do not start it if it does not run"],
-    ["--nonce <nonce>", "the nonce of the machine's lease"],
+    NONCE,
     ["--detach", "do not wait until it runs"],
     ...CONFIG_OPTIONS,
   ],
@@ -168,7 +175,7 @@ export const machinesUpdate: Verb = {
     const image = textOption(input, "image");
     const config = { ...configOf(input), ...(image ? { image } : {}) } as Record<string, unknown>;
     if (Object.keys(config).length === 0) throw new UsageError("say what to change, for example --image or --env");
-    const { current_version } = { current_version: (await readMachine(context, found)).instance_id };
+    const { instance_id: current_version } = await readMachine(context, found);
     const skip_launch = input.options["skipLaunch"] === true;
     const update = () =>
       context.client.call("PATCH /v1/apps/:app_name/machines/:machine_id", {

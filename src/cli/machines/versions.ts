@@ -1,8 +1,6 @@
 import { table } from "../output.ts";
 import type { Verb } from "../verb.ts";
-import { APP, findMachine } from "./find.ts";
-
-const MACHINE: readonly [string, string] = ["<machine>", "id or name"];
+import { APP, findMachine, MACHINE } from "./find.ts";
 
 export const machinesVersions: Verb = {
   words: "machines versions",

@@ -1,6 +1,6 @@
 /** What the metrics themselves are like: who is asked for them, and what costs most. */
 import { table } from "../output.ts";
-import { textOption, type Verb } from "../verb.ts";
+import { numberOption, type Verb } from "../verb.ts";
 import { askMetrics, ORG } from "./ask.ts";
 
 interface Target {
@@ -43,7 +43,7 @@ export const metricsCardinality: Verb = {
   examples: ["hangar metrics cardinality"],
   async run(context, input) {
     const route = "GET /prometheus/:org_slug/api/v1/status/tsdb";
-    const query = { topN: Number(textOption(input, "top") ?? 10) };
+    const query = { topN: numberOption(input, "top") ?? 10 };
     type Told = { seriesCountByMetricName: Count[]; labelValueCountByLabelName: Count[] };
     const { data } = await askMetrics<{ data: Told }>(context, input, route, { query });
     const listed = (head: [string, string], counts: readonly Count[]): string =>

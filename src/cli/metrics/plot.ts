@@ -5,7 +5,7 @@ export interface Line {
   points: readonly (readonly [seconds: number, value: number])[];
 }
 
-export interface PlotSize {
+interface PlotSize {
   columns: number;
   rows: number;
 }

@@ -1,3 +1,4 @@
+import { count } from "#core/words.ts";
 import { table } from "../output.ts";
 import { firstArgument, textOption, UsageError, type Verb } from "../verb.ts";
 
@@ -94,6 +95,6 @@ export const proxyReload: Verb = {
   examples: ["hangar proxy reload"],
   async run({ client }) {
     const data = await client.call("POST /v1/proxy/reload", {});
-    return { data, text: `${data.workers} workers, proxy_id ${data.proxy_id}` };
+    return { data, text: `${count(data.workers, "worker")}, proxy_id ${data.proxy_id}` };
   },
 };

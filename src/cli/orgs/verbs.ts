@@ -1,7 +1,7 @@
 import { facts, table } from "../output.ts";
 import { firstArgument, textOption, type Verb } from "../verb.ts";
 
-export const orgsList: Verb = {
+const orgsList: Verb = {
   words: "orgs list",
   summary: "List organizations",
   examples: ["hangar orgs list"],
@@ -17,7 +17,7 @@ export const orgsList: Verb = {
   },
 };
 
-export const orgsCreate: Verb = {
+const orgsCreate: Verb = {
   words: "orgs create",
   summary: "Create an organization",
   arguments: [["<name>", "its name"]],
@@ -31,7 +31,7 @@ export const orgsCreate: Verb = {
   },
 };
 
-export const orgsShow: Verb = {
+const orgsShow: Verb = {
   words: "orgs show",
   summary: "Show an organization",
   arguments: [["<slug>", "the organization"]],
@@ -51,7 +51,7 @@ export const orgsShow: Verb = {
   },
 };
 
-export const orgsDelete: Verb = {
+const orgsDelete: Verb = {
   words: "orgs delete",
   summary: "Delete an organization that has no apps",
   arguments: [["<slug>", "the organization"]],
@@ -63,3 +63,5 @@ export const orgsDelete: Verb = {
     return { data: { slug, deleted: true }, text: `deleted ${slug}` };
   },
 };
+
+export const VERBS: readonly Verb[] = [orgsList, orgsCreate, orgsShow, orgsDelete];

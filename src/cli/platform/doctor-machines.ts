@@ -6,7 +6,8 @@ import type { Finding } from "./doctor.ts";
 const LINUX = process.platform === "linux";
 const ENV = { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` };
 
-const run = (name: string, args: string[], input?: string) =>
+/** Programs of the system are found without its folders in the path, too. */
+export const run = (name: string, args: string[], input?: string) =>
   spawnSync(name, args, { encoding: "utf8", env: ENV, ...(input === undefined ? {} : { input }) });
 
 export function machineFindings(data_dir: string): Finding[] {

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from "node:fs";
 import { release } from "node:os";
 import { dirname } from "node:path";
@@ -6,7 +5,7 @@ import { styleText } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { VERSION } from "#core/version.ts";
 import type { Context, Verb } from "../verb.ts";
-import { machineFindings } from "./doctor-machines.ts";
+import { machineFindings, run } from "./doctor-machines.ts";
 
 export interface Finding {
   what: string;
@@ -82,10 +81,7 @@ function cgroups(): Finding {
 }
 
 function program(name: string, args: string[], gives: string, mend: string): Finding {
-  const { error, stdout, stderr } = spawnSync(name, args, {
-    encoding: "utf8",
-    env: { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` },
-  });
+  const { error, stdout, stderr } = run(name, args);
   if (error) return { what: name, verdict: "warn", found: `not here; with it ${gives}`, mend };
   const [first = ""] = `${stdout}${stderr}`.trim().split("\n");
   return { what: name, verdict: "ok", found: first };

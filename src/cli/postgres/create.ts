@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { facts } from "../output.ts";
-import { firstArgument, textOption, type Verb } from "../verb.ts";
+import { firstArgument, numberOption, textOption, type Verb } from "../verb.ts";
 
 const PORT = 5432;
 
@@ -8,7 +8,7 @@ const PORT = 5432;
  * A hosted database is an app like any other: a machine with a Postgres image, a password among its secrets, and the
  * mark by which the platform knows to ask it for its metrics.
  */
-export const postgresCreate: Verb = {
+const postgresCreate: Verb = {
   words: "postgres create",
   summary: "Create an app with a Postgres database, whose metrics are gathered",
   arguments: [["<name>", "the app's name"]],
@@ -23,6 +23,7 @@ export const postgresCreate: Verb = {
   async run({ client }, input) {
     const app_name = firstArgument(input);
     const password = randomBytes(24).toString("base64url");
+    const memory_mb = numberOption(input, "memory") ?? 512;
     const volume = textOption(input, "volume");
     await client.call("POST /v1/apps", { body: { app_name, org_slug: textOption(input, "org") } });
     const params = { app_name };
@@ -33,7 +34,7 @@ export const postgresCreate: Verb = {
         region: textOption(input, "region"),
         config: {
           image: textOption(input, "image") ?? "postgres:17",
-          guest: { memory_mb: Number(textOption(input, "memory") ?? 512) },
+          guest: { memory_mb },
           metadata: { hangar_postgres_port: String(PORT) },
           ...(volume ? { mounts: [{ volume, path: "/var/lib/postgresql" }] } : {}),
         },
@@ -62,3 +63,5 @@ export const postgresCreate: Verb = {
     };
   },
 };
+
+export const VERBS: readonly Verb[] = [postgresCreate];

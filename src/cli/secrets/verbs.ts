@@ -1,22 +1,16 @@
 import { count } from "#core/words.ts";
 import { table } from "../output.ts";
-import { type Context, type Input, textOption, UsageError, type Verb } from "../verb.ts";
+import { type Context, type Input, neededApp, UsageError, type Verb } from "../verb.ts";
 
 const APP: readonly [string, string] = ["-a, --app <app>", "the app (required)"];
 
-function appOf(input: Input): string {
-  const app = textOption(input, "app");
-  if (!app) throw new UsageError("say which app: --app <name>");
-  return app;
-}
-
-export const secretsList: Verb = {
+const secretsList: Verb = {
   words: "secrets list",
   summary: "List an app's secrets: names and digests, never values",
   options: [APP],
   examples: ["hangar secrets list --app web"],
   async run({ client }, input) {
-    const { secrets } = await client.call("GET /v1/apps/:app_name/secrets", { params: { app_name: appOf(input) } });
+    const { secrets } = await client.call("GET /v1/apps/:app_name/secrets", { params: { app_name: neededApp(input) } });
     return {
       data: secrets,
       text: table(
@@ -27,7 +21,7 @@ export const secretsList: Verb = {
   },
 };
 
-export const secretsSet: Verb = {
+const secretsSet: Verb = {
   words: "secrets set",
   summary: "Set secrets; NAME=- reads the value from stdin, so that it is in no history",
   arguments: [["<pairs...>", "NAME=VALUE, several at once"]],
@@ -39,7 +33,7 @@ export const secretsSet: Verb = {
   },
 };
 
-export const secretsUnset: Verb = {
+const secretsUnset: Verb = {
   words: "secrets unset",
   summary: "Remove secrets",
   arguments: [["<names...>", "names, several at once"]],
@@ -58,7 +52,7 @@ async function readPair(context: Context, pair: string): Promise<[string, string
 
 async function change({ client }: Context, input: Input, values: Record<string, string | null>, verb: string) {
   const data = await client.call("POST /v1/apps/:app_name/secrets", {
-    params: { app_name: appOf(input) },
+    params: { app_name: neededApp(input) },
     body: { values },
   });
   return {
@@ -66,3 +60,5 @@ async function change({ client }: Context, input: Input, values: Record<string, 
     text: `${verb} ${count(Object.keys(values).length, "secret")} (version ${data.version}); machines get them at their next start`,
   };
 }
+
+export const VERBS: readonly Verb[] = [secretsList, secretsSet, secretsUnset];

@@ -11,7 +11,7 @@ export const tokensList: Verb = {
       params: { org_slug: textOption(input, "org") ?? "personal" },
     });
     const state = (token: (typeof tokens)[number]): string =>
-      token.revoked_at ? `revoked ${token.revoked_at}` : `until ${token.expires_at ?? "ever"}`;
+      token.revoked_at ? `revoked ${token.revoked_at}` : token.expires_at ? `until ${token.expires_at}` : "never ends";
     return {
       data: tokens,
       text: table(

@@ -11,7 +11,7 @@ export interface Found {
   volume_id: string;
 }
 
-export interface ListedVolume extends Volume {
+interface ListedVolume extends Volume {
   app_name: string;
 }
 
@@ -54,12 +54,4 @@ export async function untilMade({ client }: Context, params: Found, label: strin
   if (volume.state === "created") return volume;
   const error = `volume ${volume.id} is ${volume.state}${volume.error ? `: ${volume.error}` : ""}`;
   throw new ClientError(500, { error, status: "storage_failed" });
-}
-
-/** A whole number that an option gives, or undefined. */
-export function numberOption(input: Input, name: string): number | undefined {
-  const text = textOption(input, name);
-  if (text === undefined) return undefined;
-  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`--${name} is a whole number, not ${text}`);
-  return Number(text);
 }

@@ -2,8 +2,8 @@ import { ClientError } from "#client/client.ts";
 import { systemClock } from "#core/clock.ts";
 import { ago, bytesText, table } from "../output.ts";
 import { watch } from "../progress.ts";
-import { textOption, type Verb } from "../verb.ts";
-import { APP, findVolume, numberOption, untilMade, VOLUME } from "./find.ts";
+import { numberOption, textOption, type Verb } from "../verb.ts";
+import { APP, findVolume, untilMade, VOLUME } from "./find.ts";
 
 const PATH = "/v1/apps/:app_name/volumes/:volume_id/snapshots";
 const SNAPSHOT: readonly [string, string] = ["<snapshot>", "the snapshot's id"];

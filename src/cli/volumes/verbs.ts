@@ -1,8 +1,9 @@
 import type { Volume } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
+import { count } from "#core/words.ts";
 import { ago, bytesText, facts, table } from "../output.ts";
-import { type Context, firstArgument, type Input, textOption, UsageError, type Verb } from "../verb.ts";
-import { APP, findVolume, listVolumes, numberOption, untilMade, VOLUME } from "./find.ts";
+import { firstArgument, neededApp, numberOption, textOption, UsageError, type Verb } from "../verb.ts";
+import { APP, findVolume, listVolumes, untilMade, VOLUME } from "./find.ts";
 
 const PATH = "/v1/apps/:app_name/volumes/:volume_id";
 
@@ -53,8 +54,7 @@ export const volumesCreate: Verb = {
   ],
   examples: ["hangar volumes create data --app machinery --size 1 --retention 7"],
   async run(context, input) {
-    const app_name = textOption(input, "app");
-    if (!app_name) throw new UsageError("say which app: --app <name>");
+    const app_name = neededApp(input);
     const { options } = input;
     const [cpus, memory_mb] = [numberOption(input, "cpus"), numberOption(input, "memory")];
     const body = {
@@ -87,7 +87,6 @@ export const volumesShow: Verb = {
 };
 
 function describe(volume: Volume, app_name: string): string {
-  const { snapshot_retention: days, auto_backup_enabled } = volume;
   const pairs: [string, string][] = [
     ["id", volume.id],
     ["name", volume.name],
@@ -97,15 +96,15 @@ function describe(volume: Volume, app_name: string): string {
     ["region", `${volume.region} (zone ${volume.zone})`],
     ["encrypted", volume.encrypted ? `yes, with ${volume.encryption}` : "no"],
     ["machine", volume.attached_machine_id ?? "none"],
-    [
-      "snapshots",
-      `${auto_backup_enabled ? "daily" : "on demand only"}, kept for ${days} ${days === 1 ? "day" : "days"}`,
-    ],
+    ["snapshots", snapshotWords(volume)],
     ["created", volume.created_at],
   ];
   if (volume.recoverable_until) pairs.push(["recoverable", `until ${volume.recoverable_until}`]);
   return facts(pairs);
 }
+
+const snapshotWords = ({ auto_backup_enabled, snapshot_retention }: Volume): string =>
+  `${auto_backup_enabled ? "daily" : "on demand only"}, kept for ${count(snapshot_retention, "day")}`;
 
 export const volumesExtend: Verb = {
   words: "volumes extend",
@@ -143,8 +142,7 @@ export const volumesUpdate: Verb = {
     };
     const params = await findVolume(context, input);
     const volume = await context.client.call(`PUT ${PATH}`, { params, body });
-    const daily = volume.auto_backup_enabled ? "daily" : "on demand only";
-    return { data: volume, text: `${volume.id}: snapshots ${daily}, kept for ${volume.snapshot_retention} days` };
+    return { data: volume, text: `${volume.id}: snapshots ${snapshotWords(volume)}` };
   },
 };
 
@@ -196,7 +194,7 @@ export const volumesUndelete: Verb = {
   arguments: [VOLUME],
   options: [APP],
   examples: ["hangar volumes undelete $VOLUME"],
-  async run(context: Context, input: Input) {
+  async run(context, input) {
     const volume = await context.client.call(`POST ${PATH}/undelete`, {
       params: await findVolume(context, input, true),
     });

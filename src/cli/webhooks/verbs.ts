@@ -1,3 +1,4 @@
+import { count } from "#core/words.ts";
 import { table } from "../output.ts";
 import { firstArgument, type Input, textOption, type Verb } from "../verb.ts";
 
@@ -5,7 +6,7 @@ const ORG: readonly [string, string] = ["--org <slug>", "the organization (defau
 
 const orgOf = (input: Input): { org_slug: string } => ({ org_slug: textOption(input, "org") ?? "personal" });
 
-export const webhooksCreate: Verb = {
+const webhooksCreate: Verb = {
   words: "webhooks create",
   summary: "Send machine events to an address, signed, until they arrive",
   arguments: [["<url>", "where to send them"]],
@@ -19,7 +20,7 @@ export const webhooksCreate: Verb = {
   },
 };
 
-export const webhooksList: Verb = {
+const webhooksList: Verb = {
   words: "webhooks list",
   summary: "Where machine events are sent, and whether they arrive",
   options: [ORG],
@@ -30,13 +31,13 @@ export const webhooksList: Verb = {
       id,
       app_name ?? "all",
       url,
-      failures === 0 ? "ok" : `${failures} failures: ${last_error ?? "?"}`,
+      failures === 0 ? "ok" : `${count(failures, "failure")}: ${last_error ?? "?"}`,
     ]);
     return { data: webhooks, text: rows.length === 0 ? "no webhooks" : table(["id", "app", "url", "arrives"], rows) };
   },
 };
 
-export const webhooksDelete: Verb = {
+const webhooksDelete: Verb = {
   words: "webhooks delete",
   summary: "Send nothing to an address any more",
   arguments: [["<webhook>", "its id"]],
@@ -49,3 +50,5 @@ export const webhooksDelete: Verb = {
     return { data: { id: webhook_id, deleted: true }, text: `nothing more is sent to ${webhook_id}` };
   },
 };
+
+export const VERBS: readonly Verb[] = [webhooksCreate, webhooksList, webhooksDelete];

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { suite, test } from "node:test";
+
+const MAIN = join(import.meta.dirname, "main.ts");
+
+suite("the command", () => {
+  test("ends without a word when nobody reads on", async () => {
+    const child = spawn(process.execPath, [MAIN, "completion", "bash"], { stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.destroy();
+    const [said, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
+    assert.deepEqual([said, code], ["", 141]);
+  });
+
+  test("takes apps to be destroyed and machines to be deleted, too", () => {
+    for (const [typed, words] of [
+      ["apps destroy", "apps delete|rm"],
+      ["machines delete", "machines destroy|rm"],
+    ] as const) {
+      const { stdout, status } = spawnSync(process.execPath, [MAIN, ...typed.split(" "), "--help"], {
+        encoding: "utf8",
+      });
+      assert.match(stdout, new RegExp(words.replace("|", "\\|")), typed);
+      assert.equal(status, 0);
+    }
+  });
+});

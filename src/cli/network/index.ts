@@ -1,0 +1,15 @@
+import type { Verb } from "../verb.ts";
+import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./addresses.ts";
+import { certsAdd, certsList, certsRemove, certsShow } from "./certificates.ts";
+
+export const VERBS: readonly Verb[] = [
+  ipsList,
+  ipsAllocate,
+  ipsRelease,
+  servicesList,
+  certsList,
+  certsAdd,
+  certsShow,
+  certsRemove,
+  proxyReload,
+];

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { VERBS } from "./postgres/create.ts";
+import { type Context, numberOption, UsageError } from "./verb.ts";
+
+const given = (options: Record<string, string>) => ({ args: ["ledger"], rest: [], options });
+
+suite("an option that is a number", () => {
+  test("is a whole one, or a mistake", () => {
+    assert.equal(numberOption(given({ tail: "20" }), "tail"), 20);
+    assert.equal(numberOption(given({}), "tail"), undefined);
+    for (const text of ["", "many", "-1", "1.5", "0x10", "1e3"])
+      assert.throws(
+        () => numberOption(given({ tail: text }), "tail"),
+        new UsageError(`--tail is a whole number, not ${text}`),
+      );
+  });
+
+  test("is looked at before anything is made", async () => {
+    const called: string[] = [];
+    const client = { call: async (route: string) => void called.push(route) };
+    const context = { client } as unknown as Context; // Nothing else of it is used.
+    const [create] = VERBS;
+    assert(create);
+    await assert.rejects(create.run(context, given({ memory: "1gb" })), UsageError);
+    assert.deepEqual(called, []);
+  });
+});

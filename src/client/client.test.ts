@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { suite, type TestContext, test } from "node:test";
+import { Client, ClientError } from "./client.ts";
+
+/** A client of a server that answers as the test says. */
+async function clientOf(t: TestContext, answer: RequestListener, retries = 0): Promise<Client> {
+  const server = createServer(answer).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  return new Client({ base_url: `http://127.0.0.1:${port}`, token: "t", retries });
+}
+
+suite("the client", () => {
+  test("whoever leaves a stream closes its connection", { timeout: 10_000 }, async (t) => {
+    const closed = Promise.withResolvers<string | undefined>();
+    const client = await clientOf(t, (request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write('data: {"n":1}\n\n');
+      response.on("close", () => closed.resolve(request.headers["x-mine"] as string));
+    });
+    const input = { params: { org_slug: "personal" }, query: {}, headers: { "x-mine": "kept" } };
+    for await (const message of client.stream("GET /v1/orgs/:org_slug/events", input)) {
+      assert.deepEqual(message, { n: 1 });
+      break;
+    }
+    assert.equal(await closed.promise, "kept");
+  });
+
+  test("an answer that breaks off is tried again, and told in words", async (t) => {
+    let asked = 0;
+    const answer: RequestListener = (_, response) => {
+      response.writeHead(200, { "content-type": "application/json", "content-length": 11 }).write('{"ok"');
+      if (++asked === 2) response.end(":true}");
+      else setTimeout(() => response.destroy(), 20);
+    };
+    assert.deepEqual(await (await clientOf(t, answer, 1)).call("GET /healthz", {}), { ok: true });
+    const hasty = await clientOf(t, answer);
+    await assert.rejects(hasty.call("GET /healthz", {}), (thrown) => {
+      assert(thrown instanceof ClientError);
+      assert.match(thrown.message, /^the answer from http:\/\/127\.0\.0\.1:\d+ broke off$/);
+      return thrown.http === 0;
+    });
+  });
+
+  test("an upload ends when it is told to", { timeout: 10_000 }, async (t) => {
+    const client = await clientOf(t, () => {});
+    const upload = new ReadableStream<Uint8Array>();
+    const ended = client.upload("POST /v1/images/import", {
+      query: { name: "web:1" },
+      upload,
+      signal: AbortSignal.timeout(100),
+    });
+    await assert.rejects(ended, ClientError);
+  });
+});
