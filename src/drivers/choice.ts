@@ -23,17 +23,20 @@ const PROGRAMS: Record<string, string> = {
   runc: "runc",
   ip: "iproute2",
   "mkfs.ext4": "e2fsprogs",
-  nsenter: "util-linux",
   unshare: "util-linux",
   umount: "mount",
 };
 const FOLDERS = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
+/** Where a program is on this box, or undefined: packages differ in whether they count it among root's. */
+export const programFile = (name: string): string | undefined =>
+  FOLDERS.map((dir) => `${dir}/${name}`).find((file) => existsSync(file));
+
 /** Why machines cannot be real on this box, or undefined. Asked at every start, so it looks and does not try much. */
 export function runcMissing(): string | undefined {
   if (process.platform !== "linux") return "this is not Linux";
   if (process.getuid?.() !== 0) return "it needs root (start it with sudo)";
-  const missing = Object.entries(PROGRAMS).filter(([name]) => !FOLDERS.some((dir) => existsSync(`${dir}/${name}`)));
+  const missing = Object.entries(PROGRAMS).filter(([name]) => !programFile(name));
   if (missing.length > 0) {
     const names = missing.map(([name]) => name).join(" and ");
     return `${names} cannot be found (apt-get install ${[...new Set(missing.map(([, from]) => from))].join(" ")})`;

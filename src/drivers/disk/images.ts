@@ -65,9 +65,10 @@ export class Images {
 
   async reader(kind: Kind, id: string): Promise<ImageReader> {
     const path = this.path(kind, id);
-    const file = await open(path, "r");
-    const { size } = await file.stat();
+    const { size } = await stat(path);
     const extents = await extentsOf(path, size);
+    // Last: from here on nothing fails that would leave it open.
+    const file = await open(path, "r");
     return {
       size,
       extents,

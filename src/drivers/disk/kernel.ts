@@ -49,6 +49,8 @@ export async function whileFrozen(
     said += piece;
   });
   const closed = once(child, "close");
+  // A program that cannot be started is told of at the end, when this is waited for.
+  closed.catch(() => {});
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const hear = async (): Promise<string> => {
     const { value, done } = (await lines.next()) as { value: string | undefined; done?: boolean };

@@ -5,19 +5,14 @@ import { text } from "node:stream/consumers";
 /** A program of the system that failed; the text has what it said. */
 export class ProgramError extends Error {
   override readonly name = "ProgramError";
-  readonly exit: number;
-
   constructor(command: string, exit: number, said: string) {
     super(`${command} failed (${exit})${said ? `: ${said.split("\n").slice(-2).join("; ")}` : ""}`);
-    this.exit = exit;
   }
 }
 
 export interface RunHow {
   /** Goes to its standard input: keys are never arguments, which everybody can see. */
   input?: Uint8Array;
-  /** Exit codes beside 0 that are no failure. */
-  fine?: readonly number[];
 }
 
 /** Runs a program to its end and answers what it printed. No shell is in between. */
@@ -33,7 +28,7 @@ export async function run(command: string, args: readonly string[], how: RunHow 
     ended as Promise<[number | null]>,
   ]);
   const exit = code ?? -1;
-  if (exit !== 0 && !how.fine?.includes(exit)) throw new ProgramError(command, exit, said.trim() || out.trim());
+  if (exit !== 0) throw new ProgramError(command, exit, said.trim() || out.trim());
   return out;
 }
 

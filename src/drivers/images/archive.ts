@@ -19,15 +19,8 @@ import {
 import type { ImageLimits } from "./limits.ts";
 import type { Reference } from "./reference.ts";
 import { LayerFault, refuseImage } from "./refusal.ts";
+import type { Packed } from "./shelf.ts";
 import { type TarEntry, TarReader } from "./tar.ts";
-
-/** An image in a file: its documents, and where its layers are. */
-export interface ArchivedImage {
-  kind: "rootfs" | "OCI archive" | "docker archive";
-  /** Manifest first, then whatever it needs. */
-  documents: Buffer[];
-  layers: { diff_id: string; start: number; length: number }[];
-}
 
 /** A plain tar on the disk. */
 export interface PlainTar {
@@ -44,9 +37,9 @@ interface Placed {
 
 /** Names that can stand at the top of an OCI layout or of what `docker save` writes. */
 const OF_AN_ARCHIVE =
-  /^(oci-layout|index\.json|manifest\.json|repositories|blobs(\/.*)?|[0-9a-f]{64}(\.json|\.tar|\/.*)?|[0-9a-f]{64}\/(layer\.tar|json|VERSION))$/;
+  /^(oci-layout|index\.json|manifest\.json|repositories|blobs(\/.*)?|[0-9a-f]{64}(\.json|\.tar|\/.*)?)$/;
 
-export async function readArchive(tar: PlainTar, reference: Reference, limits: ImageLimits): Promise<ArchivedImage> {
+export async function readArchive(tar: PlainTar, reference: Reference, limits: ImageLimits): Promise<Packed> {
   const handle = await open(tar.file, "r");
   try {
     const archive = new Archive(handle, await contents(handle, tar.bytes, limits), limits);
@@ -138,7 +131,7 @@ async function* entriesOf(
   }
 }
 
-async function ociImage(archive: Archive, reference: Reference, limits: ImageLimits): Promise<ArchivedImage> {
+async function ociImage(archive: Archive, reference: Reference, limits: ImageLimits): Promise<Packed> {
   const manifests = readIndex(parseDocument(await archive.read("index.json"), "index.json"), "index.json");
   const documents: Buffer[] = [];
   let document = await archive.blob(chooseNamed(manifests, reference).digest);
@@ -155,7 +148,7 @@ async function ociImage(archive: Archive, reference: Reference, limits: ImageLim
     ...archive.place(blobPath(digest)),
     diff_id: diff_ids[i] ?? "",
   }));
-  return { kind: "OCI archive", documents: [...documents, config], layers };
+  return { documents: [...documents, config], layers };
 }
 
 /** Of several images in one archive, the one that has the tag; of several for different boxes, ours. */
@@ -175,7 +168,7 @@ function chooseNamed(manifests: readonly Descriptor[], { tag, name }: Reference)
   return choosePlatform(named.length > 0 ? named : manifests, "the archive");
 }
 
-async function dockerImage(archive: Archive, reference: Reference, limits: ImageLimits): Promise<ArchivedImage> {
+async function dockerImage(archive: Archive, reference: Reference, limits: ImageLimits): Promise<Packed> {
   const list = parseList(await archive.read("manifest.json"));
   const images = list as { Config?: unknown; Layers?: unknown; RepoTags?: unknown }[];
   const tagged = images.filter(
@@ -189,7 +182,7 @@ async function dockerImage(archive: Archive, reference: Reference, limits: Image
   const layers = paths.map((path, i) => ({ ...archive.place(posix.normalize(path)), diff_id: diff_ids[i] ?? "" }));
   const manifest = manifestOf(config, layers);
   readManifest(parseDocument(manifest, "the manifest"), limits);
-  return { kind: "docker archive", documents: [manifest, config], layers };
+  return { documents: [manifest, config], layers };
 }
 
 function parseList(bytes: Buffer): unknown[] {
@@ -205,10 +198,10 @@ function parseList(bytes: Buffer): unknown[] {
 const isCalled = (tag: string, { name, given }: Reference): boolean => tag === given || name.endsWith(`/${tag}`);
 
 /** A whole root file system is an image of one layer. It says nothing about what to run: the machine does. */
-function rootfsImage({ sha256, bytes }: PlainTar): ArchivedImage {
+function rootfsImage({ sha256, bytes }: PlainTar): Packed {
   const layers = [{ diff_id: sha256, start: 0, length: bytes }];
   const config = configDocument([sha256], {});
-  return { kind: "rootfs", documents: [manifestOf(config, layers), config], layers };
+  return { documents: [manifestOf(config, layers), config], layers };
 }
 
 /** An image's config, as small as it may be. The same input is the same bytes, so the same image has one digest. */

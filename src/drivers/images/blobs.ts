@@ -12,9 +12,6 @@ export const digestOf = (bytes: Uint8Array | string): string =>
   `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 export const hexOf = (digest: string): string => digest.slice("sha256:".length);
 
-/** The short form people compare by eye. */
-export const shortDigest = (digest: string): string => hexOf(digest).slice(0, 12);
-
 /** What is fetched: where it goes on from, and where it is to end. */
 export interface Fetch {
   digest: string;
@@ -147,7 +144,7 @@ async function receive(file: string, before: Hashed, fetch: Fetch, signal: Abort
       // More than was promised is a fault; none of it need be kept.
       if (at > fetch.size) break;
       hash.update(chunk);
-      await handle.write(chunk);
+      await handle.writeFile(chunk);
       fetch.onBytes(at);
     }
     return { at, hash };

@@ -32,16 +32,15 @@ export class Collector {
     try {
       await before;
       const found = await this.#find(wish);
-      // A preview is right at its moment; removing waits for a moment in which nothing arrives.
-      if (wish.dry_run) return { ...(await this.#answer(found)), dry_run: true };
-      const answer = await this.#answer(found);
+      const answer = { ...(await this.#answer(found)), dry_run: wish.dry_run };
+      if (wish.dry_run) return answer;
       for (const record of found.names) await this.#store.names.remove(record);
       for (const digest of found.blobs) {
         await this.#store.blobs.remove(digest);
         this.#store.forget(digest);
       }
       for (const diff_id of found.layers) await this.#store.layers.remove(diff_id);
-      return { ...answer, dry_run: false };
+      return answer;
     } finally {
       done.resolve();
     }

@@ -2,7 +2,6 @@
  * Manifests, indexes and configs: what is read of them, with every field checked, because they come from anywhere.
  * Both dialects, OCI and Docker's schema 2, say the same in the same places.
  */
-import { messageOf } from "#core/assert.ts";
 import type { ImageConfig } from "#machines/image-source.ts";
 import { isDigest } from "./blobs.ts";
 import type { ImageLimits } from "./limits.ts";
@@ -42,7 +41,6 @@ export interface ImageDocument {
   labels: Record<string, string>;
   config: ImageConfig;
   exposed_ports: string[];
-  created: string | undefined;
 }
 
 type Json = Record<string, unknown>;
@@ -95,7 +93,6 @@ export function readConfig(document: Json, layers: number): ImageDocument {
     diff_ids,
     labels: texts(own["Labels"]),
     exposed_ports: Object.keys(object(own["ExposedPorts"])).slice(0, 100),
-    created: text(document["created"]) || undefined,
     config: {
       entrypoint: words(own["Entrypoint"]),
       cmd: words(own["Cmd"]),
@@ -171,6 +168,3 @@ function environment(value: unknown): Record<string, string> {
   });
   return Object.fromEntries(pairs);
 }
-
-/** The text of a signal or of any fault, short enough for a message. */
-export const briefly = (thrown: unknown): string => messageOf(thrown).slice(0, 200);

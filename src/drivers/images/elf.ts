@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { basename, join } from "node:path";
 
-export interface ElfNeeds {
+interface ElfNeeds {
   /** The loader: must be at this very path. */
   interpreter: string | undefined;
   libraries: string[];
@@ -22,7 +22,7 @@ interface Segment {
 }
 
 /** What a 64-bit little-endian program asks for; undefined when the file is none. */
-export function elfNeeds(file: Buffer): ElfNeeds | undefined {
+function elfNeeds(file: Buffer): ElfNeeds | undefined {
   if (file.toString("latin1", 0, 4) !== "\x7fELF" || file[4] !== 2 || file[5] !== 1) return undefined;
   const segments = segmentsOf(file);
   const interp = segments.find(({ type }) => type === PT_INTERP);

@@ -1,6 +1,6 @@
 /** Tars made by hand, good and bad, and a store to put them into. */
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -49,6 +49,17 @@ export function tempStore(t: Pick<TestContext, "after">): string {
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
+
+/** Files below a folder that this process has open. */
+export const openBelow = (folder: string): string[] =>
+  readdirSync("/proc/self/fd").flatMap((fd) => {
+    try {
+      const file = readlinkSync(`/proc/self/fd/${fd}`);
+      return file.startsWith(folder) ? [file] : [];
+    } catch {
+      return []; // The list itself, for one.
+    }
+  });
 
 export interface UnpackedTar extends Unpacked {
   root: string;

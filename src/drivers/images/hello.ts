@@ -8,13 +8,13 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { open, readFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { type PackedEntry, TAR_END, tarHeader, tarPadding } from "#core/tar.ts";
 import { programFiles } from "./elf.ts";
 
 export const HELLO = "registry-1.docker.io/hangar/hello:latest";
 
-const SERVER = new URL("./hello-server.mjs", import.meta.url);
+const SERVER = join(import.meta.dirname, "hello-server.mjs");
 const BUSYBOX = "/bin/busybox";
 
 export const HELLO_CONFIG = {
@@ -43,7 +43,7 @@ export async function* helloLayer(): AsyncIterable<Buffer> {
   const files = new Map<string, string>([
     ["/usr/bin/node", process.execPath],
     ...programFiles(process.execPath),
-    ["/hello/server.mjs", SERVER.pathname],
+    ["/hello/server.mjs", SERVER],
   ]);
   const links = new Map<string, string>();
   if (existsSync(BUSYBOX)) {

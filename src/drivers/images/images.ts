@@ -322,7 +322,8 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
 function refuseInUse(record: Pick<NameRecord, "name">, machines: readonly string[]): void {
   if (machines.length === 0) return;
   const some = machines.slice(0, 3).join(", ");
-  fail("image_in_use", `${shortName(record)} is used by ${machines.length} machines, ${some} for example`, {
+  const who = machines.length === 1 ? `machine ${some}` : `${machines.length} machines, ${some} among them`;
+  fail("image_in_use", `${shortName(record)} is used by ${who}`, {
     facts: { machines: [...machines] },
     hint: "destroy them, or update them to another image",
   });

@@ -14,9 +14,11 @@ import { migrate } from "#stores/migrations.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlImportedImages } from "#stores/sql/imported-images.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { until } from "../../../test/support.ts";
 import { farShelf } from "./far-shelf.ts";
 import { dir, file, makeImage, NEVER, NOT_ROOT, ociArchive, pieces, tar, tempStore } from "./fixtures.ts";
 import { type Images, openImages } from "./images.ts";
+import type { ImageLimits } from "./limits.ts";
 
 const LARGE = "much ".repeat(700_000);
 const LAYERS = [tar(dir("etc"), file("etc/hostname", "box")), tar(file("large", LARGE))];
@@ -26,6 +28,8 @@ interface Process {
   images: Images;
   /** Where its packed images are. */
   packed: string;
+  /** Where what is unfinished is. */
+  ingest: string;
   close(): Promise<void>;
 }
 
@@ -39,7 +43,7 @@ async function platform(t: TestContext, { shared }: { shared: boolean }) {
   const channel = new Channel(box, systemClock);
   t.after(() => channel.close());
   const everyone = tempStore(t);
-  return async (node_id: string): Promise<Process> => {
+  return async (node_id: string, limits: Partial<ImageLimits> = {}): Promise<Process> => {
     const own = tempStore(t);
     const packed = shared ? everyone : join(own, "imported");
     const far = async (id: string) => {
@@ -48,7 +52,7 @@ async function platform(t: TestContext, { shared }: { shared: boolean }) {
     };
     const sharing = { names, node_id, objects: new LocalObjects(packed), ...(shared ? {} : { far }) };
     const settings = { registry_config: undefined };
-    const images = await openImages(join(own, "images"), settings, systemClock, silentLog, { sharing });
+    const images = await openImages(join(own, "images"), settings, systemClock, silentLog, { sharing, ...limits });
     const { calls, lines } = images.shelf ?? assert.fail();
     const listen = { host: "127.0.0.1", port: 0 };
     const door = await openDoor({ listen, box, calls, lines, clock: systemClock, log: silentLog });
@@ -61,7 +65,7 @@ async function platform(t: TestContext, { shared }: { shared: boolean }) {
       await images.close();
     };
     t.after(close);
-    return { images, packed, close };
+    return { images, packed, ingest: join(own, "images/ingest"), close };
   };
 }
 
@@ -114,6 +118,16 @@ for (const shared of [true, false]) {
       await one.images.remove("web:1", PLATFORM);
       assert.deepEqual(await two.images.list(PLATFORM), []);
       assert.deepEqual([objects(one.packed), objects(two.packed)], [[], []]);
+    });
+
+    test("one that does not fit on the disk leaves nothing there", async (t) => {
+      const start = await platform(t, { shared });
+      const [control, host] = [await start("n1"), await start("n2", { disk_kept_bytes: 2 ** 60 })];
+      await control.images.import("web:1", pieces(IMAGE), "o1", NEVER);
+      const ref = await host.images.resolve("web:1", "o1", NEVER);
+      const { code } = await refusal(host.images.hold({ id: "m1", org_id: "o1" }, ref, NEVER));
+      assert.equal(code, "storage_full");
+      await until("nothing unfinished is left", () => readdirSync(host.ingest).length === 0);
     });
 
     test("who has it and does not answer is named, with what to do; in a store it is there all the same", async (t) => {

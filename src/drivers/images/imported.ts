@@ -71,7 +71,8 @@ export class Imported {
     const there = await this.#from(found, (shelf) => shelf.layer(diff_id, file, signal));
     if (!there) lost(found);
     const { size } = await stat(file);
-    return { file, start: 0, length: size, done: () => rm(file, { force: true }) };
+    const done = (): Promise<void> => rm(file, { force: true });
+    return { file, start: 0, length: size, done, failed: done };
   }
 
   /** What was taken in is everyone's of its owner from here on. */

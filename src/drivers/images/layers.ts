@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "#core/log.ts";
+import { PLATFORM } from "#machines/image-source.ts";
 import { hexOf } from "./blobs.ts";
 import { type Layout, readJson, syncFolder, temporary, writeWhole } from "./files.ts";
 import type { ImageLimits } from "./limits.ts";
@@ -17,6 +18,8 @@ export interface LayerSource {
   length: number;
   /** The bytes are no longer needed. */
   done(): Promise<void>;
+  /** The layer could not be made of them just now. Absent when they are found again by who tries again. */
+  failed?(): Promise<void>;
 }
 
 export interface LayerRecord extends TreeFacts {
@@ -32,8 +35,6 @@ export interface LayerWish {
   source(signal: AbortSignal): Promise<LayerSource>;
   onState(state: "unpacking" | "done" | "here"): void;
 }
-
-export const PLATFORM = "platform";
 
 /**
  * Unpacked layers, one folder each, shared by all images that have them. A layer is there when its record is.
@@ -122,7 +123,7 @@ export class Layers {
 
   async #get({ diff_id, owner, source, onState }: LayerWish, signal: AbortSignal): Promise<LayerRecord> {
     const bytes = await source(signal);
-    return await this.#unpacks.take(signal, async () => {
+    const unpacked = this.#unpacks.take(signal, async () => {
       onState("unpacking");
       // Another organization's pull of the same layer may have been faster.
       const here = this.#records.get(diff_id);
@@ -131,6 +132,10 @@ export class Layers {
       const record = await this.#record(diff_id, facts, owner);
       await bytes.done();
       return record;
+    });
+    return await unpacked.catch(async (thrown: unknown) => {
+      await bytes.failed?.();
+      throw thrown;
     });
   }
 

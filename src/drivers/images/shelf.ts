@@ -11,7 +11,9 @@ import type { ObjectStore } from "#core/objects.ts";
 import { digestOf, hexOf } from "./blobs.ts";
 import { type Layout, temporary } from "./files.ts";
 
+/** An image in a file: its documents, and where its layers are. */
 export interface Packed {
+  /** What its digest is of first, then whatever that needs. */
   documents: readonly Buffer[];
   layers: readonly { diff_id: string; start: number; length: number }[];
 }
@@ -68,11 +70,13 @@ export class Shelf implements ShelfReader {
     { start, length }: { start: number; length: number },
     signal: AbortSignal,
   ): Promise<void> {
+    // Asked first: a stream that cannot be opened must find somebody who hears of it.
+    const plain = await isPlain(file, start);
     const packed = temporary(this.#layout, "packed");
     const source = createReadStream(file, { start, end: Math.max(start, start + length - 1) });
     const into = createWriteStream(packed, { mode: 0o600, flags: "wx" });
     try {
-      if (await isPlain(file, start)) await pipeline(source, createZstdCompress(), into, { signal });
+      if (plain) await pipeline(source, createZstdCompress(), into, { signal });
       else await pipeline(source, into, { signal });
       await this.#objects.put(key, { file: packed });
     } finally {

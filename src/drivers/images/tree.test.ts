@@ -5,7 +5,20 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { dir, entry, file, forged, hardlink, NOT_ROOT, symlink, tar, tempStore, unpackTar } from "./fixtures.ts";
+import { until } from "../../../test/support.ts";
+import {
+  dir,
+  entry,
+  file,
+  forged,
+  hardlink,
+  NOT_ROOT,
+  openBelow,
+  symlink,
+  tar,
+  tempStore,
+  unpackTar,
+} from "./fixtures.ts";
 
 const record = (text: string): Buffer => Buffer.from(text, "latin1");
 
@@ -282,6 +295,9 @@ suite("unpacking a layer", { skip: NOT_ROOT }, () => {
       /limit ratio/,
     );
     await assert.rejects(unpackTar(base, "full", zeroes, { disk_kept_bytes: 2 ** 60 }), { code: "ENOSPC" });
+    const unread = Buffer.concat([Buffer.from("fd377a585a00", "hex"), Buffer.alloc(2_000_000)]);
+    await assert.rejects(unpackTar(base, "xz", unread), /compressed with xz/);
+    await until("no archive that was refused is left open", () => openBelow(base).length === 0);
   });
 
   test("gzip, zstd and plain are the same layer", async (t) => {

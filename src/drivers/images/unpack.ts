@@ -1,7 +1,7 @@
 /** Unpacks one layer, or only reads it. It waits for the disk at every file, so it runs in a thread of its own. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import type { Readable, Transform } from "node:stream";
+import { pipeline, type Readable, type Transform } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { syncFileSystem } from "./libc.ts";
 import type { ImageLimits } from "./limits.ts";
@@ -64,10 +64,15 @@ async function plain(file: string, start: number, length: number): Promise<Async
   const first = await peek(source);
   const [name, , open] = MAGIC.find(([, bytes]) => first.subarray(0, bytes.length).equals(bytes)) ?? [];
   if (name === undefined) return source as AsyncIterable<Buffer>;
-  if (!open) throw new LayerFault(`it is compressed with ${name}; layers may be gzip, zstd or plain`);
-  const decoder = open();
-  source.on("error", (error) => decoder.destroy(error));
-  return spoken(source.pipe(decoder), name);
+  if (!open) {
+    source.destroy();
+    throw new LayerFault(`it is compressed with ${name}; layers may be gzip, zstd or plain`);
+  }
+  // Whichever of the two ends early ends the other; the reader hears what was wrong.
+  return spoken(
+    pipeline(source, open(), () => {}),
+    name,
+  );
 }
 
 /** The first chunk, put back. */

@@ -117,7 +117,7 @@ const fsconfigLater = callLater("mount", ["long", "int", "uint", "str", "str", "
 const fsmount = call("fsmount", ["long", "int", "uint", "uint"], "syscall");
 const openAt2 = call("openat2", ["long", "int", "str", "void *", "size_t"], "syscall");
 const mountCall = call("mount", ["str", "str", "str", "ulong", "str"]);
-const umountCall = call("umount2", ["str", "int"], "umount2");
+const umountCall = call("umount2", ["str", "int"]);
 const ioctlCall = call("ioctl", ["int", "ulong", "void *"]);
 const ioctlNumber = call("ioctl", ["int", "ulong", "ulong"]);
 const close = call("close", ["int"]);
@@ -127,17 +127,7 @@ export const ioctl = (subject: string, fd: number, request: number, data: Uint8A
 export const ioctlValue = (subject: string, fd: number, request: number, value: number): number =>
   ioctlNumber(subject, fd, request, value);
 
-export const MS = {
-  RDONLY: 1,
-  NOSUID: 2,
-  NODEV: 4,
-  NOEXEC: 8,
-  NOATIME: 1024,
-  BIND: 4096,
-  REC: 16384,
-  PRIVATE: 1 << 18,
-  SHARED: 1 << 20,
-};
+export const MS = { NOSUID: 2, NODEV: 4, SHARED: 1 << 20 };
 
 export function mount(source: string, target: string, type: string, flags: number, options: string): void {
   mountCall(target, source, target, type, flags, options);
@@ -149,7 +139,7 @@ export function detach(target: string): void {
   umountCall(target, target, MNT_DETACH);
 }
 
-const ATTR = { RDONLY: 1n, NOSUID: 2n, NODEV: 4n, NOEXEC: 8n, IDMAP: 0x100000n };
+const ATTR = { NOSUID: 2n, NODEV: 4n, IDMAP: 0x100000n };
 const OPEN_TREE_CLONE = 1;
 const CLOEXEC = 0o2000000;
 const MOVE_EMPTY_PATH = 4;
@@ -158,10 +148,10 @@ const MOVE_EMPTY_PATH = 4;
  * Shows the folder `from` at `to` as well, `nosuid` and `nodev`. With a user namespace the owners on the disk are seen
  * through its map: 0 on the disk is the first id of the machine.
  */
-export function bind(from: string, to: string, { userns, readonly }: { userns?: number; readonly?: boolean }): void {
+export function bind(from: string, to: string, { userns }: { userns?: number }): void {
   const tree = openTree(from, SYS.open_tree, AT_FDCWD, from, OPEN_TREE_CLONE | CLOEXEC);
   try {
-    const set = ATTR.NOSUID | ATTR.NODEV | (userns === undefined ? 0n : ATTR.IDMAP) | (readonly ? ATTR.RDONLY : 0n);
+    const set = ATTR.NOSUID | ATTR.NODEV | (userns === undefined ? 0n : ATTR.IDMAP);
     // struct mount_attr: what is set, what is cleared, propagation, user namespace.
     const attributes = new BigUint64Array([set, 0n, 0n, BigInt(userns ?? 0)]);
     const bytes = new Uint8Array(attributes.buffer);
@@ -172,15 +162,17 @@ export function bind(from: string, to: string, { userns, readonly }: { userns?: 
   }
 }
 
-const FSCONFIG = { flag: 0, string: 1, create: 6 };
+const FSOPEN_CLOEXEC = 1;
+const FSMOUNT_CLOEXEC = 1;
+const FSCONFIG = { string: 1, create: 6 };
 
 /** Mounts a file system whose options are too many for one page. */
 export function mountWith(type: string, target: string, options: readonly [string, string][], flags: number): void {
-  const context = fsopen(type, SYS.fsopen, type, 1);
+  const context = fsopen(type, SYS.fsopen, type, FSOPEN_CLOEXEC);
   try {
     for (const [key, value] of options) fsconfig(key, SYS.fsconfig, context, FSCONFIG.string, key, value, 0);
     fsconfig(type, SYS.fsconfig, context, FSCONFIG.create, null, null, 0);
-    const made = fsmount(type, SYS.fsmount, context, 1, flags);
+    const made = fsmount(type, SYS.fsmount, context, FSMOUNT_CLOEXEC, flags);
     try {
       moveMount(target, SYS.move_mount, made, "", AT_FDCWD, target, MOVE_EMPTY_PATH);
     } finally {
@@ -203,14 +195,12 @@ export async function syncFileSystem(path: string): Promise<void> {
   }
 }
 
-const FSMOUNT_CLOEXEC = 1;
-
 /**
  * A file system on a device, mounted nowhere yet: it is there as long as the answer is open, and goes with us if we do.
  * Reading and repairing it may take long and is done elsewhere.
  */
 export async function openFileSystem(type: string, device: string): Promise<number> {
-  const context = fsopen(type, SYS.fsopen, type, 1);
+  const context = fsopen(type, SYS.fsopen, type, FSOPEN_CLOEXEC);
   try {
     fsconfig(device, SYS.fsconfig, context, FSCONFIG.string, "source", device, 0);
     await fsconfigLater(device, SYS.fsconfig, context, FSCONFIG.create, null, null, 0);

@@ -1,6 +1,5 @@
 /** Loop devices: a file seen as a disk. */
 import { closeSync, constants, openSync, readdirSync, readFileSync } from "node:fs";
-import { basename } from "node:path";
 import { CallError, ioctl, ioctlValue, openFileSystem, putMount } from "./calls.ts";
 
 const LOOP_CTL_GET_FREE = 0x4c82;
@@ -77,14 +76,3 @@ export function deviceOf(file: string): string | undefined {
   }
   return undefined;
 }
-
-/** The device that is mounted at `target`, or undefined. */
-export function deviceAt(target: string): string | undefined {
-  for (const line of readFileSync("/proc/self/mountinfo", "utf8").split("\n")) {
-    const [before = "", after = ""] = line.split(" - ");
-    if (before.split(" ")[4] === target) return after.split(" ")[1];
-  }
-  return undefined;
-}
-
-export const deviceName = (device: string): string => basename(device);

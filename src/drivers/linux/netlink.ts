@@ -7,7 +7,7 @@ import { CallError, call } from "./calls.ts";
 
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
-export const PROTOCOL = { route: 0, netfilter: 12 } as const;
+const PROTOCOL = { route: 0, netfilter: 12 } as const;
 
 const HEADER_BYTES = 16;
 const ANSWER_BYTES = 32_768;
@@ -51,9 +51,8 @@ export function tell(protocol: keyof typeof PROTOCOL, messages: readonly Message
     send("netlink", fd, bytes, bytes.length, 0);
     // The kernel has done it by now and the answers lie ready, one for each that wanted one.
     const wanted = messages.filter(({ answered = true }) => answered).length;
-    const failed = answersOf(fd, wanted).filter(({ errno }) => errno !== 0);
-    const [first] = failed;
-    if (first) throw new CallError("network:", messages[first.number - 1]?.what ?? "", first.errno);
+    const failed = answersOf(fd, wanted).find(({ errno }) => errno !== 0);
+    if (failed) throw new CallError("network:", messages[failed.number - 1]?.what ?? "", failed.errno);
   } finally {
     closeSync(fd);
   }

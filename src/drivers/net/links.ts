@@ -5,7 +5,7 @@ import { attribute, type Message, tell } from "../linux/netlink.ts";
 
 const TYPE = { newLink: 16, deleteLink: 17, newAddress: 20, newRoute: 24 };
 const FLAG = { replace: 0x100, exclusive: 0x200, create: 0x400 };
-const AF = { any: 0, ipv4: 2, ipv6: 10 };
+const AF = { ipv4: 2, ipv6: 10 };
 const IFF_UP = 1;
 /** Attributes of a link, and of what kind it is. */
 const LINK = { address: 1, name: 3, master: 10, info: 18, netns: 28 };

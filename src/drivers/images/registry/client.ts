@@ -75,13 +75,14 @@ export class Registry {
       const response = await this.#fetch(url, { headers, redirect: "manual" }, signal);
       if (![301, 302, 303, 307, 308].includes(response.status)) return response;
       await response.body?.cancel();
-      url = this.#allowed(new URL(response.headers.get("location") ?? "", url));
+      url = this.#allowed(response.headers.get("location") ?? "", url);
     }
     throw new Transient(`it sends us from one address to the next (limit redirects is ${limits.redirects})`);
   }
 
   /** Where a registry may send us: never to something less private, never from outside to this box itself. */
-  #allowed(url: URL): URL {
+  #allowed(location: string, from?: URL): URL {
+    const url = URL.parse(location, from?.href) ?? this.#refuse("it sends us to an address that is none");
     const local = isLoopback(this.#reference.registry);
     if (
       url.protocol === "https:"
@@ -126,7 +127,7 @@ export class Registry {
     const { credentials, clock, limits } = this.#parts;
     const field = (name: string): string => new RegExp(`${name}="([^"]*)"`).exec(challenge)?.[1] ?? "";
     if (!/^bearer\b/i.test(challenge) || !URL.canParse(field("realm"))) this.#denied(401);
-    const url = this.#allowed(new URL(field("realm")));
+    const url = this.#allowed(field("realm"));
     if (field("service") !== "") url.searchParams.set("service", field("service"));
     // Ours, not the registry's word for it: a token is never good for more than what we came for.
     url.searchParams.set("scope", `repository:${this.#reference.repository}:pull`);
@@ -134,11 +135,7 @@ export class Registry {
     const response = await this.#fetch(url, { headers, redirect: "error" }, signal);
     if (response.status >= 500 || response.status === 429) throw busy(response, "its token service");
     if (!response.ok) this.#denied(response.status);
-    const body = (await response.json().catch(() => ({}))) as {
-      token?: unknown;
-      access_token?: unknown;
-      expires_in?: unknown;
-    };
+    const body: TokenAnswer = await tokenAnswer(response, limits.document_bytes).catch(() => ({}));
     const token = body.token ?? body.access_token;
     if (typeof token !== "string" || token === "") this.#refuse("its token service gave no token");
     const lasts = typeof body.expires_in === "number" ? body.expires_in * 1000 : limits.token_ms;
@@ -151,6 +148,7 @@ export class Registry {
     const { status } = response;
     if (status === 401 || status === 403) this.#denied(status);
     if (status === 404) this.#missing();
+    // Nothing from that byte on: an answer without a body, after which the layer is begun anew.
     if (status === 416) return response;
     if (status === 429 || status >= 500) throw busy(response, "it");
     return this.#refuse(`it answers ${status}`);
@@ -178,6 +176,24 @@ export class Registry {
   #refuse(what: string): never {
     fail("image_refused", `${what}: ${inWords(this.#reference)}`, { facts: facts(this.#reference) });
   }
+}
+
+interface TokenAnswer {
+  token?: unknown;
+  access_token?: unknown;
+  expires_in?: unknown;
+}
+
+/** What a token service says, as long as it is short. */
+async function tokenAnswer(response: Response, most_bytes: number): Promise<TokenAnswer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    length += chunk.length;
+    if (length > most_bytes) return {};
+    chunks.push(chunk);
+  }
+  return (JSON.parse(Buffer.concat(chunks).toString()) ?? {}) as TokenAnswer;
 }
 
 function busy(response: Response, who: string): Transient {

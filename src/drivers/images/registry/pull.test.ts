@@ -263,6 +263,24 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     assert.match((await failure(images.resolve(`${registry.host}/b:1`, ORG, NEVER))).message, /not safe to follow/);
     registry.fault = ({ path }, response) => !!response.writeHead(302, { location: path }).end();
     assert.match((await failure(images.resolve(`${registry.host}/b:1`, ORG, NEVER))).message, /limit redirects/);
+    registry.fault = (_, response) => !!response.writeHead(302, { location: "http://[" }).end();
+    assert.match(
+      (await failure(images.resolve(`${registry.host}/b:1`, ORG, NEVER))).message,
+      /an address that is none/,
+    );
+  });
+
+  test("a token service that never stops talking is not listened to for long", async (t) => {
+    const registry = await testRegistry(t);
+    const images = await openStore(t, { limits: QUICK });
+    const talking = endless("/token");
+    registry.fault = (asked, response, time) => {
+      if (talking(asked, response, time)) return true;
+      const realm = `Bearer realm="http://${registry.host}/token"`;
+      return !!response.writeHead(401, { "www-authenticate": realm }).end();
+    };
+    const refused = await failure(images.resolve(`${registry.host}/b:1`, ORG, NEVER));
+    assert.deepEqual([refused.code, /gave no token/.test(refused.message)], ["image_refused", true]);
   });
 
   test("the same layer is fetched once by ten machines at once, and told of as it comes", async (t) => {

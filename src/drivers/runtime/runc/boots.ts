@@ -303,9 +303,9 @@ export class Boots {
 
   /** Word of an end that nobody waits for. */
   async #heard(id: string): Promise<void> {
-    const record = this.read(id);
-    if (record?.state !== "running" || this.#settling.has(id)) return;
     try {
+      const record = this.read(id);
+      if (record?.state !== "running" || this.#settling.has(id)) return;
       const exit = await this.settle(record);
       if (exit) for (const listener of this.#listeners) listener({ id, boot: record.boot, ...exit });
     } catch (error) {
@@ -313,7 +313,7 @@ export class Boots {
     }
   }
 
-  /** Clears away what is in the kernel, and the root disk when it is not to be kept. */
+  /** Clears away what is in the kernel, one after the other for one machine. */
   #clear(id: string, record: MachineRecord | undefined): Promise<void> {
     const before = this.#clearing.get(id) ?? Promise.resolve();
     const clearing = before
@@ -371,7 +371,7 @@ export class Boots {
     if (record?.boot !== boot) return { id, boot, state: "gone" };
     if (record.state === "frozen") return { id, boot, state: "frozen" };
     if (this.runs(record)) return { id, boot, state: "running" };
-    // In the middle of a call of ours: that call tells how it went.
+    // In any other state a call of ours is in the middle of it, and tells how it went.
     if (record.state === "running") await this.settle(record);
     const { exit } = this.read(id) ?? record;
     return { id, boot, state: "gone", ...(exit ? { exit } : {}) };

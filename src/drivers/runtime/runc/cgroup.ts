@@ -33,8 +33,6 @@ const CONTROLLERS = new Set(
   ),
 );
 
-export const isUnified = (): boolean => existsSync(join(ROOT, "cgroup.controllers"));
-
 /** A kernel may be built without counting swap; then only memory has a limit. */
 export function canLimitSwap(): boolean {
   const { memory } = cgroupDirs("");

@@ -28,7 +28,7 @@ export function confinementOf(cgroup: string): Record<string, string> {
 export function weaker(before: Record<string, string>, now: Record<string, string>): string | undefined {
   for (const [pid, was] of Object.entries(before)) {
     const is = now[pid];
-    // A short-lived child may have ended right after; process 1 and what it started may not.
+    // A short-lived child may have ended right after; process 1 may not.
     if (is === undefined && pid === "1") return "process 1 is not there";
     if (is !== undefined && gained(partsOf(was), partsOf(is))) return `process ${pid} was "${was}" and is "${is}"`;
   }

@@ -29,7 +29,7 @@ import { kill } from "./process-table.ts";
 import { processList } from "./ps.ts";
 import type { MachineRecord } from "./record.ts";
 import type { RootDisks } from "./root-disk.ts";
-import { recoverHalf, resume, suspend } from "./suspend.ts";
+import { recoverHalf, suspend } from "./suspend.ts";
 import { Terminals } from "./terminal.ts";
 import { tryToSuspend } from "./trial.ts";
 
@@ -88,8 +88,8 @@ class RuncDriver implements RuntimeDriver {
     return await suspend(await this.#freezer.open(), ref, signal);
   }
 
-  async resume(launch: Launch, _handle: Handle, signal: AbortSignal): Promise<Started | undefined> {
-    return await resume(await this.#freezer.open(), launch, signal);
+  resume(launch: Launch, _handle: Handle, signal: AbortSignal): Promise<Started | undefined> {
+    return this.#freezer.resume(launch, signal);
   }
 
   async destroy(id: string, signal: AbortSignal): Promise<void> {

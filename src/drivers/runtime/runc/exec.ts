@@ -68,6 +68,8 @@ async function run(
   let tries = 0;
   const end = (): void => {
     late = true;
+    // Whichever comes first, the time or the caller who goes, the other one's turn is over.
+    clearTimeout(timer);
     const pid = numberIn(pid_file);
     if (pid) kill(pid, "SIGKILL");
     // The command goes first: runc alone would leave it behind, also when it is only about to begin. runc then ends by

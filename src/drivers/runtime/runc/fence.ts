@@ -15,6 +15,7 @@ import type { Log } from "#core/log.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { cgroupDirs, processesIn } from "./cgroup.ts";
 import { layoutOf } from "./layout.ts";
+import { kill } from "./process-table.ts";
 
 const GUARD = `exec 9<> "$1.lock" || exit 1
 flock -n 9 || exit 0
@@ -90,7 +91,7 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
     },
     async open(gone) {
       // What must not run any more is dead before it is let go: a process that is thawed meets its signals first.
-      for (const id of gone) for (const pid of processesIn(`${cgroup}/${id}`)) kill(pid);
+      for (const id of gone) for (const pid of processesIn(`${cgroup}/${id}`)) kill(pid, "SIGKILL");
       set(thawed);
     },
     async end() {
@@ -99,7 +100,8 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
       writeFileSync(moment, "-1\n");
       for (let tries = 0; tries < SETTLE_TRIES && existsSync(moment); tries++) await parts.clock.sleep(SETTLE_MS);
       rmSync(moment, { force: true });
-      for (const id of readdirSync(join(file, ".."))) for (const pid of processesIn(`${cgroup}/${id}`)) kill(pid);
+      for (const id of readdirSync(join(file, "..")))
+        for (const pid of processesIn(`${cgroup}/${id}`)) kill(pid, "SIGKILL");
       set(thawed);
     },
   };
@@ -112,12 +114,4 @@ function settled(file: string): boolean {
   if (!existsSync(file)) return true;
   if (file.endsWith("freezer.state")) return readFileSync(file, "utf8").trim() === "FROZEN";
   return /^frozen 1$/m.test(readFileSync(file.replace(/freeze$/, "events"), "utf8"));
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code !== "ESRCH") throw thrown;
-  }
 }

@@ -1,18 +1,18 @@
 /**
  * Whether this host can suspend machines, found out by suspending one: a small machine of an installation of its own,
- * with a listener, a connection and a process that is not root. That it could be done is kept
- * with the versions it was done with, so that it is done once and not at every start.
+ * with a listener, a connection and a process that is not root. That it could be done is kept with the versions it was
+ * done with, so that it is done once and not at every start.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { release } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
-import { type Capabilities, SuspendRefused } from "#machines/driver.ts";
+import { type Capabilities, type Launch, type Started, SuspendRefused } from "#machines/driver.ts";
 import { type Criu, openCriu } from "../../freeze/criu.ts";
 import { program } from "../../linux/program.ts";
 import type { Boots } from "./boots.ts";
-import type { SuspendParts } from "./suspend.ts";
+import { resume, type SuspendParts } from "./suspend.ts";
 
 const SHIM = join(import.meta.dirname, "native", process.arch, "criu-shim.so");
 
@@ -29,6 +29,7 @@ export class Freezer {
   readonly #boots: Boots;
   readonly #try: Trial;
   readonly #file: string;
+  #finding: Promise<SuspendParts | undefined> | undefined;
   #opening: Promise<SuspendParts> | undefined;
   #problem: string | undefined;
 
@@ -49,13 +50,38 @@ export class Freezer {
     return await this.#opening;
   }
 
-  async #open(): Promise<SuspendParts> {
-    const { layout, runc, log } = this.#boots.parts;
+  /**
+   * Not asked whether it could be done with another machine: that the snapshot cannot be used shows by itself, and a trial
+   * may fail by the moment's fault. Without CRIU it is of no use at all, and is dropped.
+   */
+  async resume(launch: Launch, signal: AbortSignal): Promise<Started | undefined> {
+    const parts = await this.#tools();
+    if (parts) return await resume(parts, launch, signal);
+    const record = this.#boots.read(launch.id);
+    if (record?.boot === launch.boot && record.state === "frozen") await this.#boots.dropSnapshot(launch.id);
+    return undefined;
+  }
+
+  /** Undefined when there is no CRIU. Asked for once: a machine that wakes does not wait for programs to tell their version. */
+  #tools(): Promise<SuspendParts | undefined> {
+    this.#finding ??= this.#find();
+    return this.#finding;
+  }
+
+  async #find(): Promise<SuspendParts | undefined> {
+    const { layout, runc } = this.#boots.parts;
     const criu = await openCriu(join(layout.data, "bin"), SHIM, layout.run);
-    if (!criu) return this.#refuse("CRIU is not installed (apt-get install criu)");
+    if (!criu) return undefined;
     const runc_version = /version (\S+)/.exec(await program(runc, ["--version"]))?.[1] ?? "unknown";
-    const problem = await this.#verdict(criu, runc_version);
-    if (problem === "") return { boots: this.#boots, criu, runc_version };
+    return { boots: this.#boots, criu, runc_version };
+  }
+
+  async #open(): Promise<SuspendParts> {
+    const parts = await this.#tools();
+    if (!parts) return this.#refuse("CRIU is not installed (apt-get install criu)");
+    const problem = await this.#verdict(parts.criu, parts.runc_version);
+    if (problem === "") return parts;
+    const { log } = this.#boots.parts;
     log.warn({ problem }, "machines cannot be suspended on this host; they are stopped instead");
     return this.#refuse(problem);
   }

@@ -89,8 +89,9 @@ export function makeLayout(layout: Layout): void {
 }
 
 /**
- * The run dir is a mount of our own. In memory, because runc waits until each of its small files is on the disk. Shared, so that what we unmount below it goes as well where other processes of the host have copies of all
- * mounts; a machine's disk would stay in use as long as such a process runs. Not over the head of machines that run.
+ * The run dir is a mount of our own. In memory, because runc waits until each of its small files is on the disk.
+ * Shared, so that what we unmount below it goes as well where other processes of the host have copies of all mounts; a
+ * machine's disk would stay in use as long as such a process runs. Not over the head of machines that run.
  */
 function openRun(run: string): void {
   mkdirSync(run, { recursive: true, mode: 0o711 });

@@ -1,5 +1,6 @@
 /** The bundle's config.json: how runc is to confine a machine. One table; what differs per machine is a parameter. */
 import { readFileSync } from "node:fs";
+import type { NetworkHook } from "../../net/private-network.ts";
 import { canLimitSwap } from "./cgroup.ts";
 import type { MachinePaths } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
@@ -10,21 +11,13 @@ export interface Confinement {
   paths: MachinePaths;
   hostname: string;
   uid_base: number;
-  /** False only where the host has no user namespaces and its operator said that this is fine. */
-  userns: boolean;
   tty: boolean;
   memory_mb: number;
   swap_mb: number;
   cpus: number;
   shared_cpu: boolean;
   volume?: { path: string };
-  hook: Hook;
-}
-
-export interface Hook {
-  path: string;
-  args: string[];
-  env: string[];
+  hook: NetworkHook;
 }
 
 /** What root inside a machine may do to its own files, users and ports; nothing of it reaches the host. */
@@ -74,7 +67,7 @@ const READONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"];
 const DEVICES: [number, number?][] = [[1, 3], [1, 5], [1, 7], [1, 8], [1, 9], [5, 0], [5, 2], [136]];
 
 export function ociConfig(machine: Confinement): object {
-  const { paths, uid_base, userns } = machine;
+  const { paths, uid_base } = machine;
   const map = [{ containerID: 0, hostID: uid_base, size: BLOCK }];
   const files = Math.min(RUNC_LIMITS.open_files, openFilesAllowed());
   return {
@@ -92,8 +85,9 @@ export function ociConfig(machine: Confinement): object {
       cgroupsPath: paths.cgroup,
       rootfsPropagation: "rprivate",
       resources: resources(machine),
-      namespaces: ["pid", "ipc", "uts", "mount", "network", ...(userns ? ["user"] : [])].map((type) => ({ type })),
-      ...(userns ? { uidMappings: map, gidMappings: map } : {}),
+      namespaces: ["pid", "ipc", "uts", "mount", "network", "user"].map((type) => ({ type })),
+      uidMappings: map,
+      gidMappings: map,
       seccomp: SECCOMP,
       maskedPaths: MASKED,
       readonlyPaths: READONLY,

@@ -4,6 +4,7 @@ import type { Log } from "#core/log.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
+import { programFile } from "../../choice.ts";
 import { PrivateNetwork } from "../../net/private-network.ts";
 import { Boots } from "./boots.ts";
 import { type Layout, layoutOf, makeLayout } from "./layout.ts";
@@ -28,7 +29,7 @@ export interface RuncOptions {
   routed?: boolean;
 }
 
-/** Where Debian puts it; the monitor wants the whole path. */
+/** Where Debian puts it, and where it is said to be missing when it is nowhere. Docker's own packages put it elsewhere. */
 const RUNC = "/usr/sbin/runc";
 
 export interface Parts {
@@ -44,8 +45,10 @@ export function openParts(options: RuncOptions): Parts {
   const network = new PrivateNetwork(options.node_id, { routed: options.routed ?? false });
   const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes, clock);
   const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
-  const stage = new Stage({ layout, disks, network, clock, userns: true, ...ports });
+  const stage = new Stage({ layout, disks, network, ...ports });
   const told = onTimings ? { onTimings } : {};
-  const boots = new Boots({ layout, runc: RUNC, clock, log, images, network, stage, ...ports, ...told });
+  // The monitor wants the whole path.
+  const runc = programFile("runc") ?? RUNC;
+  const boots = new Boots({ layout, runc, clock, log, images, network, stage, ...ports, ...told });
   return { layout, boots, disks };
 }

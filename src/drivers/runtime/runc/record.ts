@@ -50,12 +50,16 @@ export interface Snapshot {
   images: Record<string, string>;
 }
 
+/**
+ * Undefined when there is none, or one that was torn by a power cut: then nothing of it runs either, and its folder is
+ * cleared away. So one that is there and cannot be read is a failure, not undefined.
+ */
 export function readRecord(layout: Layout, id: string): MachineRecord | undefined {
   try {
     return JSON.parse(readFileSync(pathsOf(layout, id).record, "utf8")) as MachineRecord;
-  } catch {
-    // None, or torn by a power cut: then nothing of it runs either, and its folder is cleared away.
-    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof SyntaxError || (thrown as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw thrown;
   }
 }
 

@@ -10,7 +10,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "#core/clock.ts";
 import { sizeOf } from "#machines/config.ts";
 import type { Launch } from "#machines/driver.ts";
 import type { HeldImage } from "#machines/image-source.ts";
@@ -38,8 +37,6 @@ export interface StageParts {
   layout: Layout;
   disks: RootDisks;
   network: PrivateNetwork;
-  clock: Clock;
-  userns: boolean;
   volumes?: VolumeMounts;
   local_api?: LocalApi;
 }
@@ -94,10 +91,6 @@ export class Stage {
     if (mountsUnder(join(images, "..")).has(images)) detach(images);
   }
 
-  get userns(): boolean {
-    return this.#parts.userns;
-  }
-
   #folders(paths: MachinePaths): void {
     for (const dir of [
       paths.run,
@@ -120,23 +113,21 @@ export class Stage {
     paths: MachinePaths,
     watch: Stopwatch,
   ): Promise<MachineRecord["volume"]> {
-    const { disks, userns } = this.#parts;
     const mounted = mountsUnder(paths.run);
     // Made beside the disk, so that a start does not wait for both.
-    const namespace = userns ? openUserNamespace(record.uid_base) : Promise.resolve(undefined);
+    const namespace = openUserNamespace(record.uid_base);
     namespace.catch(() => {});
     try {
-      if (!mounted.has(paths.upper)) await disks.mount(paths.disk, paths.upper);
+      if (!mounted.has(paths.upper)) await this.#parts.disks.mount(paths.disk, paths.upper);
       watch.lap("disk");
       const [wanted] = launch.config.mounts ?? [];
       const volume = wanted?.volume === undefined ? undefined : { id: wanted.volume };
-      const fd = await namespace;
+      const userns = await namespace;
       watch.lap("user namespace");
-      const through = fd === undefined ? {} : { userns: fd };
-      if (!mounted.has(paths.rootfs)) await this.#overlay(record, paths, fd);
+      if (!mounted.has(paths.rootfs)) await this.#overlay(record, paths, userns);
       if (!volume) return undefined;
       const { dir, device } = await this.#volumes().mount(volume.id);
-      if (!mounted.has(paths.volume)) bind(dir, paths.volume, through);
+      if (!mounted.has(paths.volume)) bind(dir, paths.volume, { userns });
       return { ...volume, ...(device ? { device } : {}) };
     } finally {
       const fd = await namespace.catch(() => undefined);
@@ -151,21 +142,19 @@ export class Stage {
     return volumes;
   }
 
-  async #overlay({ uid_base, layers }: MachineRecord, paths: MachinePaths, userns: number | undefined): Promise<void> {
-    const owner = this.#parts.userns ? uid_base : 0;
+  async #overlay({ uid_base, layers }: MachineRecord, paths: MachinePaths, userns: number): Promise<void> {
     const [upper, work] = ["u", "w"].map((name) => join(paths.upper, name)) as [string, string];
     for (const dir of [upper, work]) {
       // Not `recursive`: that says of a disk which cannot be written to that there is no such folder.
       if (!existsSync(dir)) mkdirSync(dir, { mode: 0o755 });
-      chownSync(dir, owner, owner);
+      chownSync(dir, uid_base, uid_base);
     }
     dropCopies(paths.copies, layers, uid_base);
     const lowers: string[] = [];
     for (const [index, layer] of layers.entries()) {
       const at = join(paths.lower, String(index));
       mkdirSync(at, { recursive: true });
-      if (userns === undefined) bind(layer, at, {});
-      else await showLayer(layer, at, { userns, uid_base, copies: paths.copies });
+      await showLayer(layer, at, { userns, uid_base, copies: paths.copies });
       lowers.push(at);
     }
     try {
@@ -190,7 +179,7 @@ export class Stage {
     furnish(
       tree,
       launch,
-      this.#parts.userns ? record.uid_base : 0,
+      record.uid_base,
       processes.map(({ folder }) => folder),
     );
     return processes;
@@ -198,7 +187,6 @@ export class Stage {
 
   /** `/.svc`: process 1, what it shall start, and the socket of the machine's own API. */
   async #svc(id: string, { uid_base }: MachineRecord, paths: MachinePaths, boot: Buffer | undefined): Promise<void> {
-    const { userns } = this.#parts;
     const dir = await this.#svcDir(id, paths);
     const init = join(dir, "init");
     if (!existsSync(init)) copyFileSync(INIT, init);
@@ -207,8 +195,7 @@ export class Stage {
     if (boot) {
       rmSync(file, { force: true });
       writeFileSync(file, boot, { mode: 0o400 });
-      const owner = userns ? uid_base : 0;
-      chownSync(file, owner, owner);
+      chownSync(file, uid_base, uid_base);
     }
     if (!mountsUnder(paths.run).has(paths.svc)) bind(dir, paths.svc, {});
   }
@@ -228,7 +215,7 @@ export class Stage {
   }
 
   #bundle(launch: Launch, { uid_base, id }: MachineRecord, paths: MachinePaths): void {
-    const { network, userns } = this.#parts;
+    const { network } = this.#parts;
     const { config, private_ip } = launch;
     const { cpus, memory_mb, cpu_kind } = sizeOf(config);
     const [wanted] = config.mounts ?? [];
@@ -236,7 +223,6 @@ export class Stage {
       paths,
       hostname: config.dns?.hostname ?? id,
       uid_base,
-      userns,
       tty: config.init?.tty ?? false,
       memory_mb,
       swap_mb: config.init?.swap_size_mb ?? 0,
@@ -247,7 +233,7 @@ export class Stage {
         veth: paths.veth,
         private_ip,
         ipv4: ipv4Of(indexOf(uid_base)),
-        uid_base: userns ? uid_base : 0,
+        uid_base,
         uid_count: BLOCK,
       }),
     });

@@ -70,11 +70,11 @@ async function dump({ boots, criu }: SuspendParts, id: string): Promise<void> {
   });
 }
 
-/** CRIU lets a machine go on that it could not write down. */
-async function runOn(boots: Boots, record: MachineRecord): Promise<void> {
+/** CRIU lets a machine go on that it could not write down. One that ended meanwhile is heard of now. */
+async function runOn(boots: Boots, record: MachineRecord & { pid: number }): Promise<void> {
   const paths = boots.paths(record.id);
   rmSync(paths.snapshot, { recursive: true, force: true });
-  boots.write(record);
+  boots.running(record, record.pid, record.pid_start);
   await boots.parts.network.attach(boots.sender(record)).catch(() => {});
 }
 
@@ -172,7 +172,7 @@ async function goOn(
   ]);
   watch.lap("check");
   if (unusable) throw new Error(unusable);
-  openToMachine(paths.snapshot, stage.userns ? record.uid_base : 0);
+  openToMachine(paths.snapshot, record.uid_base);
   bind(paths.snapshot, paths.images, {});
   const work = join(paths.run, "criu");
   mkdirSync(work, { recursive: true, mode: 0o700 });

@@ -262,6 +262,7 @@ class SimDriver implements RuntimeDriver {
   /** After our own restart the world is empty: what a handle tells is what was there. */
   #takeBack({ id, boot, handle }: Ref): void {
     if (!handle || this.#world.boots.has(id)) return;
+    // A handle is whatever its driver made of it: see `handleOf`.
     const { state, started_at, knobs } = handle as unknown as SimBoot;
     const back: SimBoot = { id, boot, state, started_at, knobs, log: [] };
     this.#world.boots.set(id, back);

@@ -47,7 +47,8 @@ class SimTerminal implements Terminal {
   #over = false;
   /** What runs in the foreground, and how it is interrupted. */
   #busy: AbortController | undefined;
-  #wanted = (): void => {};
+  /** Those who wait for room in the stream. */
+  readonly #waiting: (() => void)[] = [];
 
   constructor({ command, rows, cols }: TerminalWish, run: Run, clock: Clock) {
     this.ended = this.#ended.promise;
@@ -55,7 +56,7 @@ class SimTerminal implements Terminal {
     this.#clock = clock;
     this.#size = { rows, cols };
     this.stream = new Duplex({
-      read: () => this.#wanted(),
+      read: () => this.#goOn(),
       write: (keys: Buffer, _encoding, done) => void this.#type(keys.toString()).then(() => done(), done),
     });
     this.stream.once("close", () => this.end(HUNG_UP));
@@ -81,6 +82,7 @@ class SimTerminal implements Terminal {
     this.#over = true;
     this.#ended.resolve(how);
     this.#busy?.abort();
+    this.#goOn();
     if (!this.stream.destroyed) this.stream.push(null);
   }
 
@@ -151,11 +153,11 @@ class SimTerminal implements Terminal {
 
   /** Resolves when there is room for more. */
   async #say(text: string): Promise<void> {
-    const { stream } = this;
-    if (this.#over || stream.push(text)) return;
-    await new Promise<void>((resolve) => {
-      this.#wanted = resolve;
-      stream.once("close", resolve);
-    });
+    if (this.#over || this.stream.push(text)) return;
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  #goOn(): void {
+    for (const go of this.#waiting.splice(0)) go();
   }
 }

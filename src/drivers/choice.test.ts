@@ -1,0 +1,11 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { test } from "node:test";
+import { programFile } from "./choice.ts";
+
+test("a program is found where it is, whichever folder its package chose", {
+  skip: process.platform !== "linux",
+}, () => {
+  assert.ok(existsSync(programFile("sh") ?? ""));
+  assert.equal(programFile("there-is-no-such-program"), undefined);
+});

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { tempDir } from "../../../test/support.ts";
+import { openBelow } from "../images/fixtures.ts";
+import { Images } from "./images.ts";
+import { whileFrozen } from "./kernel.ts";
+
+test("on a box without Perl the call fails, and nothing else does", {
+  skip: process.platform !== "linux",
+}, async (t) => {
+  const { PATH } = process.env;
+  const dir = tempDir();
+  const images = new Images(dir);
+  await images.start();
+  await images.make("points", "p1", 4096, async () => {});
+  process.env["PATH"] = "/nowhere";
+  t.after(() => {
+    process.env["PATH"] = PATH;
+  });
+  // An error that nobody waits for would end the test, and the platform.
+  await assert.rejects(
+    whileFrozen(dir, 1000, async () => {}),
+    { code: "ENOENT" },
+  );
+  await assert.rejects(images.reader("points", "p1"), { code: "ENOENT" });
+  assert.deepEqual(openBelow(dir), []);
+});
