@@ -15,7 +15,7 @@ import { isoTime, systemClock } from "#core/clock.ts";
 import { NodeClient } from "./asking.ts";
 import { listBackups } from "./backup/archive.ts";
 import { restore } from "./backup/restore.ts";
-import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom } from "./flags.ts";
+import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import { formatPosition } from "./position.ts";
 
 const OPTIONS = {
@@ -47,9 +47,7 @@ const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> 
 };
 
 async function nodeAt(url: string, flags: Flags): Promise<NodeClient> {
-  if (!URL.canParse(url))
-    throw new Error(`${JSON.stringify(url)} is not a node's address such as http://127.0.0.1:20202`);
-  return new NodeClient(new URL(url).origin, systemClock, await credentialsFrom(flags));
+  return new NodeClient(nodeAddress("<node>", url), systemClock, await credentialsFrom(flags));
 }
 
 function timeOf(text: string): number {

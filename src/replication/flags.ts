@@ -51,6 +51,14 @@ function checkedKey(key: string): string {
   return key;
 }
 
+/** Where a node is, by an address somebody gave. `what` is named when it is none. */
+export function nodeAddress(what: string, text: string): string {
+  // `localhost:20202` can be parsed as well, as a scheme of that name.
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol === "http:") return url.origin;
+  throw new Error(`${what} is a node's address such as http://127.0.0.1:20202, not ${JSON.stringify(text)}`);
+}
+
 /** A folder, or `https://host/bucket[/path]` of an S3-compatible store, whose credentials are in the environment. */
 export async function backupAt(where: string, clock: Clock): Promise<ObjectStore> {
   const url = /^https?:\/\//.test(where) ? new URL(where) : pathToFileURL(resolve(where));

@@ -4,7 +4,7 @@ import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
 import { type Election, startNode } from "./commands.ts";
 import { LEASE_FORMS, openLeases } from "./election/open-leases.ts";
-import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom } from "./flags.ts";
+import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import type { InMachine } from "./in-machine.ts";
 
 const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | --join http://host:port | --lease WHERE | --machine]
@@ -52,7 +52,7 @@ function log(message: string): void {
 function election(flags: Flags, machine: InMachine | undefined): Election {
   const given = [flags.primary, flags.join, flags.lease, flags.machine].filter((value) => value !== undefined).length;
   if (given > 1) throw new Error("give one of --primary, --join, --lease and --machine");
-  if (flags.join !== undefined) return { kind: "join", url: new URL(flags.join).origin };
+  if (flags.join !== undefined) return { kind: "join", url: nodeAddress("--join", flags.join) };
   const named = { clock: systemClock, token_file: flags["token-file"] };
   const leases = flags.lease === undefined ? machine?.leases : openLeases(flags.lease, named);
   if (leases === undefined) return { kind: "primary" };

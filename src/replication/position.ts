@@ -18,10 +18,6 @@ export function hex16(value: number | bigint): string {
   return value.toString(16).padStart(16, "0");
 }
 
-export function samePosition(a: Position, b: Position): boolean {
-  return a.txid === b.txid && a.checksum === b.checksum;
-}
-
 /** `txid/checksum`, 33 characters. */
 export function formatPosition(position: Position): string {
   return `${hex16(position.txid)}/${hex16(position.checksum)}`;

@@ -78,10 +78,11 @@ export function listBackups(keys: readonly string[]): BackedUp[] {
   const byName = Map.groupBy(keys, (key) => key.slice(0, key.indexOf("/")));
   return [...byName].flatMap(([prefix, own]) => {
     const { snapshots, changes } = archiveIn(own);
-    const [first, ...others] = snapshots.map(({ position }) => position.txid);
-    if (first === undefined) return [];
-    const last = Math.max(first, ...others, ...changes.map(({ position }) => position.txid));
+    if (snapshots.length === 0) return [];
+    // Not spread into arguments: a month of changes is more of them than a call takes.
+    const first = snapshots.reduce((least, { position }) => Math.min(least, position.txid), Number.POSITIVE_INFINITY);
+    const last = [...snapshots, ...changes].reduce((most, { position }) => Math.max(most, position.txid), 0);
     const name = decodeURIComponent(prefix.replaceAll("~", "%"));
-    return [{ name, snapshots: snapshots.length, first: hex16(Math.min(first, ...others)), last: hex16(last) }];
+    return [{ name, snapshots: snapshots.length, first: hex16(first), last: hex16(last) }];
   });
 }

@@ -168,6 +168,30 @@ for (const { name: place, skip, open } of PLACES)
       next.app.close();
     });
 
+    test("a database that was deleted and came back with another page size comes back so", async (t) => {
+      const dir = tempDir();
+      const store = await open(t);
+      const { app, directory, backup, capture } = scene(dir, store);
+      for (let i = 0; i < 20; i++) app.write(900);
+      capture();
+      await backup.once();
+      app.close();
+      for (const end of ["", "-wal", "-shm"]) rmSync(join(dir, `db${end}`), { force: true });
+      assert.equal(directory.findDropped().length, 1);
+      const next = new Application(join(dir, "db"), 1024);
+      next.write();
+      for (const database of directory.discover()) database.release();
+      next.write();
+      capture();
+      await backup.once();
+      assert.equal((await store.list("db/snapshot/")).length, 1, "it goes on with changes");
+      const to = join(dir, ".restored");
+      await restore({ store, name: "db", to });
+      assert.deepEqual(look(to), { integrity: "ok", sum: 3000, entries: 2 });
+      directory.close();
+      next.close();
+    });
+
     test("a backup that starts again goes on where the store ends", async (t) => {
       const dir = tempDir();
       const store = await open(t);

@@ -19,7 +19,7 @@ import { type Archive, archiveIn, changesKey, databasePrefix, snapshotKey } from
 import { superfluous, type TimedSnapshot } from "./prune.ts";
 
 /** Merges consecutive transactions into one file: of each page, the newest. */
-export function mergeLtx(files: readonly Buffer[]): Buffer {
+function mergeLtx(files: readonly Buffer[]): Buffer {
   const all = files.map((file) => decodeLtx(file));
   const [first, last] = [all[0], all.at(-1)];
   if (!first || !last) throw new Error("nothing to merge");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { changesKey, parseChanges, snapshotKey } from "./archive.ts";
+import { hex16 } from "../position.ts";
+import { changesKey, listBackups, parseChanges, snapshotKey } from "./archive.ts";
 import { superfluous, type TimedSnapshot } from "./prune.ts";
 
 const snapshot = (txid: number, taken_ms: number, checksum = 1n): TimedSnapshot => {
@@ -59,5 +60,14 @@ suite("what a backup no longer needs", () => {
       ),
       ["s10", "11-30"],
     );
+  });
+});
+
+suite("what a backup has", () => {
+  test("is told also when there are more objects than a call takes arguments", () => {
+    const last = { txid: 9, checksum: 1n };
+    const changes = Array<string>(150_000).fill(changesKey("db", 8, last));
+    const keys = [snapshotKey("db", { txid: 7, checksum: 1n }), ...changes];
+    assert.deepEqual(listBackups(keys), [{ name: "db", snapshots: 1, first: hex16(7), last: hex16(9) }]);
   });
 });

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import type { ObjectStore } from "#core/objects.ts";
 import { snapshotPages, verifySnapshot } from "../database/snapshot.ts";
 import { decodeHeader, decodeLtx, LTX_HEADER_BYTES, type Ltx, type LtxHeader } from "../ltx/codec.ts";
-import type { Page, PageTable } from "../ltx/page-table.ts";
+import { type Page, PageTable } from "../ltx/page-table.ts";
 import type { Position } from "../position.ts";
 import { type ArchivedChanges, type ArchivedSnapshot, archiveIn, databasePrefix } from "./archive.ts";
 
@@ -113,8 +113,8 @@ async function replayChanges(
     const { position } = restored;
     const next = await findNext(options, changes, file, position);
     if (!next) break;
-    const { header, pages, post_checksum } = next;
-    target.apply(pages, header.commit, post_checksum);
+    const { header, post_checksum } = next;
+    target.apply(next);
     restored = { position: { txid: header.max_txid, checksum: post_checksum }, timestamp_ms: header.timestamp_ms };
   }
   target.end();
@@ -145,8 +145,8 @@ async function findNext(
 /** The file being made, and the checksums of what is in it. */
 class Target {
   readonly #fd: number;
-  readonly #page_size: number;
-  readonly #table: PageTable;
+  #page_size: number;
+  #table: PageTable;
 
   constructor(fd: number, page_size: number, table: PageTable) {
     this.#fd = fd;
@@ -160,8 +160,13 @@ class Target {
     }
   }
 
-  apply(pages: readonly Page[], commit: number, post_checksum: bigint): void {
-    const change = this.#table.change(pages, commit);
+  apply({ header, pages, post_checksum }: Ltx): void {
+    // The database was deleted and came back with another page size: nothing of the old one is in the new one.
+    if (header.page_size !== this.#page_size) {
+      this.#page_size = header.page_size;
+      this.#table = new PageTable(header.page_size);
+    }
+    const change = this.#table.change(pages, header.commit);
     if (change.checksum !== post_checksum) throw new RestoreError("the changes do not lead to their checksum");
     this.#table.accept(change);
     this.write(pages);

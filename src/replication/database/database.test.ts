@@ -18,7 +18,7 @@ import {
   replicaOf,
   snapshotFile,
 } from "./fixtures.ts";
-import { snapshotPages, verifySnapshot } from "./snapshot.ts";
+import { Snapshot, snapshotPages, verifySnapshot } from "./snapshot.ts";
 
 /** A primary that is `count` transactions ahead of its replica. */
 function followed(count: number): { primary: Opened; replica: Opened; app: Application; there: string } {
@@ -170,6 +170,26 @@ suite("a replicated database", () => {
     other.close();
     for (const { database } of [primary, replica]) database.close();
     app.close();
+  });
+
+  test("a snapshot of a database that is deleted meanwhile ends with an error, not with pages of another", () => {
+    const dir = tempDir();
+    const app = new Application(join(dir, "db"));
+    for (let i = 0; i < 300; i++) app.write(3000);
+    app.close();
+    const { database } = open(dir, "db");
+    const snapshot = Snapshot.take(database);
+    assert.ok(snapshot);
+    const pieces = snapshot.ltx();
+    for (let i = 0; i < 2; i++) assert.ok(pieces.next().value);
+    database.drop();
+    // The descriptors that were closed are given out again.
+    const other = new Application(join(dir, "db"));
+    const again = open(dir, "db");
+    assert.throws(() => [...pieces], /db was closed while it was read/);
+    snapshot.close();
+    again.database.close();
+    other.close();
   });
 
   test("transactions that come together are each told and logged, and written to SQLite's log once", () => {

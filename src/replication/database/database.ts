@@ -68,10 +68,6 @@ export class ReplicatedDatabase {
     return this.#state.page_size;
   }
 
-  get pages(): number {
-    return this.#state.table.count;
-  }
-
   get log(): TransactionLog {
     return this.#state.log;
   }
@@ -88,6 +84,11 @@ export class ReplicatedDatabase {
 
   get held(): boolean {
     return this.#state.connections.held;
+  }
+
+  /** True when its files are closed: from then on their descriptors are nobody's, or another file's. */
+  get closed(): boolean {
+    return this.#state.closed;
   }
 
   /** The term written beside transactions from now on. */

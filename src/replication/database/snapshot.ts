@@ -55,9 +55,17 @@ export class Snapshot {
     return pages * page_size;
   }
 
-  /** Every page, in batches that are valid until the next one. */
-  pages(): Generator<Page[]> {
-    return scan(this.#source.files, this.#source.moment);
+  /** Every page, in batches that are valid until the next one. Throws when the database was closed meanwhile. */
+  *#pages(): Generator<Page[]> {
+    for (const batch of scan(this.#source.files, this.#source.moment)) {
+      yield batch;
+      this.mustBeOpen();
+    }
+  }
+
+  /** The file may have been deleted, or replaced by another, while this was read. */
+  mustBeOpen(): void {
+    if (this.#database.closed) throw new Error(`${this.#database.name} was closed while it was read`);
   }
 
   /** The pieces of an LTX file with the whole database. `timestamp_ms`: that of its last transaction, unless given. */
@@ -79,7 +87,7 @@ export class Snapshot {
     };
     const writer = new LtxWriter(header, packing);
     yield writer.begin();
-    for (const batch of this.pages()) yield Buffer.concat(batch.map((page) => writer.page(page)));
+    for (const batch of this.#pages()) yield Buffer.concat(batch.map((page) => writer.page(page)));
     yield writer.end(checksum);
   }
 
@@ -87,7 +95,7 @@ export class Snapshot {
   *file(): Generator<Buffer> {
     const { page_size, pages } = this.#source.moment;
     let next = 1;
-    for (const batch of this.pages()) {
+    for (const batch of this.#pages()) {
       for (const { number, data } of batch) {
         // The lock page is not part of a scan, but is part of the file.
         if (number > next) yield Buffer.alloc((number - next) * page_size);
@@ -100,10 +108,6 @@ export class Snapshot {
 
   close(): void {
     this.#reader.close();
-  }
-
-  get name(): string {
-    return this.#database.name;
   }
 }
 
@@ -181,7 +185,7 @@ export function* snapshotPages({ path }: ReceivedSnapshot): Generator<Page[]> {
 }
 
 /** Writes a verified snapshot as a database file. Nobody sees it before it is whole. */
-export function writeDatabaseFile(snapshot: ReceivedSnapshot, path: string): void {
+function writeDatabaseFile(snapshot: ReceivedSnapshot, path: string): void {
   const { page_size } = snapshot.header;
   const fresh = `${path}.incoming`;
   const fd = openSync(fresh, "w", 0o644);

@@ -82,6 +82,7 @@ export class DatabaseState {
   bulk: "idle" | "running" | "done" = "idle";
   /** Frames there were when that began. */
   bulk_frame = 0;
+  closed = false;
   readonly #unpublished: TransactionInfo[] = [];
   #sync_timer: NodeJS.Timeout | undefined;
   #logged_bytes = 0;
@@ -268,6 +269,7 @@ export class DatabaseState {
   }
 
   close(): void {
+    this.closed = true;
     clearTimeout(this.#sync_timer);
     this.log.close();
     this.options.checkpointer?.settle(this.options.path);

@@ -1,6 +1,7 @@
 /**
  * The lease in etcd, through its JSON gateway, so without a client library. The holder's key is bound to an etcd
- * lease and vanishes with it; the last term, and the last one that had a primary, stay in keys of their own. Terms are etcd revisions: they only grow.
+ * lease and vanishes with it; the last term, and the last one that had a primary, stay in keys of their own. Terms are
+ * etcd revisions: they only grow.
  */
 import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
 

@@ -168,7 +168,7 @@ export class SimulatedNode implements Electable {
   }
 }
 
-export interface Outcome {
+interface Outcome {
   accepted: Map<number, Set<string>>;
   terms: number;
   together: string[];
@@ -180,7 +180,7 @@ const TTL_MS = 10_000;
 /** From then on nothing is disturbed any more. */
 const QUIET_MS = 120_000;
 
-export async function simulate(start: number, margin_ms: number): Promise<Outcome> {
+async function simulate(start: number, margin_ms: number): Promise<Outcome> {
   const next = random(start);
   const world = new World();
   const store = new Store(world);

@@ -11,8 +11,8 @@
  *     40  txid
  *     48  the LTX file
  *
- * The LTX file has a checksum of its own. The place in the WAL is what lets a node know after a restart which transactions its database has, without
- * reading the database.
+ * The LTX file has a checksum of its own. The place in the WAL is what lets a node know after a restart which
+ * transactions its database has, without reading the database.
  */
 import { crc32 } from "node:zlib";
 import type { WalCursor } from "../wal/frames.ts";

@@ -209,7 +209,7 @@ export interface ByteSource {
   need(count: number): void;
 }
 
-export function bytesSource(bytes: Buffer): ByteSource {
+function bytesSource(bytes: Buffer): ByteSource {
   return {
     bytes,
     at: 0,

@@ -35,7 +35,7 @@ export class Directory {
   readonly #options: DirectoryOptions;
   readonly #databases = new Map<string, ReplicatedDatabase>();
   readonly #inodes = new Map<string, number>();
-  /** Files that are not databases, or could not be opened, with the reason, so that each is named once. */
+  /** Databases that could not be opened, with the reason, so that each is named once. */
   readonly refused = new Map<string, string>();
   term = 0;
   #mtime_ms = 0;
@@ -57,6 +57,11 @@ export class Directory {
 
   get count(): number {
     return this.#databases.size;
+  }
+
+  /** Where each database stands, by name, as nodes tell each other. */
+  positions(): Record<string, string> {
+    return Object.fromEntries([...this].map(({ name, position }) => [name, formatPosition(position)]));
   }
 
   stateDir(name: string): string {
@@ -139,7 +144,7 @@ export class Directory {
       if (now?.ino === this.#inodes.get(name)) continue;
       const info = database.drop(now !== undefined);
       this.#forget(name);
-      dropped.push({ name, info, ltx: readDrop(this.stateDir(name), database, info) });
+      dropped.push({ name, info, ltx: readDrop(database, info) });
     }
     return dropped;
   }
@@ -229,8 +234,9 @@ export class Directory {
   }
 
   #limitAside(folder: string, name: string): void {
+    // What follows the name is looked at, too: copies of `a-1` are none of `a`.
     const copies = readdirSync(folder)
-      .filter((file) => file.startsWith(`${name}-`))
+      .filter((file) => file.startsWith(`${name}-`) && /^\d+-[0-9a-f]+\.db$/.test(file.slice(name.length + 1)))
       .map((file) => ({ path: join(folder, file), at_ms: statSync(join(folder, file)).mtimeMs }))
       .sort((a, b) => b.at_ms - a.at_ms);
     for (const { path } of copies.slice(REPLICATION_LIMITS.copies_aside)) {
@@ -241,9 +247,9 @@ export class Directory {
 }
 
 /** The deletion as it was logged; the database is closed by now. */
-function readDrop(dir: string, database: ReplicatedDatabase, info: TransactionInfo): Buffer {
-  const ltx = database.log.recent(info.position.txid);
-  if (!ltx) throw new Error(`${dir} does not have the deletion it was just given`);
+function readDrop({ log, name }: ReplicatedDatabase, info: TransactionInfo): Buffer {
+  const ltx = log.recent(info.position.txid);
+  if (!ltx) throw new Error(`the log of ${name} does not have the deletion it was just given`);
   return ltx;
 }
 

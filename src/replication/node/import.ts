@@ -17,6 +17,8 @@ import type { ReplicationNode } from "./node.ts";
 const ALL_PAGES = 2 ** 31 - 1;
 /** How long to wait until the node has captured what was imported. */
 const CAPTURE_MS = 10_000;
+/** Files that are being received: two at once into one would be neither. */
+const receiving = new Set<string>();
 
 /** `body_sha256`: what the body must be, for requests that say so. */
 export async function importDatabase(
@@ -28,6 +30,8 @@ export async function importDatabase(
   if (node.role.kind !== "primary") fail("conflict", "databases are imported on the primary");
   if (!isDatabaseName(name)) fail("invalid_name", `${name} cannot be the name of a database`);
   const incoming = join(node.dir, ".replication", `${name}.import`);
+  if (receiving.has(incoming)) fail("conflict", `${name} is being imported already; try again when that is done`);
+  receiving.add(incoming);
   try {
     const found = await receive(body, incoming);
     if (body_sha256 !== undefined && found !== body_sha256) {
@@ -38,6 +42,7 @@ export async function importDatabase(
     return await captured(node, name, before);
   } finally {
     for (const end of ["", "-wal", "-shm", "-journal"]) rmSync(`${incoming}${end}`, { force: true });
+    receiving.delete(incoming);
   }
 }
 

@@ -1,4 +1,5 @@
 /** GET /metrics, in the text format Prometheus reads. */
+import type { ReplicatedDatabase } from "../database/database.ts";
 import type { ReplicationNode } from "./node.ts";
 
 interface Metric {
@@ -23,7 +24,7 @@ export class NodeMetrics {
     return this.#all().map(render).join("");
   }
 
-  #each(value: (database: ReturnType<ReplicationNode["directory"]["get"]> & object) => number): Map<string, number> {
+  #each(value: (database: ReplicatedDatabase) => number): Map<string, number> {
     return new Map([...this.#node.directory].map((database) => [database.name, value(database)]));
   }
 

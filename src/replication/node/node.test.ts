@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { suite } from "node:test";
 import { systemClock } from "#core/clock.ts";
@@ -54,6 +55,20 @@ suite("nodes", () => {
       await until("the position file", () => position().startsWith(String(event.data["txID"])));
     },
   );
+
+  story("a replica says how far it is behind as soon as it has a snapshot", async (scene) => {
+    const [here, there] = [scene.dir(), scene.dir()];
+    scene.app(here);
+    // A second of the primary's takes a quarter of an hour: no heartbeat comes. The replica has just begun to count.
+    const slow = { ...systemClock, monotonic: () => systemClock.monotonic() / 1000 };
+    const began_ms = systemClock.monotonic();
+    const fresh = { ...systemClock, monotonic: () => (systemClock.monotonic() - began_ms) / 1000 };
+    const primary = await scene.start(here, { kind: "primary" }, { clock: slow });
+    const replica = await scene.start(there, { kind: "join", url: primary.url }, { clock: fresh });
+    await until("the copy", same(primary, replica));
+    await until(".lag", () => existsSync(join(there, ".lag")));
+    assert.match(readFileSync(join(there, ".lag"), "utf8"), /^\d+\n$/);
+  });
 
   story("a replica that comes back goes on where it was, without a snapshot", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
@@ -211,6 +226,28 @@ suite("nodes", () => {
     assert.equal(await status("/nothing"), 404);
     assert.equal(await status("/positions", { method: "POST", body: "{" }), 400);
     assert.equal(await status("/promote", { method: "POST" }), 409);
+    const hello = { node: "n", hostname: "h:1", term: 99, databases: {} };
+    const stale = await fetch(`${primary.url}/stream`, { method: "POST", body: JSON.stringify(hello) });
+    assert.equal(stale.status, 409);
+    assert.match(await stale.text(), /term 1 is over, 99 was seen/);
+  });
+
+  story("of two imports of one name at once, the second is refused, and the first is whole", async (scene) => {
+    const here = scene.dir();
+    scene.app(here).write();
+    const primary = await scene.start(here, { kind: "primary" });
+    const file = Buffer.from(await (await fetch(`${primary.url}/export?name=db`)).arrayBuffer());
+    const url = `${primary.url}/import?name=copy`;
+    const first = request(url, { method: "POST" });
+    const answered = once(first, "response") as Promise<[IncomingMessage]>;
+    first.write(file.subarray(0, 5000));
+    await until("the first has begun", () => existsSync(join(here, ".replication", "copy.import")));
+    const second = await fetch(url, { method: "POST", body: file });
+    assert.equal(second.status, 409, await second.text());
+    first.end(file.subarray(5000));
+    const [{ statusCode }] = await answered;
+    assert.equal(statusCode, 200);
+    assert.equal(look(join(here, "copy")).entries, 1);
   });
 });
 

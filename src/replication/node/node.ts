@@ -57,7 +57,7 @@ export class ReplicationNode {
   #stop: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
   #lag_ms = 0;
-  #tidied_ms = 0;
+  #tidied_ms = Number.NEGATIVE_INFINITY;
   /** Until when, by the monotonic clock, this node may act as primary. */
   #until_ms: () => number = forever;
   #starting = true;

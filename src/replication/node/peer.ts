@@ -1,5 +1,5 @@
 /** Requests from one node to another: signed when nodes have credentials, bounded, and with the answer's proof checked. */
-import { createReadStream, createWriteStream } from "node:fs";
+import { createReadStream, createWriteStream, rmSync } from "node:fs";
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "#core/clock.ts";
@@ -78,7 +78,17 @@ export class Peer {
   /** Writes the answer to a file, which must not exist. Returns the answer's headers. */
   async fetchFile(path: string, file: string, signal: AbortSignal): Promise<IncomingMessage["headers"]> {
     const { response } = await this.open("GET", path, undefined, signal);
-    await pipeline(response, createWriteStream(file, { flags: "wx" }));
+    let made = false;
+    const target = createWriteStream(file, { flags: "wx" }).once("open", () => {
+      made = true;
+    });
+    try {
+      await pipeline(response, target);
+    } catch (error) {
+      // Half a database is worth nothing to anybody; a file that was there before is not ours.
+      if (made) rmSync(file, { force: true });
+      throw error;
+    }
     return response.headers;
   }
 
@@ -135,16 +145,17 @@ export class Peer {
   }
 }
 
-/** A whole body, up to the limit. */
+/** A whole body, up to the named limit. */
 export async function readBody(
   message: IncomingMessage,
-  limit: number = REPLICATION_LIMITS.body_bytes,
+  limit: "body_bytes" | "observed_bytes" = "body_bytes",
 ): Promise<Buffer> {
+  const most = REPLICATION_LIMITS[limit];
   const parts: Buffer[] = [];
   let size = 0;
   for await (const part of message as AsyncIterable<Buffer>) {
     size += part.length;
-    if (size > limit) throw new PeerRefused(413, `the body is larger than body_bytes, ${limit}`);
+    if (size > most) throw new PeerRefused(413, `the body is larger than ${limit}, ${most}`);
     parts.push(part);
   }
   return Buffer.concat(parts);

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
+import { join } from "node:path";
 import { finished } from "node:stream/promises";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import { tempDir } from "../../../test/support.ts";
 import { Peer, PeerRefused } from "./peer.ts";
 
 const HEAD = "HTTP/1.1 200 OK\r\nhangar-term: 7\r\nconnection: close\r\n\r\n";
@@ -35,7 +38,7 @@ async function ask(peer: Peer, soon: () => Promise<void> = async () => undefined
 
 const numbered = (bytes: number): Buffer => Buffer.from(Uint32Array.from({ length: bytes / 4 }, (_, i) => i).buffer);
 
-suite("a body without an end", () => {
+suite("answers of a peer", () => {
   test("all of it comes, in order, whatever came with the head and whatever came before anybody read", async (t) => {
     const { peer, answering } = await asked(t);
     const sent = numbered(8 * 1024 * 1024);
@@ -75,6 +78,23 @@ suite("a body without an end", () => {
     });
     (await answering).write(`${HEAD}some of it`);
     assert.equal((await answered).bytes.toString(), "some of it");
+  });
+
+  test("a file whose end never came is not left behind, and one that was there before is not touched", async (t) => {
+    const file = join(tempDir(), "copy.db");
+    const fetched = async (): Promise<void> => {
+      const { peer, answering } = await asked(t);
+      const fetching = peer.fetchFile("/export?name=db", file, new AbortController().signal);
+      const refused = assert.rejects(fetching);
+      const socket = await answering;
+      socket.end(`${HEAD.replace("close", "close\r\ncontent-length: 100")}half of it`);
+      await refused;
+    };
+    await fetched();
+    assert.ok(!existsSync(file));
+    writeFileSync(file, "somebody's");
+    await fetched();
+    assert.equal(readFileSync(file, "utf8"), "somebody's");
   });
 
   test("a no is read to its end and told", async (t) => {

@@ -226,8 +226,7 @@ export class ReplicaLink {
   }
 
   #handoff(term: number, positions: Record<string, string>): void {
-    const here: Record<string, string> = {};
-    for (const { name, position } of this.#directory) here[name] = formatPosition(position);
+    const here = this.#directory.positions();
     const equal = Object.entries(positions).every(([name, position]) => here[name] === position);
     if (!equal) throw new PositionMismatch("asked to take over without having everything");
     this.#options.events.handoff(term);

@@ -18,13 +18,13 @@ import { ApiError, errorBody, fail } from "#core/errors.ts";
 import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";
 import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { formatPosition, parsePosition } from "../position.ts";
+import { formatPosition, type Position, parsePosition } from "../position.ts";
 import { type AskedPositions, knownPositions } from "./divergence.ts";
 import { EVENTS_HEADERS } from "./events.ts";
 import { importDatabase } from "./import.ts";
 import type { ReplicationNode } from "./node.ts";
 import { PeerRefused, readBody, TERM_HEADER } from "./peer.ts";
-import type { Hello } from "./streams.ts";
+import { type Hello, roomOrEnd } from "./streams.ts";
 
 export interface ServerParts {
   node: ReplicationNode;
@@ -130,8 +130,6 @@ function answer(response: ServerResponse, value: unknown): void {
 }
 
 function info(node: ReplicationNode): object {
-  const databases: Record<string, string> = {};
-  for (const { name, position } of node.directory) databases[name] = formatPosition(position);
   const { isPrimary, hostname } = node.events.status;
   return {
     node: node.id,
@@ -142,7 +140,7 @@ function info(node: ReplicationNode): object {
     path: node.dir,
     lagMs: node.lag_ms,
     replicas: node.streams.replicas.map((replica) => ({ node: replica.node, hostname: replica.hostname })),
-    databases,
+    databases: node.directory.positions(),
     refused: Object.fromEntries(node.directory.refused),
   };
 }
@@ -182,20 +180,12 @@ async function exportDatabase(call: Call): Promise<void> {
     });
     for (const bytes of snapshot.file()) {
       if (response.destroyed) return;
-      if (!response.write(bytes)) await new Promise<void>((done) => untilRoom(response, done));
+      if (!response.write(bytes)) await roomOrEnd(response);
     }
     response.end();
   } finally {
     snapshot.close();
   }
-}
-
-function untilRoom(response: ServerResponse, done: () => void): void {
-  const finish = (): void => {
-    response.off("drain", finish).off("close", finish);
-    done();
-  };
-  response.on("drain", finish).on("close", finish);
 }
 
 async function importFile(call: Call): Promise<void> {
@@ -224,15 +214,7 @@ function positions({ node, body, response }: Call): void {
 }
 
 function stream({ node, body, response }: Call): void {
-  const hello = readHello(object(body));
-  // The headers go out with the first frame at the latest; a replica waits for them to know the term.
-  response.on("error", () => undefined);
-  if (node.role.kind !== "primary") fail("conflict", "this node is not the primary");
-  // Frames say themselves how long they are, so the body is sent as it is, to the end of the connection.
-  response.removeHeader("transfer-encoding");
-  response.writeHead(200, { "content-type": "application/octet-stream" });
-  response.flushHeaders();
-  node.serve(hello, response);
+  node.serve(readHello(object(body)), response);
 }
 
 function readHello(value: Record<string, unknown>): Hello {
@@ -240,7 +222,7 @@ function readHello(value: Record<string, unknown>): Hello {
   if (typeof node !== "string" || typeof hostname !== "string" || typeof term !== "number") {
     fail("invalid_request", "a replica says node, hostname, term and databases");
   }
-  const known = new Map<string, NonNullable<ReturnType<typeof parsePosition>>>();
+  const known = new Map<string, Position>();
   for (const [name, text] of Object.entries((databases ?? {}) as Record<string, unknown>)) {
     const position = parsePosition(String(text));
     if (!position) fail("invalid_request", `${name}: ${String(text)} is not a position`);

@@ -58,7 +58,12 @@ export class Streams {
     return [...this.#replicas].map(({ hello }) => hello);
   }
 
+  /** Begins the answer. Frames say themselves how long they are, so it goes on to the end of the connection. */
   add(hello: Hello, response: ServerResponse): void {
+    response.removeHeader("transfer-encoding");
+    response.writeHead(200, { "content-type": "application/octet-stream" });
+    // Even without a frame: a replica waits for the head to know the term.
+    response.flushHeaders();
     const replica: Replica = {
       hello,
       response,
@@ -91,7 +96,7 @@ export class Streams {
     for (const replica of this.#replicas) {
       if (replica.whole.size > 0) this.#pump(replica);
       if (now_ms - replica.sent_at_ms < REPLICATION_LIMITS.heartbeat_ms || replica.ended) continue;
-      this.#write(replica, jsonFrame(FRAME.heartbeat, { at: this.#options.clock.now() }));
+      this.#tellTime(replica);
     }
   }
 
@@ -119,9 +124,7 @@ export class Streams {
   handOff(node: string, term: number): boolean {
     const replica = this.#find(node);
     if (!replica) return false;
-    const positions: Record<string, string> = {};
-    for (const { name, position } of this.#options.directory) positions[name] = formatPosition(position);
-    this.#write(replica, jsonFrame(FRAME.handoff, { term, positions }));
+    this.#write(replica, jsonFrame(FRAME.handoff, { term, positions: this.#options.directory.positions() }));
     replica.ended = true;
     return true;
   }
@@ -159,7 +162,13 @@ export class Streams {
     } else if (!replica.ready && !one) {
       replica.ready = true;
       this.#write(replica, jsonFrame(FRAME.ready, {}));
+      // A snapshot does not say how late it is, and nothing else may come for a while.
+      this.#tellTime(replica);
     }
+  }
+
+  #tellTime(replica: Replica): void {
+    this.#write(replica, jsonFrame(FRAME.heartbeat, { at: this.#options.clock.now() }));
   }
 
   /** Decides, once per stream and database, whether the replica's state is one that ours follows from. */
@@ -224,6 +233,7 @@ export class Streams {
         await roomOrEnd(replica.response);
       }
     }
+    snapshot.mustBeOpen();
     this.#write(replica, jsonFrame(FRAME.snapshot_end, { name }));
   }
 
@@ -244,7 +254,7 @@ export class Streams {
 }
 
 /** Resolves when the connection has room, or is gone. */
-async function roomOrEnd(response: ServerResponse): Promise<void> {
+export async function roomOrEnd(response: ServerResponse): Promise<void> {
   if (response.destroyed) return;
   await new Promise<void>((done) => {
     const finish = (): void => {

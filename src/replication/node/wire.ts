@@ -2,10 +2,10 @@
  * The stream from a primary to a replica: frames of type (4), length (4) and payload, in the body of an HTTP answer.
  *
  *   transaction     length of the name (2), name, LTX file
- *   snapshot        JSON: which database, and why; then parts of an LTX file, then the end
+ *   snapshot        JSON: which database, at which position; then parts of an LTX file, then the end
  *   gone            JSON: a database the primary does not have
  *   ready           everything the primary had when the replica connected has been sent
- *   heartbeat       nothing else was sent for a while
+ *   heartbeat       JSON: the primary's time; after `ready`, and when nothing else was sent for a while
  *   handoff         JSON: the positions at which the replica is to take over as primary, in which term
  */
 import { REPLICATION_LIMITS } from "../limits.ts";

@@ -44,7 +44,7 @@ export async function followNode(
 /** How a node is, asked once. */
 export async function askNode(address: Address, signal: AbortSignal): Promise<NodeState> {
   const answer = await ask(address, "/info", signal);
-  return readState((await readBody(answer, observed_bytes)).toString("utf8"));
+  return readState((await readBody(answer, "observed_bytes")).toString("utf8"));
 }
 
 async function ask({ host, port }: Address, path: string, signal: AbortSignal): Promise<IncomingMessage> {

@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { suite, type TestContext, test } from "node:test";
-import { systemClock } from "#core/clock.ts";
+import { queryObjects } from "node:v8";
+import { type Clock, systemClock } from "#core/clock.ts";
 import type { NodeMessage } from "#core/db-nodes.ts";
 import { until } from "../../../test/support.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
@@ -80,8 +81,12 @@ suite("nodes that are watched", () => {
     const hostile: [RegExp, unknown, (response: ServerResponse) => void][] = [
       [/is no node/, { hello: "world" }, nothing],
       [/JSON/, INFO, (response) => response.write("hello\n")],
-      [/observed_bytes/, INFO, (response) => response.write("x".repeat(REPLICATION_LIMITS.observed_bytes + 1))],
-      [/body_bytes/, { ...INFO, more: "x".repeat(REPLICATION_LIMITS.observed_bytes) }, nothing],
+      [
+        /longer than observed_bytes/,
+        INFO,
+        (response) => response.write("x".repeat(REPLICATION_LIMITS.observed_bytes + 1)),
+      ],
+      [/larger than observed_bytes/, { ...INFO, more: "x".repeat(REPLICATION_LIMITS.observed_bytes) }, nothing],
       [/its events ended/, INFO, (response) => response.end()],
       [/observed_changes/, INFO, (response) => response.write('{"type":"primaryChange"}\n'.repeat(200))],
     ];
@@ -110,6 +115,28 @@ suite("nodes that are watched", () => {
     there = true;
     await told(observer, (messages) => has(messages, "node"));
     await until("every connection is closed", () => open === 0);
+  });
+
+  test("nothing is kept of messages that a reader has had", async (t) => {
+    const address = await answering(t, INFO, (response) => {
+      const line = '{"type":"tx","db":"app.db","data":{"txID":"1"}}\n';
+      const timer = setInterval(() => response.write(line), 1);
+      response.on("close", () => clearInterval(timer));
+    });
+    // Messages are gathered for no time at all, so that there are many.
+    const sleep: Clock["sleep"] = (ms, signal) =>
+      systemClock.sleep(ms === REPLICATION_LIMITS.observed_gather_ms ? 0 : ms, signal);
+    const clock = { ...systemClock, sleep };
+    const observer = new Observer({ clock, nodes: async () => [{ ...NODE, address }] });
+    const kept: number[] = [];
+    let told_of = 0;
+    await told(observer, () => {
+      told_of++;
+      if (told_of % 100 === 0) kept.push(queryObjects(Promise, { format: "count" }));
+      return told_of === 200;
+    });
+    const [before = 0, after = 0] = kept;
+    assert.ok(after - before < 100, `${after - before} promises more after 100 messages`);
   });
 
   test("too many readers are refused, and one that left makes room", async () => {

@@ -55,11 +55,11 @@ export class Observer {
     const ending = new AbortController();
     const both = AbortSignal.any([signal, ending.signal]);
     const outbox = new Outbox(() => clock.now());
-    const over = new Promise<void>((resolve) => both.addEventListener("abort", () => resolve(), { once: true }));
-    const finding = this.#keepFinding(org_id, outbox, both);
+    // It ends with the reader. Raced against each time, it would keep something of every message until then.
+    const finding = this.#keepFinding(org_id, outbox, both).finally(() => outbox.wake());
     try {
       for (;;) {
-        await Promise.race([outbox.filled, over, finding]);
+        await outbox.filled;
         await clock.sleep(observed_gather_ms, both).catch(() => {});
         if (signal.aborted) return;
         yield outbox.take();

@@ -19,9 +19,13 @@ export class Outbox {
     this.#now = now;
   }
 
-  /** Resolves when there is something. */
+  /** Resolves when there is something, or when `wake` was called. */
   get filled(): Promise<void> {
     return this.#filled.promise;
+  }
+
+  wake(): void {
+    this.#filled.resolve();
   }
 
   state(node: NodeName, state: NodeState | undefined, reason: string): void {
@@ -79,6 +83,6 @@ export class Outbox {
 
   #put(key: string, message: NodeMessage): void {
     this.#waiting.set(key, message);
-    this.#filled.resolve();
+    this.wake();
   }
 }

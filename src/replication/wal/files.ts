@@ -3,7 +3,7 @@
  * closing any descriptor of a file drops all locks the process holds on it, and SQLite's locks in this process
  * are what keeps applications out. So they are closed only after the last connection of this process is.
  */
-import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import {
   alignedBuffer,
   FRAME_HEADER_BYTES,
@@ -86,10 +86,6 @@ export class DatabaseFiles {
     for (let done = 0; done < bytes.length; ) {
       done += writeSync(this.wal, bytes, done, bytes.length - done, offset + done);
     }
-  }
-
-  truncateDatabase(bytes: number): void {
-    ftruncateSync(this.database, bytes);
   }
 
   databaseBytes(): number {
