@@ -1,7 +1,14 @@
 import { STALE_NAN } from "./source.ts";
+import { encodeLabels } from "./tsdb/labels.ts";
 import type { SeriesBatch } from "./tsdb/series-batch.ts";
 
-/** Gathers samples of our own senders, whose series are spelled already (see `encodeLabels`), into one batch. */
+/** A series of our own as a batch names it; a label without a value is no label. */
+export function spell(name: string, labels: Readonly<Record<string, string>>): Uint8Array {
+  const pairs = Object.entries({ ...labels, __name__: name }).filter(([, value]) => value !== "");
+  return encodeLabels(pairs.sort(([a], [b]) => (a < b ? -1 : 1)).flat());
+}
+
+/** Gathers samples of our own senders, whose series are spelled already (see `spell`), into one batch. */
 export class BatchBuilder {
   readonly #spelled: Uint8Array[] = [];
   readonly #timestamps: number[] = [];

@@ -14,7 +14,7 @@ export function timeOf(name: string, text: string | undefined, otherwise: number
 export function stepOf(name: string, text: string | undefined): number | undefined {
   if (text === undefined || text === "") return undefined;
   const ms = /^[\d.]+(e[+-]?\d+)?$/i.test(text) ? Number(text) * 1000 : durationMs(text, 1);
-  if (ms === undefined || !(ms > 0)) bad(name, text, "seconds, or a duration such as 15s or 5m");
+  if (ms === undefined || !(ms > 0 && Number.isFinite(ms))) bad(name, text, "seconds, or a duration such as 15s or 5m");
   return ms;
 }
 
@@ -28,6 +28,18 @@ export async function selectorOf(texts: readonly string[] | undefined): Promise<
     if (expr.kind !== "selector") fail("query_invalid", `match[] takes selectors such as up{app="web"}, not ${text}`);
     return expr.filters;
   });
+}
+
+/** Grafana writes names that are not plain as `U__` with hexadecimal escapes; what is no such name stands for itself. */
+export function labelNameOf(text: string): string {
+  if (!text.startsWith("U__")) return text;
+  let isName = true;
+  const name = text.slice(3).replaceAll(/_([0-9a-fA-F]{1,6})_|__/g, (_all, hex: string | undefined) => {
+    const code = Number.parseInt(hex ?? "5f", 16);
+    if (code > 0x10ffff) isName = false;
+    return isName ? String.fromCodePoint(code) : "";
+  });
+  return isName ? name : text;
 }
 
 function bad(name: string, text: string, allowed: string): never {

@@ -7,7 +7,8 @@ import { Type } from "#http/schema.ts";
 import { builtinMetadata } from "./builtin/catalogue.ts";
 import type { MetricsEngine } from "./engine/engine.ts";
 import { answering } from "./failures.ts";
-import { selectorOf, stepOf, timeOf } from "./params.ts";
+import { labelNameOf, selectorOf, stepOf, timeOf } from "./params.ts";
+import { QUERY_LIMITS } from "./promql/limits.ts";
 import type { TargetState } from "./scrape/scraper.ts";
 import { targetRoutes } from "./target-routes.ts";
 import type { Scope } from "./tsdb/metadata-queries.ts";
@@ -50,6 +51,7 @@ const JSON_BYTES = { status: 200, type: "application/json" } as const;
 const BASE = "/prometheus/:org_slug";
 const COMMON = { part: "metrics", access: "read org", scheme: "metrics", style: "prometheus" } as const;
 const QUERY_ERRORS = ["query_invalid", "query_failed", "query_timeout", "query_canceled"] as const;
+const NO_MATCH = 'match[] is required: a selector such as up{app="web"}';
 const DAY_MS = 86_400_000;
 
 /** The Prometheus-compatible query API of an organization. What it sees is that organization's own database. */
@@ -116,7 +118,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
       errors: QUERY_ERRORS,
       async handle({ query, signal, ...admitted }) {
         const selector = await answering(() => selectorOf(query["match[]"]));
-        if (!selector) fail("invalid_request", "match[] is required");
+        if (!selector) fail("invalid_request", NO_MATCH);
         const asked = { selector, at_ms: clock.now(), lookback_ms: 300_000 };
         return await answering(() => engine().federate(orgOf(admitted).id, asked, signal));
       },
@@ -156,7 +158,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
         errors: QUERY_ERRORS,
         handle: async ({ query, signal, ...admitted }) =>
           await answering(async () => {
-            if (!query["match[]"]) fail("invalid_request", "match[] is required");
+            if (!query["match[]"]) fail("invalid_request", NO_MATCH);
             return success(await engine().series(orgOf(admitted).id, await scopeOf(query), signal));
           }),
       }),
@@ -183,7 +185,12 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
       handle: async ({ params, query, signal, ...admitted }) =>
         await answering(async () =>
           success(
-            await engine().labelValues(orgOf(admitted).id, unescaped(params.label_name), await scopeOf(query), signal),
+            await engine().labelValues(
+              orgOf(admitted).id,
+              labelNameOf(params.label_name),
+              await scopeOf(query),
+              signal,
+            ),
           ),
         ),
     }),
@@ -274,15 +281,5 @@ function optionsOf({ dialect: name, nocache: fresh }: { dialect?: "metricsql" | 
 function limitsOf(timeout: string | undefined): { limits?: { time_ms: number } } {
   const time_ms = stepOf("timeout", timeout);
   // A caller may ask for less than the limit, not for more.
-  return time_ms === undefined ? {} : { limits: { time_ms: Math.min(time_ms, 30_000) } };
-}
-
-/** Grafana writes names that are not plain as `U__` with hexadecimal escapes. */
-function unescaped(name: string): string {
-  if (!name.startsWith("U__")) return name;
-  return name
-    .slice(3)
-    .replaceAll(/_([0-9a-fA-F]{1,6})_|__/g, (all, hex: string | undefined) =>
-      hex ? String.fromCodePoint(Number.parseInt(hex, 16)) : all === "__" ? "_" : all,
-    );
+  return time_ms === undefined ? {} : { limits: { time_ms: Math.min(time_ms, QUERY_LIMITS.time_ms) } };
 }

@@ -1,8 +1,9 @@
 import type { Clock } from "#core/clock.ts";
 
 /**
- * Calls `work` at every whole multiple of the interval, or so long behind it, until aborted, never twice at once: a call that lasts longer
- * makes the next ones fall out. Answers when the last call has ended. `work` deals with its own errors.
+ * Calls `work` at every whole multiple of the interval, or `behind_ms` after it, until aborted, never twice at once: a
+ * call that lasts longer makes the next ones fall out. Answers when the last call has ended. `work` deals with its own
+ * errors.
  */
 export async function onGrid(
   clock: Clock,

@@ -1,5 +1,4 @@
-import { BatchBuilder } from "../batch-builder.ts";
-import { encodeLabels } from "../tsdb/labels.ts";
+import { BatchBuilder, spell } from "../batch-builder.ts";
 import type { SeriesBatch } from "../tsdb/series-batch.ts";
 import { BUILTIN_LIMITS } from "./limits.ts";
 import type { BuiltinSample } from "./sources.ts";
@@ -25,7 +24,7 @@ export class Batches {
   adopt(org_id: string, open: readonly Readonly<Record<string, string>>[]): void {
     this.#before.set(
       org_id,
-      open.map(({ __name__: name = "", ...labels }) => spell({ name, labels })),
+      open.map(({ __name__: name = "", ...labels }) => spell(name, labels)),
     );
   }
 
@@ -39,7 +38,7 @@ export class Batches {
       // Twice the same series in one round would be two values of one moment; the first one stands.
       if (series.has(key)) continue;
       const known = this.#last.get(sample.org_id)?.get(key);
-      const spelled = known ?? spell(sample);
+      const spelled = known ?? spell(sample.name, sample.labels);
       series.set(key, spelled);
       const builder = entryOf(builders, sample.org_id, () => new BatchBuilder());
       // Otherwise nobody could tell what a counter counted before its first sample, and bursts would be missing.
@@ -70,7 +69,7 @@ export class Batches {
 /** Samples of a single moment that stand for themselves. */
 export function batchOnce(samples: readonly BuiltinSample[], timestamp_ms: number): SeriesBatch {
   const builder = new BatchBuilder();
-  for (const sample of samples) builder.push(spell(sample), timestamp_ms, sample.value);
+  for (const sample of samples) builder.push(spell(sample.name, sample.labels), timestamp_ms, sample.value);
   return builder.build();
 }
 
@@ -82,11 +81,6 @@ function keyOf({ name, labels }: BuiltinSample): string {
 }
 
 const textOf = (spelled: Uint8Array): string => Buffer.from(spelled).toString("latin1");
-
-function spell({ name, labels }: Pick<BuiltinSample, "name" | "labels">): Uint8Array {
-  const pairs = Object.entries({ ...labels, __name__: name }).filter(([, value]) => value !== "");
-  return encodeLabels(pairs.sort(([a], [b]) => (a < b ? -1 : 1)).flat());
-}
 
 function entryOf<V>(map: Map<string, V>, key: string, make: () => V): V {
   let value = map.get(key);

@@ -1,6 +1,6 @@
 /** Bounds of reading machines, with what happens at them. */
 export const BUILTIN_LIMITS = {
-  /** How often machines, the proxy and volumes are read, at whole multiples of it. A round that takes longer costs the next one. */
+  /** How often machines, the proxy and volumes are read, on the grid. A round that takes longer costs the next one. */
   interval_ms: 15_000,
   /** Machines read at once; the others wait for their turn. */
   machines_at_once: 16,

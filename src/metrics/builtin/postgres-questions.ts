@@ -14,7 +14,7 @@ export interface Question {
 const WAL_HERE = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END";
 const epoch = (column: string): string => `extract(epoch FROM ${column})`;
 
-export const QUESTIONS: readonly Question[] = [
+const QUESTIONS: readonly Question[] = [
   {
     prefix: "pg_stat_activity_",
     labels: ["datname", "state"],

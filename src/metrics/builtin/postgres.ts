@@ -86,13 +86,19 @@ export class PostgresReader {
     });
     // Word of a connection that breaks while idle; the next round finds out by itself.
     client.on("error", () => undefined);
-    await client.connect();
-    const { rows } = await client.query<{ version: number }>(
-      "SELECT current_setting('server_version_num')::int AS version",
-    );
-    const connection = { boot, client, questions: questionsFor(rows[0]?.version ?? 0) };
-    this.#connections.set(id, connection);
-    return connection;
+    try {
+      await client.connect();
+      const { rows } = await client.query<{ version: number }>(
+        "SELECT current_setting('server_version_num')::int AS version",
+      );
+      const connection = { boot, client, questions: questionsFor(rows[0]?.version ?? 0) };
+      this.#connections.set(id, connection);
+      return connection;
+    } catch (error) {
+      // Nobody else knows of it yet, and the next round opens another.
+      await client.end().catch(() => undefined);
+      throw error;
+    }
   }
 
   async #leave(id: string): Promise<void> {

@@ -131,6 +131,16 @@ suite("the metrics engine", () => {
     assert.equal((await write).samples, 1);
   });
 
+  test("closes however much it has to do", async (t) => {
+    const engine = await open(t, { engine_limits: { questions_queued: 1 } });
+    const abort = new AbortController();
+    const running = engine.query("a", { query: "forever", ...all() }, abort.signal);
+    const closed = engine.close();
+    abort.abort();
+    await Promise.allSettled([running]);
+    await closed;
+  });
+
   test("a worker that ends is told about, started again, and has what was on the disk", async (t) => {
     const crashes: string[] = [];
     const engine = await open(t, { engine_limits: { restarts: 1 }, onCrash: (error) => crashes.push(error.message) });

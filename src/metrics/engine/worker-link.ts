@@ -128,7 +128,8 @@ export class WorkerLink {
     const { writes_queued, write_bytes_queued, questions_queued } = this.#limits;
     const queued = this.#queued;
     if (!WRITES.has(method)) {
-      if (queued.questions >= questions_queued) overloaded("questions_queued", questions_queued);
+      // Closing needs no room: refused, it would end the worker before everything is on the disk.
+      if (method !== "close" && queued.questions >= questions_queued) overloaded("questions_queued", questions_queued);
       queued.questions++;
       return;
     }

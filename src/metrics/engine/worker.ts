@@ -12,7 +12,6 @@ import { Tsdb } from "../tsdb/tsdb.ts";
 import type { Evaluator } from "./evaluator.ts";
 import { IdleMemory, idleParts } from "./idle-memory.ts";
 import { Memories } from "./memories.ts";
-import type { WorkerSettings } from "./protocol.ts";
 import {
   type Calls,
   type CrossedError,
@@ -21,6 +20,7 @@ import {
   type OrgText,
   type Reply,
   type Request,
+  type WorkerSettings,
 } from "./protocol.ts";
 
 const settings = workerData as WorkerSettings;
@@ -33,7 +33,7 @@ type Handlers = {
   [M in Method]: (cancelled: () => boolean, ...args: Calls[M]["args"]) => Promise<Calls[M]["answer"]>;
 };
 
-/** The answer of `ask`, or `nothing` when the org has no metrics: a question makes no folder. */
+/** The answer to `question`, or `nothing` when the org has no metrics: a question makes no folder. */
 async function ask<T>(org: string, question: (database: OrgDatabase) => T, nothing: T): Promise<T> {
   const database = await tsdb.existing(org);
   return database ? question(database) : nothing;

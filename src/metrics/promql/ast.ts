@@ -124,7 +124,7 @@ export interface ParensExpr {
 
 export interface Template {
   name: string;
-  /** Absent for a plain name, present (maybe empty) for a function. */
+  /** Empty for a plain name, which is called without parentheses. */
   params: string[];
   body: Expr;
   at: number;

@@ -44,7 +44,7 @@ export interface RangeQuery extends Asked {
   step_ms: number;
 }
 
-export const DEFAULT_STEP_MS = 5 * 60_000;
+const DEFAULT_STEP_MS = 5 * 60_000;
 
 export function instant(asked: InstantQuery): QueryResult {
   const step_ms = asked.step_ms ?? DEFAULT_STEP_MS;

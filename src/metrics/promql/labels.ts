@@ -51,7 +51,7 @@ function filterLabels(labels: Labels, keep: (name: string) => boolean): Labels {
   return out;
 }
 
-/** One string per set of labels; `\xff` cannot be in UTF-8 text of a label. */
+/** One string per set of labels; U+10FFFF is no character, so no label has it. */
 export function labelsKey(labels: Labels): string {
   return labels.join("\u{10ffff}");
 }

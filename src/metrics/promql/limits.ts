@@ -1,6 +1,6 @@
 /**
- * Every bound of a query, by name. A query that meets one fails with an error that says the name, the value and
- * the setting; nothing is cut silently.
+ * Every bound of a query, by name. A query that meets one fails with an error that says the name and the value;
+ * nothing is cut silently.
  */
 export interface QueryLimits {
   /** Bytes of query text. Past it: refused before parsing. */
@@ -40,7 +40,7 @@ export const QUERY_LIMITS: QueryLimits = {
   cache_bytes: 32 * MIB,
 };
 
-/** How an operator changes a limit; the name is the same in the settings file. */
+/** What was too much, and which bound says so. */
 export function limitMessage(name: keyof QueryLimits, limit: number, what: string): string {
-  return `${what}; the limit ${name} is ${limit} (setting metrics.query.${name})`;
+  return `${what}; the limit ${name} is ${limit}`;
 }

@@ -82,7 +82,7 @@ function parseMatching(c: Cursor, binary: BinaryExpr, kind: string): void {
   if (binary.group && (isWord(c, "group_left") || isWord(c, "group_right"))) {
     if (kind === "set") throw parseError(c.text, c.token.at, `${c.token.text} cannot be used with ${binary.op}`);
     binary.join = parseModifier(c, c.dialect === "metricsql");
-    if (isWord(c, "prefix") && peek(c).type !== "end" && c.dialect === "metricsql" && prefixFollows(c)) {
+    if (isWord(c, "prefix") && c.dialect === "metricsql" && prefixFollows(c)) {
       advance(c);
       binary.prefixParts = parseStringParts(c);
     }

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 
 /**
- * Points of a series as JSON, made by `native/points.c`: half the time that V8 takes
- * to turn numbers into the same text, and no garbage. The memory of that small program is laid out here: powers of ten, then the times of the answer (the same
- * for most series), then the values of one series and what becomes of them.
+ * Points of a series as JSON, made by `native/points.c`: half the time that V8 takes to turn numbers into the same
+ * text, and no garbage. The memory of that small program is laid out here: powers of ten, then the times of the answer
+ * (the same for most series), then the values of one series and what becomes of them.
  */
 interface Program {
   memory: { readonly buffer: ArrayBuffer; grow(pages: number): number };
@@ -12,7 +12,7 @@ interface Program {
   write_points(count: number, values: number, times: number, ends: number, out: number): number;
 }
 
-/** What Node has and its types leave to the browser's. */
+/** What Node has and its types leave to the browser's: hence the cast in `load`. */
 interface Wasm {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object) => { readonly exports: unknown };

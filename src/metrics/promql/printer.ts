@@ -142,7 +142,7 @@ function name(text: string): string {
 }
 
 /** A string as Go quotes it. */
-export function quote(text: string): string {
+function quote(text: string): string {
   const body = text.replace(/["\\\p{C}]/gu, (char) => {
     const code = char.codePointAt(0) ?? 0;
     const short = {

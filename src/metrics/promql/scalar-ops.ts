@@ -1,4 +1,4 @@
-/** Operators on two numbers. The columns of `binary.ts` and the constants of the parser use the same ones. */
+/** Operators on two numbers. The columns of `binary/` and `strict/binary.ts` and the constants of the parser use the same ones. */
 
 export const ARITHMETIC: Record<string, (a: number, b: number) => number> = {
   "+": (a, b) => a + b,
@@ -11,7 +11,7 @@ export const ARITHMETIC: Record<string, (a: number, b: number) => number> = {
 };
 
 /** JavaScript says 1 ** NaN is NaN and so is (-1) ** Infinity; C and Go say 1. */
-export function power(base: number, exponent: number): number {
+function power(base: number, exponent: number): number {
   if (base === 1) return 1;
   if (base === -1 && Math.abs(exponent) === Number.POSITIVE_INFINITY) return 1;
   return base ** exponent;

@@ -47,17 +47,14 @@ export class RemoteClient {
   async #send({ org_id, tenant }: Asker, path: string, fields: Fields, signal?: AbortSignal): Promise<string> {
     const url = new URL(`${this.#address.read(tenant)}${path}`);
     if (!this.#address.tenants) url.searchParams.set("extra_label", `${ORG_LABEL}=${org_id}`);
-    // Label values and federation take no form.
+    // Label values, federation and the status take no form.
     const form = !/\/(values|federate|tsdb)$/.test(path);
     const body = new URLSearchParams(fields.map(([name, value]): [string, string] => [name, value]));
     if (!form) for (const [name, value] of fields) url.searchParams.append(name, value);
     const answer = await reach(() =>
       fetch(url, { ...(form ? { method: "POST", body } : {}), signal: timeout(signal), redirect: "error" }),
     );
-    if (Number(answer.headers.get("content-length")) > REMOTE_LIMITS.answer_bytes) {
-      fail("query_failed", `the answer is larger than ${REMOTE_LIMITS.answer_bytes} bytes (answer_bytes)`);
-    }
-    const text = await reach(() => answer.text());
+    const text = await reach(() => textWithin(answer, REMOTE_LIMITS.answer_bytes));
     if (!answer.ok) throw refusal(answer.status, text, org_id);
     return text;
   }
@@ -91,11 +88,23 @@ export class RemoteClient {
 const timeout = (signal: AbortSignal | undefined): AbortSignal =>
   AbortSignal.any([AbortSignal.timeout(REMOTE_LIMITS.read_ms), ...(signal ? [signal] : [])]);
 
+/** Counted as it comes: a large answer comes in chunks, and does not say beforehand how long it is. */
+export async function textWithin({ body }: Response, most_bytes: number): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += piece.length;
+    if (bytes > most_bytes) fail("query_failed", `the answer is larger than ${most_bytes} bytes (answer_bytes)`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
 async function reach<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (thrown) {
-    if (thrown instanceof Error && thrown.name === "AbortError") throw thrown;
+    if (thrown instanceof ApiError || (thrown instanceof Error && thrown.name === "AbortError")) throw thrown;
     if (thrown instanceof Error && thrown.name === "TimeoutError") {
       throw new ApiError("query_timeout", `the metrics engine took longer than ${REMOTE_LIMITS.read_ms / 1000} s`);
     }

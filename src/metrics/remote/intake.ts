@@ -3,7 +3,7 @@ import type { DropReason } from "../tsdb/admission.ts";
 import { ByteWriter } from "../tsdb/bytes.ts";
 import type { Batch } from "../tsdb/head.ts";
 import type { Intake } from "../tsdb/importer.ts";
-import { encodeLabels } from "../tsdb/labels.ts";
+import { encodeLabels, labelValue } from "../tsdb/labels.ts";
 import type { TsdbLimits } from "../tsdb/limits.ts";
 import { REMOTE_LIMITS } from "./limits.ts";
 
@@ -36,7 +36,7 @@ export class RemoteIntake implements Intake {
     const key = labels.join("\0");
     const known = this.#refs.get(key);
     if (known !== undefined) return known;
-    const app = labels[labels.indexOf("app") + 1] ?? "";
+    const app = labelValue(labels, "app");
     const ofApp = this.#byApp.get(app) ?? 0;
     if (ofApp >= this.limits.series_per_app) {
       this.dropped("series_per_app");

@@ -67,8 +67,8 @@ export class DiskQueue {
     header.writeUInt32LE(bytes.length, 0);
     header.writeUInt32LE(tenant, 8);
     header.writeUInt32LE(crc32(bytes, crc32(header.subarray(8))), 4);
-    const segment = this.#writable();
     try {
+      const segment = this.#writable();
       writeAll(this.#fd as number, Buffer.concat([header, bytes]));
       segment.bytes += HEADER_BYTES + bytes.length;
     } catch (thrown) {

@@ -44,7 +44,11 @@ export class Sender {
 
   /** Series of a write request, for one tenant. Throws StorageError. */
   put(tenant: number, series: Uint8Array): void {
+    const { dropped_bytes } = this.#queue;
     this.#queue.put(tenant, series);
+    const lost_bytes = this.#queue.dropped_bytes - dropped_bytes;
+    if (lost_bytes > 0)
+      this.#parts.log.error({ lost_bytes }, "the queue for the metrics engine is full: its oldest samples are lost");
     this.#wake();
     this.#synced ??= this.#syncSoon();
   }
@@ -70,13 +74,19 @@ export class Sender {
   #wake(): void {
     this.#running ??= this.#send().finally(() => {
       this.#running = undefined;
+      // Put in after the last look and before the end: nobody else would send it before the next one comes.
+      if (this.#queue.bytes > 0 && !this.#closing.signal.aborted) this.#wake();
     });
   }
 
   async #syncSoon(): Promise<void> {
     await this.#parts.clock.sleep(1000, this.#closing.signal).catch(() => undefined);
     this.#synced = undefined;
-    this.#queue.sync();
+    try {
+      this.#queue.sync();
+    } catch (error) {
+      this.#parts.log.error({ error }, "samples for the metrics engine may be lost at a power cut");
+    }
   }
 
   /** Until the queue is empty; while the engine takes nothing, ever less often. */

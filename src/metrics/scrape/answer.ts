@@ -34,6 +34,7 @@ export class AnswerReader {
   #digits = 0;
   /** Bytes of a line behind the last chunk. */
   #trailer = 0;
+  /** Bytes passed over in a row: the rest of a line, or all lines behind the last chunk. */
   #trailers = 0;
   #surplus = false;
 

@@ -1,7 +1,6 @@
 import type { Clock } from "#core/clock.ts";
-import { BatchBuilder } from "../batch-builder.ts";
+import { BatchBuilder, spell } from "../batch-builder.ts";
 import type { MetricsEngine } from "../engine/engine.ts";
-import { encodeLabels } from "../tsdb/labels.ts";
 
 /** The series that say how asking a target went, by the names Prometheus uses where it has one. */
 const NAMES = ["up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_body_too_large_total"] as const;
@@ -18,10 +17,7 @@ interface Parts {
 
 /** The spelled series of one target; worth keeping as long as there is the target. */
 export function healthSeries(labels: Readonly<Record<string, string>>): Uint8Array[] {
-  return NAMES.map((name) => {
-    const pairs = Object.entries({ ...labels, __name__: name });
-    return encodeLabels(pairs.sort(([a], [b]) => (a < b ? -1 : 1)).flat());
-  });
+  return NAMES.map((name) => spell(name, labels));
 }
 
 /** Tells the engine how targets are. A thousand targets are one call a second, and not a thousand. */
@@ -58,17 +54,23 @@ export class HealthReports {
       builder = new BatchBuilder();
       this.#waiting.set(org_id, builder);
     }
-    this.#sending ??= this.#sendSoon();
+    this.#sending ??= this.#send();
     return builder;
   }
 
-  async #sendSoon(): Promise<void> {
-    await this.#parts.clock.sleep(GATHER_MS, this.#closing.signal).catch(() => undefined);
-    this.#sending = undefined;
-    const gathered = [...this.#waiting];
-    this.#waiting.clear();
-    for (const [org_id, builder] of gathered) {
-      await this.#parts.engine().append(org_id, builder.build()).catch(this.#parts.onError);
+  /** Until nothing waits: whoever closes waits for what is under way, too. */
+  async #send(): Promise<void> {
+    try {
+      while (this.#waiting.size > 0) {
+        await this.#parts.clock.sleep(GATHER_MS, this.#closing.signal).catch(() => undefined);
+        const gathered = [...this.#waiting];
+        this.#waiting.clear();
+        for (const [org_id, builder] of gathered) {
+          await this.#parts.engine().append(org_id, builder.build()).catch(this.#parts.onError);
+        }
+      }
+    } finally {
+      this.#sending = undefined;
     }
   }
 }

@@ -48,7 +48,7 @@ interface Target extends TargetState {
 /**
  * Asks every machine that shows metrics of its own for them, each every 15 seconds at a moment of its own: samples are
  * exactly one interval apart, and a thousand machines are not asked at once. A target can harm only itself: see the
- * limits, and Fetcher.
+ * limits, and Line.
  */
 export class Scraper {
   readonly #parts: ScraperParts;
@@ -108,14 +108,7 @@ export class Scraper {
     if (!target) return;
     this.#targets.delete(machine_id);
     this.#stop(target);
-    if (target.health === "unknown") return;
-    const { org_id } = target.machine;
-    const at_ms = this.#parts.clock.now();
-    this.#health.end(org_id, target.series, at_ms);
-    this.#parts
-      .engine()
-      .endTarget(org_id, machine_id, at_ms)
-      .catch((error: unknown) => this.#complain(error));
+    if (target.health !== "unknown") void this.#endSeries(target);
   }
 
   /** Of one organization, by URL. */
@@ -152,6 +145,8 @@ export class Scraper {
     let samples = 0;
     try {
       const result = await this.#import(target, at_ms);
+      // It ended while its answer was on the way to the engine: what that brought ends as well.
+      if (this.#isGone(target)) return await this.#endSeries(target);
       samples = result.samples;
       error = complaint(result);
       target.health = "up";
@@ -221,6 +216,19 @@ export class Scraper {
       .catch((error: unknown) => this.#complain(error));
   }
 
+  #isGone(target: Target): boolean {
+    return target.stop.signal.aborted && this.#targets.get(target.machine.id) !== target;
+  }
+
+  async #endSeries({ machine: { org_id, id }, series }: Target): Promise<void> {
+    const at_ms = this.#parts.clock.now();
+    this.#health.end(org_id, series, at_ms);
+    await this.#parts
+      .engine()
+      .endTarget(org_id, id, at_ms)
+      .catch((error: unknown) => this.#complain(error));
+  }
+
   #complain(error: unknown): void {
     this.#parts.log.warn({ error }, "metrics of machines could not be kept");
   }
@@ -235,7 +243,8 @@ const bracketed = (ip: string): string => (ip.includes(":") ? `[${ip}]` : ip);
 /** Lines that were not understood cost only themselves; their owner should know. */
 function complaint({ problem_count, problems, dropped }: ImportResult): string {
   const [first] = problems;
-  if (first) return `${problem_count} lines were not taken; line ${first.line}: ${first.problem}`;
+  const lines = problem_count === 1 ? "1 line was" : `${problem_count} lines were`;
+  if (first) return `${lines} not taken; line ${first.line}: ${first.problem}`;
   return dropped > 0 ? `${dropped} samples were not taken; api/v1/status/tsdb says why` : "";
 }
 

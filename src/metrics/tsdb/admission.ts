@@ -1,6 +1,7 @@
 import type { Clock } from "#core/clock.ts";
 import type { Labels } from "../source.ts";
 import type { Batch, Head } from "./head.ts";
+import { labelValue } from "./labels.ts";
 import type { TsdbLimits } from "./limits.ts";
 import type { SeriesTable } from "./series-table.ts";
 
@@ -130,9 +131,4 @@ function reasonOf(time: number, oldest: number, newest: number): DropReason {
   if (!Number.isSafeInteger(time)) return "bad_timestamp";
   if (time > newest) return "too_new";
   return time < oldest ? "too_old" : "out_of_order";
-}
-
-function labelValue(labels: Labels, name: string): string {
-  for (let i = 0; i < labels.length; i += 2) if (labels[i] === name) return labels[i + 1] ?? "";
-  return "";
 }

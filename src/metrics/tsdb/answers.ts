@@ -5,9 +5,9 @@ import type { Readable } from "./select.ts";
 const KEPT_MOST = 1024 * 1024;
 
 /**
- * Answers about labels and series, as JSON, until they are no longer true. Dashboards ask the same few questions over and over.
- * The span they ask about moves with the clock, but an answer depends only on the windows and blocks that the span
- * touches and on the series in them. Blocks never change, so it holds until a series comes into a window.
+ * Answers about labels and series, as JSON, until they are no longer true. Dashboards ask the same few questions over
+ * and over. The span they ask about moves with the clock, but an answer depends only on the windows and blocks that the
+ * span touches and on the series in them. Blocks never change, so it holds until a series comes into a window.
  */
 export class Answers<Answer extends { length: number }> {
   readonly #parts: Readable;

@@ -31,7 +31,7 @@ export function federate(
 }
 
 /** `name{label="value"}`; a name that is not plain goes into the braces, quoted. */
-export function seriesText(labels: Labels): { name: string; key: string } {
+function seriesText(labels: Labels): { name: string; key: string } {
   let name = "";
   const pairs: string[] = [];
   for (let i = 0; i < labels.length; i += 2) {

@@ -12,7 +12,7 @@ export class StorageError extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
     const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
-    this.full = code === "ENOSPC" || code === "EDQUOT";
+    this.full = cause instanceof StorageError ? cause.full : code === "ENOSPC" || code === "EDQUOT";
   }
 }
 

@@ -1,4 +1,4 @@
-/** What the database's tests share: a clock they turn by hand, samples in a line, and a model to compare with. */
+/** What the database's tests share: a clock they turn by hand, samples put in, and all that is stored, to compare with. */
 import type { Clock } from "#core/clock.ts";
 import type { Columns, Labels, Matcher, SampleSource } from "../source.ts";
 import { GrowingBatch } from "./batch.ts";
@@ -7,7 +7,7 @@ import { TSDB_LIMITS, type TsdbLimits } from "./limits.ts";
 import { Partition } from "./partition.ts";
 
 export const HOUR = 3_600_000;
-/** The start of a day and so of a two-hour window. */
+/** The start of a two-hour window. */
 export const NOON = Date.UTC(2026, 0, 10, 12);
 
 export class HandClock implements Clock {

@@ -48,6 +48,12 @@ function show(name: string): string {
   return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 }
 
+/** The value, or the empty string when the label is absent. */
+export function labelValue(labels: Labels, name: string): string {
+  for (let i = 0; i < labels.length; i += 2) if (labels[i] === name) return labels[i + 1] ?? "";
+  return "";
+}
+
 const FIELD_LABEL = 0x0a;
 const FIELD_NAME = 0x0a;
 const FIELD_VALUE = 0x12;

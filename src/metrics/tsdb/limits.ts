@@ -35,9 +35,9 @@ export const TSDB_LIMITS = {
   future_ms: 10 * MINUTE,
 
   // What is held in memory before it becomes a block.
-  /** Sealed chunks and late samples. Past it the fullest window is made a block early. */
+  /** Sealed chunks and late samples. Past it the window longest idle becomes a block early. */
   head_bytes: 256 * MIB,
-  /** As above, while blocks cannot be written: appends are refused (`storage_full`). */
+  /** As above, while blocks cannot be written: appends are refused (`storage_full`, or `storage_failed` when the disk is broken). */
   head_bytes_most: 512 * MIB,
   /** Two-hour windows being written at once. One more: the one longest idle becomes a block. */
   open_windows: 16,
@@ -51,7 +51,7 @@ export const TSDB_LIMITS = {
   wal_segment_bytes: 64 * MIB,
   /** How long a sample may wait for its fsync. */
   wal_sync_ms: SECOND,
-  /** Past it the oldest windows become blocks, so that segments can go. */
+  /** Past it the window longest idle becomes a block, so that segments can go. */
   wal_bytes: 512 * MIB,
 
   // Reading.

@@ -3,7 +3,7 @@
 const ZERO = 0x30;
 const DOT = 0x2e;
 const MINUS = 0x2d;
-const SHAPE = /^[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+const SHAPE = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 const NAMED: Record<string, number> = {
   nan: Number.NaN,
   "+nan": Number.NaN,
@@ -44,7 +44,7 @@ export function parseNumber(bytes: Uint8Array, start: number, end: number): numb
 
 function parseText(bytes: Uint8Array, start: number, end: number): number | undefined {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
-  if (SHAPE.test(text) && !text.includes("_")) return Number(text);
+  if (SHAPE.test(text)) return Number(text);
   return NAMED[text.toLowerCase()];
 }
 

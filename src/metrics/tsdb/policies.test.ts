@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
 import type { Labels } from "../source.ts";
+import { StorageError } from "./files.ts";
 import { contents, HandClock, HOUR, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
 import { DAY_MS, TSDB_LIMITS } from "./limits.ts";
 import type { Partition } from "./partition.ts";
@@ -149,6 +150,14 @@ suite("what time brings", () => {
     assert.ok(db.head.windows.length <= 5, `${db.head.windows.length} windows`);
     assert.equal(count(db), 40);
     await db.close();
+  });
+
+  test("what is refused because of a full disk is told as that, however often it is passed on", () => {
+    const full = new StorageError("no block", Object.assign(new Error("no space"), { code: "ENOSPC" }));
+    assert.deepEqual(
+      [full.full, new StorageError("no room", full).full, new StorageError("", "").full],
+      [true, true, false],
+    );
   });
 
   test("orgs are opened when needed, closed when idle, and removed when gone", async () => {

@@ -33,7 +33,7 @@ function unpack(body: Uint8Array, most_bytes: number): Uint8Array {
   }
 }
 
-export function importWriteRequest(importer: Importer, bytes: Uint8Array): ImportResult {
+function importWriteRequest(importer: Importer, bytes: Uint8Array): ImportResult {
   const from = new WireReader(bytes);
   importer.begin();
   let entry = -1;

@@ -46,10 +46,6 @@ export class Tails {
     bits[2 * place + 1] = high;
   }
 
-  offset(slot: number, index: number): number {
-    return (this.#times[(slot / SLOTS) | 0] as Uint32Array)[(slot % SLOTS) * TAIL_SAMPLES + index] as number;
-  }
-
   /** Appends the first `count` samples of a slot to `into`. */
   read(slot: number, count: number, base_ms: number, into: Columns): void {
     growColumns(into, into.length + count);

@@ -38,8 +38,8 @@ interface Segment {
 }
 
 /**
- * The log of samples that are in no block yet: segments of frames (u32 length · u32 ~length · u32 crc32 · record). An append
- * is in the operating system's hands when it returns, and on the disk after the next sync, at most a second
+ * The log of samples that are in no block yet: segments of frames (u32 length · u32 ~length · u32 crc32 · record). An
+ * append is in the operating system's hands when it returns, and on the disk after the next sync, at most a second
  * later; `flush` waits for that.
  */
 export class Wal {

@@ -47,6 +47,7 @@ function accumulate(frame: Frame, expr: AggregateExpr, make: (points: number) =>
     let group = groups.get(key);
     if (!group) {
       if (full(groups.size, expr.limit)) return;
+      // Not used: it counts the accumulator's column against memory_bytes.
       column(frame);
       group = { labels, accumulator: make(frame.points) };
       groups.set(key, group);

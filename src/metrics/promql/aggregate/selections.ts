@@ -1,4 +1,3 @@
-import { executionError } from "../errors.ts";
 import { column, isEmpty, type Row } from "../frame.ts";
 import { compareLabels, setLabel } from "../labels.ts";
 import { mad, mean, quantile, quantileOfSorted, spread } from "../statistics.ts";
@@ -192,22 +191,15 @@ function outliersk(call: AggregateCall): Row[] {
   });
 }
 
-function needsArguments(aggregate: Aggregate): Aggregate {
-  return (call) => {
-    if (call.args.length === 0) throw executionError(`${call.expr.name}() needs at least one argument`);
-    return aggregate(call);
-  };
-}
-
 export const SELECTIONS: Readonly<Record<string, Aggregate>> = {
   bottomk: best(true),
   limitk,
   outliers_iqr: outliersIqr,
   outliers_mad: outliersMad,
   outliersk,
-  share: needsArguments(together(share)),
+  share: together(share),
   topk: best(false),
-  zscore: needsArguments(together(zscore)),
+  zscore: together(zscore),
   ...Object.fromEntries(
     Object.entries(SCORES).flatMap(([name, score]) => [
       [`topk_${name}`, bestOverRange(score, false)],

@@ -6,7 +6,7 @@ import { dropLabels, dropName, keepLabels, labelsKey, labelValue, setLabel } fro
 /** Which series of the two sides belong together. */
 
 /** The labels that decide; the name never does. */
-export function matchKey(labels: Labels, expr: Pick<BinaryExpr, "group">): string {
+function matchKey(labels: Labels, expr: Pick<BinaryExpr, "group">): string {
   const { group } = expr;
   if (group?.op === "on") return labelsKey(keepLabels(dropName(labels), group.labels));
   const rest = dropName(labels);

@@ -7,7 +7,6 @@ import { dropLabels, dropName, keepLabels, labelValue, setLabel } from "../label
 import { parseFloatStrict } from "../numbers.ts";
 import {
   atLeast,
-  between,
   type Call,
   type Definition,
   exactly,
@@ -24,6 +23,14 @@ function relabel(call: Call, change: (labels: Labels) => Labels): Row[] {
   const rows = rowsOf(call, 0);
   for (const row of rows) row.labels = change(row.labels);
   return rows;
+}
+
+/** Keeps or drops the labels that are named. */
+function byNames(change: (labels: Labels, names: readonly string[]) => Labels): Definition {
+  return atLeast(1, (call) => {
+    const names = stringsOf(call, 1);
+    return relabel(call, (labels) => change(labels, names));
+  });
 }
 
 /** One pair after the other, so a later one can undo an earlier. */
@@ -74,7 +81,7 @@ function labelJoin(call: Call): Row[] {
   return relabel(call, (labels) => setLabel(labels, to, from.map((name) => labelValue(labels, name)).join(separator)));
 }
 
-export function checkRegex(pattern: string): void {
+function checkRegex(pattern: string): void {
   const wrong = regexError(pattern);
   if (wrong !== undefined)
     throw executionError(`the regular expression ${JSON.stringify(pattern)} is invalid: ${wrong}`);
@@ -161,26 +168,10 @@ function dropCommonLabels(call: Call): Row[] {
 export const LABEL_FUNCTIONS: Record<string, Definition> = {
   drop_common_labels: atLeast(1, dropCommonLabels),
   label_copy: labelCopy(false),
-  label_del: atLeast(1, (call) =>
-    relabel(
-      call,
-      (
-        (names) => (labels: Labels) =>
-          dropLabels(labels, names)
-      )(stringsOf(call, 1)),
-    ),
-  ),
+  label_del: byNames(dropLabels),
   label_graphite_group: atLeast(2, graphiteGroup),
   label_join: atLeast(3, labelJoin),
-  label_keep: atLeast(1, (call) =>
-    relabel(
-      call,
-      (
-        (names) => (labels: Labels) =>
-          keepLabels(labels, names)
-      )(stringsOf(call, 1)),
-    ),
-  ),
+  label_keep: byNames(keepLabels),
   label_lowercase: changeCase((text) => text.toLowerCase()),
   label_map: atLeast(2, labelMap),
   label_match: labelMatch(true),
@@ -190,6 +181,6 @@ export const LABEL_FUNCTIONS: Record<string, Definition> = {
   label_set: atLeast(1, labelSet),
   label_transform: exactly(4, labelTransform),
   label_uppercase: changeCase((text) => text.toUpperCase()),
-  label_value: between(2, 2, labelValueFunction),
+  label_value: exactly(2, labelValueFunction),
   labels_equal: atLeast(3, labelsEqual),
 };

@@ -1,8 +1,9 @@
 import { executionError } from "../errors.ts";
 import { column, isScalar, type Row, timesOf } from "../frame.ts";
-import { NO_LABELS } from "../labels.ts";
+import { labelsKey, NO_LABELS } from "../labels.ts";
 import { parseNumber } from "../numbers.ts";
 import {
+  atLeast,
   between,
   type Call,
   constant,
@@ -143,7 +144,7 @@ function union(call: Call): Row[] {
   if (call.args.every(isScalar)) return call.args.flat();
   const seen = new Set<string>();
   return call.args.flat().filter((row) => {
-    const key = row.labels.join("\u{10ffff}");
+    const key = labelsKey(row.labels);
     return !seen.has(key) && seen.add(key);
   });
 }
@@ -162,8 +163,8 @@ export function absentDefinition(labelsOf: (call: Call) => Row["labels"]): Defin
 }
 
 export const MATH: Record<string, Definition> = {
-  "": { least: 0, most: Number.POSITIVE_INFINITY, apply: union },
-  union: { least: 0, most: Number.POSITIVE_INFINITY, apply: union },
+  "": atLeast(0, union),
+  union: atLeast(0, union),
   bitmap_and: bitmap((a, b) => a & b),
   bitmap_or: bitmap((a, b) => a | b),
   bitmap_xor: bitmap((a, b) => a ^ b),

@@ -1,5 +1,4 @@
 import { isEmpty, type Row, timesOf } from "../frame.ts";
-
 import { removeResets } from "../rollup/prepare.ts";
 import { mad, mean, quantile, regression, variance } from "../statistics.ts";
 import { atLeast, type Call, type Definition, exactly, mapColumns, numberOf, rowsOf, scalarOf } from "./apply.ts";

@@ -22,10 +22,10 @@ import { rollUp, rollUpAtOnce, type Steps } from "./window.ts";
 export const SILENCE_MS = 5 * 60_000;
 
 /** Takes the rows of a rollup as they come; what it does not keep is never held all at once. */
-export type Sink = (labels: Labels, values: Float64Array) => void;
+type Sink = (labels: Labels, values: Float64Array) => void;
 
 /** Keeps every row. */
-export function collect(frame: Frame): { rows: Row[]; sink: Sink } {
+function collect(frame: Frame): { rows: Row[]; sink: Sink } {
   const rows: Row[] = [];
   const sink: Sink = (labels, values) => {
     const kept = column(frame);

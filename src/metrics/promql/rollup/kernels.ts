@@ -68,9 +68,6 @@ export const increasePure: Kernel = (w) => {
 
 export const increaseInside: Kernel = (w) => (count(w) < 2 ? NONE : lastOf(w) - valueAt(w, w.from));
 
-export const rateInside: Kernel = (w) =>
-  count(w) < 2 ? NONE : (lastOf(w) - valueAt(w, w.from)) / seconds(timeAt(w, w.to - 1) - timeAt(w, w.from));
-
 export const instantDelta: Kernel = (w) => {
   const samples = count(w);
   if (samples === 0) return Number.isNaN(w.previous) ? NONE : 0;

@@ -217,7 +217,7 @@ export function scalarArgument(frame: Frame, arg: Expr, where: string): Float64A
   return row.values;
 }
 
-export function stringArgument(arg: Expr | undefined, where: string): string {
+function stringArgument(arg: Expr | undefined, where: string): string {
   if (arg?.kind !== "string") throw executionError(`an argument of ${where}() must be a string`);
   return arg.value;
 }

@@ -197,11 +197,11 @@ function matchStep(
 }
 
 function put(expr: BinaryExpr, target: Row, i: number, ofMany: number, ofOne: number, manyRight: boolean): void {
-  const kept = manyRight ? operate(expr, ofOne, ofMany, ofMany) : operate(expr, ofMany, ofOne);
+  // A comparison keeps the left value, whichever side is looked through.
+  const kept = manyRight ? operate(expr, ofOne, ofMany) : operate(expr, ofMany, ofOne);
   if (kept === undefined) return;
   target.present[i] = FLOAT;
-  // A comparison keeps the left value, whichever side is looked through.
-  target.values[i] = manyRight && Object.hasOwn(COMPARE, expr.op) && !expr.bool ? ofOne : kept;
+  target.values[i] = kept;
 }
 
 /** The only series of the looked-up side that is there at the step. */

@@ -26,7 +26,7 @@ export interface Range {
 }
 
 /** The number, or undefined for no result. */
-export type RangeFunction = (r: Range) => number | undefined;
+type RangeFunction = (r: Range) => number | undefined;
 
 const at = (r: Range, i: number): number => r.values[r.from + i] as number;
 const timeAt = (r: Range, i: number): number => r.times[r.from + i] as number;
@@ -66,7 +66,7 @@ function instantChange(r: Range, rate: boolean): number | undefined {
 }
 
 /** Least squares with compensated sums: slope per second and value at `origin`. */
-export function line(r: Range, origin: number): [slope: number, intercept: number] {
+function line(r: Range, origin: number): [slope: number, intercept: number] {
   const [x, y, xy, xx] = [new Sum(), new Sum(), new Sum(), new Sum()];
   let constant = true;
   for (let i = 0; i < r.length; i++) {

@@ -1,6 +1,6 @@
 import type { Expr, RollupExpr } from "../ast.ts";
-import { executionError, QueryError } from "../errors.ts";
-import { type Frame, type Grid, type Query, reframe, timesOf } from "../frame.ts";
+import { QueryError } from "../errors.ts";
+import { checkSeries, type Frame, type Grid, type Query, reframe, timesOf } from "../frame.ts";
 import { compareLabels } from "../labels.ts";
 import type { QueryData, ResultSeries } from "../results.ts";
 import { evaluateStrict } from "./evaluate.ts";
@@ -61,6 +61,6 @@ export function rawSamples(frame: Frame, expr: RollupExpr): QueryData {
     if (times.length > 0)
       series.push({ labels, timestamps: Float64Array.from(times), values: Float64Array.from(values) });
   });
-  if (series.length > frame.query.limits.series) throw executionError("too many series");
+  checkSeries(frame.query, series.length);
   return { type: "matrix", series: series.sort((a, b) => compareLabels(a.labels, b.labels)) };
 }

@@ -15,22 +15,20 @@ export interface Look {
   at(i: number): number;
   first_ms: number;
   last_ms: number;
-  /** The same window at every step. */
-  fixed: boolean;
 }
 
 export type Evaluate = (frame: Frame, expr: Expr) => Value;
 
 /** `@` comes before the offset: the offset counts from the moment. */
-export function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment">): Look {
+function lookOf(frame: Frame, rollup: Pick<RollupExpr, "offset" | "moment">): Look {
   const offset = rollup.offset ? (durationMs(rollup.offset.text, frame.step_ms) ?? 0) : 0;
   if (rollup.moment) {
     const at = momentMs(frame, rollup.moment) - offset;
-    return { at: () => at, first_ms: at, last_ms: at, fixed: true };
+    return { at: () => at, first_ms: at, last_ms: at };
   }
   const { start_ms, step_ms, points } = frame;
   const first = start_ms - offset;
-  return { at: (i) => first + i * step_ms, first_ms: first, last_ms: first + (points - 1) * step_ms, fixed: false };
+  return { at: (i) => first + i * step_ms, first_ms: first, last_ms: first + (points - 1) * step_ms };
 }
 
 /** start() and end() mean the query that was asked, also inside a subquery. */
@@ -50,7 +48,7 @@ export interface Samples {
 }
 
 /** Reads one series after the other into the same columns. */
-export function eachSeries(
+function eachSeries(
   frame: Frame,
   selector: SelectorExpr,
   after_ms: number,
