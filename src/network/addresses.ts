@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { isIPv4, isIPv6 } from "node:net";
+import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
+import { groupsText } from "./bytes.ts";
 import { NETWORK_LIMITS } from "./limits.ts";
 import type { AddressStore, ExposedApp } from "./store.ts";
 import type { AddressType, IpAssignment } from "./types.ts";
@@ -122,7 +123,5 @@ function madeUp(app_id: string, type: AddressType, n: number): string {
   if (type === "egress_v4")
     return `198.18.${Number.parseInt(hex.slice(0, 2), 16)}.${Number.parseInt(hex.slice(2, 4), 16)}`;
   const prefix = type === "private_v6" ? "fdaa:ffff" : "fd68:6e67";
-  return `${prefix}:${(hex.slice(0, 24).match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, "")).join(":")}`;
+  return `${prefix}:${groupsText(hex.slice(0, 24))}`;
 }
-
-export const isAddress = (text: string): boolean => isIPv4(text) || isIPv6(text);

@@ -17,3 +17,7 @@ export function addressBytes(address: string): Uint8Array {
 
 /** The private network an address belongs to: its first 48 bits. */
 export const networkOf = (address: string): string => Buffer.from(addressBytes(address)).toString("hex", 0, 6);
+
+/** Hexadecimal digits as groups of an IPv6 address, four each, without zeros in front. */
+export const groupsText = (hex: string): string =>
+  (hex.match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, "")).join(":");

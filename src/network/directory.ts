@@ -24,6 +24,8 @@ export type Entry = Pick<
   | "config"
 > & { leased: boolean };
 
+type Listed = Omit<Entry, "leased"> & Pick<Machine, "lease">;
+
 interface DirectoryParts {
   store: MachineStore;
   bus: Bus<News>;
@@ -38,6 +40,8 @@ export class Directory {
   readonly #apps = new Map<string, Map<string, Entry>>();
   /** Apps whose machines are all here, those at rest included. */
   readonly #whole = new Map<string, Promise<void>>();
+  /** For each read of the store under way, the machines heard of meanwhile: one that is gone by now is in no list. */
+  readonly #reads = new Set<Set<string>>();
   readonly #listeners = new Set<(app_id: string) => void>();
   readonly #ends: (() => void)[] = [];
 
@@ -48,8 +52,7 @@ export class Directory {
   async start(): Promise<void> {
     const { store, bus } = this.#parts;
     this.#ends.push(bus.subscribe(topics.every, ({ machine }) => this.#hear(machine)));
-    for (const machine of await store.aliveAnywhere())
-      if (!this.#apps.get(machine.app_id)?.has(machine.id)) this.#put(machine);
+    await this.#take(store.aliveAnywhere());
   }
 
   close(): void {
@@ -68,6 +71,8 @@ export class Directory {
     if (known) return await known;
     const loading = this.#load(app);
     this.#whole.set(app.id, loading);
+    // What could not be read is read again the next time.
+    loading.catch(() => this.#whole.delete(app.id));
     await loading;
   }
 
@@ -88,19 +93,38 @@ export class Directory {
   }
 
   async #load({ id, name, org_id }: { id: string; name: string; org_id: string }): Promise<void> {
-    for (const shown of await this.#parts.store.list(id, {})) {
-      // News that came meanwhile are newer.
-      if (this.#apps.get(id)?.has(shown.id)) continue;
-      this.#put({ ...shown, app_id: id, app_name: name, org_id, started_at: null });
+    const read = async (): Promise<Listed[]> =>
+      (await this.#parts.store.list(id, {})).map((shown) => ({
+        ...shown,
+        app_id: id,
+        app_name: name,
+        org_id,
+        started_at: null,
+      }));
+    await this.#take(read());
+  }
+
+  /** Takes what the store says, except about machines that are known: what was heard of them is as new, or newer. */
+  async #take(read: Promise<readonly Listed[]>): Promise<void> {
+    const heard = new Set<string>();
+    this.#reads.add(heard);
+    try {
+      for (const machine of await read) {
+        const { app_id, id } = machine;
+        if (!heard.has(id) && !this.#apps.get(app_id)?.has(id)) this.#put(machine);
+      }
+    } finally {
+      this.#reads.delete(heard);
     }
   }
 
   #hear(machine: Machine): void {
+    for (const heard of this.#reads) heard.add(machine.id);
     this.#put(machine);
     for (const listener of this.#listeners) listener(machine.app_id);
   }
 
-  #put(machine: Omit<Entry, "leased"> & Pick<Machine, "lease">): void {
+  #put(machine: Listed): void {
     const { app_id, id, state } = machine;
     const machines = this.#apps.get(app_id) ?? new Map<string, Entry>();
     // Of what is at rest only the apps that were asked about are kept.
@@ -112,7 +136,7 @@ export class Directory {
   }
 }
 
-function entryOf(machine: Omit<Entry, "leased"> & Pick<Machine, "lease">): Entry {
+function entryOf(machine: Listed): Entry {
   const { id, org_id, app_id, app_name, name, region, host_id, instance_id, private_ip, state } = machine;
   const { cordoned, checks, created_at, started_at, image_ref, config, lease } = machine;
   const place = { id, org_id, app_id, app_name, name, region, host_id, instance_id, private_ip };

@@ -7,6 +7,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Wire } from "#core/wire.ts";
 import { hostPrefix } from "#machines/names.ts";
+import { groupsText } from "./bytes.ts";
 import type { Directory, Entry } from "./directory.ts";
 import { NETWORK_LIMITS } from "./limits.ts";
 
@@ -48,8 +49,7 @@ export interface Tunnel {
  * A process's own address in the private network: in network 0, which no organization has, and made from its data dir.
  * What the platform itself sends to machines on other hosts comes from it.
  */
-export const platformAddress = (node_id: string): string =>
-  `fdaa:0:0:1:${(node_id.match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, "")).join(":")}`;
+export const platformAddress = (node_id: string): string => `fdaa:0:0:1:${groupsText(node_id)}`;
 
 interface FabricParts {
   node_id: string;

@@ -3,7 +3,7 @@ import { isoTime } from "#core/clock.ts";
 import { appOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import type { Addresses } from "./addresses.ts";
-import { ADDRESS_TYPES, type IpAssignment } from "./types.ts";
+import { ADDRESS_TYPES, type IpAssignment, isEgress } from "./types.ts";
 
 const text = Type.String();
 const AddressAnswer = Type.Object({
@@ -64,7 +64,7 @@ function answer({ ip, type, region, shared, service_name, network, created_at }:
     type,
     region,
     shared,
-    egress: type.startsWith("egress"),
+    egress: isEgress({ type }),
     service_name: service_name ?? "",
     network: network ?? "",
     created_at: isoTime(created_at),

@@ -7,7 +7,7 @@ import type { Clock } from "#core/clock.ts";
 const NONCE_TRIES = 5;
 
 /** What the authority said went wrong. */
-export class AcmeProblem extends Error {
+class AcmeProblem extends Error {
   override readonly name = "AcmeProblem";
 }
 
@@ -40,7 +40,7 @@ interface Reply {
 const POLL_MS = 500;
 const POLLS = 120;
 
-export interface AcmeParts {
+interface AcmeParts {
   directory_url: string;
   /** PEM of the authority that vouches for the directory itself, when the system does not know it. */
   ca: string | undefined;
@@ -179,7 +179,7 @@ function publicJwk(key: KeyObject): Record<string, string> {
   return { crv: crv ?? "", kty: kty ?? "", x: x ?? "", y: y ?? "" };
 }
 
-export const thumbprint = (key: KeyObject): string =>
+const thumbprint = (key: KeyObject): string =>
   createHash("sha256")
     .update(JSON.stringify(publicJwk(key)))
     .digest("base64url");

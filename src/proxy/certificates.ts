@@ -1,4 +1,5 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
 import { messageOf } from "#core/assert.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
@@ -166,7 +167,13 @@ export class Certificates {
   }
 
   #get(hostname: string): void {
-    this.#line = this.#line.then(() => this.#issue(hostname));
+    const { log } = this.#parts;
+    this.#line = this.#line
+      .then(() => this.#issue(hostname))
+      .catch((error: unknown) => {
+        log.warn({ hostname, error }, "what came of a certificate could not be kept");
+        this.#timers.set(hostname, RETRY_MS, () => this.#get(hostname));
+      });
   }
 
   async #issue(hostname: string): Promise<void> {
@@ -185,7 +192,8 @@ export class Certificates {
       const state = before.chain ? before.state : "failed";
       after = { ...before, state, problem: messageOf(thrown).slice(0, 500), updated_at: clock.now() };
     }
-    if (!(await store.putCertificate(after).catch(() => false))) return;
+    // Removed meanwhile.
+    if (!(await store.putCertificate(after))) return;
     await this.#reload();
     onChange(after.app_id);
     if (after.problem === null) this.#plan(after);
@@ -249,6 +257,11 @@ function checkPair(hostname: string, chain: string, key: string, now: number): X
   }
   if (!leaf.checkPrivateKey(secret))
     wrong("body.private_key", "is not the key of the first certificate in body.fullchain");
+  try {
+    createSecureContext({ cert: chain, key });
+  } catch (thrown) {
+    wrong("body.fullchain", `cannot be used for TLS with this key (${messageOf(thrown)})`);
+  }
   const asked = hostname.replace(/^\*\./, "any.");
   if (!leaf.checkHost(asked)) wrong("body.fullchain", `does not cover ${hostname}`);
   if (Date.parse(leaf.validTo) < now) wrong("body.fullchain", `ran out on ${leaf.validTo}`);

@@ -15,7 +15,7 @@ export type Reach = (
   port: number,
 ) => { host: string; port: number } | undefined;
 
-export interface ExposureParts {
+interface ExposureParts {
   app: { id: string; name: string; org_id: string; created_at: number };
   machines: readonly Entry[];
   assignments: readonly IpAssignment[];
@@ -108,16 +108,15 @@ export function isServing({ machine }: Pick<Offer, "machine">): boolean {
   return state === "started" && !cordoned && Object.values(checks).every(({ status }) => status !== "critical");
 }
 
-const RESTING: readonly string[] = ["stopped", "suspended", "created"];
+const COMING: readonly string[] = ["starting", "restarting", "replacing"];
+/** What is just being put to rest can be woken again afterwards. */
+const RESTING: readonly string[] = ["stopped", "suspended", "created", "stopping", "suspending"];
 
 /** May be started by a request, or is just being started. */
 export function canStart({ machine, service }: Pick<Offer, "machine" | "service">): boolean {
   const { state, cordoned, config } = machine;
   if (cordoned || config.disable_machine_autostart === true) return false;
-  if (state === "starting" || state === "restarting" || state === "replacing") return true;
-  // What is just being put to rest can be woken again afterwards.
-  const rests = RESTING.includes(state) || state === "stopping" || state === "suspending";
-  return service.autostart === true && rests;
+  return COMING.includes(state) || (service.autostart === true && RESTING.includes(state));
 }
 
 /** The service of a machine that is exposed at a port. */

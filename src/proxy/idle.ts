@@ -5,6 +5,7 @@ import type { Log } from "#core/log.ts";
 import type { ServiceConfig } from "#machines/config-schema.ts";
 import type { MachineService } from "#machines/service.ts";
 import type { Entry } from "#network/directory.ts";
+import { DEFAULT_SOFT } from "./exposure.ts";
 
 /** How busy a machine is: what it does now, and when it last did anything (seconds, monotonic). */
 export interface Busyness {
@@ -29,7 +30,7 @@ interface IdleParts {
 type Rest = "stop" | "suspend";
 
 /** What becomes of a service's machine when nobody asks for it. */
-export function autostopOf({ autostop }: ServiceConfig): Rest | undefined {
+function autostopOf({ autostop }: ServiceConfig): Rest | undefined {
   if (autostop === "suspend") return "suspend";
   return autostop === true || autostop === "stop" ? "stop" : undefined;
 }
@@ -45,7 +46,7 @@ const minimumOf = ({ config }: Pick<Entry, "config">): number =>
   Math.max(0, ...(config.services ?? []).map(({ min_machines_running }) => min_machines_running ?? 0));
 
 /** Where an app is at home: where its machines are told it is, else where the oldest one is. */
-export function primaryRegion(machines: readonly Entry[]): string | undefined {
+function primaryRegion(machines: readonly Entry[]): string | undefined {
   const told = machines.map(({ config }) => config.env?.["PRIMARY_REGION"]).find((region) => region);
   const oldest = machines.reduce<Entry | undefined>((a, b) => (a && a.created_at <= b.created_at ? a : b), undefined);
   return told ?? oldest?.region;
@@ -151,4 +152,4 @@ const QUIET_LOOKS = 100;
 const QUIET_LOOK_MS = 100;
 
 const softLimit = ({ config }: Entry): number =>
-  Math.min(...(config.services ?? []).map(({ concurrency }) => concurrency?.soft_limit || 20), 2 ** 31);
+  Math.min(...(config.services ?? []).map(({ concurrency }) => concurrency?.soft_limit || DEFAULT_SOFT), 2 ** 31);

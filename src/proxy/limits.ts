@@ -107,6 +107,8 @@ export const PROXY_LIMITS = {
   open_ms: 2 * MINUTE,
   /** A port that could not be opened is tried again after this. */
   reopen_ms: 5 * SECOND,
+  /** Names of failed handshakes that an app's metrics tell apart. Further ones are counted without a name. */
+  handshake_names: 100,
   /** Between two looks at what is idle; a shorter autostop_idle makes it shorter. */
   idle_look_ms: 5 * SECOND,
 

@@ -86,16 +86,13 @@ function staticAnswer(
   { url_prefix, source, bucket, problem }: StaticPlace,
   { buckets }: Parts["settings"],
 ): Static<typeof StaticAnswer> {
-  const shut =
-    bucket === undefined
-      ? undefined
-      : buckets === undefined
-        ? "this platform serves no buckets (HANGAR_STATICS_URL is not set)"
-        : buckets.closed === bucket
-          ? "that bucket is the platform's own"
-          : undefined;
-  const why = problem ?? shut;
+  const why = problem ?? (bucket === undefined ? undefined : whyShut(bucket, buckets));
   return { url_prefix, source, ...(why ? { problem: why } : {}) };
+}
+
+function whyShut(bucket: string, buckets: ProxySettings["buckets"]): string | undefined {
+  if (!buckets) return "this platform serves no buckets (HANGAR_STATICS_URL is not set)";
+  return buckets.closed === bucket ? "that bucket is the platform's own" : undefined;
 }
 
 type Answer = Static<typeof ServiceAnswer>;

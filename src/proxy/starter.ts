@@ -13,7 +13,7 @@ interface StarterParts {
   log: Log;
 }
 
-export interface StartWish {
+interface StartWish {
   app_id: string;
   protocol: "tcp" | "udp";
   port: number;

@@ -41,6 +41,9 @@ export class Workers {
   #certificates: Certificate[] = [];
   #challenges: Record<string, string> = {};
   #members: Member[] = [];
+  /** Those that a reload started and that do not all listen yet. They are told everything, too. */
+  #fresh: Member[] = [];
+  #reloading: Promise<void> = Promise.resolve();
   readonly #draining = new Set<Member>();
   #colour: Colour = "blue";
   #questions = 0;
@@ -87,7 +90,7 @@ export class Workers {
 
   /** Resolves when everything told so far is in force in every worker. */
   async settled(): Promise<void> {
-    await Promise.all(this.#members.map((member) => this.#ask(member)));
+    await Promise.all(this.#all().map((member) => this.#ask(member)));
   }
 
   /** Counts under this colour from now on. */
@@ -98,24 +101,37 @@ export class Workers {
 
   /** New workers for old ones, without a moment in which nobody listens. */
   async reload(): Promise<void> {
+    // One after the other: two at once would both replace the same ones, and forget one set of new ones.
+    const done = this.#reloading.then(() => this.#replace());
+    this.#reloading = done.catch(() => {});
+    await done;
+  }
+
+  async #replace(): Promise<void> {
     await this.turn(other(this.#colour));
-    const old = this.#members;
-    if (old.length === 0) return;
+    if (this.#members.length === 0) return;
     keepHandshakes();
-    const fresh = this.#startAll();
-    await Promise.all(fresh.map((member) => this.#ask(member)));
-    this.#members = fresh;
+    this.#fresh = this.#startAll();
+    await Promise.all(this.#fresh.map((member) => this.#ask(member)));
+    const old = this.#members;
+    this.#members = this.#fresh;
+    this.#fresh = [];
     for (const member of old) this.#drain(member, true);
   }
 
   /** Lets requests in flight finish. Patient: also those that are just about to come on kept connections. */
   async close(patient = false): Promise<void> {
     this.#closed = true;
-    const all = this.#members;
+    const all = this.#all();
     this.#members = [];
+    this.#fresh = [];
     if (patient) keepHandshakes();
     for (const member of [...all, ...this.#draining]) this.#drain(member, patient);
     await Promise.all([...this.#draining].map(({ thread }) => new Promise((resolve) => thread.once("exit", resolve))));
+  }
+
+  #all(): Member[] {
+    return [...this.#members, ...this.#fresh];
   }
 
   #startAll(): Member[] {
@@ -159,11 +175,14 @@ export class Workers {
     this.#parts.slots.forget(member.id);
     this.#draining.delete(member);
     for (const [key, done] of this.#answers) if (key.startsWith(`${member.id} `)) done();
-    const at = this.#members.indexOf(member);
+    const mates = this.#members.includes(member) ? this.#members : this.#fresh;
+    const at = mates.indexOf(member);
     if (at < 0 || this.#closed) return;
-    this.#members.splice(at, 1);
+    mates.splice(at, 1);
     void this.#parts.clock.sleep(PROXY_LIMITS.retry_ms).then(() => {
-      if (!this.#closed) this.#members.push(this.#start(member.id));
+      // Unless all of its kind were replaced meanwhile.
+      const wanted = mates === this.#members || mates === this.#fresh;
+      if (wanted && !this.#closed) mates.push(this.#start(member.id));
     });
   }
 
@@ -173,7 +192,7 @@ export class Workers {
   }
 
   #tell(order: Order): void {
-    for (const { thread } of this.#members) thread.postMessage(order);
+    for (const { thread } of this.#all()) thread.postMessage(order);
   }
 
   async #ask(member: Member): Promise<void> {

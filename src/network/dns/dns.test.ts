@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Resolver } from "node:dns/promises";
+import { readdirSync } from "node:fs";
 import { suite, type TestContext, test } from "node:test";
 import { LocalBus } from "#core/bus.ts";
 import { silentLog } from "#core/log.ts";
@@ -15,23 +16,35 @@ import { DnsServer } from "./server.ts";
 const machine = (id: string, change: Partial<Machine> = {}): Machine =>
   aMachine({ id, state: "started", private_ip: `fdaa:1:2:1:0:0:0:${id}`, ...change });
 
+/** On a port that is free for datagrams; another program may have the same for TCP, then on the next. */
+async function listening(server: DnsServer): Promise<number> {
+  for (;;) {
+    try {
+      return await server.listen("127.0.0.1", "fdaa:1:2::3", 0);
+    } catch (thrown) {
+      if ((thrown as NodeJS.ErrnoException).code !== "EADDRINUSE") throw thrown;
+    }
+  }
+}
+
 async function aServer(
   t: TestContext,
   machines: readonly Machine[],
-): Promise<{ resolver: Resolver; bus: LocalBus<News> }> {
+  loadApp = async (): Promise<void> => {},
+): Promise<{ resolver: Resolver; bus: LocalBus<News>; server: DnsServer }> {
   const bus = new LocalBus<News>({ onError() {}, onFull: () => assert.fail() });
   const store = { aliveAnywhere: async () => machines } as unknown as MachineStore;
   const directory = new Directory({ store, bus });
   await directory.start();
-  const server = new DnsServer({ directory, loadApp: async () => {}, log: silentLog, upstreams: [] });
-  const port = await server.listen("127.0.0.1", "fdaa:1:2::3", 0);
+  const server = new DnsServer({ directory, loadApp, log: silentLog, upstreams: [] });
+  const port = await listening(server);
   t.after(() => {
     server.close();
     directory.close();
   });
   const resolver = new Resolver({ timeout: 2000, tries: 1 });
   resolver.setServers([`127.0.0.1:${port}`]);
-  return { resolver, bus };
+  return { resolver, bus, server };
 }
 
 suite("names of the private network", () => {
@@ -83,6 +96,35 @@ suite("names of the private network", () => {
     const many = Array.from({ length: 200 }, (_, i) => machine((i + 1).toString(16)));
     const { resolver } = await aServer(t, many);
     assert.equal((await resolver.resolve6("web.internal")).length, 200);
+  });
+
+  test("an address that is not there yet is tried again and again, and costs nothing", async () => {
+    const directory = new Directory({
+      store: {} as MachineStore,
+      bus: new LocalBus<News>({ onError() {}, onFull: () => assert.fail() }),
+    });
+    const server = new DnsServer({ directory, loadApp: async () => {}, log: silentLog, upstreams: [] });
+    const open = (): number => readdirSync("/proc/self/fd").length;
+    const before = open();
+    for (let i = 0; i < 20; i++) await assert.rejects(server.listen("192.0.2.1", "fdaa:1:2::3", 0));
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.ok(open() < before + 20, `${before} files were open, now ${open()}`);
+  });
+
+  test("who asked before it closed gets no answer, and that is all", async (t) => {
+    const asked = Promise.withResolvers<void>();
+    const loaded = Promise.withResolvers<void>();
+    const { resolver, server } = await aServer(t, [machine("1")], async () => {
+      asked.resolve();
+      await loaded.promise;
+    });
+    const answer = assert.rejects(resolver.resolveTxt("all.vms.web.internal"), { code: "ECANCELLED" });
+    await asked.promise;
+    server.close();
+    loaded.resolve();
+    for (let n = 0; n < 5; n++) await new Promise((resolve) => setImmediate(resolve));
+    resolver.cancel();
+    await answer;
   });
 
   test("whatever bytes come, they are read or left", (t) => {

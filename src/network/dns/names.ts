@@ -33,7 +33,7 @@ const registered = (machines: readonly Entry[]): Entry[] =>
   machines.filter(({ config }) => config.dns?.skip_registration !== true);
 
 /** The process group of a machine, by the names clients keep it under. */
-export const groupOf = ({ config }: Pick<Entry, "config">): string =>
+const groupOf = ({ config }: Pick<Entry, "config">): string =>
   config.metadata?.["svc_process_group"] ??
   config.metadata?.["fly_process_group"] ??
   config.metadata?.["process_group"] ??

@@ -10,7 +10,7 @@ import { findName, ZONE } from "./names.ts";
 
 interface DnsParts {
   directory: Directory;
-  /** All machines of an app that the network of `address` may see. */
+  /** Brings in all machines of an app, those at rest included. */
   loadApp(app_name: string): Promise<void>;
   log: Log;
   /** Where names of the outside world are asked for; the box's own servers by default. */
@@ -59,23 +59,27 @@ export class DnsServer {
       });
     });
     udp.on("message", (message, from) => {
-      void this.#answer(message, network).then((answer) => answer && udp.send(answer, from.port, from.address));
+      void this.#answer(message, network).then((answer) => {
+        // It may have closed meanwhile.
+        if (answer && this.#listeners.get(address)?.udp === udp) udp.send(answer, from.port, from.address);
+      });
     });
-    await new Promise<void>((resolve, reject) => {
-      udp.once("error", reject);
-      udp.bind(port, address, resolve);
-    });
-    const bound = udp.address().port;
-    await new Promise<void>((resolve, reject) => {
-      tcp.once("error", reject);
-      tcp.listen(bound, address, resolve);
-    }).catch((thrown: unknown) => {
+    try {
+      await new Promise<void>((resolve, reject) => {
+        udp.once("error", reject);
+        udp.bind(port, address, resolve);
+      });
+      await new Promise<void>((resolve, reject) => {
+        tcp.once("error", reject);
+        tcp.listen(udp.address().port, address, resolve);
+      });
+    } catch (thrown) {
       udp.close();
       throw thrown;
-    });
+    }
     udp.on("error", (error) => this.#parts.log.warn({ error, address }, "the name server had a problem"));
     this.#listeners.set(address, { udp, tcp });
-    return bound;
+    return udp.address().port;
   }
 
   close(): void {

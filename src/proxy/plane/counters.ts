@@ -1,3 +1,4 @@
+import { PROXY_LIMITS } from "../limits.ts";
 import type { Count } from "../table.ts";
 
 /** Upper bounds of the buckets of every histogram, in seconds; one more bucket holds the rest. */
@@ -91,6 +92,8 @@ export interface Counters {
 /** What happens between clients and the proxy, for one app. */
 export class EdgeCounters implements Counters {
   readonly #tally: Tally;
+  /** Names of failed handshakes; they are the client's choice. */
+  readonly #names = new Set<string>();
   #open = 0;
 
   constructor(org_id: string, labels: Labels) {
@@ -132,7 +135,9 @@ export class EdgeCounters implements Counters {
   }
 
   shakeFailed(servername: string): void {
-    this.#tally.add(`svc_edge_tls_handshake_errors|servername=${servername}`, 1);
+    if (this.#names.size < PROXY_LIMITS.handshake_names) this.#names.add(servername);
+    const named = this.#names.has(servername) ? servername : "";
+    this.#tally.add(`svc_edge_tls_handshake_errors|servername=${named}`, 1);
   }
 
   take(): Count[] {

@@ -8,7 +8,7 @@ const CHALLENGE = "/.well-known/acme-challenge/";
 
 type Asked = Pick<RequestHead, "host" | "authority" | "method" | "target" | "accepts">;
 export type Dispatch = (head: Asked) => Dispatched;
-export type Dispatched = { route: Route } | { answer: (request_id: string) => OwnAnswer } | { refusal: Refusal };
+type Dispatched = { route: Route } | { answer: (request_id: string) => OwnAnswer } | { refusal: Refusal };
 
 /**
  * Decides what becomes of a request: passed to an app, or answered here. With TLS, the name in the hello and
@@ -40,7 +40,9 @@ const MISDIRECTED: Refusal = {
 /** What a certificate authority asks to see whose a name is. */
 function challenge({ target }: Asked, plane: Plane, peer: Peer): Dispatched | undefined {
   if (peer.secure || !target.startsWith(CHALLENGE)) return undefined;
-  const answer = plane.challenges[target.slice(CHALLENGE.length)];
+  const token = target.slice(CHALLENGE.length);
+  // The token is the client's choice, and `constructor` is not one.
+  const answer = Object.hasOwn(plane.challenges, token) ? plane.challenges[token] : undefined;
   return answer === undefined ? undefined : { answer: (request_id) => plainAnswer(answer, request_id) };
 }
 
@@ -52,7 +54,7 @@ function secured({ authority, target }: Asked, { table }: Route): Dispatched {
 }
 
 function unknownHost(host: string, port: number): Refusal {
-  const shown = host === "" ? "a request without a host name" : `${host.slice(0, 255)}`;
+  const shown = host === "" ? "a request without a host name" : host.slice(0, 255);
   return {
     status: 404,
     reason: "unknown_host",

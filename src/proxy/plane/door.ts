@@ -153,7 +153,8 @@ export class Door {
       this.#plane.unwatch(watched);
       const route = hello ? this.find(hello.servername) : undefined;
       if (!hello || !route) {
-        this.#routes[0]?.counters.shakeFailed(hello?.servername ?? "");
+        // Nobody's name; it is counted where the port is, and not by what the client made up.
+        this.#routes[0]?.counters.shakeFailed("");
         return void socket.destroy();
       }
       if (kind === "tcp") {

@@ -13,7 +13,7 @@ export type Role =
   | "hop"
   /** Says who asks, and only we know that: what a client writes there is not passed on. */
   | "ours"
-  /** Read, and passed on. */
+  /** Passed on, but not when it comes as a trailer. */
   | "expect";
 
 const ROLES = new Map<string, Role>([

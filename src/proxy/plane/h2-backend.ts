@@ -6,6 +6,7 @@ import {
   type IncomingHttpHeaders,
 } from "node:http2";
 import type { TargetCounters } from "./counters.ts";
+import { fieldsOf, LENIENT, trailerLines } from "./h2-fields.ts";
 import { type AnswerHead, CHUNKED } from "./head.ts";
 import type { Exchange, Line } from "./upstream.ts";
 
@@ -24,31 +25,42 @@ export class Http2Backend {
 
   line(done: (line: Line | undefined, problem?: Error) => void): void {
     const known = this.#session;
-    if (known && !known.closed && !known.destroyed && !known.connecting) {
-      done(new Http2Line(known));
+    const session = known && !known.closed && !known.destroyed ? known : this.#connect();
+    if (!session.connecting) {
+      done(new Http2Line(session));
       return;
     }
-    if (known?.connecting) {
-      known.once("connect", () => done(new Http2Line(known)));
-      known.once("error", (problem: Error) => done(undefined, problem));
-      return;
-    }
+    let told = false;
+    const tell = (line: Line | undefined, problem?: Error): void => {
+      // Once: what happens to the connection later is not the business of who waited for it.
+      if (told) return;
+      told = true;
+      done(line, problem);
+    };
+    // The machine may be gone before the connection is there; then it opens all the same, or ends without a word.
+    const closed = (): void => tell(undefined, new Error("the connection was closed before it was open"));
+    session.once("connect", () => (session.closed ? closed() : tell(new Http2Line(session))));
+    session.once("error", (problem: Error) => tell(undefined, problem));
+    session.once("close", closed);
+  }
+
+  #connect(): ClientHttp2Session {
     const began = this.#now();
-    const session = connect(this.#origin);
+    const session = connect(this.#origin, LENIENT as object);
     this.#session = session;
+    // Everybody who waits for it listens.
+    session.setMaxListeners(0);
     let open = false;
     session.once("connect", () => {
       open = true;
       this.#counters.connected((this.#now() - began) / 1000);
-      done(new Http2Line(session));
     });
-    session.on("error", (problem: Error) => {
-      if (!open) done(undefined, problem);
-    });
+    session.on("error", () => {});
     session.on("close", () => {
       if (open) this.#counters.disconnected();
       if (this.#session === session) this.#session = undefined;
     });
+    return session;
   }
 
   /** What is in progress may end. */
@@ -88,10 +100,10 @@ class Http2Line implements Line {
       exchange.flush();
     });
     stream.on("trailers", (headers: IncomingHttpHeaders) => {
-      trailers = linesOf(headers);
+      trailers = trailerLines(headers);
     });
     stream.on("drain", () => exchange.drained());
-    stream.on("wantTrailers", () => stream.sendTrailers(objectOf(this.#trailers)));
+    stream.on("wantTrailers", () => stream.sendTrailers(fieldsOf(this.#trailers)));
     stream.on("end", () => {
       if (over || !answered) return;
       over = true;
@@ -130,16 +142,13 @@ class Http2Line implements Line {
   }
 }
 
-const CONNECTION_ONLY = new Set(["connection", "transfer-encoding", "upgrade", "keep-alive"]);
-
 /** The head that a machine would get over HTTP/1.1, as HTTP/2 has it. */
 function headersOf(head: string): Record<string, string | string[]> {
   const [first = "", ...lines] = head.split("\r\n");
   const [method = "GET", path = "/"] = first.split(" ");
-  const headers = objectOf(lines.join("\r\n"));
+  const headers = fieldsOf(lines.join("\r\n"));
   const authority = headers["host"];
   delete headers["host"];
-  for (const name of CONNECTION_ONLY) delete headers[name];
   return {
     ":method": method,
     ":path": path,
@@ -147,19 +156,6 @@ function headersOf(head: string): Record<string, string | string[]> {
     ...(authority ? { ":authority": authority } : {}),
     ...headers,
   };
-}
-
-function objectOf(lines: string): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = {};
-  for (const line of lines.split("\r\n")) {
-    const colon = line.indexOf(":");
-    if (colon < 1) continue;
-    const name = line.slice(0, colon).toLowerCase();
-    const value = line.slice(colon + 1).trim();
-    const before = headers[name];
-    headers[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [before]), value];
-  }
-  return headers;
 }
 
 function answerOf(headers: IncomingHttpHeaders & { ":status"?: number | undefined }, empty: boolean): AnswerHead {
@@ -181,9 +177,3 @@ function answerOf(headers: IncomingHttpHeaders & { ":status"?: number | undefine
     fields,
   };
 }
-
-const linesOf = (headers: IncomingHttpHeaders): string =>
-  Object.entries(headers)
-    .filter(([name]) => !name.startsWith(":"))
-    .map(([name, value]) => `${name}: ${String(value)}\r\n`)
-    .join("");

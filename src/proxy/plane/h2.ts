@@ -1,18 +1,19 @@
 import {
   constants,
   type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
   performServerHandshake,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { messageOf } from "#core/assert.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { BadMessage } from "./bad-message.ts";
 import { compressing } from "./compress.ts";
 import type { Dispatch } from "./dispatch.ts";
 import { roleOf } from "./fields.ts";
+import { fieldsOf, LENIENT, outgoing, trailerLines } from "./h2-fields.ts";
 import { type AnswerHead, CHUNKED, hostName, type RequestHead } from "./head.ts";
 import {
   answerFields,
@@ -42,6 +43,7 @@ interface Parts {
 export function serveHttp2(socket: TLSSocket, parts: Parts): void {
   const { plane } = parts;
   const session: ServerHttp2Session = performServerHandshake(socket, {
+    ...LENIENT,
     maxHeaderListPairs: PROXY_LIMITS.head_lines,
     settings: {
       maxConcurrentStreams: PROXY_LIMITS.h2_streams,
@@ -97,6 +99,7 @@ class Http2Exchange extends Seeker implements Exchange {
   #sent_at = 0;
   #status = 0;
   #trailers = "";
+  #request_trailers = "";
   /** Whether the request's body is being read. */
   #reading = false;
 
@@ -109,6 +112,10 @@ class Http2Exchange extends Seeker implements Exchange {
     stream.on("error", () => stream.destroy());
     stream.on("close", () => this.#gone());
     stream.on("drain", () => this.#line?.resume());
+    // Told when they come, also while the body before them waits for a machine.
+    stream.on("trailers", (sent: IncomingHttpHeaders) => {
+      this.#request_trailers = trailerLines(sent);
+    });
     stream.on("wantTrailers", () => stream.sendTrailers(fieldsOf(this.#trailers)));
   }
 
@@ -163,14 +170,10 @@ class Http2Exchange extends Seeker implements Exchange {
 
   #read(body: NonNullable<Attempts["body"]>): void {
     this.#reading = true;
-    let trailers = "";
     this.#stream.on("data", (chunk: Buffer) => {
       if (this.#line && !body.write(this.#line, chunk)) this.#stream.pause();
     });
-    this.#stream.on("trailers", (sent: IncomingHttpHeaders) => {
-      trailers = linesOf(sent);
-    });
-    this.#stream.on("end", () => body.end(this.#line, trailers));
+    this.#stream.on("end", () => body.end(this.#line, this.#request_trailers));
   }
 
   refused(refusal: Refusal): void {
@@ -192,10 +195,16 @@ class Http2Exchange extends Seeker implements Exchange {
     );
     if (head.length > 0) pairs.push(["content-length", String(head.length)]);
     const empty = head.length === 0;
-    this.#stream.respond(
-      { ":status": head.status, ...outgoing(pairs) },
-      { endStream: empty, waitForTrailers: !empty && head.length === CHUNKED },
-    );
+    try {
+      this.#stream.respond(
+        { ":status": head.status, ...outgoing(pairs) },
+        { endStream: empty, waitForTrailers: !empty && head.length === CHUNKED },
+      );
+    } catch (thrown) {
+      // Node has no such answer, a status of 700 for example.
+      this.letGo();
+      this.refused(brokenOff(new BadMessage(messageOf(thrown))));
+    }
   }
 
   protected override letGo(): void {
@@ -283,7 +292,6 @@ function requestHead(headers: IncomingHttpHeaders, complete: boolean): RequestHe
     length: complete ? 0 : size === undefined ? CHUNKED : Number(size),
     keep_alive: true,
     upgrade: undefined,
-    expects: false,
     lines: lines.join(""),
     accepts: String(headers["accept-encoding"] ?? ""),
   };
@@ -302,35 +310,8 @@ function passedOn(name: string, value: string | string[] | undefined): string {
   return values.map((one) => `${name}: ${one}\r\n`).join("");
 }
 
-const linesOf = (headers: IncomingHttpHeaders): string =>
-  Object.entries(headers)
-    .filter(([name]) => !name.startsWith(":"))
-    .map(([name, value]) => `${name}: ${String(value)}\r\n`)
-    .join("");
-
-function fieldsOf(lines: string): OutgoingHttpHeaders {
-  const pairs = lines
-    .split("\r\n")
-    .filter((line) => line !== "")
-    .map((line): [string, string] => {
-      const colon = line.indexOf(":");
-      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
-    });
-  return outgoing(pairs);
-}
-
 function pairsOf(fields: readonly string[]): [string, string][] {
   const pairs: [string, string][] = [];
   for (let i = 0; i < fields.length; i += 2) pairs.push([fields[i] as string, fields[i + 1] as string]);
   return pairs;
-}
-
-/** As Node wants them: a name that comes several times has a list. */
-function outgoing(pairs: readonly (readonly [string, string])[]): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = {};
-  for (const [name, value] of pairs) {
-    const before = headers[name];
-    headers[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [before]), value];
-  }
-  return headers;
 }

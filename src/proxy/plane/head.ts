@@ -24,8 +24,6 @@ export interface RequestHead {
   keep_alive: boolean;
   /** The protocol to change to, if the client asks for that. */
   upgrade: string | undefined;
-  /** The client holds back its body until it is asked for it. */
-  expects: boolean;
   /** The fields that are passed on, each a line with its end. */
   lines: string;
   /** `accept-encoding`, for those who compress. */
@@ -129,7 +127,6 @@ class RequestFields {
   #accepts = "";
   #host: string | undefined;
   #upgrade: string | undefined;
-  #expects = false;
 
   take({ name, value, line }: FieldReader): void {
     switch (name.role) {
@@ -154,7 +151,6 @@ class RequestFields {
         if (/\btrailers\b/i.test(value)) this.#lines += "te: trailers\r\n";
         return;
       case "expect":
-        this.#expects = value.toLowerCase() === "100-continue";
         this.#lines += line;
         return;
       case "hop":
@@ -180,7 +176,6 @@ class RequestFields {
       keep_alive: this.#framing.goesOn(minor),
       // h2c is a matter between two neighbours: never passed on.
       upgrade: upgrade === "" || /\bh2c\b/i.test(upgrade) ? undefined : upgrade,
-      expects: this.#expects,
       lines: withoutNamed(this.#lines, options),
       accepts: this.#accepts,
     };

@@ -26,7 +26,7 @@ export class AnswerWriter {
   }
 
   /**
-   * Like the others: false when the client should get time to read. A chunk that is larger than what a stream holds is
+   * False when the client should get time to read. A chunk that is larger than what a stream holds is
    * not a reason for that: the kernel may have taken it whole.
    */
   data(chunk: Buffer, room: number): boolean {
@@ -50,14 +50,14 @@ export class AnswerWriter {
     return ready;
   }
 
-  flush(): boolean {
-    return this.#held === "" || this.#socket.write(this.#taken(), "latin1");
+  flush(): void {
+    if (this.#held !== "") this.#socket.write(this.#taken(), "latin1");
   }
 
-  end(trailers: string): boolean {
+  end(trailers: string): void {
     const text = this.#taken() + (this.#chunked ? `0\r\n${trailers}\r\n` : "");
     this.#chunked = false;
-    return text === "" || this.#socket.write(text, "latin1");
+    if (text !== "") this.#socket.write(text, "latin1");
   }
 
   #taken(): string {

@@ -180,6 +180,18 @@ suite("the front door, HTTP/1", () => {
     assert.deepEqual(answers, ["503 no_machine", "404 unknown_host"]);
   });
 
+  test("a certificate authority is answered here; what is no question of its own is the machine's", async (t) => {
+    const backend = await aBackend(t, (request, response) => response.end(request.url));
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)] });
+    door.plane.obey({ type: "challenges", answers: { token: "the answer" } });
+    const at = "/.well-known/acme-challenge/";
+    const ask = async (token: string): Promise<string> =>
+      await (await fetch(`http://127.0.0.1:${door.port}${at}${token}`)).text();
+    assert.equal(await ask("token"), "the answer");
+    for (const token of ["constructor", "__proto__", "other"]) assert.equal(await ask(token), `${at}${token}`);
+  });
+
   test("who takes longer for a head than its app allows is told so", async (t) => {
     const door = await aPlane(t);
     const { port } = await aBackend(t, (_, response) => response.end("here"));

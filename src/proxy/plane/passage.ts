@@ -79,8 +79,6 @@ export function answerFields(
 }
 
 const REASONS: Record<number, string> = {
-  301: "Moved Permanently",
-  308: "Permanent Redirect",
   400: "Bad Request",
   404: "Not Found",
   405: "Method Not Allowed",

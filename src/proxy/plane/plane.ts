@@ -3,14 +3,7 @@ import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Slots } from "../slots.ts";
-import {
-  type AppTable,
-  addressesOf,
-  type Certificate,
-  type Order,
-  type Report,
-  type WorkerSettings,
-} from "../table.ts";
+import { type AppTable, addressesOf, type Order, type Report, type WorkerSettings } from "../table.ts";
 import { Buckets } from "./bucket.ts";
 import { type Counters, EdgeCounters, TargetCounters } from "./counters.ts";
 import { DatagramDoor } from "./datagrams.ts";
@@ -53,7 +46,6 @@ export class Plane implements Routes {
   readonly keys: Keyring;
   /** Answers to ACME's questions, by token. */
   challenges: Readonly<Record<string, string>> = {};
-  draining = false;
   /** Bodies that are kept because they may be asked for again. */
   readonly kept: ReplayBudget = { bytes: 0 };
   readonly #settings: WorkerSettings;
@@ -67,6 +59,7 @@ export class Plane implements Routes {
   readonly #watched = new Set<Watched>();
   /** Counters of apps and machines that are gone, told once more. */
   readonly #leftovers: Counters[] = [];
+  #draining = false;
   readonly #sweeper: NodeJS.Timeout;
 
   constructor(settings: WorkerSettings, parts: { clock: Clock; report(report: Report): void }) {
@@ -104,7 +97,7 @@ export class Plane implements Routes {
 
   watch(watched: Watched): void {
     this.#watched.add(watched);
-    if (this.draining) watched.drain(true);
+    if (this.#draining) watched.drain(true);
   }
 
   unwatch(watched: Watched): void {
@@ -143,7 +136,7 @@ export class Plane implements Routes {
         this.#arrangeDoors();
         return;
       case "certificates":
-        this.keys.set(order.certificates satisfies Certificate[]);
+        this.keys.set(order.certificates);
         return;
       case "challenges":
         this.challenges = order.answers;
@@ -231,7 +224,7 @@ export class Plane implements Routes {
 
   /** Opens the ports that are wanted and closes those that are not. */
   #arrangeDoors(): void {
-    if (this.draining) return;
+    if (this.#draining) return;
     const wanted = this.#wantedDoors();
     for (const [key, door] of this.#doors) {
       if (wanted.has(key)) continue;
@@ -297,8 +290,8 @@ export class Plane implements Routes {
   }
 
   async #drain(patient: boolean): Promise<void> {
-    const again = this.draining;
-    this.draining = true;
+    const again = this.#draining;
+    this.#draining = true;
     for (const watched of this.#watched) watched.drain(patient);
     if (again) return;
     await Promise.all([...this.#doors.values()].map((door) => door.stop()));

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
-import { connect as connectHttp2, createServer as createHttp2 } from "node:http2";
+import { once } from "node:events";
+import { connect as connectHttp2, createServer as createHttp2, type IncomingHttpHeaders } from "node:http2";
 import { request } from "node:https";
-import { type AddressInfo, connect, createServer as createTcp } from "node:net";
+import { type AddressInfo, connect, createServer as createTcp, type Socket } from "node:net";
 import { text as read } from "node:stream/consumers";
 import { suite, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { gunzipSync } from "node:zlib";
 import { aBackend, aPlane, aTarget } from "../fixtures.ts";
+import { TargetCounters } from "./counters.ts";
+import { Http2Backend } from "./h2-backend.ts";
 
 /** A TCP server that answers with everything it got, once the client says it is done. */
 async function echoTcp(t: TestContext): Promise<number> {
@@ -113,6 +116,70 @@ suite("the front door, other protocols", () => {
     );
     assert.match(got, /x-path: \/x/);
     assert.match(got, /got ping\r\n0\r\ngrpc-status: 0\r\n\r\n$/);
+  });
+
+  test("what HTTP/2 has no words for does not bring it down, neither from a machine nor from a client", async (t) => {
+    const backend = await aBackend(t, (request, response) => {
+      const twice = ["x-content-type-options", "nosniff"];
+      response.writeHead(request.url === "/700" ? 700 : 200, [...twice, ...twice, "te", "gzip", "constructor", "1"]);
+      void read(request).then(() => response.end(JSON.stringify(request.trailers)));
+    });
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)], options: { tls: true } });
+    const to = { servername: "web.localhost", rejectUnauthorized: false };
+    const session = connectHttp2(`https://127.0.0.1:${door.port}`, to);
+    t.after(() => session.destroy());
+    const ask = async (path: string): Promise<[IncomingHttpHeaders, string]> => {
+      const head = { ":path": path, ":method": "POST", ":authority": "web.localhost" };
+      const stream = session.request(head, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "x-sum": "1", "x-forwarded-for": "6.6.6.6" }));
+      stream.end("body");
+      const [headers] = (await once(stream, "response")) as [IncomingHttpHeaders];
+      return [headers, await read(stream)];
+    };
+    const [headers, trailers] = await ask("/");
+    assert.deepEqual([headers[":status"], headers["te"], headers["constructor"]], [200, undefined, "1"]);
+    assert.equal(trailers, '{"x-sum":"1"}', "who asks is not to be told in trailers either");
+    assert.equal((await ask("/700"))[0]["svc-reason"], "malformed_answer");
+  });
+
+  test("a connection over HTTP/2 that breaks later repeats nothing, and one that never opens holds nobody", async (t) => {
+    const sockets = new Set<Socket>();
+    let seen = 0;
+    const server = createHttp2();
+    server.on("connection", (socket: Socket) => sockets.add(socket.on("error", () => {})));
+    server.on("session", (session) => session.on("error", () => {}));
+    server.on("stream", (stream, headers) => {
+      seen++;
+      stream.respond({ ":status": 200 });
+      stream.end(String(headers["constructor"]));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    t.after(() => server.close());
+    const door = await aPlane(t);
+    const target = aTarget((server.address() as AddressInfo).port, { h2: true });
+    await door.serve({ targets: [target], options: { h2_backend: true } });
+    // Two at once: the second finds the connection being opened.
+    const head = "GET / HTTP/1.1\r\nhost: web.localhost\r\nuser-agent: a\r\nuser-agent: b\r\nconstructor: 1\r\n\r\n";
+    const clients = [0, 1].map(() => connect({ port: door.port, host: "127.0.0.1" }));
+    t.after(() => clients.forEach((client) => void client.destroy()));
+    const answers = await Promise.all(
+      clients.map(async (client) => {
+        client.write(head);
+        return String(await once(client, "data"));
+      }),
+    );
+    for (const answer of answers) assert.match(answer, /^HTTP\/1\.1 200 /);
+    for (const socket of sockets) socket.resetAndDestroy();
+    for (let n = 0; n < 200; n++) await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual([seen, door.slots.load(target.slot)], [2, 0]);
+    // The machine goes while it is being connected to.
+    for (const port of [target.port, 1]) {
+      const backend = new Http2Backend({ host: "127.0.0.1", port }, new TargetCounters("o1", {}), () => 0);
+      const told = new Promise((resolve) => backend.line((_, problem) => resolve(problem?.message)));
+      backend.close();
+      assert.equal(await told, "the connection was closed before it was open", `port ${port}`);
+    }
   });
 
   test("answers are compressed, marked and left alone as the port says", async (t) => {

@@ -26,7 +26,7 @@ export interface Routes {
 }
 
 /** Where a request goes the second time. */
-export interface Second {
+interface Second {
   route: Route;
   wish: Wish;
   /** A field for the machine that gets it. */

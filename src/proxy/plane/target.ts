@@ -50,10 +50,6 @@ export class TargetState implements UpstreamOwner {
     return this.#floor.slots.load(this.table.slot);
   }
 
-  get idle(): number {
-    return this.#idle.length;
-  }
-
   get shy(): boolean {
     return this.#shy_until > this.#floor.now();
   }
@@ -152,8 +148,7 @@ export class TargetState implements UpstreamOwner {
       upstream.destroy();
       return;
     }
-    upstream.since = this.#floor.now();
-    upstream.keep_until = upstream.since + keep_ms;
+    upstream.keep_until = this.#floor.now() + keep_ms;
     this.#floor.slots.touch(this.table.slot, this.#floor.shared_s());
     this.#rest(upstream);
     if (this.table.mode !== "connections") return;
@@ -170,7 +165,7 @@ export class TargetState implements UpstreamOwner {
     if (this.table.mode === "connections") this.leave();
   }
 
-  /** Closes connections that were not used for too long, and one that another worker waits for. */
+  /** Closes connections that were not used for too long. */
   sweep(): void {
     const now = this.#floor.now();
     for (const upstream of this.#idle.filter(({ keep_until }) => keep_until <= now)) upstream.destroy();

@@ -78,8 +78,7 @@ export class Upstream implements Line {
   };
   readonly #inbox = new Inbox((chunk) => this.#closed || this.#read(chunk));
   reused = false;
-  /** When it was last used or set aside, for the sweep. */
-  since = 0;
+  /** Until when it may lie unused. */
   keep_until = 0;
 
   /** With buffers, what comes is brought to `arrived`. */
