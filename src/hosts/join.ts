@@ -54,10 +54,10 @@ export async function keyFromToken(token: string, { store, clock }: JoinParts): 
   return boxOf(secret).open(`join:${id}`, known.sealed_key);
 }
 
-/** The host of this data dir: the one it is already, or a new one for the token. */
+/** The host of this data dir: the one it is already, or a new one for the token. Without a zone it is one of its own. */
 export async function joinHost(
   parts: JoinParts,
-  { token, ...size }: Omit<Placing, "id" | "zone"> & { zone: string; token: string },
+  { token, ...size }: Omit<Placing, "id"> & { token: string },
 ): Promise<Placing> {
   const { store, clock, node_id } = parts;
   const placed = (id: string): Placing => ({ ...size, id, zone: size.zone || id });

@@ -2,7 +2,7 @@ import { isoTime } from "#core/clock.ts";
 import type { Ids } from "#core/ids.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
-import type { HostService } from "./service.ts";
+import { free, type HostService } from "./service.ts";
 import type { Host } from "./types.ts";
 
 const HostAnswer = Type.Object({
@@ -150,12 +150,14 @@ function hostAnswer(host: Host) {
   return { id, region, zone, ...size, state, ...wishes, lease_seconds, address, driver, version, last_seen };
 }
 
+/** The smallest machine there is, with one cpu. */
+const SMALLEST_MB = 256;
+
 function regionAnswer(code: string, hosts: readonly Host[]) {
-  const capacity = hosts.map(({ state, cordoned, cpus, memory_mb, used_cpus, used_memory_mb }) => {
-    if (state === "failed" || cordoned) return 0;
-    const byCpu = cpus === 0 ? Number.POSITIVE_INFINITY : cpus - used_cpus;
-    const byMemory = memory_mb === 0 ? Number.POSITIVE_INFINITY : Math.floor((memory_mb - used_memory_mb) / 256);
-    return Math.max(0, Math.min(byCpu, byMemory));
+  const capacity = hosts.map((host) => {
+    if (host.state === "failed" || host.cordoned) return 0;
+    const { cpus, memory_mb } = free(host);
+    return Math.max(0, Math.min(cpus, Math.floor(memory_mb / SMALLEST_MB)));
   });
   const total = capacity.reduce((sum, one) => sum + one, 0);
   return {

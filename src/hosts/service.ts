@@ -4,7 +4,7 @@ import type { HostStore } from "./store.ts";
 import type { Host, Placing } from "./types.ts";
 
 /** What there is when none is declared: one host without bounds that stands for every region. */
-export const DEFAULT_HOST: Placing = { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 };
+const DEFAULT_HOST: Placing = { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 };
 
 /** The hosts of a process that is one box: those its settings declare, or the one that needs no declaring. */
 export const declaredHosts = (declared: readonly Placing[]): readonly Placing[] =>
@@ -69,7 +69,7 @@ export class HostService {
   }
 
   reachable(id: string): boolean {
-    return this.#known.find((host) => host.id === id)?.state !== "failed";
+    return this.seen(id)?.state !== "failed";
   }
 
   /** Whether machines are to leave it: it is lost, or is being emptied. */
@@ -146,6 +146,7 @@ export class HostService {
     const most = Math.max(...roomy.map(room));
     // Many who ask at once see the same host as the emptiest; in turn, they do not all go there.
     const level = roomy.filter((host) => room(host) >= most - LEVEL);
+    // Where nobody has room there is nothing to pick, and the place in an empty list is none.
     return level[this.#turn++ % level.length] ?? full(region, wanted, near, all);
   }
 }
@@ -160,7 +161,8 @@ const allowed = (host: Host, { host_id, zone, not_zones, not_hosts }: Wanted): b
   !not_zones?.includes(host.zone) &&
   !not_hosts?.includes(host.id);
 
-const free = (host: Host): { cpus: number; memory_mb: number } => ({
+/** What machines may still take there. */
+export const free = (host: Host): { cpus: number; memory_mb: number } => ({
   cpus: host.cpus === 0 ? Number.POSITIVE_INFINITY : host.cpus - host.used_cpus,
   memory_mb: host.memory_mb === 0 ? Number.POSITIVE_INFINITY : host.memory_mb - host.used_memory_mb,
 });
@@ -196,14 +198,14 @@ const shown = (host: Host) => ({
 function full(region: string, wanted: Wanted, near: readonly Host[], all: readonly Host[]): never {
   const { cpus, memory_mb, host_id } = wanted;
   const fits_in = [...new Set(all.filter((host) => fits(host, wanted)).map((host) => host.region))];
-  const place = host_id === undefined ? `region ${region}` : `host ${host_id}`;
+  const place = host_id === undefined ? `in region ${region}` : `on host ${host_id}`;
   const left = near.map(
     (host) => `${amount(free(host).cpus)} cpus and ${amount(free(host).memory_mb)} MB on ${host.id}`,
   );
   const elsewhere = fits_in.length > 0 ? `it would fit in ${fits_in.join(", ")}` : "no region has room for it";
   fail(
     "insufficient_capacity",
-    `insufficient resources to create new machine: ${cpus} cpus and ${memory_mb} MB asked for in ${place}, ` +
+    `insufficient resources to create new machine: ${cpus} cpus and ${memory_mb} MB asked for ${place}, ` +
       `free there: ${left.join("; ") || "nothing"}; ${elsewhere}`,
     {
       retry_after_s: 5,

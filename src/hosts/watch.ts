@@ -35,7 +35,7 @@ export class HostWatch {
   readonly #closing = new AbortController();
   readonly #ends: (() => void)[] = [];
   #again = Promise.withResolvers<void>();
-  /** Looked at without a gap: after one every host gets a whole lease to be heard of again. */
+  /** There was a gap in looking: after one every host gets a whole lease to be heard of again. */
   #blind = true;
   #leases: readonly number[] = [];
 

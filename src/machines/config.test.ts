@@ -104,7 +104,7 @@ const FULL = {
   ],
   statics: { guest_path: "/public", url_prefix: "/static", tigris_bucket: "b", index_document: "index.html" },
   stop_config: { signal: "SIGTERM", timeout: 5_000_000_000 },
-}; // prettier-ignore
+};
 
 suite("machine config", () => {
   test("every property of the specification is accepted and comes back as it came", () => {
@@ -204,7 +204,7 @@ suite("machine config", () => {
     ["env that is no text", { env: { A: 1 } }, "config.env.A"],
     ["env without a name", { env: { "A=B": "1" } }, "config.env.A=B"],
     ["metadata that is no text", { metadata: { a: 1 } }, "config.metadata.a"],
-  ]; // prettier-ignore
+  ];
   for (const [what, config, path] of bad) {
     test(`${what} is refused at ${path}`, () => {
       assert.ok(all({ image: "x", ...config }).includes(path), JSON.stringify(all({ image: "x", ...config })));
@@ -262,7 +262,7 @@ suite("machine config", () => {
       ["s", undefined],
       [undefined, undefined],
       ["1s ", undefined],
-    ]; // prettier-ignore
+    ];
     for (const [given, ms] of cases) assert.equal(configDuration(given), ms, String(given));
   });
 

@@ -3,11 +3,12 @@
  * wrong. Everything here takes a config that may still be of any shape, so that all problems of a request,
  * the schema's and these, are told in one answer.
  */
-import { fail, type Problem } from "#core/errors.ts";
+import type { Problem } from "#core/errors.ts";
 import { closest } from "#core/words.ts";
 import { type JsonSchema, problems } from "#http/validate.ts";
 import { Config, type MachineConfig } from "./config-schema.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
+import { refuse } from "./rules.ts";
 
 type Loose = Record<string, unknown>;
 const isObject = (value: unknown): value is Loose =>
@@ -149,7 +150,7 @@ export function metadataProblems(pairs: Record<string, unknown>, path: string): 
       });
     }
     if (typeof value === "string" && (value.length > metadata_value_chars || value.includes("\0"))) {
-      found.push({ path: `${path}.${name}`, problem: `must have at most ${metadata_value_chars} letters` });
+      found.push({ path: `${path}.${name}`, problem: `must have at most ${metadata_value_chars} letters, and no NUL` });
     }
   }
   return found;
@@ -157,11 +158,12 @@ export function metadataProblems(pairs: Record<string, unknown>, path: string): 
 
 /** What is odd in a config without being wrong: keys that nothing reads, fields that do nothing together. */
 export function configWarnings(config: MachineConfig): string[] {
+  // TypeBox does not tell what a schema holds; it is JSON Schema all the same.
   const found = unknownKeys(Config as unknown as JsonSchema, config, "config");
   for (const [name, check] of Object.entries(config.checks ?? {})) {
     const idle = (["method", "path", "protocol", "headers"] as const).filter((key) => check[key] !== undefined);
     if (check.type === "tcp" && idle.length > 0) {
-      found.push(`config.checks.${name}: ${idle.join(", ")} has no meaning for a tcp check`);
+      found.push(`config.checks.${name}: a tcp check makes no use of ${idle.join(", ")}`);
     }
   }
   for (const [index, service] of (config.services ?? []).entries()) {
@@ -234,9 +236,7 @@ export function complete(config: MachineConfig): MachineConfig {
 /** The config after a JSON merge patch: what is not named stays, null removes. Fails with everything wrong in it. */
 export function mergeConfig(config: MachineConfig, patch: unknown): MachineConfig {
   const merged = mergePatch(config, patch) as MachineConfig;
-  const found = [...problems(Config, merged, "body.config"), ...configProblems(merged, "body.config")];
-  const [first] = found;
-  if (first) fail("invalid_request", `${first.path} ${first.problem}`, { details: found });
+  refuse([...problems(Config, merged, "body.config"), ...configProblems(merged, "body.config")]);
   return merged;
 }
 

@@ -98,7 +98,7 @@ export class Draft {
     this.set({ events: [event, ...this.machine.events].slice(0, MACHINE_LIMITS.events_shown) });
   }
 
-  /** Adds an operation at the end. The first one in line shows in the state at once. */
+  /** Adds an operation at the end. The state shows it when it is begun. */
   queue(kind: Asked, payload: OperationPayload, not_before: number | null = null): Operation {
     const { id: machine_id, host_id } = this.machine;
     const operation: Operation = {
@@ -131,7 +131,7 @@ export class Draft {
     this.operations = this.operations.filter((one) => one.id !== operation.id);
   }
 
-  /** What is to be written, or undefined when nothing changed. */
+  /** What is to be written. */
   change(): Change {
     const before = this.#before;
     const reserved = this.#reserves();
@@ -174,7 +174,7 @@ export class Draft {
   }
 }
 
-export const launches = (kind: Asked, payload: OperationPayload): boolean =>
+const launches = (kind: Asked, payload: OperationPayload): boolean =>
   kind === "start" || kind === "restart" || (kind === "update" && payload.launch === true);
 
 const NOTHING = { cpus: 0, memory_mb: 0 };

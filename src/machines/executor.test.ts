@@ -32,4 +32,24 @@ suite("the executor", () => {
     assert.equal(running(), 0);
     await rig.close();
   });
+
+  test("word of an exit is kept while the store does not answer", async () => {
+    let away = false;
+    const rig = await Rig.open({
+      wrapStore: (store) => ({
+        ...store,
+        findWork: (id) => (away ? Promise.reject(new Error("the store is away")) : store.findWork(id)),
+      }),
+    });
+    const { id } = await rig.create({ restart: { policy: "no" } });
+    await rig.settle();
+    away = true;
+    assert.ok(rig.world.crash(id, { exit_code: 3, signal: -1, oom_killed: false, exited_at: rig.clock.now() }));
+    await rig.clock.advance(10);
+    away = false;
+    await rig.clock.advance(2 * MACHINE_LIMITS.retry_ms);
+    await rig.settle();
+    assert.equal((await rig.find(id)).state, "stopped");
+    await rig.close();
+  });
 });

@@ -6,11 +6,11 @@ import type { Log } from "#core/log.ts";
 import { Slots } from "#core/slots.ts";
 import { Timers } from "#core/timers.ts";
 import type { Draft } from "./draft.ts";
-import type { Exit, ExitNotice, RuntimeDriver } from "./driver.ts";
+import type { ExitNotice, RuntimeDriver } from "./driver.ts";
 import { type Ledger, type News, topics, type Work } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { begin, broke, finish, isFull, stays } from "./outcomes.ts";
-import { clear, type Outcome, PHASES, refOf, stopHow } from "./phases.ts";
+import { clear, type Outcome, PHASES, type PhaseWork, refOf, stopHow } from "./phases.ts";
 import { exitEvent, restartDelay, restartsSoFar } from "./restart.ts";
 import { DEADLINES_MS, isPersistent } from "./states.ts";
 import type { MachineStore } from "./store.ts";
@@ -158,16 +158,21 @@ export class Executor {
     try {
       while (!this.#closed && (lane.again || lane.exits.length > 0)) {
         lane.again = false;
-        for (const notice of lane.exits.splice(0)) await this.#settleExit(lane, notice);
+        while (lane.exits[0]) {
+          await this.#settleExit(lane, lane.exits[0]);
+          lane.exits.shift();
+        }
         await this.#work(id, lane);
       }
     } catch (thrown) {
       // The store could not be asked or told. What is written down stands, and is taken up again.
       if (!this.#closed) this.#parts.log.warn({ error: thrown, machine: id }, "an operation will be tried again");
-      this.#timers.set(`retry:${id}`, MACHINE_LIMITS.retry_ms, () => this.wake(id));
+      this.#timers.set(`retry:${id}`, MACHINE_LIMITS.retry_ms, () => {
+        for (const exit of lane.exits) this.#exited(exit);
+        this.wake(id);
+      });
     } finally {
       this.#lanes.delete(id);
-      if (lane.exits.length > 0 && !this.#closed) this.wake(id);
     }
   }
 
@@ -214,7 +219,7 @@ export class Executor {
     });
     write.then(
       () => this.wake(id),
-      () => this.#timers.set(`retry:${id}`, MACHINE_LIMITS.retry_ms, () => this.wake(id)),
+      () => this.#timers.set(`later:${id}`, MACHINE_LIMITS.retry_ms, () => this.wake(id)),
     );
   }
 
@@ -225,8 +230,9 @@ export class Executor {
     const { machine } = work;
     if (!operation.begun) return await this.#write(lane, work, (draft) => begin(draft, operation));
     // Where there is no phase its state says it is done; only the operation was left.
-    if (!PHASES[machine.state]) return await this.#write(lane, work, (draft) => finish(draft, operation));
-    const outcome = await this.#perform(machine, operation, lane);
+    const phase = PHASES[machine.state];
+    if (!phase) return await this.#write(lane, work, (draft) => finish(draft, operation));
+    const outcome = await this.#perform(phase, machine, operation, lane);
     if (outcome === undefined) return undefined;
     const settled = this.#write(lane, work, (draft) => {
       const current = draft.operations[0];
@@ -244,7 +250,7 @@ export class Executor {
   }
 
   /** Calls the driver within the state's time. Undefined when it is not to be written down. */
-  async #perform(machine: Machine, operation: Operation, lane: Lane): Promise<Outcome | undefined> {
+  async #perform(phase: PhaseWork, machine: Machine, operation: Operation, lane: Lane): Promise<Outcome | undefined> {
     const { clock } = this.#parts;
     const abort = new AbortController();
     lane.abort = abort;
@@ -256,8 +262,6 @@ export class Executor {
     };
     extend();
     try {
-      const phase = PHASES[machine.state];
-      if (!phase) return undefined;
       const work = phase(this.#parts, { machine, operation, signal: abort.signal, extend, now: clock.now() });
       return await Promise.race([work, this.#afterAbort(abort.signal, work)]);
     } catch (thrown) {
@@ -283,9 +287,7 @@ export class Executor {
     await new Promise<void>((resolve) => {
       signal.addEventListener("abort", () => resolve(), { once: true });
     });
-    if (signal.reason !== CLOSED) {
-      await this.#parts.clock.sleep(MACHINE_LIMITS.abort_grace_ms).catch(() => {});
-    }
+    if (signal.reason !== CLOSED) await this.#parts.clock.sleep(MACHINE_LIMITS.abort_grace_ms).catch(() => {});
     throw new Error("the driver did not stop in time");
   }
 
@@ -296,16 +298,14 @@ export class Executor {
   }
 
   async #settleExit(lane: Lane, notice: ExitNotice): Promise<void> {
-    const { store } = this.#parts;
-    const work = await store.findWork(notice.id);
-    if (work?.machine.boot === notice.boot)
-      await this.#write(lane, work, (draft) => this.#ended(draft, notice.boot, notice));
+    const work = await this.#parts.store.findWork(notice.id);
+    if (work?.machine.boot === notice.boot) await this.#write(lane, work, (draft) => this.#ended(draft, notice));
   }
 
   /** A boot ended by itself: written down, and the restart policy decides how it goes on. */
-  #ended(draft: Draft, boot: string, exit: Exit): boolean {
+  #ended(draft: Draft, exit: ExitNotice): boolean {
     const { machine } = draft;
-    if (machine.boot !== boot || (machine.state !== "started" && machine.state !== "suspended")) return false;
+    if (machine.boot !== exit.boot || (machine.state !== "started" && machine.state !== "suspended")) return false;
     if (machine.state === "suspended") {
       // Its memory is gone; the next start is a cold one.
       draft.set({ snapshot: false, boot: null, handle: null });

@@ -1,4 +1,4 @@
-import { Type } from "typebox";
+import { Type } from "#http/schema.ts";
 
 const Text = (description: string) => Type.String({ description });
 

@@ -13,7 +13,7 @@ export function parseImage(image: string): Omit<ImageRef, "digest"> & { digest?:
   const named = /[.:]/.test(first) || first === "localhost";
   const rest = named ? name.slice(slash + 1) : name;
   const colon = rest.lastIndexOf(":");
-  const path = colon > rest.lastIndexOf("/") && colon >= 0 ? rest.slice(0, colon) : rest;
+  const path = colon > rest.lastIndexOf("/") ? rest.slice(0, colon) : rest;
   const tag = path.length < rest.length ? rest.slice(path.length + 1) : undefined;
   const hub = !named || first === "docker.io" || first === "index.docker.io";
   return {

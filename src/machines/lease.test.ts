@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, runs, seed } from "../../test/support.ts";
-import type { LeaseWish } from "./lease.ts";
+import { Leases, type LeaseWish } from "./lease.ts";
 import { Rig, turns } from "./rig-fixtures.ts";
 
 const never = new AbortController().signal;
@@ -111,6 +111,21 @@ suite("leases", () => {
     }
     await rig.clock.advance(10_001);
     await assert.rejects(take(10, { nonce }), { code: "lease_lost" });
+    await rig.close();
+  });
+
+  test("a refresh through one process is a refresh for the others", async () => {
+    const { rig, id, take } = await setup();
+    const { ledger, bus } = rig.room;
+    const other = new Leases({ store: rig.store, ledger, bus, clock: rig.clock });
+    const { nonce } = (await take(10)).lease;
+    assert.equal((await other.read(id)).lease.nonce, nonce);
+    await rig.clock.advance(8000);
+    await take(10, { nonce });
+    await rig.clock.advance(8000);
+    assert.equal((await other.read(id)).lease.nonce, nonce);
+    await rig.clock.advance(2001);
+    await assert.rejects(other.read(id), /lease not found/);
     await rig.close();
   });
 

@@ -39,8 +39,11 @@ export interface LeaseWish {
  */
 export class Leases {
   readonly #parts: LeaseParts;
-  /** Ends on the monotonic clock, by machine. Filled at first sight, so it may be empty at any time. */
-  readonly #ends = new Map<string, { nonce: string; at: number }>();
+  /**
+   * Ends on the monotonic clock, by machine. Filled at first sight, so it may be empty at any time. A refresh keeps the
+   * nonce and may come by way of another process, so `expires_at` tells which lease the end is of.
+   */
+  readonly #ends = new Map<string, { expires_at: number; nonce: string; at: number }>();
 
   constructor(parts: LeaseParts) {
     this.#parts = parts;
@@ -55,9 +58,9 @@ export class Leases {
     }
     const { clock } = this.#parts;
     let end = this.#ends.get(id);
-    if (end?.nonce !== lease.nonce) {
+    if (end?.nonce !== lease.nonce || end.expires_at !== lease.expires_at) {
       const left = Math.min(lease.ttl_ms, Math.max(0, lease.expires_at - clock.now()));
-      end = { nonce: lease.nonce, at: clock.monotonic() + left };
+      end = { expires_at: lease.expires_at, nonce: lease.nonce, at: clock.monotonic() + left };
       this.#ends.set(id, end);
     }
     const left_ms = end.at - clock.monotonic();
@@ -153,8 +156,8 @@ export class Leases {
     const ttl_ms = ttl_s * 1000;
     const lease: Lease = { nonce, owner, description, expires_at: clock.now() + ttl_ms, ttl_ms };
     draft.set({ lease });
-    // If the write loses a race this entry is of a nonce that nobody has, or one whose end is put right below.
-    this.#ends.set(draft.machine.id, { nonce, at: clock.monotonic() + ttl_ms });
+    // If this is never written the entry is of a lease that nobody has, and `live` puts it right.
+    this.#ends.set(draft.machine.id, { expires_at: lease.expires_at, nonce, at: clock.monotonic() + ttl_ms });
     return lease;
   }
 

@@ -120,12 +120,16 @@ function announce(bus: Bus<News>, { machine, events, moved_from }: Change): void
 }
 
 function unmoved({ id, host_id }: Machine): never {
-  fail("conflict", `machine ${id} cannot move to host ${host_id} yet: something of it is left there`, {
-    retry_after_s: 1,
-  });
+  fail(
+    "conflict",
+    `machine ${id} cannot move to host ${host_id} yet: something of it is left there, or the host it leaves has come back`,
+    {
+      retry_after_s: 1,
+    },
+  );
 }
 
-export function outOfRoom({ id, host_id, cpus, memory_mb }: Machine): never {
+function outOfRoom({ id, host_id, cpus, memory_mb }: Machine): never {
   fail(
     "insufficient_capacity",
     `could not reserve resource for machine: insufficient memory or cpus available to fulfill request (${id} needs ${cpus} cpus and ${memory_mb} MB on host ${host_id})`,

@@ -2,6 +2,7 @@ import { fail } from "#core/errors.ts";
 import { metadataProblems } from "./config.ts";
 import type { Leases } from "./lease.ts";
 import type { Ledger } from "./ledger.ts";
+import { refuse } from "./rules.ts";
 import type { Asker } from "./service.ts";
 import type { Machine } from "./types.ts";
 
@@ -30,9 +31,7 @@ export class Metadata {
         fail("version_stale", `machine ${id} is at version ${machine.instance_id}, not ${wish.machine_version}`);
       }
       const metadata = merged(wish, machine.config.metadata ?? {});
-      const problems = metadataProblems(metadata, "body.metadata");
-      const [first] = problems;
-      if (first) fail("invalid_request", `${first.path} ${first.problem}`, { details: problems });
+      refuse(metadataProblems(metadata, "body.metadata"));
       draft.setMetadata(metadata);
       return true;
     });

@@ -30,7 +30,9 @@ export interface Phase {
 /** Writes down how it went; answers whether the operation is finished. */
 export type Outcome = (draft: Draft) => "finished" | "goes on";
 
-export const PHASES: Partial<Record<MachineState, (parts: PhaseParts, phase: Phase) => Promise<Outcome>>> = {
+export type PhaseWork = (parts: PhaseParts, phase: Phase) => Promise<Outcome>;
+
+export const PHASES: Partial<Record<MachineState, PhaseWork>> = {
   starting: boot,
   stopping: halt,
   suspending: freeze,
@@ -45,8 +47,7 @@ async function boot(parts: PhaseParts, { machine, operation, signal, extend, now
   if (machine.snapshot && machine.boot !== null && machine.handle) {
     const resumed = await driver.resume(await launchOf(parts, machine, machine.boot, true), machine.handle, signal);
     if (resumed) {
-      const same = machine.boot;
-      return booted(same, resumed, now, { resumed: true });
+      return booted(machine.boot, resumed, now, { resumed: true });
     }
     lost = "the snapshot could not be used; booted cold";
   }
@@ -140,13 +141,8 @@ async function replace({ driver }: PhaseParts, { machine, operation, signal, now
   };
 }
 
-async function remove({ driver }: PhaseParts, { machine, signal, operation }: Phase): Promise<Outcome> {
-  const exit = await stopBoot(
-    driver,
-    machine,
-    { ...stopHow(machine, operation), signal: "SIGKILL", timeout_ms: 0 },
-    signal,
-  );
+async function remove({ driver }: PhaseParts, { machine, signal }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(driver, machine, { signal: "SIGKILL", timeout_ms: 0 }, signal);
   await driver.destroy(machine.id, signal);
   return (draft) => {
     if (exit) draft.note("exit", "destroying", "host", { exit_event: exitEvent(exit, REQUESTED) });

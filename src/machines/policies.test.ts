@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { aVolume } from "#volumes/fixtures.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
-import { Rig } from "./rig-fixtures.ts";
+import { OWNER, Rig } from "./rig-fixtures.ts";
 import { nextRun } from "./schedule.ts";
 import { DEADLINES_MS } from "./states.ts";
 import type { MachineConfig } from "./types.ts";
@@ -218,7 +218,7 @@ suite("machines with a volume", () => {
     await rig.addVolume(aVolume({ region: "fra", host_id: "000b" }));
     const create = (volume: string, region?: string) =>
       rig.room.machines.create(
-        { org_id: "o1", app_id: "a1", app_name: "web", network: "default" },
+        OWNER,
         { config: { image: "x", mounts: [{ volume, path: "/data" }] }, region },
         rig.asker(),
       );
@@ -227,7 +227,7 @@ suite("machines with a volume", () => {
       code: "volume_elsewhere",
       message: /000b in region fra, not in ams/,
     });
-    await assert.rejects(create("vol_1"), { code: "insufficient_capacity", message: /in host 000b/ });
+    await assert.rejects(create("vol_1"), { code: "insufficient_capacity", message: /on host 000b/ });
     await assert.rejects(create("vol_2"), { code: "volume_in_use", message: /m9/ });
     await assert.rejects(create("vol_3"), /not a volume of this app/);
     await rig.close();

@@ -19,7 +19,7 @@ import type { MachineStore } from "./store.ts";
 import type { Machine, Place, ShownMachine } from "./types.ts";
 
 /** In a machine's metadata: what becomes of it when its host is lost. `move` starts it elsewhere. */
-export const ON_HOST_LOSS = "hangar_on_host_loss";
+const ON_HOST_LOSS = "hangar_on_host_loss";
 
 interface RelocationParts {
   store: MachineStore;
@@ -118,8 +118,8 @@ export class Relocation {
 
   /**
    * The host is lost, and whatever ran there does not any more. Machines that allow it start elsewhere, or wait until
-   * there is room; the others wait for the host. Each in one write that holds only while the host is still lost, so this may be done by several at
-   * once, and again after a crash halfway.
+   * there is room; the others wait for the host. Each in one write that holds only while the host is still lost, so
+   * this may be done by several at once, and again after a crash halfway.
    */
   async evacuate({ id, epoch }: Host): Promise<void> {
     const { store, log } = this.#parts;

@@ -50,6 +50,7 @@ export function refuseVolume(
   return place;
 }
 
+/** Fails with all of them, the first one in its message; nothing happens when there are none. */
 export function refuse(problems: Problem[]): void {
   const [first] = problems;
   if (first) fail("invalid_request", `${first.path} ${first.problem}`, { details: problems });

@@ -97,7 +97,7 @@ export const DEADLINES_MS: Partial<Record<MachineState, number>> = {
 /** Where a machine rests. */
 export const isPersistent = (state: MachineState): boolean => DEADLINES_MS[state] === undefined;
 
-/** Names that clients know and that are never a machine's state here: versions, moved machines, other words. */
+/** Names that clients know for states that are called otherwise here. */
 export const STATE_ALIASES: Record<string, MachineState> = { updating: "replacing" };
 
 /** Where an operation leaves the machine when it succeeds; an update without a start leaves it where it was. */

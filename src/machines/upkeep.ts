@@ -52,7 +52,7 @@ export class Upkeep {
       if (machine.boot === null || machine.state === "suspended") continue;
       for (const standby of await store.standbys(machine.id)) {
         if (standby.app_id !== machine.app_id || standby.host_id === host_id) continue;
-        await this.#start(standby.id, "standby", `${machine.id} on failed host ${host_id}`);
+        await this.#startStandby(standby.id, `${machine.id} on failed host ${host_id}`);
       }
     }
   }
@@ -84,20 +84,20 @@ export class Upkeep {
         return true;
       });
     } catch (thrown) {
-      await this.#skip(id, thrown);
+      this.#tryLater(id, thrown);
     }
   }
 
-  /** There was no room, or no store: the next run is the next one, and the log says so. */
-  async #skip(id: string, thrown: unknown): Promise<void> {
+  /** There was no room, or no store: it is tried again after a while, and the log says so. */
+  #tryLater(id: string, thrown: unknown): void {
     this.#parts.log.warn({ error: thrown, machine: id }, "a scheduled machine could not be started");
     this.#timers.set(id, MACHINE_LIMITS.purge_ms, () => void this.#run(id));
   }
 
-  async #start(id: string, source: "standby", reason: string): Promise<void> {
+  async #startStandby(id: string, reason: string): Promise<void> {
     try {
       await this.#parts.ledger.change(id, (draft) =>
-        accept(draft, "start", { source, reason: `stands by for ${reason}` }),
+        accept(draft, "start", { source: "standby", reason: `stands by for ${reason}` }),
       );
     } catch (thrown) {
       if (!(thrown instanceof ApiError)) throw thrown;

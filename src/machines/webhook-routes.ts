@@ -1,7 +1,7 @@
-import Type from "typebox";
 import { isoTime } from "#core/clock.ts";
 import { orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
+import { Type } from "#http/schema.ts";
 import type { RouteParts } from "./routing.ts";
 import type { Webhook } from "./webhook-store.ts";
 import type { Webhooks } from "./webhooks.ts";

@@ -121,7 +121,9 @@ export class Webhooks {
 
   #employ(hook: Webhook): void {
     const end = this.#parts.bus.subscribe(topics.org(hook.org_id), () => this.#wake(hook.id));
-    this.#couriers.set(hook.id, { hook, claimed_until: 0, busy: false, again: false, end });
+    // Whether it backs off is read with the claim: an alarm that another process had set is not set here.
+    const fresh = { ...hook, retry_at: null };
+    this.#couriers.set(hook.id, { hook: fresh, claimed_until: 0, busy: false, again: false, end });
     this.#wake(hook.id);
   }
 
@@ -204,10 +206,10 @@ export class Webhooks {
     if (!hook) return false;
     courier.claimed_until = until;
     if (ours) return true;
-    courier.hook = hook;
-    if (hook.retry_at === null || hook.retry_at <= now) return true;
-    this.#retryLater(courier);
-    return false;
+    const backs_off = hook.retry_at !== null && hook.retry_at > now;
+    courier.hook = backs_off ? hook : { ...hook, retry_at: null };
+    if (backs_off) this.#retryLater(courier);
+    return !backs_off;
   }
 
   #retryAt({ failures }: Webhook): number {

@@ -25,7 +25,7 @@ export function diskSuite(
   const volume = (id: string, size_gb = 1): DiskVolume => ({ id, size_gb, fstype: "ext4", encryption, key: KEY });
   const KEY = encryption === null ? null : randomBytes(64);
   const page = (text: string): Buffer => Buffer.alloc(8192, text);
-  const signal = new Error("broken off");
+  const broken_off = new Error("broken off");
 
   suite(`volume disk: ${name}`, { skip }, () => {
     test("a volume keeps what is written; making it again changes nothing; removing it leaves nothing", async (t) => {
@@ -78,9 +78,9 @@ export function diskSuite(
       await assert.rejects(
         disk.fill(copy, async (image) => {
           await image.write(0, page("half"));
-          throw signal;
+          throw broken_off;
         }),
-        signal,
+        broken_off,
       );
       assert.ok(!(await disk.inventory()).volumes.has("vol_copy"), "what was not finished is not there");
       await disk.fill(copy, fill);

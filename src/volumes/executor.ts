@@ -1,5 +1,6 @@
 import { messageOf } from "#core/assert.ts";
 import type { Log } from "#core/log.ts";
+import { Slots } from "#core/slots.ts";
 import { Timers } from "#core/timers.ts";
 import type { Wire } from "#core/wire.ts";
 import { DamagedSnapshot } from "./backup/restore-image.ts";
@@ -42,9 +43,13 @@ export class VolumeExecutor {
   readonly #lanes = new Map<string, Promise<void>>();
   /** Lanes that somebody woke while they were at work. */
   readonly #again = new Set<string>();
-  /** Storing snapshots takes long: it has places of its own, so that nobody waits behind it. */
-  readonly #places = { volumes: new Places(), snapshots: new Places() };
+  /** Storing snapshots takes long: it has slots of its own, so that nobody waits behind it. */
+  readonly #slots = {
+    volumes: new Slots(VOLUME_LIMITS.operations_parallel),
+    snapshots: new Slots(VOLUME_LIMITS.operations_parallel),
+  };
   readonly #progress = new Map<string, Progress>();
+  /** Who waits for an operation, by volume. */
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #closing = new AbortController();
   readonly #ends: (() => void)[] = [];
@@ -61,6 +66,10 @@ export class VolumeExecutor {
       this.#ends.push(wire.onGap(() => void this.#takeUp()));
       this.#lookLater();
     }
+    await this.#runUnfinished();
+  }
+
+  async #runUnfinished(): Promise<void> {
     const { store, host_ids } = this.#parts;
     for (const id of await store.unfinished(host_ids)) this.#run(id);
   }
@@ -74,18 +83,17 @@ export class VolumeExecutor {
   }
 
   async #takeUp(): Promise<void> {
-    const { store, host_ids, log } = this.#parts;
     try {
-      for (const id of await store.unfinished(host_ids)) this.#run(id);
+      await this.#runUnfinished();
     } catch (error) {
-      log.warn({ error }, "unfinished operations of volumes could not be read");
+      this.#parts.log.warn({ error }, "unfinished operations of volumes could not be read");
     }
   }
 
   /** Something changed about the volume elsewhere: it may be work of ours, or what somebody here waits for. */
   #heardOf(volume_id: string): void {
     this.#run(volume_id);
-    for (const watchers of this.#watchers.values()) for (const watcher of watchers) watcher();
+    this.#tell(volume_id);
   }
 
   /** What is being done is broken off; it is taken up at the next start. */
@@ -99,6 +107,11 @@ export class VolumeExecutor {
 
   get idle(): boolean {
     return this.#lanes.size === 0;
+  }
+
+  /** How many volumes somebody waits for; a test's way to see that nobody was forgotten. */
+  get awaited(): number {
+    return this.#watchers.size;
   }
 
   /** How far the restore of a volume, or the storing of a snapshot, is. */
@@ -124,34 +137,39 @@ export class VolumeExecutor {
     const { store, clock } = this.#parts;
     const until = clock.monotonic() + VOLUME_LIMITS.answer_ms;
     while (clock.monotonic() < until && !this.#closing.signal.aborted) {
-      const heard = this.#heard(operation_id);
-      const work = await store.findWork(volume_id);
-      if (!work?.operations.some(({ id }) => id === operation_id)) return true;
-      // Looked at now and then too: it may be carried out by another process.
-      await Promise.race([heard, clock.sleep(VOLUME_LIMITS.look_ms)]);
+      const heard = Promise.withResolvers<void>();
+      const end = this.#watch(volume_id, heard.resolve);
+      try {
+        const work = await store.findWork(volume_id);
+        if (!work?.operations.some(({ id }) => id === operation_id)) return true;
+        // Looked at now and then too: it may be carried out by another process.
+        await Promise.race([heard.promise, clock.sleep(VOLUME_LIMITS.look_ms)]);
+      } finally {
+        end();
+      }
     }
     return false;
   }
 
-  #heard(operation_id: string): Promise<void> {
-    const watchers = this.#watchers.get(operation_id) ?? new Set();
-    this.#watchers.set(operation_id, watchers);
-    return new Promise((resolve) => {
-      watchers.add(resolve);
-    });
+  #watch(volume_id: string, watcher: () => void): () => void {
+    const watchers = this.#watchers.get(volume_id) ?? new Set();
+    this.#watchers.set(volume_id, watchers.add(watcher));
+    return () => {
+      watchers.delete(watcher);
+      if (watchers.size === 0) this.#watchers.delete(volume_id);
+    };
   }
 
-  #tell(operation_id: string): void {
-    for (const watcher of this.#watchers.get(operation_id) ?? []) watcher();
-    this.#watchers.delete(operation_id);
+  #tell(volume_id: string): void {
+    for (const watcher of this.#watchers.get(volume_id) ?? []) watcher();
   }
 
   async #runLane(volume_id: string, lane: string): Promise<void> {
-    const places = this.#places[lane === volume_id ? "volumes" : "snapshots"];
+    const slots = this.#slots[lane === volume_id ? "volumes" : "snapshots"];
     try {
       do {
         this.#again.delete(lane);
-        while (await places.take(() => this.#step(volume_id, lane)));
+        while (await slots.use(() => this.#step(volume_id, lane)));
       } while (this.#again.has(lane) && !this.#closing.signal.aborted);
     } catch (thrown) {
       if (!this.#closing.signal.aborted) {
@@ -179,7 +197,7 @@ export class VolumeExecutor {
       if (!operations.some(({ id }) => id === operation.id)) return undefined;
       return { ...outcome(volume), remove_operations: [operation.id] };
     });
-    this.#tell(operation.id);
+    this.#tell(volume_id);
     this.#parts.wire?.send("volumes", volume_id);
     return true;
   }
@@ -244,26 +262,5 @@ export class VolumeExecutor {
         ...(operation.kind === "create" ? { deleted_at: now, purge_at: now } : {}),
       },
     });
-  }
-}
-
-/** So many at the same time, the others in the order they came. */
-class Places {
-  readonly #waiting: (() => void)[] = [];
-  #busy = 0;
-
-  async take<T>(work: () => Promise<T>): Promise<T> {
-    while (this.#busy >= VOLUME_LIMITS.operations_parallel) {
-      await new Promise<void>((resolve) => {
-        this.#waiting.push(resolve);
-      });
-    }
-    this.#busy++;
-    try {
-      return await work();
-    } finally {
-      this.#busy--;
-      this.#waiting.shift()?.();
-    }
   }
 }

@@ -1,11 +1,10 @@
-import type { Clock } from "#core/clock.ts";
+import { type Clock, isoTime } from "#core/clock.ts";
 import type { ObjectStore } from "#core/objects.ts";
 import { MANIFESTS, PACKS, packOwner } from "./backup/names.ts";
 import type { VolumeDisk } from "./disk.ts";
 import type { SnapshotService } from "./snapshots.ts";
 import type { VolumeStore } from "./store.ts";
-import type { Snapshot, Volume } from "./types.ts";
-import { isUnfinished } from "./work.ts";
+import { isUnfinished, type Snapshot, type Volume } from "./types.ts";
 
 interface GarbageParts {
   host_ids: readonly string[];
@@ -40,6 +39,8 @@ interface Finding extends Waste {
   remove(): Promise<void>;
 }
 
+const told = ({ kind, id, bytes, reason }: Finding): Waste => ({ kind, id, bytes, reason });
+
 /** Finds what nobody needs, says so, and takes it away when told to. */
 export class Garbage {
   readonly #parts: GarbageParts;
@@ -50,13 +51,13 @@ export class Garbage {
 
   /** What would go. */
   async preview(wish: Wish): Promise<Waste[]> {
-    return (await this.#find(wish)).map(({ kind, id, bytes, reason }) => ({ kind, id, bytes, reason }));
+    return (await this.#find(wish)).map(told);
   }
 
   async collect(wish: Wish): Promise<Waste[]> {
     const found = await this.#find(wish);
     for (const { remove } of found) await remove();
-    return found.map(({ kind, id, bytes, reason }) => ({ kind, id, bytes, reason }));
+    return found.map(told);
   }
 
   async #find(wish: Wish): Promise<Finding[]> {
@@ -105,7 +106,7 @@ export class Garbage {
         kind: "deleted volume",
         id: volume.id,
         bytes: sizes.get(volume.id) ?? 0,
-        reason: `deleted; could be taken back until ${new Date(volume.purge_at ?? 0).toISOString()}`,
+        reason: `deleted; could be taken back until ${isoTime(volume.purge_at ?? 0)}`,
         remove: () => this.purge(volume),
       }));
   }

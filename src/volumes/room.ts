@@ -163,17 +163,7 @@ export class VolumeRoom implements VolumeMounts {
   }
 
   /** What the series about volumes are made from. */
-  async measurements(): Promise<
-    {
-      id: string;
-      app_name: string;
-      region: string;
-      host_id: string;
-      org_id: string;
-      size_bytes: number;
-      used_pct: number;
-    }[]
-  > {
+  async measurements() {
     const { store, hosts } = this.parts;
     const volumes = (await store.all(hosts.own)).filter(({ state }) => state !== "destroyed");
     return await Promise.all(volumes.map((volume) => this.answers.measure(volume)));

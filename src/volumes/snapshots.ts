@@ -9,7 +9,7 @@ import { type Ledger, queued } from "./ledger.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import { refuseState } from "./rules.ts";
 import type { VolumeStore } from "./store.ts";
-import type { Snapshot, Volume } from "./types.ts";
+import { isUnfinished, type Snapshot, type Volume } from "./types.ts";
 
 interface SnapshotParts {
   store: VolumeStore;
@@ -61,8 +61,8 @@ export class SnapshotService {
   /** The daily one, if it is still due; one that is missed is not made up for. */
   async daily({ id }: Volume, ids: Ids): Promise<void> {
     const before = await this.#parts.store.snapshots(id);
-    const unfinished = before.some(({ status }) => status === "waiting" || status === "running");
-    if (unfinished || before.length >= VOLUME_LIMITS.snapshots_per_volume) return await this.#postpone(id);
+    if (before.some(isUnfinished) || before.length >= VOLUME_LIMITS.snapshots_per_volume)
+      return await this.#postpone(id);
     await this.#add(id, `vs_${ids.short()}`, "daily", ids);
   }
 
@@ -94,7 +94,7 @@ export class SnapshotService {
 
   /** Before its time. One that another is being built on, or that a volume is filled from, is needed. */
   async delete(snapshot: Snapshot): Promise<void> {
-    if (snapshot.status === "waiting" || snapshot.status === "running") {
+    if (isUnfinished(snapshot)) {
       fail("volume_not_ready", `snapshot ${snapshot.id} is still being stored`, { retry_after_s: 5 });
     }
     if (await this.forget(snapshot)) return;

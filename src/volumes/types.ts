@@ -89,6 +89,10 @@ export const laneOf = ({ volume_id, kind }: Pick<Operation, "volume_id" | "kind"
 
 export type SnapshotStatus = "waiting" | "running" | "created" | "failed";
 
+/** It is still to be stored, or is being stored. */
+export const isUnfinished = ({ status }: Pick<Snapshot, "status">): boolean =>
+  status === "waiting" || status === "running";
+
 export interface Snapshot {
   id: string;
   volume_id: string;

@@ -13,7 +13,7 @@ import type { VolumeKeys } from "./keys.ts";
 import { type Decision, hop } from "./ledger.ts";
 import type { Locks } from "./locks.ts";
 import type { VolumeStore } from "./store.ts";
-import type { Operation, OperationKind, Snapshot, Volume } from "./types.ts";
+import { isUnfinished, type Operation, type OperationKind, type Snapshot, type Volume } from "./types.ts";
 
 export interface WorkParts {
   store: VolumeStore;
@@ -114,6 +114,9 @@ async function move(parts: WorkParts, job: Job): Promise<Outcome> {
   const { to, snapshot_id = "" } = payload;
   assert(to, "a move goes somewhere");
   await snapshot(parts, job);
+  // Once it is stored anybody may delete it, and what is here goes as soon as the volume is the other host's.
+  if ((await parts.store.findSnapshot(snapshot_id))?.status !== "created")
+    throw new DamagedSnapshot(`snapshot ${snapshot_id} was deleted before the volume could move`);
   const next = { volume_id, tries: 0 };
   const fill: Operation = {
     ...next,
@@ -137,8 +140,6 @@ async function clear({ store, disk, locks }: WorkParts, { volume: { id }, operat
   });
   return () => ({});
 }
-
-export const isUnfinished = ({ status }: Snapshot): boolean => status === "waiting" || status === "running";
 
 /** The snapshot before stays until this one is stored; it is looked for again after that was written down. */
 async function pinBase(

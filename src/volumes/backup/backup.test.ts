@@ -8,7 +8,7 @@ import { random, seed, tempDir } from "../../../test/support.ts";
 import type { Extent, ImageReader } from "../disk.ts";
 import { VOLUME_LIMITS } from "../limits.ts";
 import { decodeManifest, digestOf, encodeManifest, type Manifest } from "./manifest.ts";
-import { PACKS, packKey } from "./names.ts";
+import { manifestKey, PACKS, packKey } from "./names.ts";
 import { DamagedSnapshot, readManifest, restoreImage } from "./restore-image.ts";
 import { storeImage } from "./store-image.ts";
 
@@ -121,6 +121,11 @@ suite("snapshots in packs", () => {
     await assert.rejects(back(objects, "vs_d", digest), DamagedSnapshot);
     await objects.put(packKey(pack), whole);
     assert.ok((await back(objects, "vs_d", digest)).equals(bytes));
+    const list = (await objects.get(manifestKey("vs_d"))) ?? Buffer.alloc(0);
+    for (const damaged of [Buffer.alloc(0), Buffer.from("no list"), list.subarray(0, -9)]) {
+      await objects.put(manifestKey("vs_d"), damaged);
+      await assert.rejects(back(objects, "vs_d", digest), DamagedSnapshot);
+    }
   });
 
   test("a manifest is what it was", () => {

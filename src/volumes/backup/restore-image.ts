@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { promisify } from "node:util";
 import { zstdDecompress } from "node:zlib";
+import { messageOf } from "#core/assert.ts";
 import type { ObjectStore } from "#core/objects.ts";
 import type { ImageWriter } from "../disk.ts";
 import { VOLUME_LIMITS } from "../limits.ts";
@@ -18,11 +19,19 @@ const expand = promisify(zstdDecompress);
 export async function readManifest(objects: ObjectStore, snapshot_id: string, digest?: string): Promise<Manifest> {
   const bytes = await objects.get(manifestKey(snapshot_id));
   if (!bytes) throw new DamagedSnapshot(`snapshot ${snapshot_id} is not in ${objects.place}`);
-  const manifest = decodeManifest(bytes);
+  const manifest = decoded(bytes, `the list of blocks of snapshot ${snapshot_id} in ${objects.place}`);
   if (digest !== undefined && digestOf(manifest) !== digest) {
     throw new DamagedSnapshot(`the list of blocks of snapshot ${snapshot_id} in ${objects.place} was changed`);
   }
   return manifest;
+}
+
+function decoded(bytes: Uint8Array, what: string): Manifest {
+  try {
+    return decodeManifest(bytes);
+  } catch (cause) {
+    throw new DamagedSnapshot(`${what} cannot be read: ${messageOf(cause)}`, { cause });
+  }
 }
 
 export interface RestoreJob {
@@ -46,7 +55,7 @@ export async function restoreImage({ manifest, objects, image, signal, onProgres
       signal.throwIfAborted();
       const pack = packs[number];
       const bytes = pack && (await fetchPack(objects, pack.name, blocks));
-      if (!bytes) throw new DamagedSnapshot(`${pack?.name} is missing in ${objects.place}`);
+      if (!bytes) throw new DamagedSnapshot(`pack ${pack?.name ?? number} is missing in ${objects.place}`);
       for (const entry of blocks) {
         await image.write(entry.index * manifest.block_bytes, await blockIn(bytes, entry, objects.place));
         done += entry.length;

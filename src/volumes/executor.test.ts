@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { anApp } from "#apps/fixtures.ts";
+import { anOrg } from "#auth/fixtures.ts";
+import { Box } from "#core/box.ts";
+import { systemClock } from "#core/clock.ts";
+import { randomIds } from "#core/ids.ts";
+import { silentLog } from "#core/log.ts";
+import { SimDisk } from "#drivers/disk/sim.ts";
+import { HostService } from "#hosts/service.ts";
+import { migrate } from "#stores/migrations.ts";
+import { LocalObjects } from "#stores/objects/local.ts";
+import { sqlAppStore } from "#stores/sql/apps.ts";
+import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { sqlHostStore } from "#stores/sql/hosts.ts";
+import { sqlVolumeStore } from "#stores/sql/volumes.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { tempDir, until } from "../../test/support.ts";
+import { anOperation, aVolume } from "./fixtures.ts";
+import { VolumeRoom } from "./room.ts";
+import type { VolumeStore } from "./store.ts";
+
+const [HERE, THERE] = ["000a", "000b"];
+const host = (id: string) => ({ id, region: "local", zone: id, cpus: 0, memory_mb: 0 });
+const OWNER = { org_id: "o1", app_id: "a1", app_name: "web" };
+const ids = randomIds(systemClock);
+
+/** A room of volumes that are simulated, on two hosts that are both ours. */
+async function openRoom(t: TestContext, wrap: (store: VolumeStore) => VolumeStore = (store) => store) {
+  const database = inlineSqlite();
+  await migrate(database);
+  await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
+  await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
+  const hosts = new HostService({ store: sqlHostStore(database), own: [host(HERE), host(THERE)] });
+  await hosts.start();
+  const dir = tempDir();
+  const store = wrap(sqlVolumeStore(database));
+  const disk = new SimDisk(join(dir, "volumes"));
+  const objects = new LocalObjects(join(dir, "objects"));
+  const box = new Box(Buffer.alloc(32, 7));
+  const parts = { store, hosts, disk, objects, box, clock: systemClock, log: silentLog, undelete_ms: 0 };
+  const room = new VolumeRoom(parts);
+  await room.start();
+  t.after(() => room.close());
+  return { room, store, disk };
+}
+
+suite("the executor of volumes", () => {
+  test("a volume whose snapshot is deleted before it has moved stays where it is, whole", async (t) => {
+    const { room, store, disk } = await openRoom(t, (real) => ({
+      ...real,
+      async finishSnapshot(snapshot, packs) {
+        const finished = await real.finishSnapshot(snapshot, packs);
+        assert.notEqual(await real.forgetSnapshot(snapshot.id), false);
+        return finished;
+      },
+    }));
+    const { id, host_id } = await room.volumes.create(OWNER, { name: "data" }, ids);
+    await room.volumes.move(id, host_id === HERE ? THERE : HERE, ids);
+    const volume = await until("it rests", async () => {
+      const found = await store.find(id);
+      return found?.state === "moving" || found?.state === "restoring" ? undefined : found;
+    });
+    assert.deepEqual([volume.state, volume.host_id], ["created", host_id]);
+    assert.match(volume.error ?? "", /was deleted before the volume could move/);
+    assert.ok((await disk.inventory()).volumes.has(id));
+  });
+
+  test("nobody is left waiting for an operation that another process carried out", async (t) => {
+    const { room, store } = await openRoom(t);
+    const volume = aVolume({ host_id: "000c", zone: "000c" });
+    const add_operations = [anOperation({ host_id: "000c", kind: "extend" })];
+    await store.insert({ volume, add_operations }, { limit: 10, unique_zone: false });
+    const over = room.executor.ended("vol_1", "op1");
+    await until("somebody waits", () => room.executor.awaited === 1);
+    assert.ok(await store.commit({ volume: { ...volume, revision: 2 }, remove_operations: ["op1"] }));
+    assert.equal(await over, true);
+    assert.equal(room.executor.awaited, 0);
+  });
+});
