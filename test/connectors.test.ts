@@ -18,6 +18,7 @@ suite("connectors: the resource", () => {
     );
     for (const field of ["id", "provider_account_id", "provider_account_name", "inserted_at", "updated_at", "user_id"])
       assert.equal(typeof connection[field], "string", field);
+    assert.equal(connection.provider_account_name, "GitHub", "unless it is called otherwise");
     assert.equal(connection.token_expires_at, undefined);
     assert.equal(
       connection.usage_snippet,
@@ -37,8 +38,10 @@ suite("connectors: the resource", () => {
 
   test("PUT replaces the whole policy; 400, 401 and 404 as specified", async (t) => {
     const { ask } = await inside(t);
-    const body = { provider: "github", api_key: SECRET, access_policy: { allow_all: true, name_prefix: "x" } };
-    const { id } = (await ask("POST /v1/oauth/connections/api_key", { body })).body.connection;
+    const key = { provider: "github", api_key: SECRET, name: "the team's" };
+    const body = { ...key, access_policy: { allow_all: true, name_prefix: "x" } };
+    const { id, provider_account_name } = (await ask("POST /v1/oauth/connections/api_key", { body })).body.connection;
+    assert.equal(provider_account_name, "the team's");
     const path = `PUT /v1/oauth/connections/${id}`;
     const access_policy = {
       allowed_endpoints: ["/user", "/repos/*"],

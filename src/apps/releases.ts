@@ -3,7 +3,7 @@ import { fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Release, ReleaseStatus, ReleaseStore } from "./release-store.ts";
 
-export interface NewRelease {
+interface NewRelease {
   description?: string | undefined;
   strategy?: string | undefined;
   definition: unknown;

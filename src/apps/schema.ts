@@ -52,11 +52,5 @@ export const SecretAnswer = Type.Object({
 
 export const SecretList = Type.Object({ secrets: Type.Array(SecretAnswer) });
 export const SecretChange = Type.Object({ secrets: Type.Array(SecretAnswer), version: Type.Integer() });
-export const SecretSet = Type.Object({
-  name: Type.String(),
-  digest: Type.String(),
-  created_at: Type.String(),
-  updated_at: Type.String(),
-  version: Type.Integer(),
-});
+export const SecretSet = Type.Object({ ...SecretAnswer.properties, version: Type.Integer() });
 export const SecretGone = Type.Object({ version: Type.Integer() });

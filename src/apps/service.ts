@@ -8,7 +8,7 @@ import type { AppStore } from "./store.ts";
 import type { App } from "./types.ts";
 
 /** What an app holds; the rooms that make machines and volumes answer it. */
-export interface Occupancy {
+interface Occupancy {
   machines: number;
   volumes: number;
 }

@@ -8,7 +8,7 @@ import type { AuthStore } from "./store.ts";
 import { type TokenService, unauthorized } from "./tokens.ts";
 
 /** Where an app is; the apps' store knows. */
-export interface AppDirectory {
+interface AppDirectory {
   findApp(name: string): Promise<{ id: string; name: string; org_id: string } | undefined>;
 }
 

@@ -1,9 +1,9 @@
-import { assert } from "#core/assert.ts";
 import type { Action } from "#core/caveats.ts";
 import { type Clock, isoTime } from "#core/clock.ts";
 import { parseDuration } from "#core/durations.ts";
 import { fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
+import { orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { principalOf } from "./guard.ts";
 import type { OrgService } from "./orgs.ts";
@@ -83,15 +83,15 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
       part: "orgs",
       access: "read org",
       answer: { status: 200, schema: schema.TokenList },
-      handle: async ({ org }) => ({ tokens: (await store.tokens(org?.id ?? "")).map(tokenAnswer) }),
+      handle: async (admitted) => ({ tokens: (await store.tokens(orgOf(admitted).id)).map(tokenAnswer) }),
     }),
     route("DELETE /v1/orgs/:org_slug/tokens/:token_id", {
       summary: "Revoke a token, with everything that was made from it",
       part: "orgs",
       access: "delete account",
       answer: { status: 200, schema: schema.TokenAnswer },
-      async handle({ params, org }) {
-        const token = await tokens.revoke(org?.id ?? "", params.token_id);
+      async handle({ params, ...admitted }) {
+        const token = await tokens.revoke(orgOf(admitted).id, params.token_id);
         return tokenAnswer(
           token ?? fail("not_found", `organization ${params.org_slug} has no token ${JSON.stringify(params.token_id)}`),
         );
@@ -104,12 +104,11 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
       body: schema.CreateDeployToken,
       answer: { status: 200, schema: schema.CreatedToken },
       errors: ["limit_reached"],
-      async handle({ params, body, ids, org }) {
-        assert(org, "an app has an organization");
+      async handle({ params, body, ids, ...admitted }) {
         const expiry_ms = expiryOf(body.expiry);
         const name = body.name ?? `deploy ${params.app_name}`.slice(0, LIMITS.token_name_chars);
         const wanted = {
-          org: await orgs.get(org.slug),
+          org: await orgs.get(orgOf(admitted).slug),
           kind: "deploy" as const,
           name,
           expiry_ms,
@@ -186,7 +185,7 @@ function expiryOf(expiry: string | number | undefined): number {
   if (expiry === undefined) return LIMITS.token_expiry_ms;
   const ms = typeof expiry === "number" ? expiry * 1000 : parseDuration(expiry);
   if (ms === undefined || ms <= 0 || ms > LIMITS.token_expiry_ms) {
-    fail("invalid_request", `body.expiry is not a duration of at most 20 years`, {
+    fail("invalid_request", "body.expiry is not a duration of at most 20 years", {
       details: [
         {
           path: "body.expiry",

@@ -46,12 +46,7 @@ export const TokenList = Type.Object({ tokens: Type.Array(TokenAnswer) });
 
 export const CreatedToken = Type.Object({
   token: Type.String({ description: "The token itself. It is shown this once." }),
-  id: Type.String(),
-  kind: Type.String(),
-  name: Type.String(),
-  created_at: Type.String(),
-  expires_at: Nullable,
-  revoked_at: Nullable,
+  ...TokenAnswer.properties,
 });
 
 export const CurrentTokens = Type.Object({

@@ -6,7 +6,7 @@ export interface AuthStore {
   orgs(): Promise<Org[]>;
   findOrg(slug: string): Promise<Org | undefined>;
   findOrgById(id: string): Promise<Org | undefined>;
-  /** False, and nothing written, when the slug is taken by another id or the limit is reached. */
+  /** Nothing is written unless it is "inserted". The same id and slug a second time is "inserted". */
   insertOrg(org: Org, limit: number): Promise<"inserted" | "slug_taken" | "limit">;
   /** Its tokens go with it. False when it still has apps, or is not there. */
   deleteOrg(id: string): Promise<boolean>;

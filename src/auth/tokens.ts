@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from "node:crypto";
 import { assert } from "#core/assert.ts";
 import type { Box } from "#core/box.ts";
 import { ACTIONS, ALL_ACTIONS, type Caveat, refusal } from "#core/caveats.ts";
-import type { Clock } from "#core/clock.ts";
+import { type Clock, isoTime } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -12,7 +12,7 @@ import type { AuthStore } from "./store.ts";
 import type { Org, Token, TokenKind } from "./types.ts";
 
 /** `hf1_` + id (26 characters) + secret (43 characters of base64url). */
-export const FULL_PREFIX = "hf1_";
+const FULL_PREFIX = "hf1_";
 const FULL = /^hf1_([0-9A-Z]{26})([\w-]{43})$/;
 
 export interface NewToken {
@@ -79,7 +79,7 @@ export class TokenService {
     return unauthorized(`this is not a token of this platform (they start with ${FULL_PREFIX} or ${MACAROON_PREFIX})`);
   }
 
-  /** True when it is revoked now, false when the organization has no such token. */
+  /** The token as it is kept now; undefined when the organization has no such token. */
   async revoke(org_id: string | null, id: string): Promise<Token | undefined> {
     const { store, clock } = this.#parts;
     const token = await store.findToken(id);
@@ -135,7 +135,7 @@ function readMacaroon(text: string): Macaroon {
 }
 
 function refuseRevoked(token: Token): void {
-  if (token.revoked_at !== null) unauthorized(`the token was revoked ${new Date(token.revoked_at).toISOString()}`);
+  if (token.revoked_at !== null) unauthorized(`the token was revoked ${isoTime(token.revoked_at)}`);
 }
 
 export function unauthorized(text: string): never {

@@ -21,7 +21,7 @@ import type { ConnectorStore } from "./store.ts";
 import type { AccessPolicy, Connection, Sprite } from "./types.ts";
 import type { Passed, Upstream } from "./upstream.ts";
 
-export interface GatewayParts {
+interface GatewayParts {
   store: ConnectorStore;
   connectors: ConnectorService;
   oauth: OAuthFlow;

@@ -34,7 +34,7 @@ interface Registration extends OAuth {
 }
 
 /** A connector and its secrets, at the moment they were both good. */
-export interface Fresh {
+interface Fresh {
   connection: Connection;
   credential: Credential;
 }

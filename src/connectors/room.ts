@@ -19,7 +19,7 @@ import type { ConnectorStore } from "./store.ts";
 import { GatewayTester } from "./tester.ts";
 import { Upstream, type UpstreamOptions } from "./upstream.ts";
 
-export interface ConnectorRoomParts extends UpstreamOptions {
+interface ConnectorRoomParts extends UpstreamOptions {
   store: ConnectorStore;
   tokens: TokenService;
   orgs: OrgService;

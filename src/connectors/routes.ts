@@ -15,7 +15,7 @@ import type { ConnectorStore } from "./store.ts";
 import type { GatewayTester } from "./tester.ts";
 import type { AccessPolicy, AuditAction, Connection } from "./types.ts";
 
-export interface ConnectorRouteParts {
+interface ConnectorRouteParts {
   connectors: ConnectorService;
   gateway: Gateway;
   tester: GatewayTester;
@@ -66,13 +66,14 @@ function createRoutes(parts: ConnectorRouteParts): Row[] {
         "The key is sealed and never told again. Without an `access_policy` no sprite may use the connector. An object store's key is `ACCESS_KEY_ID:SECRET_ACCESS_KEY`.",
       body: schema.CreateWithKey,
       async handle({ body, ids, ...call }) {
-        const { provider, api_key, base_url, region, encoded_paths } = body;
+        const { provider, api_key, name, base_url, region, encoded_paths } = body;
         const provider_info = {
           ...(base_url === undefined ? {} : { base_url: baseUrl(base_url, "body.base_url") }),
           ...(region === undefined ? {} : { region }),
           ...(encoded_paths === undefined ? {} : { encoded_paths }),
         };
-        const wish = { provider, api_key, provider_info, ...policy(body.access_policy) };
+        const account = name === undefined ? {} : { name };
+        const wish = { provider, api_key, provider_info, ...account, ...policy(body.access_policy) };
         return answer(await connectors.createWithKey(ownerOf(call), wish, ids));
       },
     }),

@@ -35,7 +35,7 @@ export const AccessPolicy = Type.Object(
   { title: "AccessPolicy" },
 );
 
-export const ConnectionAnswer = Type.Object(
+const ConnectionAnswer = Type.Object(
   {
     id: Type.String(),
     provider: Type.String(),

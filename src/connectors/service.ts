@@ -13,7 +13,7 @@ import { PROVIDER_KEYS, PROVIDERS, type Provider, type ProviderSetting } from ".
 import type { ConnectorStore } from "./store.ts";
 import type { AccessPolicy, Connection, ConnectionType, Credential, ProviderInfo } from "./types.ts";
 
-export interface ServiceParts {
+interface ServiceParts {
   store: ConnectorStore;
   box: Box;
   clock: Clock;
@@ -30,7 +30,10 @@ export interface Owner {
   name: string;
 }
 
-export interface NewConnection {
+/** What can be changed; the credential is given open and kept sealed. */
+type Change = Partial<Pick<Connection, "access_policy" | "token_expires_at">> & { credential?: Credential };
+
+interface NewConnection {
   provider: string;
   connection_type: ConnectionType;
   credential: Credential;
@@ -64,14 +67,19 @@ export class ConnectorService {
   /** With a key that the caller has. */
   async createWithKey(
     owner: Owner,
-    wish: { provider: string; api_key: string; access_policy?: AccessPolicy; provider_info: ProviderInfo },
+    {
+      api_key,
+      name,
+      ...wish
+    }: { provider: string; api_key: string; name?: string; access_policy?: AccessPolicy; provider_info: ProviderInfo },
     ids: Ids,
   ): Promise<Connection> {
     const provider = providerOf(wish.provider, "api_key");
     if (provider.base_url === null && wish.provider_info.base_url === undefined)
       bad("body.base_url", `is required: ${provider.title} is somewhere else for everyone`, "https://…");
-    const credential = readKey(provider, wish.api_key);
-    return await this.create(owner, { ...wish, connection_type: "api_key", credential }, ids);
+    const credential = readKey(provider, api_key);
+    const account = { id: this.#fingerprint(credential), name: name || provider.title };
+    return await this.create(owner, { ...wish, connection_type: "api_key", credential, account }, ids);
   }
 
   /** To any HTTP API. */
@@ -212,9 +220,8 @@ export class ConnectorService {
     return opened;
   }
 
-  #next(connection: Connection, change: Partial<Connection> | { credential: Credential }): Connection {
+  #next(connection: Connection, { credential, ...rest }: Change): Connection {
     const { box, clock } = this.#parts;
-    const { credential, ...rest } = change as Partial<Omit<Connection, "credential">> & { credential?: Credential };
     return {
       ...connection,
       ...rest,
@@ -227,7 +234,7 @@ export class ConnectorService {
   /** The last of two changes wins, and both are in the audit log. */
   async #change(
     connection: Connection,
-    change: Partial<Pick<Connection, "access_policy">> & { credential?: Credential },
+    change: Change,
     action: "policy" | "rotated",
     actor: string,
   ): Promise<Connection> {
@@ -237,7 +244,7 @@ export class ConnectorService {
       current;
       current = await store.findConnection(connection.id)
     ) {
-      const next = this.#next(current, change as { credential: Credential });
+      const next = this.#next(current, change);
       if (await store.putConnection(next, ledger.entry(current, action, actor))) return next;
     }
     return unknownConnection(connection.id);
@@ -267,7 +274,7 @@ export function providerOf(name: string, ...ways: readonly Provider["made_by"][n
     const near = closest(name, PROVIDER_KEYS);
     return bad("body.provider", `is not a provider${near ? `; did you mean ${near}?` : ""}`, PROVIDER_KEYS.join(", "));
   }
-  if (ways.length > 0 && !ways.some((way) => provider.made_by.includes(way)))
+  if (!ways.some((way) => provider.made_by.includes(way)))
     bad("body.provider", `${provider.title} is connected another way: ${provider.made_by.join(" or ")}`);
   return provider;
 }
@@ -282,7 +289,7 @@ function readKey(provider: Provider, api_key: string): Credential {
 }
 
 /** What can stand in a header. The value itself is never repeated. */
-export function checkSecret(secret: string, path: string): string {
+function checkSecret(secret: string, path: string): string {
   if (!/^[!-~]+(?: [!-~]+)*$/.test(secret))
     bad(path, "is empty, or holds a character that cannot stand in a header", "visible ASCII characters");
   return secret;

@@ -12,7 +12,7 @@ export interface PendingAuthorization {
   created_at: number;
 }
 
-export interface AuditFilter {
+interface AuditFilter {
   org_id: string;
   connection_id?: string;
   action?: AuditAction;

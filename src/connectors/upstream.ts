@@ -9,7 +9,7 @@ import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import { Mask } from "./mask.ts";
 import type { Outgoing } from "./placing.ts";
 
-export interface Passing {
+interface Passing {
   method: string;
   outgoing: Outgoing;
   /** Undefined when there is none. */
@@ -80,7 +80,7 @@ export class Upstream {
 }
 
 /** Where an answer goes. */
-export interface AnswerTo {
+interface AnswerTo {
   begin(status: number, headers: [string, string][]): ServerResponse;
 }
 
@@ -155,7 +155,7 @@ class Relay implements Dispatcher.DispatchHandler {
 const TIMEOUTS = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ETIMEDOUT"]);
 
 /** A fault on the way to the provider, in our words. */
-export function upstreamError(error: Error & { code?: string }): ApiError {
+function upstreamError(error: Error & { code?: string }): ApiError {
   const refused = error instanceof AddressRefused ? error : error.cause;
   if (refused instanceof AddressRefused) {
     return new ApiError("address_refused", `the connector's address is refused: ${refused.message}`, {

@@ -75,6 +75,11 @@ suite("caveats", () => {
       ],
       [validity, { now_ms: validity.not_after_s * 1000 - 1 }, undefined],
       [validity, { now_ms: validity.not_after_s * 1000 }, "caveat validity: the token expired 2026-01-02T00:00:00Z"],
+      [
+        { type: "validity", not_before_s: Number.MAX_SAFE_INTEGER, not_after_s: Number.MAX_SAFE_INTEGER },
+        {},
+        "caveat validity: the token is valid from +275760-09-13T00:00:00Z",
+      ],
       [{ type: "any", of: [[validity], [{ type: "actions", actions: 0 }]] }, {}, undefined],
       [
         { type: "any", of: [[validity, { type: "actions", actions: 0 }]] },
@@ -188,7 +193,9 @@ suite("caveats", () => {
       [7, {}],
       [7, [1]],
       [8, "later"],
-      ["2", 1, 1],
+      ["2", 1],
+      [[2], 1],
+      [{ toString: 1 }, 1],
     ];
     for (const wire of wrong) {
       const caveat = fromWire(wire, 0);

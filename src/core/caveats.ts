@@ -129,7 +129,9 @@ export function caveatWords(caveat: Caveat): string {
   }
 }
 
-const at = (seconds: number): string => new Date(seconds * 1000).toISOString().replace(".000Z", "Z");
+/** The last second that a date can tell; a token may name a later one. */
+const LAST_S = 8_640_000_000_000;
+const at = (seconds: number): string => new Date(Math.min(seconds, LAST_S) * 1000).toISOString().replace(".000Z", "Z");
 
 /** `[kind, …]`, compact; the kinds' numbers are part of the format and never change meaning. */
 export type WireCaveat = readonly unknown[];
@@ -165,8 +167,9 @@ export function fromWire(wire: unknown, depth: number): Caveat {
   const unknown: Caveat = { type: "unknown", wire: Array.isArray(wire) ? (wire as WireCaveat) : [wire] };
   if (!Array.isArray(wire)) return unknown;
   const [kind, first, second] = wire as WireCaveat;
-  const read = READERS[wire.length === 3 ? `${String(kind)}/2` : `${String(kind)}/${wire.length - 1}`];
-  return read?.(first, second, depth) ?? unknown;
+  // A kind is a number and nothing that only reads like one: what is read must be written again as it came.
+  if (typeof kind !== "number") return unknown;
+  return READERS[`${kind}/${wire.length - 1}`]?.(first, second, depth) ?? unknown;
 }
 
 type Reader = (first: unknown, second: unknown, depth: number) => Caveat | undefined;

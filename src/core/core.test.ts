@@ -1,4 +1,4 @@
-/** The small words of the house: settings, names, durations, ids, the sealed box. */
+/** The small words of the house: settings, names, durations, the sealed box, errors. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -6,10 +6,8 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../test/support.ts";
 import { Box } from "./box.ts";
-import { systemClock } from "./clock.ts";
 import { parseDuration } from "./durations.ts";
 import { ApiError, CATALOGUE, errorBody } from "./errors.ts";
-import { randomIds, repeatableIds } from "./ids.ts";
 import { checkSlug, toSlug } from "./names.ts";
 import { readSettings } from "./settings.ts";
 import { closest } from "./words.ts";
@@ -72,31 +70,6 @@ suite("words", () => {
       "",
       "a".repeat(63),
     ]);
-  });
-});
-
-suite("ids", () => {
-  test("are of the documented shape and do not repeat", () => {
-    const ids = randomIds(systemClock);
-    assert.match(ids.ulid(), /^[0-9A-HJKMNP-TV-Z]{26}$/);
-    assert.match(ids.short(), /^[0-9a-z]{16}$/);
-    assert.equal(new Set(Array.from({ length: 10_000 }, () => ids.short())).size, 10_000);
-    const numbers = Array.from({ length: 1000 }, () => ids.numeric());
-    assert.ok(numbers.every((n) => Number.isInteger(n) && n > 0 && n < 2 ** 31));
-  });
-
-  test("sort by time", () => {
-    const at = (ms: number): string => repeatableIds(Buffer.from("s"), ms).ulid();
-    assert.ok(at(1) < at(2) && at(1_700_000_000_000) < at(1_700_000_000_001));
-  });
-
-  test("are the same again from the same seed, in the same order, and others from another", () => {
-    const make = (seed: string): string[] => {
-      const ids = repeatableIds(Buffer.from(seed), 1000);
-      return [ids.short(), ids.ulid(), String(ids.numeric()), Buffer.from(ids.bytes(100)).toString("hex")];
-    };
-    assert.deepEqual(make("a"), make("a"));
-    assert.equal(new Set([...make("a"), ...make("b")]).size, 8);
   });
 });
 

@@ -13,7 +13,8 @@ suite("ids", () => {
       assert.match(ulid, /^[0-9A-HJKMNP-TV-Z]{26}$/);
       assert.match(short, /^[0-9a-z]{16}$/);
       seen.add(ulid).add(short);
-      assert.ok(random.numeric() > 0);
+      const number = random.numeric();
+      assert.ok(Number.isInteger(number) && number > 0 && number < 2 ** 31);
     }
     assert.equal(seen.size, 10_000);
   });
@@ -30,10 +31,15 @@ suite("ids", () => {
   test("repeatable ones repeat, call by call", () => {
     const make = (seed: number): string[] => {
       const ids = repeatableIds(Buffer.alloc(32, seed), 1_700_000_000_000);
-      return [ids.ulid(), ids.ulid(), ids.short(), String(ids.numeric())];
+      const bytes = Buffer.from(ids.bytes(100)).toString("hex");
+      return [ids.ulid(), ids.ulid(), ids.short(), String(ids.numeric()), bytes];
     };
     assert.deepEqual(make(1), make(1));
-    assert.notDeepEqual(make(1), make(2));
-    assert.notEqual(make(1)[0], make(1)[1]);
+    assert.equal(new Set([...make(1), ...make(2)]).size, 10, "and nothing of it with another seed");
+  });
+
+  test("those that tell the time sort by it", () => {
+    const at = (ms: number): string => repeatableIds(Buffer.from("s"), ms).ulid();
+    assert.ok(at(1) < at(2) && at(1_700_000_000_000) < at(1_700_000_000_001));
   });
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../test/support.ts";
@@ -28,6 +28,16 @@ suite("log", () => {
     log.close();
     const lines = [`${file}.1`, file].flatMap((name) => readFileSync(name, "utf8").trimEnd().split("\n"));
     assert.equal(lines.length, count);
+  });
+
+  test("what is said after its end is lost, and lands in no other file", () => {
+    const dir = tempDir();
+    const log = openLog(join(dir, "log"), "info");
+    log.close();
+    const other = openSync(join(dir, "other"), "w");
+    log.info({}, "late");
+    closeSync(other);
+    assert.equal(readFileSync(join(dir, "other"), "utf8"), "");
   });
 
   test("a full disk loses lines and throws nothing", { skip: !existsSync("/dev/full") }, () => {

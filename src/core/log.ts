@@ -66,6 +66,8 @@ class LogFile {
 
   close(): void {
     closeSync(this.#fd);
+    // Whoever opens a file next gets the same number, and would find late lines in it.
+    this.#fd = -1;
   }
 
   #setAside(): void {

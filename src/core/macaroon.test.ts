@@ -123,7 +123,9 @@ suite("macaroons", () => {
 
   test("what is not a token is refused in words, whatever it is", () => {
     const { tail } = mint(key, "01TOKEN", []);
-    const packed = (value: unknown): string => `hm1_${Buffer.from(encode(value)).toString("base64url")}`;
+    const packed = (value: unknown): string =>
+      `hm1_${Buffer.from(encode(value, { maxDepth: 1000 })).toString("base64url")}`;
+    const deep = Array.from({ length: 200 }).reduce<unknown>((inner) => [inner], 1);
     const good = serialize(mint(key, "01TOKEN", []));
     // The last letter of a text whose bytes are not a multiple of three has bits that mean nothing.
     const spare = serialize(mint(key, "01TOKENSX", []));
@@ -144,6 +146,7 @@ suite("macaroons", () => {
       [packed([1, [], tail]), /the token is damaged/],
       [packed(["01TOKEN", {}, tail]), /the token is damaged/],
       [packed(["01TOKEN", [], "tail"]), /the token is damaged/],
+      [packed(["01TOKEN", [[99, deep]], tail]), /the token is damaged/],
       [packed(["01TOKEN", [], Buffer.alloc(65)]), /cut off or damaged/],
     ];
     for (const [text, why] of refused) {

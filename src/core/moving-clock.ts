@@ -6,7 +6,7 @@ interface Sleeper {
   wake(): void;
 }
 
-export interface MovingClockOptions {
+interface MovingClockOptions {
   /** What the wall clock says at first; the time it is when left out. */
   start_ms?: number;
   /** Stands still until it is moved. */

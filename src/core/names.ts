@@ -6,7 +6,7 @@ import { fail } from "./errors.ts";
  */
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-export const SLUG_RULE = "1 to 63 lower-case letters, digits and dashes, not beginning or ending with a dash";
+const SLUG_RULE = "1 to 63 lower-case letters, digits and dashes, not beginning or ending with a dash";
 
 export function checkSlug(name: string, path: string): void {
   if (SLUG.test(name)) return;

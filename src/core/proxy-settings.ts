@@ -54,14 +54,16 @@ export function proxySettings(given: (name: keyof typeof PROXY_SETTINGS) => Give
   const list = given("proxy_addresses");
   const addresses = list.value.split(",").flatMap((one) => (one.trim() === "" ? [] : [one.trim()]));
   const wrong = addresses.find((one) => !isIP(one));
-  if (wrong !== undefined) throw new SettingsError(`${list.from}: "${wrong}" is not an address`);
+  if (wrong !== undefined) throw new SettingsError(`${list.from}: "${wrong}" is not an address such as 203.0.113.7`);
   const domain = given("domain");
   if (!/^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$/.test(domain.value)) {
     throw new SettingsError(`${domain.from}: "${domain.value}" is not a domain such as apps.example`);
   }
   const directory = given("acme_directory");
   if (directory.value !== "" && !/^https?:\/\//.test(directory.value)) {
-    throw new SettingsError(`${directory.from}: "${directory.value}" is not an https address`);
+    throw new SettingsError(
+      `${directory.from}: "${directory.value}" is not an address such as https://acme.example/directory`,
+    );
   }
   const ca = given("acme_ca");
   return {

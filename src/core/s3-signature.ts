@@ -16,7 +16,7 @@ export interface Signing {
   now_ms: number;
 }
 
-export const UNSIGNED = "UNSIGNED-PAYLOAD";
+const UNSIGNED = "UNSIGNED-PAYLOAD";
 
 /** The headers to add. */
 export function signedHeaders(signing: Signing, payload = UNSIGNED): Record<string, string> {

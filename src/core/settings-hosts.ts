@@ -20,7 +20,7 @@ export interface OwnHostSetting {
   underlay: string;
 }
 
-export type HostNetwork = "off" | "vxlan" | "wireguard";
+type HostNetwork = "off" | "vxlan" | "wireguard";
 
 type HostName =
   | "role"

@@ -150,7 +150,7 @@ export interface Settings {
 }
 
 /** A host as it is declared; `zone` is its id when left out, a size of 0 is no bound. */
-export interface HostSetting {
+interface HostSetting {
   id: string;
   region: string;
   zone: string;

@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parentPort } from "node:worker_threads";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-export interface BuiltFile {
+interface BuiltFile {
   type: string;
   /** The file as it goes over the wire; only these are kept. */
   br: Uint8Array;

@@ -30,7 +30,7 @@ export class Dashboard {
   /** The one page; everything else it asks for is a file or the API. */
   async page(): Promise<string> {
     const newest_ms = await newest();
-    if (newest_ms > this.#sources_ms) {
+    if (!this.#built || newest_ms > this.#sources_ms) {
       this.#sources_ms = newest_ms;
       this.#built = inThread();
       // A build that failed is tried again by whoever asks next.
@@ -38,7 +38,6 @@ export class Dashboard {
         this.#sources_ms = 0;
       });
     }
-    this.#built ??= inThread();
     return (await this.#built).page;
   }
 

@@ -218,9 +218,12 @@ class Presence {
   get signal(): AbortSignal {
     if (!this.#signal) {
       const gone = new AbortController();
-      this.#response.once("close", () => {
+      const left = (): void => {
         if (!this.#response.writableFinished) gone.abort();
-      });
+      };
+      // Whoever left before anyone asked is not announced again.
+      if (this.#response.closed) left();
+      else this.#response.once("close", left);
       this.#signal = AbortSignal.any([gone.signal, this.#ending]);
     }
     return this.#signal;

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
-import { fail } from "#core/errors.ts";
+import { ApiError, fail } from "#core/errors.ts";
 import { type Ids, repeatableIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 
@@ -40,7 +40,7 @@ export interface Recorded {
 }
 
 /** What identifies a request beyond its key: who, what, and the body to the byte. */
-export interface Repeatable {
+interface Repeatable {
   caller: string;
   method: string;
   path: string;
@@ -73,16 +73,10 @@ export class Idempotency {
       await before.catch(() => {});
       return await this.once(request, run);
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Recorded>();
-    promise.catch(() => {}); // Heard by repeats, if any come.
-    this.#running.set(key, promise);
+    const running = this.#begin(key, fingerprint, run);
+    this.#running.set(key, running);
     try {
-      const result = await this.#begin(key, fingerprint, run);
-      resolve(result);
-      return result;
-    } catch (thrown) {
-      reject(thrown);
-      throw thrown;
+      return await running;
     } finally {
       this.#running.delete(key);
     }
@@ -128,7 +122,6 @@ export class Idempotency {
   }
 }
 
-const isRefusal = (thrown: unknown): boolean =>
-  (thrown as { http?: number } | null)?.http !== undefined && (thrown as { http: number }).http < 500;
+const isRefusal = (thrown: unknown): boolean => thrown instanceof ApiError && thrown.http < 500;
 
 const hash = (...parts: string[]): string => createHash("sha256").update(JSON.stringify(parts)).digest("hex");

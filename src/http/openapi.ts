@@ -6,7 +6,7 @@ import { PARTS, type Part, type Row } from "./route.ts";
 import type { JsonSchema } from "./validate.ts";
 
 /** The connector API has a version of its own, given by the specification. */
-export const CONNECTOR_API = { version: "0.1.12", runtime_environment: "v0.0.1-rc48" } as const;
+const CONNECTOR_API = { version: "0.1.12", runtime_environment: "v0.0.1-rc48" } as const;
 
 /** Any route may answer these. */
 const COMMON: readonly ErrorCode[] = [
@@ -163,7 +163,7 @@ function failures(row: Row): Record<string, object> {
   );
 }
 
-export const ERROR_SCHEMA = {
+const ERROR_SCHEMA = {
   type: "object",
   required: ["error", "status", "retryable", "request_id"],
   properties: {

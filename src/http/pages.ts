@@ -1,6 +1,5 @@
 import { CATALOGUE } from "#core/errors.ts";
 import { VERSION } from "#core/version.ts";
-import { errorsOf } from "./openapi.ts";
 import { PARTS, type Part, type Row } from "./route.ts";
 import { allowedWords, type JsonSchema } from "./validate.ts";
 
@@ -63,7 +62,7 @@ ${sections.join("")}
 function endpoint(row: Row): string {
   const path = row.path.replaceAll(/:(\w+)/g, "{$1}");
   const answer = row.answer.schema ? fields("Answer", row.answer.schema) : "";
-  const special = errorsOf(row).filter((name) => row.errors?.includes(name));
+  const special = row.errors ?? [];
   return `<details><summary><b class="verb">${row.method}</b>${code(path)} <small>${html(row.summary)}</small></summary><div>
 ${row.description ? `<p>${prose(row.description)}</p>` : ""}
 <p class="dim">Access: ${html(accessWords(row))} · answers ${row.answer.status}</p>

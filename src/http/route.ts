@@ -98,7 +98,7 @@ export interface Call<Params, Query, Body> extends Admitted {
   /** The body of a route that takes an upload. Ends with an error when it stops coming. */
   upload: AsyncIterable<Uint8Array>;
   header(name: string): string | undefined;
-  /** Absent on open routes. */
+  /** On open routes nobody, with an empty token id. */
   caller: Caller;
   /** Makes ids; the same ones again when the same Idempotency-Key comes again. */
   ids: Ids;
@@ -143,5 +143,6 @@ export function route<
   Body extends TSchema | undefined = undefined,
 >(target: `${Method} ${Path}`, row: RowOf<Path, Query, Body, A>): Row {
   const [method, path] = target.split(" ") as [Method, `/${string}`];
+  // What is typed by this path stands in a list of rows of any path: the handler checks before it calls.
   return { ...(row as unknown as Row), method, path };
 }

@@ -74,4 +74,5 @@ const builders = {
   Unsafe: (schema: TSchema) => ({ ...schema }),
 };
 
+/** The types are TypeBox's, and only the test can tell that they fit. */
 export const Type = builders as unknown as Builders;

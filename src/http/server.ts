@@ -151,10 +151,7 @@ function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal):
     const shape = row.path.replaceAll(/:\w+/g, ":x");
     methods.set(shape, (methods.get(shape) ?? new Set()).add(row.method));
   }
-  const patterns = [...methods].map(([shape, names]) => ({
-    pattern: patternOf(shape),
-    names,
-  }));
+  const patterns = [...methods].map(([shape, names]) => ({ pattern: patternOf(shape), names }));
   app.setNotFoundHandler((request) => {
     const path = request.url.split("?")[0] ?? "";
     const known = patterns.find(({ pattern }) => pattern.test(path));
@@ -219,7 +216,15 @@ const FASTIFY_ERRORS: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["malformed_http", "the body is not as long as Content-Length says"],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ["unsupported_media_type", "the Content-Type cannot be read; send application/json"],
   FST_ERR_BAD_URL: ["malformed_http", "the path holds a broken percent-encoding"],
-  FST_ERR_VALIDATION: ["invalid_request", "the request is not valid"],
+};
+
+/** The same for what Node's parser finds. */
+const PARSER_ERRORS: Record<string, [ErrorCode, string]> = {
+  ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "the request did not arrive completely in time"],
+  HPE_HEADER_OVERFLOW: [
+    "headers_too_large",
+    `the headers have more than ${LIMITS.header_bytes} bytes (limit header_bytes)`,
+  ],
 };
 
 function toApiError(log: Log, thrown: unknown, request_id: string): ApiError {
@@ -257,14 +262,7 @@ function styled(style: Style | undefined, error: ApiError, request_id: string): 
 /** What the parser refuses never becomes a request: the answer is written by hand, and the connection ends. */
 function refuseConnection(error: Error & { code?: string }, socket: Socket, ids: Ids): void {
   if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
-  const codes: Record<string, [ErrorCode, string]> = {
-    ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "the request did not arrive completely in time"],
-    HPE_HEADER_OVERFLOW: [
-      "headers_too_large",
-      `the headers have more than ${LIMITS.header_bytes} bytes (limit header_bytes)`,
-    ],
-  };
-  const [code, text] = codes[error.code ?? ""] ?? ["malformed_http", "this is not HTTP as it should be"];
+  const [code, text] = PARSER_ERRORS[error.code ?? ""] ?? ["malformed_http", "this is not HTTP as it should be"];
   const request_id = ids.ulid();
   const body = JSON.stringify(errorBody(new ApiError(code, text), request_id));
   socket.end(

@@ -29,6 +29,7 @@ async function* pages(): AsyncIterable<readonly StreamItem[]> {
 /** A server whose only answer is the stream, on each connection anew. */
 async function serve(t: TestContext, clock: Clock): Promise<() => Socket> {
   const server = createServer((_, raw) => {
+    // As much of a reply as a stream uses.
     const reply = { hijack() {}, raw, getHeaders: () => ({}) } as unknown as FastifyReply;
     const gone = new AbortController();
     raw.once("close", () => gone.abort());

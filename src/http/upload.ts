@@ -33,7 +33,7 @@ export function passUploads(app: FastifyInstance): void {
 export const uploadOf = (row: Row, request: FastifyRequest, clock: Clock): AsyncIterable<Uint8Array> =>
   row.upload ? chunksOf(request, clock) : NO_UPLOAD;
 
-/** What takes nothing for a while is cut: with no bound on the whole, each step has one. */
+/** One that brings nothing for a while is cut: with no bound on the whole, each step has one. */
 async function* chunksOf({ raw, body }: FastifyRequest, clock: Clock): AsyncGenerator<Uint8Array> {
   if (body !== raw) {
     fail("unsupported_media_type", `send the file itself, with one of the types ${TYPES.join(", ")}`);

@@ -10,7 +10,7 @@ import type { MachineStore } from "#machines/store.ts";
 import type { Issuer } from "./tokens.ts";
 
 /** What AWS expects tokens to be for. */
-export const AWS_AUDIENCE = "sts.amazonaws.com";
+const AWS_AUDIENCE = "sts.amazonaws.com";
 
 interface Parts {
   machines: Pick<MachineStore, "find">;

@@ -15,7 +15,7 @@ import type { MachineStore } from "#machines/store.ts";
 import type { Machine } from "#machines/types.ts";
 import type { Issuer } from "./tokens.ts";
 
-export interface InsiderParts {
+interface InsiderParts {
   machines: Pick<MachineStore, "find">;
   orgs: Pick<AuthStore, "findOrgById">;
   issuer: Issuer;

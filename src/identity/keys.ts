@@ -148,13 +148,13 @@ export class KeyRing {
     const jwk: JsonWebKey = publicKey.export({ format: "jwk" });
     const id = thumbprint(jwk);
     const public_jwk: PublicJwk = { ...jwk, kid: id, alg, use: "sig" };
-    const pem = privateKey.export({ type: "pkcs8", format: "der" });
+    const der = privateKey.export({ type: "pkcs8", format: "der" });
     const key: SigningKey = {
       id,
       org_id,
       alg,
       public_jwk: JSON.stringify(public_jwk),
-      private_key: box.seal(`signing_key:${id}`, pem),
+      private_key: box.seal(`signing_key:${id}`, der),
       created_at: clock.now(),
       sign_from,
       publish_until: null,

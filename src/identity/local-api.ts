@@ -14,7 +14,7 @@ import type { LocalApi } from "#machines/local-api.ts";
 import type { MachineInsiders } from "./insiders.ts";
 import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
 
-export interface LocalParts {
+interface LocalParts {
   /** `<data dir>/run/api`. */
   dir: string;
   insiders: MachineInsiders;

@@ -25,7 +25,8 @@ export class NetworkDoor {
     const listener = createListener((connection) => server.accept(connection));
     listener.maxConnections = LIMITS.network_connections;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    listener.once("error", reject);
+    // Kept: a connection that cannot be accepted later on, for want of descriptors, must not end the platform.
+    listener.on("error", reject);
     listener.listen(LIMITS.network_port, address, resolve);
     await promise;
     // A door that is open must not keep a stopping platform from ending.

@@ -18,7 +18,7 @@ import { issuerRoutes, keyRoutes, tokenRoutes } from "./routes.ts";
 import type { KeyStore } from "./store.ts";
 import { Issuer } from "./tokens.ts";
 
-export interface IdentityParts {
+interface IdentityParts {
   store: KeyStore;
   auth: AuthStore;
   machines: MachineStore;

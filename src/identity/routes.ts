@@ -2,6 +2,7 @@ import type { AuthStore } from "#auth/store.ts";
 import type { Org } from "#auth/types.ts";
 import { type Clock, isoTime } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
+import { ALGS } from "#core/jwt.ts";
 import { orgOf } from "#http/access.ts";
 import { RateLimiter } from "#http/rate.ts";
 import { type Row, route } from "#http/route.ts";
@@ -50,9 +51,7 @@ async function known({ orgs }: Parts, slug: string): Promise<Org> {
 export function keyRoutes({ keys, clock }: Parts): Row[] {
   const answer = (list: readonly SigningKey[]) => {
     const now = clock.now();
-    const signing = new Set(
-      ["RS256", "ES256"].map((alg) => list.find((key) => key.alg === alg && key.sign_from <= now)?.id),
-    );
+    const signing = new Set(ALGS.map((alg) => list.find((key) => key.alg === alg && key.sign_from <= now)?.id));
     return {
       keys: list.map(({ id, alg, created_at, sign_from, publish_until }) => ({
         kid: id,

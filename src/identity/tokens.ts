@@ -3,11 +3,11 @@ import { randomUUID } from "node:crypto";
 import type { Org } from "#auth/types.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
-import { type Alg, type Claims, signToken, splitToken, TokenRefused, verifyToken } from "#core/jwt.ts";
+import { ALGS, type Alg, type Claims, signToken, splitToken, TokenRefused, verifyToken } from "#core/jwt.ts";
 import type { Machine } from "#machines/types.ts";
 import type { KeyRing } from "./keys.ts";
 
-export interface IssuerParts {
+interface IssuerParts {
   keys: KeyRing;
   clock: Clock;
   orgs: { findOrg(slug: string): Promise<Org | undefined> };
@@ -75,7 +75,7 @@ export class Issuer {
       jwks_uri: `${issuer}/.well-known/jwks.json`,
       response_types_supported: ["id_token"],
       subject_types_supported: ["public"],
-      id_token_signing_alg_values_supported: ["RS256", "ES256"],
+      id_token_signing_alg_values_supported: [...ALGS],
       scopes_supported: ["openid"],
       claims_supported: [...CLAIMS],
     };

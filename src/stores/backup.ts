@@ -160,7 +160,6 @@ async function* linesOf(file: string): AsyncIterable<string> {
       yield* lines;
     }
   } catch (cause) {
-    if (cause instanceof BackupError) throw cause;
     throw new BackupError(`${file} cannot be read as a backup: ${messageOf(cause)}`, { cause });
   }
   if (rest !== "") throw new BackupError(`${file} is cut off in the middle of a line`);

@@ -3,7 +3,7 @@ import { suite, test } from "node:test";
 import type { Database } from "./database.ts";
 import { migrate } from "./migrations.ts";
 
-/** A database without tables, and how to be rid of it. */
+/** A database without tables. */
 export type OpenDatabase = () => Promise<Database>;
 
 const insert = (id: string, n: number): { sql: string; args: (string | number)[]; rows: number } => ({

@@ -71,82 +71,57 @@ const DATABASES: { name: string; open: OpenDatabase; skip?: string | undefined }
 for (const { name, open, skip } of DATABASES) {
   databaseSuite(name, open, skip);
 
-  const openMigrated = async (): Promise<Database> => {
+  const empty = async (): Promise<Database> => {
     const database = await open();
     await migrate(database);
     return database;
   };
-  authStoreSuite(
-    name,
-    async () => {
-      const database = await openMigrated();
-      return { store: sqlAuthStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  idempotencyStoreSuite(
-    name,
-    async () => {
-      const database = await openMigrated();
-      return { store: sqlIdempotencyStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  const openWithApps = async (): Promise<Database> => {
-    const database = await openMigrated();
-    await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+  const withOrgs =
+    (...ids: string[]) =>
+    async (): Promise<Database> => {
+      const database = await empty();
+      for (const id of ids) await sqlAuthStore(database).insertOrg(anOrg({ id, slug: id }), 10);
+      return database;
+    };
+  const withApps = async (): Promise<Database> => {
+    const database = await withOrgs("o1")();
     for (const id of ["a1", "a2"]) await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
     return database;
   };
-  addressStoreSuite(
-    name,
+  const withHosts = async (): Promise<Database> => {
+    const database = await withApps();
+    await sqlHostStore(database).declare([
+      { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 },
+      { id: "0002", region: "local", zone: "0002", cpus: 2, memory_mb: 512 },
+    ]);
+    return database;
+  };
+  /** How a suite opens the store that it examines. */
+  const over =
+    <Store>(begin: () => Promise<Database>, make: (database: Database) => Store) =>
     async () => {
-      const database = await openWithApps();
-      return { store: sqlAddressStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  peerStoreSuite(
-    name,
-    async () => {
-      const database = await openMigrated();
-      return { store: sqlPeerStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  proxyStoreSuite(
-    name,
-    async () => {
-      const database = await openWithApps();
-      return { store: sqlProxyStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  appStoreSuite(
-    name,
-    async () => {
-      const database = await openMigrated();
-      const orgs = sqlAuthStore(database);
-      for (const id of ["o1", "o2"]) await orgs.insertOrg(anOrg({ id, slug: id }), 10);
-      return { store: sqlAppStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  hostStoreSuite(
-    name,
-    async () => {
-      const database = await openMigrated();
-      return { store: sqlHostStore(database), close: () => database.close() };
-    },
-    skip,
-  );
+      const database = await begin();
+      return { store: make(database), close: () => database.close() };
+    };
+
+  authStoreSuite(name, over(empty, sqlAuthStore), skip);
+  idempotencyStoreSuite(name, over(empty, sqlIdempotencyStore), skip);
+  peerStoreSuite(name, over(empty, sqlPeerStore), skip);
+  hostStoreSuite(name, over(empty, sqlHostStore), skip);
+  appStoreSuite(name, over(withOrgs("o1", "o2"), sqlAppStore), skip);
+  connectorStoreSuite(name, over(withOrgs("o1"), sqlConnectorStore), skip);
+  keyStoreSuite(name, over(withOrgs("o1"), sqlKeyStore), skip);
+  addressStoreSuite(name, over(withApps, sqlAddressStore), skip);
+  proxyStoreSuite(name, over(withApps, sqlProxyStore), skip);
+  webhookStoreSuite(name, over(withApps, sqlWebhookStore), skip);
+  releaseStoreSuite(name, over(withApps, sqlReleaseStore), skip);
+  volumeStoreSuite(name, over(withApps, sqlVolumeStore), skip);
+  machineStoreSuite(name, over(withHosts, sqlMachineStore), skip);
   leaseStoreSuite(
     `a row in ${name}`,
     10_000,
     async () => {
-      const database = await openMigrated();
-      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
-      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
+      const database = await withApps();
       let ahead_ms = 0;
       const clock = { ...systemClock, monotonic: () => performance.now() + ahead_ms };
       const view = (): RowLeases => new RowLeases(sqlLeaseRows(database)("a1", "main"), clock);
@@ -161,10 +136,7 @@ for (const { name, open, skip } of DATABASES) {
   importedImagesSuite(
     name,
     async () => {
-      const database = await openMigrated();
-      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
-      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
-      await sqlHostStore(database).declare([{ id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 }]);
+      const database = await withHosts();
       const machines = sqlMachineStore(database);
       return {
         store: sqlImportedImages(database),
@@ -175,71 +147,6 @@ for (const { name, open, skip } of DATABASES) {
         },
         close: () => database.close(),
       };
-    },
-    skip,
-  );
-  webhookStoreSuite(
-    name,
-    async () => {
-      const database = await openMigrated();
-      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
-      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
-      return { store: sqlWebhookStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  releaseStoreSuite(
-    name,
-    async () => {
-      const database = await openMigrated();
-      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
-      await sqlAppStore(database).insertApp(anApp({ id: "a1", name: "a1", org_id: "o1" }), 10);
-      return { store: sqlReleaseStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  volumeStoreSuite(
-    name,
-    async () => {
-      const database = await openMigrated();
-      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
-      for (const id of ["a1", "a2"]) await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
-      return { store: sqlVolumeStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  const withOrg = async (): Promise<Database> => {
-    const database = await openMigrated();
-    await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
-    return database;
-  };
-  connectorStoreSuite(
-    name,
-    async () => {
-      const database = await withOrg();
-      return { store: sqlConnectorStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  keyStoreSuite(
-    name,
-    async () => {
-      const database = await withOrg();
-      return { store: sqlKeyStore(database), close: () => database.close() };
-    },
-    skip,
-  );
-  machineStoreSuite(
-    name,
-    async () => {
-      const database = await openMigrated();
-      await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
-      for (const id of ["a1", "a2"]) await sqlAppStore(database).insertApp(anApp({ id, name: id, org_id: "o1" }), 10);
-      await sqlHostStore(database).declare([
-        { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 },
-        { id: "0002", region: "local", zone: "0002", cpus: 2, memory_mb: 512 },
-      ]);
-      return { store: sqlMachineStore(database), close: () => database.close() };
     },
     skip,
   );

@@ -9,7 +9,7 @@ import type { Reach } from "#proxy/exposure.ts";
 import type { NodePlace } from "#replication/observed/observer.ts";
 import { observedRoutes } from "#replication/observed/routes.ts";
 
-export interface DatabaseNeeds {
+interface DatabaseNeeds {
   clock: Clock;
   apps: Pick<AppStore, "findApp">;
   machines: Pick<MachineStore, "list">;

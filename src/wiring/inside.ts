@@ -22,7 +22,7 @@ import { sqlConnectorStore } from "#stores/sql/connectors.ts";
 import { sqlKeyStore } from "#stores/sql/identity.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
 
-export interface InsideNeeds {
+interface InsideNeeds {
   dir: DataDir;
   box: Box;
   clock: Clock;
@@ -33,7 +33,7 @@ export interface InsideNeeds {
   secrets: SecretService;
 }
 
-export interface InsidePart {
+interface InsidePart {
   rows: Row[];
   insiders: MachineInsiders;
   local: LocalApi;

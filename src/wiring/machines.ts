@@ -51,7 +51,7 @@ import { openProxy } from "./proxy.ts";
 import { Duty, openHosts } from "./roles.ts";
 import { sharedImages } from "./shared-images.ts";
 
-export interface MachineNeeds {
+interface MachineNeeds {
   clock: Clock;
   log: Log;
   box: Box;
@@ -72,7 +72,7 @@ export interface MachineNeeds {
   master_key: Uint8Array;
 }
 
-export interface MachinesPart {
+interface MachinesPart {
   apps: AppService;
   host_ids: readonly string[];
   proxy: ProxyRoom;

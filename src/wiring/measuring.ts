@@ -1,6 +1,7 @@
 /**
- * Metrics put together, part of platform.ts on a page of its own: the engine, what reads machines and what asks them for metrics of their own. The machines room
- * knows nothing of metrics and the metrics room nothing of machines; they meet here.
+ * Metrics put together, part of platform.ts on a page of its own: the engine, what reads machines, and what asks them
+ * for metrics of their own. The machines room knows nothing of metrics and the metrics room nothing of machines; they
+ * meet here.
  */
 import type { SecretService } from "#apps/secrets.ts";
 import type { AuthStore } from "#auth/store.ts";
@@ -36,7 +37,7 @@ import type { Reach } from "#proxy/exposure.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 
-export interface MeasuringParts {
+interface MeasuringParts {
   dir: DataDir;
   authStore: Pick<AuthStore, "orgs">;
   clock: Clock;
@@ -53,7 +54,7 @@ export interface MeasuringParts {
   providers: readonly SampleProvider[];
 }
 
-export interface Measuring {
+interface Measuring {
   /** A thread and files of its own; it starts when it is first asked for. */
   engine(): MetricsEngine;
   rows: Row[];
@@ -178,7 +179,7 @@ interface Listener {
 }
 
 /** Marks a machine as a hosted database: the port it answers on. */
-export const POSTGRES_PORT_KEY = "hangar_postgres_port";
+const POSTGRES_PORT_KEY = "hangar_postgres_port";
 
 /** Which machines run, as the metrics room wants to know it: read once, and followed by what the bus says. */
 export class MeasuredMachines {

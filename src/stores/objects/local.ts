@@ -1,6 +1,6 @@
 import { copyFile, link, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
-import { checkKey, type ObjectBody, type ObjectInfo, type ObjectStore } from "#core/objects.ts";
+import { checkKey, type ObjectBody, type ObjectInfo, type ObjectRange, type ObjectStore } from "#core/objects.ts";
 
 /** Objects that are not whole yet; no key begins with a dot alone, so none is hidden by it. */
 const UNFINISHED = ".new";
@@ -42,7 +42,7 @@ export class LocalObjects implements ObjectStore {
     }
   }
 
-  async get(key: string, range?: { offset: number; length: number }): Promise<Buffer | undefined> {
+  async get(key: string, range?: ObjectRange): Promise<Buffer | undefined> {
     checkKey(key);
     const file = await unlessMissing(open(join(this.#dir, key)));
     if (!file) return undefined;

@@ -57,7 +57,11 @@ export class S3Objects implements ObjectStore {
       });
       return true;
     }
-    this.#conditional ??= this.#honoursConditions();
+    // An answer is kept; a probe that failed is made again by whoever asks next.
+    this.#conditional ??= this.#honoursConditions().catch((error: unknown) => {
+      this.#conditional = undefined;
+      throw error;
+    });
     if (!(await this.#conditional)) {
       throw new Error(`${this.place} does not honour If-None-Match, so nothing can be put there only if it is absent`);
     }
@@ -137,9 +141,10 @@ export class S3Objects implements ObjectStore {
 
   async #putIfAbsent(key: string, body: ObjectBody): Promise<boolean> {
     const data = body instanceof Uint8Array ? body : await openAsBlob(body.file);
-    // Not tried again: a second try could not tell its own first one from someone else's.
+    // The client sends what it is given, and its type knows no header but the store's own.
     const headers = { "if-none-match": "*" } as unknown as Record<`x-amz-${string}`, string>;
     try {
+      // Not tried again: a second try could not tell its own first one from someone else's.
       await this.#client.putObject(key, data, undefined, undefined, headers);
       return true;
     } catch (error) {

@@ -143,14 +143,14 @@ function unknownOutcome(cause: unknown): ApiError {
   });
 }
 
-type Trouble = "again" | "full" | "gone" | "bug";
+type Trouble = "again" | "full" | "bug";
 
 function classify(thrown: unknown): Trouble {
   if (thrown instanceof ApiError) throw thrown;
   const code = (thrown as { code?: unknown } | null)?.code;
   if (typeof code !== "string")
     return thrown instanceof Error && /terminated|timeout/i.test(thrown.message) ? "again" : "bug";
-  // Serialization failure, deadlock, or two processes creating the same table at the same moment.
+  // Serialization failure, or deadlock.
   if (code === "40001" || code === "40P01") return "again";
   if (code === "53100") return "full";
   // The server said goodbye (57P0x), or the connection could not be made or broke (08xxx, system errors).

@@ -74,6 +74,8 @@ class PostgresWire implements Wire {
     try {
       await client.connect();
       await client.query(`LISTEN ${NAME}`);
+      // Closed meanwhile: nobody else would end it.
+      this.#closing.signal.throwIfAborted();
     } catch (thrown) {
       await client.end().catch(() => {});
       throw thrown;

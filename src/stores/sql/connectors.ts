@@ -126,7 +126,7 @@ function pending(database: Database): Pick<ConnectorStore, "insertPending" | "ta
     async takePending(org_id, provider, state) {
       const sql = `DELETE FROM oauth_states WHERE org_id = ? AND provider = ? AND state = ? RETURNING ${PENDING}`;
       const outcome = await database.write([{ sql, args: [org_id, provider, state], rows: 1 }]);
-      return outcome.ok ? (outcome.returned[0]?.[0] as unknown as PendingAuthorization) : undefined;
+      return outcome.ok ? (outcome.returned[0]?.[0] as PendingAuthorization | undefined) : undefined;
     },
   };
 }

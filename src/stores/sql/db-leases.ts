@@ -1,6 +1,5 @@
 import type { LeaseRow, LeaseRows } from "#replication/election/lease-rows.ts";
-import type { Database } from "../database.ts";
-import { readOne } from "../database.ts";
+import { type Database, readOne } from "../database.ts";
 
 const ROW = "revision, term, served_term, node, url, reserved_for, lasts_ms";
 

@@ -19,8 +19,8 @@ export function sqlIdempotencyStore(database: Database): IdempotencyStore {
           args: [key, fingerprint, seed, runner, started_at, stale_before_ms],
         },
       ]);
-      const taken = outcome.ok ? outcome.returned[0]?.[0] : undefined;
-      if (taken) return taken as unknown as IdempotencyEntry;
+      const taken = (outcome.ok ? outcome.returned[0]?.[0] : undefined) as IdempotencyEntry | undefined;
+      if (taken) return taken;
       const held = await readOne<IdempotencyEntry>(database, `SELECT ${ENTRY} FROM idempotency WHERE key = ?`, [key]);
       // Forgotten between the two statements: begin anew.
       return held ?? (await this.begin(entry, stale_before_ms));

@@ -8,6 +8,7 @@ import type {
   ShownMachine,
 } from "#machines/types.ts";
 import type { Value } from "../database.ts";
+import { toValue } from "./arguments.ts";
 
 /** What is fixed when a machine is made, and what every change writes anew. Objects are kept as JSON. */
 const FIXED = ["id", "org_id", "app_id", "app_name", "name", "region", "host_id", "private_ip", "created_at"] as const;
@@ -41,11 +42,6 @@ export const INSERT_MACHINE = `INSERT INTO machines (${COLUMNS.join(", ")})
   SELECT ${COLUMNS.map(() => "?").join(", ")} WHERE EXISTS (SELECT 1 FROM apps WHERE id = ?) ON CONFLICT DO NOTHING`;
 export const UPDATE_MACHINE = `UPDATE machines SET ${CHANGING.map((column) => `${column} = ?`).join(", ")}
   WHERE id = ? AND revision = ?`;
-
-function toValue(value: unknown): Value {
-  if (typeof value === "boolean") return value ? 1 : 0;
-  return value !== null && typeof value === "object" ? JSON.stringify(value) : (value as Value);
-}
 
 export const insertArgs = (machine: Machine): Value[] => [
   ...COLUMNS.map((column) => toValue(machine[column])),

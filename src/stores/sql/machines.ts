@@ -3,6 +3,7 @@ import type { Change, Committed, Inserted, ListFilter, MachineStore } from "#mac
 import type { Machine, MachineConfig, MachineEvent, Operation } from "#machines/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
 import { lookup } from "../lookup.ts";
+import { marks } from "./arguments.ts";
 import {
   type EventRow,
   INSERT_MACHINE,
@@ -30,8 +31,6 @@ const WORK = `SELECT ${MACHINE}, v.config, o.id AS o_id, o.position AS o_positio
   o.payload AS o_payload, o.not_before AS o_not_before, o.begun AS o_begun
   ${FROM} LEFT JOIN machine_operations o ON o.machine_id = m.id WHERE m.id = ? ORDER BY o.position`;
 const ALIVE = "(m.boot IS NOT NULL OR m.deadline_at IS NOT NULL OR m.next_run_at IS NOT NULL)";
-/** A list that is empty holds nothing, also where the database has no empty lists. */
-const marks = (list: readonly unknown[]): string => (list.length === 0 ? "NULL" : list.map(() => "?").join(", "));
 
 export function sqlMachineStore(database: Database): MachineStore {
   const machines = async (sql: string, args: readonly Value[]): Promise<Machine[]> =>

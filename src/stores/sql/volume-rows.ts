@@ -1,5 +1,6 @@
 import type { Operation, Snapshot, Volume } from "#volumes/types.ts";
 import type { Step, Value } from "../database.ts";
+import { toValue } from "./arguments.ts";
 
 /** What is fixed when a volume is made, and what every change writes anew. Objects are kept as JSON. */
 const FIXED = [
@@ -60,12 +61,6 @@ const COLUMNS = [...FIXED, "attached_machine_id", ...CHANGING] as const;
 const list = (columns: readonly string[], table: string): string => columns.map((one) => `${table}.${one}`).join(", ");
 export const VOLUME = list(COLUMNS, "v");
 export const SNAPSHOT = list(SNAPSHOT_COLUMNS, "s");
-
-function toValue(value: unknown): Value {
-  if (typeof value === "boolean") return value ? 1 : 0;
-  if (value instanceof Uint8Array) return value;
-  return value !== null && typeof value === "object" ? JSON.stringify(value) : (value as Value);
-}
 
 export type VolumeRow = Omit<Volume, "needs_restart" | "auto_backup_enabled" | "usage"> & {
   needs_restart: number;

@@ -3,6 +3,7 @@ import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import type { Change, Growing, Inserted, VolumeStore } from "#volumes/store.ts";
 import type { Operation, Snapshot, Volume } from "#volumes/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
+import { marks } from "./arguments.ts";
 import {
   insertOperation,
   insertSnapshot,
@@ -25,8 +26,6 @@ const WORK = `SELECT ${VOLUME}, o.id AS o_id, o.host_id AS o_host_id, o.position
 const NEEDED = `EXISTS (SELECT 1 FROM volume_snapshots o WHERE o.base_snapshot_id = s.id AND o.status IN ('waiting', 'running'))
   OR EXISTS (SELECT 1 FROM volume_operations o WHERE o.reads = s.id)`;
 const PACKS_PER_STEP = 200;
-/** A list that is empty holds nothing, also where the database has no empty lists. */
-const marks = (list: readonly unknown[]): string => (list.length === 0 ? "NULL" : list.map(() => "?").join(", "));
 
 export function sqlVolumeStore(database: Database): VolumeStore {
   const volumes = async (where: string, args: readonly Value[]): Promise<Volume[]> =>

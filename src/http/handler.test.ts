@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { connect, type Socket } from "node:net";
+import { suite, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { silentLog } from "#core/log.ts";
+import { route } from "./route.ts";
+import { createServer } from "./server.ts";
+
+suite("whether the caller still waits", () => {
+  test("one who left before anybody asked is known to have left", async (t) => {
+    const begun = Promise.withResolvers<void>();
+    const left = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<boolean>();
+    const slow = route("GET /slow", {
+      summary: "Begins, and asks much later",
+      part: "platform",
+      access: "open",
+      answer: { status: 204 },
+      async handle(call) {
+        begun.resolve();
+        await left.promise;
+        asked.resolve(call.signal.aborted);
+      },
+    });
+    // An open row that is not a POST asks neither who it is nor whether it was there before.
+    const unused = { guard: {} as never, idempotency: {} as never };
+    const server = createServer({ rows: [slow], ...unused, clock: systemClock, log: silentLog });
+    t.after(() => server.close());
+    const { port } = await server.listen("127.0.0.1", 0);
+    const closed = Promise.withResolvers<void>();
+    const accepted = (message: unknown): void =>
+      void (message as { socket: Socket }).socket.once("close", () => setImmediate(closed.resolve));
+    subscribe("net.server.socket", accepted);
+    t.after(() => unsubscribe("net.server.socket", accepted));
+    const socket = connect(port, "127.0.0.1");
+    socket.write("GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
+    await begun.promise;
+    socket.destroy();
+    await closed.promise;
+    left.resolve();
+    assert.equal(await asked.promise, true);
+  });
+});
