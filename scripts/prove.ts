@@ -11,7 +11,7 @@ import { reliabilityPage, reliabilityTop } from "./prove/page.ts";
 import { keepProofs, proofsOf, readProofs } from "./prove/record.ts";
 import type { Line } from "./prove/reporter.ts";
 import { writeReadmeBlock } from "./readme-block.ts";
-import { runTests, TIERS, type Tier } from "./test-groups.ts";
+import { runTests, TIERS, type Tier, type Watching } from "./test-groups.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -28,7 +28,7 @@ async function prove(wanted: readonly string[], tier: Tier): Promise<boolean> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-prove-"));
   try {
     const date = new Date().toISOString().slice(0, 10);
-    return await runTests(wanted, tier, {
+    const watching: Watching = {
       // After each group, so that what was shown is kept when a later one is broken off.
       reporter: { module: join(import.meta.dirname, "prove/reporter.ts"), file: join(dir, "lines") },
       done() {
@@ -42,7 +42,8 @@ async function prove(wanted: readonly string[], tier: Tier): Promise<boolean> {
         writeFileSync(join(import.meta.dirname, "../docs/RELIABILITY.md"), reliabilityPage(readProofs()));
         writeReadmeBlock("proved", reliabilityTop(readProofs()));
       },
-    });
+    };
+    return await runTests(wanted, { tier, watching });
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
