@@ -16,17 +16,16 @@ const root = join(import.meta.dirname, "..");
  * System tests that a push does without, so that it is judged in five minutes: many kills and power cuts, boxes of several
  * hosts, every page of the documents. What they hold to is looked at by quicker tests too, in smaller numbers.
  */
-const NIGHT = new Set(
-  `cli-people examples-real guides hosts-autostop hosts-loss hosts-network hosts-room hosts-together lease-clock metrics-crash
-  metrics-damage metrics-differential metrics-postgres-machine metrics-remote package proxy-replace replication-crash-points
-  replication-etcd replication-machines replication-power runc-abuse runc-kill runc-network runc-reboot runc-upgrade soak
-  store-backup store-powercut tutorial tutorials volumes-crash-points volumes-kill web-load`.split(/\s+/),
+export const NIGHT = new Set(
+  `cli cli-db cli-people examples-real guides hosts-autostop hosts-loss hosts-network hosts-room hosts-together
+  lease-clock metrics-crash metrics-damage metrics-differential metrics-postgres-machine metrics-remote package
+  proxy-replace replication-crash-points replication-etcd replication-large replication-machines replication-power
+  runc-abuse runc-kill runc-network runc-reboot runc-upgrade soak store-backup store-powercut tutorial tutorials
+  volumes-crash-points volumes-kill web-load web-pages`.split(/\s+/),
 );
 
 /** System tests that take longest, longest first: begun last, they would keep the run waiting for them alone. */
-const LONG = "cli replication-kills runc-api api-fuzz store-kill cli-affordances web-pages cli-deploy readme".split(
-  " ",
-);
+export const LONG = "replication-kills runc-api cli-affordances store-migrate cli-deploy readme runc-crash".split(" ");
 
 const nameOf = (file: string): string => basename(file, ".test.ts");
 

@@ -4,9 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { suite, test } from "node:test";
+import { LONG, NIGHT } from "../scripts/test-groups.ts";
 
 const root = join(import.meta.dirname, "..");
 const LINES = 400;
@@ -160,6 +161,15 @@ suite("the house", () => {
     const names = new Set(stdout.split("\n").flatMap((file) => (file === "" ? [] : [file.split("/")[0] ?? ""])));
     assert.deepEqual(
       [...names].filter((name) => !ROOT.has(name)),
+      [],
+    );
+  });
+
+  test("the lists of system tests name tests that are there", () => {
+    const gone = [...NIGHT, ...LONG].filter((name) => !existsSync(join(root, `test/system/${name}.test.ts`)));
+    assert.deepEqual(gone, []);
+    assert.deepEqual(
+      LONG.filter((name) => NIGHT.has(name)),
       [],
     );
   });

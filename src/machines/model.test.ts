@@ -175,7 +175,7 @@ const SEQUENCES_PER_RIG = 1000;
 suite("machines, model (M1, M8)", () => {
   test("after a death at any step the written and the real agree, and nothing acknowledged is lost", async (t) => {
     const reaper = new Reaper();
-    const total = runs(600, 50_000);
+    const total = runs(250, 50_000);
     const first = seed(t);
     let commands = 0;
     // A platform of its own for each thousand: what died stays in memory for as long as its world does.

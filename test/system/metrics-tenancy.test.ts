@@ -7,7 +7,7 @@ import { randomQuery } from "../differential/queries.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { random, runs, seed } from "../support.ts";
 
-const QUERIES = runs(200, 5_000, 20_000);
+const QUERIES = runs(80, 5_000, 20_000);
 const MINE = "mine";
 const THEIRS = ["theirs", "mine-too", "not-mine"];
 

@@ -11,7 +11,7 @@ import { type Acks, examine, type Findings, noteAck } from "./store/load.ts";
 
 suite("kill -9", () => {
   test("loses no acknowledged write and tears none (S1)", async (t) => {
-    const kills = runs(40, 500);
+    const kills = runs(12, 500);
     const { told, lost, wrong } = await killWriters(t, kills);
     t.diagnostic(`${told} acknowledged writes in ${kills} kills, ${lost} lost`);
     assert.deepEqual({ lost, wrong }, { lost: 0, wrong: [] });
@@ -28,7 +28,7 @@ suite("kill -9", () => {
     const dir = tempDir();
     const created = new Map<string, string>();
     let unsure = 0;
-    for (let kill = 0; kill < runs(3, 30); kill++) {
+    for (let kill = 0; kill < runs(1, 30); kill++) {
       const daemon = await startDaemon(t, dir);
       const first = Promise.withResolvers<void>();
       const clients = Array.from({ length: 8 }, (_, client) =>

@@ -150,7 +150,7 @@ suite("strictness", () => {
   test("random bytes are refused in words, never with an accident", (t) => {
     const choose = random(seed(t));
     const good = `GET /a?b=c HTTP/1.1\r\n${HOST}x-y: z\r\ncontent-length: 3\r\nconnection: keep-alive\r\n\r\n`;
-    for (let i = 0; i < runs(20_000); i++) {
+    for (let i = 0; i < runs(8000, 200_000); i++) {
       const at = Math.floor(choose() * good.length);
       const text = good.slice(0, at) + String.fromCharCode(Math.floor(choose() * 256)) + good.slice(at + 1);
       try {
