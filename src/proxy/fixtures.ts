@@ -97,6 +97,19 @@ export interface TestPlane {
   raw(bytes: string | Buffer, wait?: (so_far: string) => boolean): Promise<string>;
 }
 
+/** An app that is open at one port, by its own name. */
+export const anAppTable = (name: string, port: PortTable): AppTable => ({
+  app_id: name,
+  app_name: name,
+  org_id: "o1",
+  hostnames: [`${name}.localhost`],
+  shared: true,
+  addresses: [],
+  since: 1,
+  ports: [port],
+  statics: [],
+});
+
 export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlane> {
   const port = await freePort();
   const slots = new Slots();
@@ -129,21 +142,7 @@ export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlan
       ...change,
     };
     const name = app?.app_name ?? "web";
-    plane.obey({
-      type: "app",
-      app: {
-        app_id: name,
-        app_name: name,
-        org_id: "o1",
-        hostnames: [`${name}.localhost`],
-        shared: true,
-        addresses: [],
-        since: 1,
-        ports: [table],
-        statics: [],
-        ...app,
-      },
-    });
+    plane.obey({ type: "app", app: { ...anAppTable(name, table), ...app } });
     const before = reports.length;
     plane.obey({ type: "ready?", id: 1 });
     while (!reports.slice(before).some(({ type }) => type === "ready"))

@@ -2,23 +2,22 @@ import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
-import { freePort, OPTIONS } from "./fixtures.ts";
+import { anAppTable, freePort, OPTIONS } from "./fixtures.ts";
 import { Slots } from "./slots.ts";
 import type { AppTable, Report } from "./table.ts";
 import { Workers } from "./workers.ts";
 import { selfSigned } from "./x509.ts";
 
-const anApp = (name: string, port: number): AppTable => ({
-  app_id: name,
-  app_name: name,
-  org_id: "o1",
-  hostnames: [`${name}.localhost`],
-  shared: true,
-  addresses: [],
-  since: 1,
-  ports: [{ protocol: "tcp", start: port, end: port, options: OPTIONS, targets: [], startable: [], empty: "none" }],
-  statics: [],
-});
+const anApp = (name: string, port: number): AppTable =>
+  anAppTable(name, {
+    protocol: "tcp",
+    start: port,
+    end: port,
+    options: OPTIONS,
+    targets: [],
+    startable: [],
+    empty: "none",
+  });
 
 /** One real thread that serves the app `one`. */
 async function aWorker(t: TestContext): Promise<{ workers: Workers; port: number; reports: Report[] }> {
