@@ -87,8 +87,18 @@ if (await ownNetwork(import.meta.filename)) {
       const command = startProgram(t, "bin/hangar.mjs", ["db", "nodes", "--follow"], env);
       await command.until(new RegExp(`ledger/${first.machine_name}  primary, term \\d+, app\\.db \\d+$`));
 
-      // Scrapes tell where databases are, too, only later; what happens comes from the nodes' own streams alone.
-      for (let n = 0; n < 5; n++) database.exec("INSERT INTO notes VALUES ('note')");
+      // Scrapes tell where databases are, too, only later; what happens comes from the nodes' own streams alone, and
+      // from each of them only once it is open: so notes are written until page and command have heard of some.
+      const write = (): void => database.exec("INSERT INTO notes VALUES ('note')");
+      for (const { machine_name } of nodes) {
+        const heard = feed.getByRole("row", { name: new RegExp(`${machine_name} tx app\\.db`) });
+        const printed = new RegExp(`ledger/${machine_name}  app\\.db at \\d+`);
+        await until(`transactions of ${machine_name} are heard of`, async () => {
+          write();
+          return (await heard.count()) > 0 && command.lines.some((line) => printed.test(line));
+        });
+      }
+      for (let n = 0; n < 5; n++) write();
       const txid = await lastTransaction(first.port);
       assert(txid >= 6, `${txid} transactions`);
       for (const node of nodes) {
