@@ -9,7 +9,7 @@ const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_a
 export function sqlAuthStore(database: Database): AuthStore {
   return {
     orgs: () => database.read<Org>(`SELECT ${ORG} FROM orgs ORDER BY slug`),
-    findOrg: (slug) => readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE slug = ?`, [slug]),
+    findOrg: lookup(database, (slug) => readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE slug = ?`, [slug])),
     findOrgById: lookup(database, (id) => readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE id = ?`, [id])),
 
     async insertOrg(org, limit) {
