@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { postgresMissing, startPostgres } from "../test/postgres.ts";
-import { type Load, load, Measured, SLOW_DISK } from "./api/process.ts";
+import { type Load, load, Measured, SLOW_DISK } from "./load/measured.ts";
+import { installed } from "./processes.ts";
 import { type Figure, fsyncMs, median, type Report } from "./report.ts";
 
 const WARM_UP_SECONDS = 3;
@@ -86,13 +87,13 @@ async function startPeers(dir: string, { server, token }: Subject): Promise<Subj
 
 async function measureGet(report: Report, subjects: readonly Subject[]): Promise<void> {
   report.section(`GET /v1/apps/{app} with a token, ${CONNECTIONS} connections, one core`);
-  if (spawnSync("wrk", ["-v"]).error) return report.skip("GET", "there is no wrk (apt-get install wrk)");
+  if (!installed("wrk")) return report.skip("GET", "there is no wrk (apt-get install wrk)");
   await compare(report, subjects, ({ server, token }, seconds) =>
     load("wrk", [
       "-t1",
       `-c${CONNECTIONS}`,
       `-d${seconds}s`,
-      `-s${join(import.meta.dirname, "api/report.lua")}`,
+      `-s${join(import.meta.dirname, "load/report.lua")}`,
       `-HAuthorization: Bearer ${token}`,
       `http://127.0.0.1:${server.port}/v1/apps/measured`,
     ]),

@@ -1,13 +1,14 @@
 /** The connector gateway over a machine's socket, next to calling the provider directly and to nginx in between. */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Load, load, Measured } from "./api/process.ts";
-import { median, type Report } from "./report.ts";
+import { type Load, load, Measured } from "./load/measured.ts";
+import { cpuSeconds, end, installed } from "./processes.ts";
+import { median, quantile, type Report } from "./report.ts";
 
 const SECONDS = 3;
 const ROUNDS = 3;
@@ -86,7 +87,7 @@ async function startNginx(
   dir: string,
   port: number,
 ): Promise<{ subject: Subject; stop(): Promise<void> } | undefined> {
-  if (spawnSync("nginx", ["-v"]).error) {
+  if (!installed("nginx")) {
     report.skip("nginx proxy_pass", "there is no nginx (apt-get install nginx-light)");
     return undefined;
   }
@@ -118,24 +119,8 @@ http {
     stdio: ["ignore", "ignore", "inherit"],
   });
   while (!existsSync(socket)) await delay(20);
-  const ticks = Number(spawnSync("getconf", ["CLK_TCK"], { encoding: "utf8" }).stdout);
-  return {
-    subject: {
-      name: "nginx proxy_pass",
-      where: socket,
-      path: "/x",
-      cpuSeconds() {
-        const stat = readFileSync(`/proc/${child.pid}/stat`, "utf8");
-        const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-        return (Number(fields[11]) + Number(fields[12])) / ticks;
-      },
-    },
-    async stop() {
-      const exited = once(child, "exit");
-      child.kill("SIGTERM");
-      await exited;
-    },
-  };
+  const subject = { name: "nginx proxy_pass", where: socket, path: "/x", cpuSeconds: () => cpuSeconds(child) };
+  return { subject, stop: () => end(child) };
 }
 
 const call = ({ where, path }: Subject, clients: number, seconds: number): Promise<Load> =>
@@ -198,8 +183,7 @@ async function measureStreams(report: Report, subjects: readonly Subject[]): Pro
       const now = process.hrtime.bigint();
       for (const line of chunk.toString().trim().split("\n")) late.push(Number(now - BigInt(line)) / 1e6);
     }
-    const sorted = late.toSorted((a, b) => a - b);
-    const note = `p99 ${(sorted[Math.floor(sorted.length * 0.99)] ?? 0).toFixed(2)} ms, ${late.length} pieces`;
+    const note = `p99 ${quantile(late, 0.99).toFixed(2)} ms, ${late.length} pieces`;
     report.add({ what: `${name}: p50 of a piece`, value: median(late), unit: "ms", note });
   }
 }

@@ -10,7 +10,7 @@ import { openPostgresWire } from "#stores/postgres/wire.ts";
 import { postgresMissing, startPostgres } from "../test/postgres.ts";
 import type { Daemon } from "../test/system/daemon.ts";
 import { type Cluster, insist, LEASE_S, machinesOf, startCluster, until } from "../test/system/hosts-support.ts";
-import type { Report } from "./report.ts";
+import { quantile, type Report } from "./report.ts";
 
 const WORDS = 500;
 const STARTS = 100;
@@ -63,8 +63,8 @@ async function words(report: Report): Promise<void> {
   }
   await Promise.all([here.close(), there.close()]);
   await postgres.stop();
-  report.add({ what: "sent to heard, p50", value: percentile(each, 50), unit: "ms", at_most: 20 });
-  report.add({ what: "sent to heard, p99", value: percentile(each, 99), unit: "ms" });
+  report.add({ what: "sent to heard, p50", value: quantile(each, 0.5), unit: "ms", at_most: 20 });
+  report.add({ what: "sent to heard, p99", value: quantile(each, 0.99), unit: "ms" });
 }
 
 async function throughput(report: Report, { controls, hosts }: Cluster): Promise<void> {
@@ -97,8 +97,8 @@ async function starts(report: Report, { controls }: Cluster): Promise<void> {
     assert.equal(status, 200);
     each.push(performance.now() - began);
   }
-  report.add({ what: "asked to seen started, p50", value: percentile(each, 50), unit: "ms" });
-  report.add({ what: "asked to seen started, p99", value: percentile(each, 99), unit: "ms" });
+  report.add({ what: "asked to seen started, p50", value: quantile(each, 0.5), unit: "ms" });
+  report.add({ what: "asked to seen started, p99", value: quantile(each, 0.99), unit: "ms" });
 }
 
 async function failover(report: Report, { controls: [control], hosts: [host] }: Cluster): Promise<void> {
@@ -116,8 +116,4 @@ async function failover(report: Report, { controls: [control], hosts: [host] }: 
 async function create(control: Daemon | undefined, more: object): Promise<string> {
   assert.ok(control);
   return String((await insist(control, "POST", PATH, { config: CONFIG, ...more }))["id"]);
-}
-
-function percentile(values: readonly number[], part: number): number {
-  return values.toSorted((a, b) => a - b)[Math.floor((values.length * part) / 100)] ?? 0;
 }

@@ -9,9 +9,9 @@
  */
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { END_MS, POINTS, SERIES_PER_INSTANCE, START_MS } from "./metrics-data.ts";
-import { ENGINES, type Engine, read, whyNot } from "./metrics-engines.ts";
-import { requestFiles, requestsOf } from "./metrics-requests.ts";
+import { END_MS, POINTS, SERIES_PER_INSTANCE, START_MS } from "./metrics/data.ts";
+import { ENGINES, type Engine, read, whyNot } from "./metrics/engines.ts";
+import { requestFiles, requestsOf } from "./metrics/requests.ts";
 import type { Report } from "./report.ts";
 
 interface Loaded {

@@ -1,16 +1,16 @@
 /** The front door next to nginx, HAProxy and Caddy: what a request costs, and how much later it is answered. */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { messageOf } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { selfSigned } from "#proxy/x509.ts";
-import { load } from "./api/process.ts";
+import { load } from "./load/measured.ts";
+import { cpuSeconds, end, installed, until } from "./processes.ts";
 import { median, type Report } from "./report.ts";
 
 const SECONDS = 2;
@@ -22,7 +22,6 @@ const ROUNDS = 11;
 /** A request may cost half of what Caddy takes for it. */
 const OF_CADDY = 0.5;
 const CONNECTIONS = 64;
-const TICKS = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
 const ROOT = join(import.meta.dirname, "..");
 
 interface Places {
@@ -85,7 +84,7 @@ const PEERS: readonly Peer[] = [
 ];
 
 export async function run(report: Report): Promise<void> {
-  if (missing("wrk") || missing("nginx"))
+  if (!installed("wrk") || !installed("nginx"))
     return report.skip("the proxy", "wrk or nginx is missing (apt-get install wrk nginx-light)");
   const dir = mkdtempSync(join(tmpdir(), "hangar-proxy-bench-"));
   for (const name of ["body", "proxy", "fastcgi", "uwsgi", "scgi"]) mkdirSync(join(dir, name));
@@ -101,7 +100,7 @@ export async function run(report: Report): Promise<void> {
     await compare(report, { dir, upstream }, { title: "small answers, TLS, keep-alive", path: "/", tls: true });
     await compare(report, { dir, upstream }, { title: "64 KiB answers, keep-alive", path: "/large.txt", tls: false });
   } finally {
-    await stop(origin);
+    await end(origin);
     rmSync(dir, { recursive: true, force: true });
   }
 }
@@ -111,8 +110,6 @@ interface Case {
   path: string;
   tls: boolean;
 }
-
-const missing = (program: string): boolean => spawnSync(program, ["-v"]).error !== undefined;
 
 interface Subject {
   name: string;
@@ -130,7 +127,7 @@ async function compare(report: Report, at: Omit<Places, "ports">, what: Case): P
   const subjects: Subject[] = [];
   try {
     for (const peer of PEERS) {
-      if (missing(peer.needs)) report.skip(peer.name, `it is not installed (apt-get install ${peer.needs})`);
+      if (!installed(peer.needs)) report.skip(peer.name, `it is not installed (apt-get install ${peer.needs})`);
       else subjects.push(await subject(peer, at, what));
     }
     for (const one of subjects) await wrk(one, CONNECTIONS, WARM_SECONDS);
@@ -138,7 +135,7 @@ async function compare(report: Report, at: Omit<Places, "ports">, what: Case): P
     const caddy = subjects.find(({ name }) => name === "caddy");
     for (const one of subjects) await tell(report, one, direct.p50_ms, one.name === "hangar" ? caddy : undefined);
   } finally {
-    for (const one of subjects) await stop(one.process);
+    for (const one of subjects) await end(one.process);
   }
 }
 
@@ -181,7 +178,7 @@ const wrk = ({ name, url }: Pick<Subject, "name" | "url">, connections: number, 
     `-c${connections}`,
     `-d${seconds}s`,
     `--timeout=${TIMEOUT_SECONDS}s`,
-    `-s${join(import.meta.dirname, "api/report.lua")}`,
+    `-s${join(import.meta.dirname, "load/report.lua")}`,
     "-HHost: web.localhost",
     url,
   ]).catch((error: unknown) => {
@@ -197,30 +194,16 @@ async function latency(of: Pick<Subject, "name" | "url">): Promise<{ p50_ms: num
 async function start([program = "", ...args]: string[], port: number, core: string): Promise<ChildProcess> {
   const env = { ...process.env, GOMAXPROCS: "1", HOME: tmpdir() };
   const child = spawn("taskset", ["-c", core, program, ...args], { stdio: "ignore", cwd: ROOT, env });
-  for (let tries = 0; tries < 200; tries++) {
-    const socket = connect({ port, host: "127.0.0.1" });
-    const open = await Promise.race([
-      once(socket, "connect").then(() => true),
-      once(socket, "error").then(() => false),
-    ]).catch(() => false);
-    socket.destroy();
-    if (open) return child;
-    await delay(50);
+  try {
+    await until(`${program} on port ${port}`, async () => {
+      const socket = connect({ port, host: "127.0.0.1" });
+      await once(socket, "connect").finally(() => socket.destroy());
+    });
+  } catch (thrown) {
+    await end(child);
+    throw thrown;
   }
-  child.kill();
-  throw new Error(`${program} does not listen on ${port}`);
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  const exited = once(child, "exit");
-  child.kill("SIGTERM");
-  await exited;
-}
-
-function cpuSeconds({ pid }: ChildProcess): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / TICKS;
+  return child;
 }
 
 function write({ dir }: { dir: string }, name: string, text: string): string {

@@ -5,15 +5,15 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { get } from "node:http";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { median, type Report } from "./report.ts";
+import { freePort } from "#proxy/fixtures.ts";
+import { cpuSeconds, end } from "./processes.ts";
+import { median, quantile, type Report } from "./report.ts";
 
 const root = join(import.meta.dirname, "..");
-const TICK_US = 10_000;
 
 interface Round {
   tx_per_s: number;
@@ -31,28 +31,10 @@ interface Wrote {
   committed_ms: number[];
 }
 
-/** Processor time a process has used, microseconds. */
-function cpuUs(child: ChildProcess): number {
-  const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * TICK_US;
-}
-
-async function port(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  return typeof address === "object" && address ? address.port : 0;
-}
+const cpuUs = (child: ChildProcess): number => cpuSeconds(child) * 1e6;
 
 function start(script: string, ...args: string[]): ChildProcess {
   return spawn(process.execPath, [script, ...args], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
-  await once(child, "close");
 }
 
 interface Info {
@@ -102,16 +84,13 @@ function lags(watched: readonly Watch[], committed_ms: readonly number[], before
   const found = watched.flatMap(({ heard_ms }) =>
     committed_ms.map((at_ms, i) => (heard_ms.get(before + i + 1) ?? Number.NaN) - at_ms),
   );
-  return found.filter((ms) => !Number.isNaN(ms)).sort((a, b) => a - b);
+  return found.filter((ms) => !Number.isNaN(ms));
 }
-
-const quantile = (sorted: number[], q: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
 
 /** A primary and its replicas, with a database that all of them have. */
 async function cluster(base: string, replicas: number) {
   const ports: number[] = [];
-  for (let i = 0; i <= replicas; i++) ports.push(await port());
+  for (let i = 0; i <= replicas; i++) ports.push(await freePort());
   const nodes: ChildProcess[] = [];
   for (const [i, listen] of ports.entries()) {
     const dir = join(base, String(i));

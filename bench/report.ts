@@ -113,6 +113,9 @@ export function fsyncMs(times = 200): number {
   }
 }
 
-export function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+/** The value below which this part of them lies. */
+export function quantile(values: readonly number[], part: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * part)] ?? Number.NaN;
 }

@@ -10,8 +10,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { messageOf } from "#core/assert.ts";
-import { median, type Report } from "./report.ts";
-import { type Engine, type Ground, installed, processesOf, pssKb } from "./runtime/engine.ts";
+import { installed } from "./processes.ts";
+import { median, quantile, type Report } from "./report.ts";
+import { type Engine, type Ground, processesOf, pssKb } from "./runtime/engine.ts";
 import { type Hangar, openHangar } from "./runtime/hangar.ts";
 import { PEERS } from "./runtime/peers.ts";
 
@@ -28,8 +29,7 @@ const SETTLE_MS = 150;
 const IDLE_MS = 15_000;
 
 const BARE = "bare runc";
-const p95 = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.95)] ?? 0;
+const p95 = (values: readonly number[]): number => quantile(values, 0.95);
 
 export async function run(report: Report): Promise<void> {
   if (process.getuid?.() !== 0) return report.skip("real machines", "it needs root");
@@ -216,6 +216,12 @@ function memory(report: Report, engine: Engine, before: number): void {
   report.add({ what: "both together, per idle machine", value: each.shim + each.daemon, unit: "MB", ...target });
 }
 
+/** What the API shows of a machine. */
+interface Shown {
+  state: string;
+  events: { request?: { reason?: string } }[];
+}
+
 /** A Node server that has answered once, put to sleep and woken. */
 async function suspends(report: Report, hangar: Hangar): Promise<void> {
   report.section("suspend and resume of an idle Node server (hangar/hello)");
@@ -227,8 +233,7 @@ async function suspends(report: Report, hangar: Hangar): Promise<void> {
     await hangar.ask("POST", `/v1/apps/bench/machines/${id}/suspend`);
     await hangar.wait(id, "settled");
     const frozen = performance.now();
-    const { body } = await hangar.ask("GET", `/v1/apps/bench/machines/${id}`);
-    const { state, events } = body as { state: string; events: { request?: { reason?: string } }[] };
+    const { state, events } = JSON.parse(await hangar.ask("GET", `/v1/apps/bench/machines/${id}`)) as Shown;
     if (state !== "suspended")
       return report.skip("suspend", events.find(({ request }) => request?.reason)?.request?.reason ?? state);
     const waking = performance.now();

@@ -5,13 +5,13 @@
  *     npm run bench scrape      SCRAPE_TARGETS and SCRAPE_SERIES (1000 and 500) make it smaller
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { cpuSeconds, NODE_ENV, read, unusedPort, whyNot } from "./metrics-engines.ts";
+import { freePort } from "#proxy/fixtures.ts";
+import { read, whyNot } from "./metrics/engines.ts";
+import { exactCpuSeconds, nextLine, residentBytes } from "./processes.ts";
 import type { Report } from "./report.ts";
 
 const TARGETS = Number(process.env["SCRAPE_TARGETS"] ?? 1000);
@@ -40,21 +40,21 @@ export async function run(report: Report): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-scrape-"));
   const started: ChildProcess[] = [];
   const start = (program: string, args: readonly string[]): ChildProcess => {
-    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"], env: { ...process.env, ...NODE_ENV } });
+    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"] });
     started.push(child);
     return child;
   };
   const ours = (file: string, ...args: string[]): ChildProcess =>
     start(process.execPath, [join(import.meta.dirname, file), ...args]);
   try {
-    const port = await firstLine(ours("scrape-targets.ts", String(SERIES)));
-    const server = ours("scrape-server.ts", join(dir, "hangar"), String(TARGETS), port);
-    await firstLine(server);
+    const port = await nextLine(ours("scrape/targets.ts", String(SERIES)));
+    const server = ours("scrape/server.ts", join(dir, "hangar"), String(TARGETS), port);
+    await nextLine(server);
     const ask = (): Promise<Said> => askServer(server);
     const measured: Measured[] = [{ name: "hangar", child: server, appended: async () => (await ask()).appended }];
     const why = whyNot("prometheus");
     if (why === undefined) {
-      const own = await unusedPort();
+      const own = await freePort();
       const child = start("prometheus", prometheus(dir, port, own));
       measured.unshift({ name: "prometheus", child, appended: () => headSamples(own) });
     } else report.skip("prometheus", why);
@@ -76,7 +76,7 @@ interface Seen {
 
 const look = async ({ child, appended }: Measured): Promise<Seen> => ({
   samples: await appended(),
-  cpu_s: cpuSeconds(child.pid ?? 0),
+  cpu_s: exactCpuSeconds(child),
 });
 
 /** By what was kept: one that falls behind must not look thrifty. */
@@ -101,7 +101,7 @@ function tell(report: Report, measured: readonly Measured[], before: readonly Se
     report.add({ what: name, value: ((spent[i]?.cpu_s ?? 0) / MEASURED_MS) * 100_000, unit: "%", ...beside(name) });
   report.section("memory");
   for (const { name, child } of measured)
-    report.add({ what: name, value: residentMib(child), unit: "MiB", ...beside(name) });
+    report.add({ what: name, value: residentBytes(child) / 2 ** 20, unit: "MiB", ...beside(name) });
 }
 
 /** Whether all targets were asked, and in time. */
@@ -115,7 +115,7 @@ function tellOurs(report: Report, { up, samples, slowest_ms, behind_ms }: Said):
 
 /** Says a line, and hears one. */
 async function askServer(server: ChildProcess): Promise<Said> {
-  const line = firstLine(server);
+  const line = nextLine(server);
   server.stdin?.write("\n");
   return JSON.parse(await line) as Said;
 }
@@ -135,16 +135,4 @@ function prometheus(dir: string, port: string, own: number): string[] {
     `--web.listen-address=127.0.0.1:${own}`,
     "--log.level=error",
   ];
-}
-
-async function firstLine(child: ChildProcess): Promise<string> {
-  if (!child.stdout) throw new Error("the program says nothing");
-  const lines = createInterface({ input: child.stdout });
-  const [line] = (await once(lines, "line")) as [string];
-  lines.close();
-  return line;
-}
-
-function residentMib({ pid }: ChildProcess): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
 }

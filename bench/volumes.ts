@@ -24,6 +24,7 @@ import { LocalObjects } from "#stores/objects/local.ts";
 import { readManifest, restoreImage } from "#volumes/backup/restore-image.ts";
 import { storeImage } from "#volumes/backup/store-image.ts";
 import type { DiskVolume } from "#volumes/disk.ts";
+import { installed } from "./processes.ts";
 import { median, type Report } from "./report.ts";
 
 const MIB = 1024 ** 2;
@@ -169,7 +170,7 @@ function peers(report: Report, dir: string, image: string, round: "first" | "sec
   spawnSync("cp", ["--sparse=always", image, staged]);
   const before = { cp: 0, rsync: taken(join(dir, "rsync")), restic: taken(repo) };
   const measure = (name: string, command: string, args: string[], folder: string, kept: number): void => {
-    if (spawnSync("which", [command]).status !== 0) {
+    if (!installed(command)) {
       report.skip(name, `there is no ${command}`);
       return;
     }
@@ -205,7 +206,7 @@ function restorePeers(report: Report, dir: string): void {
   const env = { ...process.env, RESTIC_PASSWORD: "bench", RESTIC_CACHE_DIR: join(dir, "cache") };
   const target = join(dir, "back");
   const measure = (what: string, command: string, args: string[]): void => {
-    if (spawnSync("which", [command]).status !== 0) {
+    if (!installed(command)) {
       report.skip(what, `there is no ${command}`);
       return;
     }

@@ -113,10 +113,9 @@ if (program.length > 0) {
   if (node === process.execPath && Number(process.versions.node.split(".")[0]) < 24) {
     stop(`There is no pinned Node for ${process.platform}-${process.arch}; run this with Node 24 or later.`);
   }
-  // Later starts find compiled what earlier ones did: half the time to ready, and the memory that stripping
-  // types takes (a quarter of it all) is not needed.
-  // Compiled sources are kept for the next start; and freed memory goes back to the system instead of waiting in
-  // one of many arenas. Whoever sets these otherwise is listened to.
+  // Later starts find compiled what earlier ones did: half the time to ready, and the memory that stripping types
+  // takes (a quarter of it all) is not needed. Freed memory goes back to the system instead of waiting in one of
+  // many arenas. Whoever sets these otherwise is listened to.
   const env = {
     NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compile"),
     MALLOC_ARENA_MAX: "1",

@@ -1,8 +1,7 @@
 /** What a benchmark of engines needs of each of them, and the ways to ask them. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { Agent, type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 
@@ -46,8 +45,6 @@ export interface Peer {
   open(ground: Ground): Promise<Engine>;
 }
 
-export const installed = (name: string): boolean => spawnSync("which", [name], { stdio: "ignore" }).status === 0;
-
 /** Runs a program to its end; what it says on stderr is the error when it fails. */
 export async function run(command: string, ...args: string[]): Promise<string> {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
@@ -78,50 +75,6 @@ export function startApart(command: string, args: readonly string[]): ChildProce
   const script = 'ip link set lo up; exec "$@"';
   return spawn("unshare", ["--net", "sh", "-c", script, "sh", command, ...args], { stdio: "ignore" });
 }
-
-export async function endProcess(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, "exit");
-  child.kill("SIGTERM");
-  const late = setTimeout(() => child.kill("SIGKILL"), 15_000);
-  await gone;
-  clearTimeout(late);
-}
-
-export async function until(what: string, ready: () => Promise<unknown>, tries = 300): Promise<void> {
-  for (let tried = 1; ; tried++) {
-    try {
-      await ready();
-      return;
-    } catch (thrown) {
-      if (tried >= tries) throw new Error(`${what} did not come up: ${String(thrown)}`);
-      await pause(100);
-    }
-  }
-}
-
-export type Ask = (method: string, path: string, body?: unknown) => Promise<{ status: number; body: unknown }>;
-
-/** An HTTP API on a socket or a port, over connections that stay open. */
-export function asker(target: { socketPath: string } | { host: string; port: number }, headers = {}): Ask {
-  const agent = new Agent({ keepAlive: true });
-  return (method, path, body) =>
-    new Promise((resolve, reject) => {
-      const payload = body === undefined ? undefined : JSON.stringify(body);
-      const size = payload ? { "content-type": "application/json", "content-length": Buffer.byteLength(payload) } : {};
-      const options = { ...target, agent, method, path, headers: { host: "localhost", ...headers, ...size } };
-      const sent = request(options, (response) => {
-        void text(response).then((answer) => {
-          const status = response.statusCode ?? 0;
-          if (status >= 400) reject(new Error(`${method} ${path}: ${status} ${answer.slice(0, 300)}`));
-          else resolve({ status, body: isJson(response) && answer !== "" ? (JSON.parse(answer) as unknown) : answer });
-        }, reject);
-      });
-      sent.on("error", reject).end(payload);
-    });
-}
-
-const isJson = ({ headers }: IncomingMessage): boolean => (headers["content-type"] ?? "").includes("json");
 
 /** Kilobytes a process has to itself, and its share of what it has together with others. */
 export function pssKb(pid: number): number {

@@ -3,18 +3,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import {
-  type Ask,
-  asker,
-  COMMAND,
-  type Engine,
-  endProcess,
-  type Ground,
-  MEMORY_MB,
-  processesOf,
-  run,
-  until,
-} from "./engine.ts";
+import { type Ask, asker } from "../load/ask.ts";
+import { end, until } from "../processes.ts";
+import { COMMAND, type Engine, type Ground, MEMORY_MB, processesOf, run } from "./engine.ts";
 
 const root = join(import.meta.dirname, "../..");
 const APP = "/v1/apps/bench/machines";
@@ -23,7 +14,7 @@ export interface Hangar extends Engine {
   ask: Ask;
   /** How the time of the starts so far divided, in milliseconds by step. */
   timings(): Record<string, number>[];
-  /** Kilobytes that one machine adds: its shim and its init. */
+  /** Resolves with its id when it runs. */
   create(name: string, image: string, command?: readonly string[]): Promise<string>;
   wait(id: string, state: string): Promise<void>;
 }
@@ -44,14 +35,11 @@ export async function openHangar({ dir, tar }: Ground): Promise<Hangar> {
   await until("hangar", async () => {
     if (!existsSync(join(dir, "address"))) throw new Error("it does not listen yet");
   });
-  const { hostname, port } = new URL(readFileSync(join(dir, "address"), "utf8").trim());
+  const address = readFileSync(join(dir, "address"), "utf8").trim();
   const token = readFileSync(join(dir, "token"), "utf8").trim();
-  const ask = asker(
-    { host: hostname, port: Number(port) },
-    { authorization: `Bearer ${token}`, accept: "application/json" },
-  );
+  const ask = asker({ port: Number(new URL(address).port) }, token);
   await until("hangar", () => ask("GET", "/healthz"));
-  const url = `http://${hostname}:${port}/v1/images/import?name=bench:1`;
+  const url = `${address}/v1/images/import?name=bench:1`;
   const headers = ["-H", `authorization: Bearer ${token}`, "-H", "content-type: application/x-tar"];
   await run("curl", "-sSf", "-X", "POST", ...headers, "--data-binary", `@${tar}`, url);
   await ask("POST", "/v1/apps", { app_name: "bench" });
@@ -62,16 +50,15 @@ function engine(child: ChildProcess, dir: string, ask: Ask): Hangar {
   const ids = new Map<string, string>();
   const idOf = (name: string): string => ids.get(name) ?? name;
   const wait = async (id: string, state: string): Promise<void> => {
-    const { body } = await ask("GET", `${APP}/${id}`);
-    const { instance_id } = body as { instance_id: string };
+    const { instance_id } = JSON.parse(await ask("GET", `${APP}/${id}`)) as { instance_id: string };
     await ask("GET", `${APP}/${id}/wait?state=${state}&instance_id=${instance_id}&timeout=60`);
   };
   const create = async (name: string, image: string, command?: readonly string[]): Promise<string> => {
     const init = command ? { init: { exec: command } } : {};
     const guest = { cpu_kind: "shared", cpus: 1, memory_mb: MEMORY_MB };
     const restart = { policy: "no" };
-    const { body } = await ask("POST", APP, { name, config: { image, guest, restart, ...init } });
-    const { id, instance_id } = body as { id: string; instance_id: string };
+    const made = await ask("POST", APP, { name, config: { image, guest, restart, ...init } });
+    const { id, instance_id } = JSON.parse(made) as { id: string; instance_id: string };
     ids.set(name, id);
     await ask("GET", `${APP}/${id}/wait?state=started&instance_id=${instance_id}&timeout=60`);
     return id;
@@ -101,7 +88,7 @@ function engine(child: ChildProcess, dir: string, ask: Ask): Hangar {
       return lines.filter((line) => line.includes("a machine has started")).map(timingsOf);
     },
     async close() {
-      await endProcess(child);
+      await end(child);
       const args = ["bin/hangar.mjs", "down", "--all", "--data-dir", dir];
       await run(process.execPath, ...args.map((arg, i) => (i === 0 ? join(root, arg) : arg)));
       while (processesOf(["monitor"], dir).length > 0) await pause(50);

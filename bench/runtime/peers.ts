@@ -3,12 +3,11 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { SECCOMP } from "#drivers/runtime/runc/seccomp.ts";
+import { type Ask, asker } from "../load/ask.ts";
+import { end, until } from "../processes.ts";
 import {
-  type Ask,
-  asker,
   COMMAND,
   type Engine,
-  endProcess,
   type Ground,
   MEMORY_MB,
   type Peer,
@@ -16,7 +15,6 @@ import {
   run,
   runQuietly,
   startApart,
-  until,
 } from "./engine.ts";
 
 /** A bundle as the runtime's own `spec` makes it, with the limits of all and our seccomp profile. */
@@ -108,7 +106,7 @@ const crun: Peer = {
     return {
       ...engine,
       async close() {
-        await endProcess(holder);
+        await end(holder);
       },
     };
   },
@@ -150,10 +148,10 @@ const docker: Peer = {
       await until("dockerd", () => ask("GET", "/_ping"));
       await run("docker", "-H", `unix://${socket}`, "import", tar, "bench:1");
     } catch (thrown) {
-      await endProcess(child);
+      await end(child);
       throw thrown;
     }
-    const engine = dockerLike("Docker Engine", ask, "bench:1", {}, () => endProcess(child));
+    const engine = dockerLike("Docker Engine", ask, "bench:1", {}, () => end(child));
     return {
       ...engine,
       note: "bridge network",
@@ -179,10 +177,10 @@ const podman: Peer = {
     try {
       await until("podman", () => ask("GET", "/_ping"));
     } catch (thrown) {
-      await endProcess(child);
+      await end(child);
       throw thrown;
     }
-    const engine = dockerLike("Podman", ask, "localhost/bench:1", { Ulimits }, () => endProcess(child));
+    const engine = dockerLike("Podman", ask, "localhost/bench:1", { Ulimits }, () => end(child));
     return {
       ...engine,
       note: "with runc, bridge network",
@@ -212,7 +210,7 @@ const containerd: Peer = {
     try {
       await until("containerd", () => ctr("version"));
     } catch (thrown) {
-      await endProcess(child);
+      await end(child);
       throw thrown;
     }
     const limits = ["--memory-limit", String(MEMORY_MB * 1024 * 1024), "--seccomp"];
@@ -233,7 +231,7 @@ const containerd: Peer = {
       },
       remove: (id) => runQuietly("ctr", "-a", socket, "container", "rm", id),
       list: () => ctr("task", "ls"),
-      close: () => endProcess(child),
+      close: () => end(child),
     };
   },
 };

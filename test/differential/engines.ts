@@ -2,7 +2,7 @@
 import { systemClock } from "#core/clock.ts";
 import { openMetricsEngine } from "#metrics/engine/engine.ts";
 import type { Dialect } from "#metrics/promql/ast.ts";
-import { ENGINES, read } from "../../bench/metrics-engines.ts";
+import { ENGINES, read } from "../../bench/metrics/engines.ts";
 import { type Answer, parseAnswer, refused } from "./answers.ts";
 import type { Asked } from "./choices.ts";
 

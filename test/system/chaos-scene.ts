@@ -12,7 +12,7 @@ import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { freePort } from "#proxy/fixtures.ts";
-import { ENGINES, whyNot } from "../../bench/metrics-engines.ts";
+import { ENGINES, whyNot } from "../../bench/metrics/engines.ts";
 import { postgresMissing, startPostgres } from "../postgres.ts";
 import { realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";

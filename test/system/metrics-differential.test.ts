@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Dialect } from "#metrics/promql/ast.ts";
-import { whyNot } from "../../bench/metrics-engines.ts";
+import { whyNot } from "../../bench/metrics/engines.ts";
 import { compare, describe, show } from "../differential/answers.ts";
 import type { Asked } from "../differential/choices.ts";
 import { recordedSeries, writeRequests } from "../differential/data.ts";

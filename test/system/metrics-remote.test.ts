@@ -8,7 +8,7 @@ import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { parseRemoteAddress } from "#metrics/remote/address.ts";
 import { openRemoteEngine, type RemoteEngine } from "#metrics/remote/engine.ts";
-import { ENGINES, type Engine, read, whyNot } from "../../bench/metrics-engines.ts";
+import { ENGINES, type Engine, read, whyNot } from "../../bench/metrics/engines.ts";
 import { metricsApiSuite } from "../metrics-api.suite.ts";
 import { testPlatform } from "../platform.ts";
 import { tempDir } from "../support.ts";

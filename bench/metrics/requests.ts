@@ -5,13 +5,13 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync, renameSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import snappy from "snappy";
-import { ByteWriter } from "../src/metrics/tsdb/bytes.ts";
-import { encodeLabels } from "../src/metrics/tsdb/labels.ts";
-import { instanceSeries, POINTS, START_MS, STEP_MS } from "./metrics-data.ts";
+import { ByteWriter } from "../../src/metrics/tsdb/bytes.ts";
+import { encodeLabels } from "../../src/metrics/tsdb/labels.ts";
+import { instanceSeries, POINTS, START_MS, STEP_MS } from "./data.ts";
 
-export const CACHE = join(import.meta.dirname, "../.bench/metrics");
+const CACHE = join(import.meta.dirname, "../../.bench/metrics");
 /** Senders at once, each strictly in the order of time. */
-export const SHARDS = 2;
+const SHARDS = 2;
 
 /** Paths of the shards for so many instances (50 series each) and points. */
 export function requestFiles(instances: number, points = POINTS): string[] {

@@ -3,7 +3,7 @@
  * (request counters, a latency histogram, processor, memory, load, network, disk), 1,440 points 15 s apart.
  * The same numbers on every run: each instance has its own seeded generator.
  */
-import { random } from "../test/support.ts";
+import { random } from "../../test/support.ts";
 
 export const STEP_MS = 15_000;
 export const POINTS = 1440;

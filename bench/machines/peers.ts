@@ -3,13 +3,14 @@
  * CPU that the answering program spends. Nothing runs in any of them: containers are created, machines rest. All are
  * asked over TCP, which costs whoever answers more than a Unix socket does.
  */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "#proxy/fixtures.ts";
-import { Measured } from "./api/process.ts";
+import { type Ask, asker } from "../load/ask.ts";
+import { Measured } from "../load/measured.ts";
+import { cpuSeconds, end, installed, until } from "../processes.ts";
 
 const COUNT = 200;
 /** Requests in one go, of which there are as many as a program needs to come to rest. */
@@ -20,8 +21,7 @@ const SETTLED = 1.03;
 const MOST_GOES = 12;
 /** Connections that stay open, and as many requests under way: what is measured is the answer, not the greeting. */
 const CLIENTS = 16;
-const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
-const root = join(import.meta.dirname, "..");
+const root = join(import.meta.dirname, "../..");
 
 export const OURS = "Hangar";
 /** Not peers: what a program on Node's own HTTP server cannot pass, and one that reads HTTP off Node's sockets itself. */
@@ -33,47 +33,16 @@ export interface PeerFigure {
   list_per_cpu_s: number;
 }
 
-type Get = (path: string) => Promise<string>;
-type Ask = (method: string, path: string, body?: unknown) => Promise<string>;
-
-const over =
-  (options: { port: number; token?: string }): Ask =>
-  (method, path, body) =>
-    new Promise((resolve, reject) => {
-      const payload = body === undefined ? undefined : JSON.stringify(body);
-      const headers = {
-        host: "localhost",
-        ...(options.token ? { authorization: `Bearer ${options.token}` } : {}),
-        ...(payload ? { "content-type": "application/json", "content-length": Buffer.byteLength(payload) } : {}),
-      };
-      const target = { host: "127.0.0.1", port: options.port };
-      const sent = request({ ...target, agent, method, path, headers }, (response) => {
-        let text = "";
-        response.setEncoding("utf8").on("data", (chunk: string) => {
-          text += chunk;
-        });
-        response.on("end", () => ((response.statusCode ?? 500) < 400 ? resolve(text) : reject(new Error(text))));
-      });
-      sent.on("error", reject);
-      sent.end(payload);
-    });
-
-/** Seconds of CPU a process and its children that ended have used. */
-function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return [11, 12, 13, 14].reduce((sum, i) => sum + Number(fields[i] ?? 0), 0) / 100;
-}
-
 async function measure(
   name: string,
   cpu: () => number,
-  get: Get,
+  ask: Ask,
   paths: { inspect(i: number): string; list: string },
 ): Promise<PeerFigure> {
   const requests = async (count: number, path: (i: number) => string): Promise<void> => {
     let next = 0;
     const client = async (): Promise<void> => {
-      while (next < count) await get(path(next++));
+      while (next < count) await ask("GET", path(next++));
     };
     await Promise.all(Array.from({ length: CLIENTS }, client));
   };
@@ -93,24 +62,6 @@ async function measure(
   return { name, inspect_per_cpu_s, list_per_cpu_s: await rate(LISTS, () => paths.list) };
 }
 
-async function until(ready: () => Promise<unknown>): Promise<void> {
-  for (let tries = 0; ; tries++) {
-    try {
-      await ready();
-      return;
-    } catch (thrown) {
-      if (tries > 200) throw thrown;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-  }
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  const gone = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGTERM");
-  await gone;
-}
-
 async function hangar(dir: string): Promise<PeerFigure[]> {
   const port = await freePort();
   const env = {
@@ -122,8 +73,8 @@ async function hangar(dir: string): Promise<PeerFigure[]> {
   };
   const child = spawn(process.execPath, ["src/main.ts"], { cwd: root, env, stdio: "ignore" });
   try {
-    await until(() => over({ port })("GET", "/healthz"));
-    const ask = over({ port, token: readFileSync(join(dir, "token"), "utf8").trim() });
+    await until("hangar", () => asker({ port })("GET", "/healthz"));
+    const ask = asker({ port }, readFileSync(join(dir, "token"), "utf8").trim());
     await ask("POST", "/v1/apps", { app_name: "bench" });
     const path = "/v1/apps/bench/machines";
     const ids: string[] = [];
@@ -135,18 +86,13 @@ async function hangar(dir: string): Promise<PeerFigure[]> {
       ids.push((JSON.parse(made) as { id: string }).id);
     }
     const paths = { inspect: (i: number) => `${path}/${ids[i % COUNT]}`, list: path };
-    const figure = await measure(
-      OURS,
-      () => cpuSeconds(child.pid ?? 0),
-      (at) => ask("GET", at),
-      paths,
-    );
+    const figure = await measure(OURS, () => cpuSeconds(child), ask, paths);
     const bytes = { inspect: await ask("GET", paths.inspect(0)), list: await ask("GET", paths.list) };
     const floors: PeerFigure[] = [];
     for (const [name, program] of Object.entries(FLOORS)) floors.push(await floor(name, program, dir, bytes));
     return [...floors, figure];
   } finally {
-    await stop(child);
+    await end(child);
   }
 }
 
@@ -163,16 +109,8 @@ async function floor(
     writeFileSync(file, text);
     const server = await Measured.start(program, [file], /^ready /);
     try {
-      const ask = over({ port: server.port });
       const paths = { inspect: () => "/", list: "/" };
-      figures.push(
-        await measure(
-          name,
-          () => server.cpuSeconds(),
-          (at) => ask("GET", at),
-          paths,
-        ),
-      );
+      figures.push(await measure(name, () => server.cpuSeconds(), asker({ port: server.port }), paths));
     } finally {
       await server.stop();
     }
@@ -194,7 +132,7 @@ function emptyImage(dir: string): string {
 }
 
 /** Both engines speak the same API. */
-async function measureContainers(name: string, pid: number, ask: Ask, image: string): Promise<PeerFigure> {
+async function measureContainers(name: string, daemon: ChildProcess, ask: Ask, image: string): Promise<PeerFigure> {
   const ids: string[] = [];
   for (let i = 0; i < COUNT; i++) {
     const made = await ask("POST", `/containers/create?name=c${i}`, {
@@ -206,12 +144,7 @@ async function measureContainers(name: string, pid: number, ask: Ask, image: str
     ids.push((JSON.parse(made) as { Id: string }).Id);
   }
   const paths = { inspect: (i: number) => `/containers/${ids[i % COUNT]}/json`, list: "/containers/json?all=1" };
-  return await measure(
-    name,
-    () => cpuSeconds(pid),
-    (at) => ask("GET", at),
-    paths,
-  );
+  return await measure(name, () => cpuSeconds(daemon), ask, paths);
 }
 
 async function docker(dir: string): Promise<PeerFigure[]> {
@@ -231,12 +164,12 @@ async function docker(dir: string): Promise<PeerFigure[]> {
   const plain = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--storage-driver=vfs"];
   const child = spawn("dockerd", [...args, ...plain], { stdio: "ignore" });
   try {
-    const ask = over({ port });
-    await until(() => ask("GET", "/_ping"));
+    const ask = asker({ port });
+    await until("dockerd", () => ask("GET", "/_ping"));
     execFileSync("docker", ["-H", at, "import", emptyImage(dir), "empty:1"], { stdio: "ignore" });
-    return [await measureContainers("Docker Engine", child.pid ?? 0, ask, "empty:1")];
+    return [await measureContainers("Docker Engine", child, ask, "empty:1")];
   } finally {
-    await stop(child);
+    await end(child);
   }
 }
 
@@ -259,15 +192,13 @@ async function podman(dir: string): Promise<PeerFigure[]> {
     stdio: "ignore",
   });
   try {
-    const ask = over({ port });
-    await until(() => ask("GET", "/_ping"));
-    return [await measureContainers("Podman", child.pid ?? 0, ask, "localhost/empty:1")];
+    const ask = asker({ port });
+    await until("podman", () => ask("GET", "/_ping"));
+    return [await measureContainers("Podman", child, ask, "localhost/empty:1")];
   } finally {
-    await stop(child);
+    await end(child);
   }
 }
-
-const installed = (name: string): boolean => spawnSync(name, ["--version"], { stdio: "ignore" }).status === 0;
 
 export async function peers(): Promise<PeerFigure[]> {
   const figures: PeerFigure[] = [];

@@ -1,7 +1,7 @@
 /**
  * A thousand targets in one process: every address of 127.0.0.0/8 is this machine, so each target has one of its own.
  *
- *     node scrape-targets.ts SERIES      says its port on the first line
+ *     node targets.ts SERIES      says its port on the first line
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,14 +1,14 @@
 /**
  * The scraper and the engine alone, as the benchmark's peer is: asks so many targets and keeps what they show.
  *
- *     node scrape-server.ts DIR TARGETS PORT      says a line of JSON for each line it reads
+ *     node server.ts DIR TARGETS PORT      says a line of JSON for each line it reads
  */
 import { createInterface } from "node:readline";
-import { systemClock } from "../src/core/clock.ts";
-import { silentLog } from "../src/core/log.ts";
-import type { MeasuredMachine } from "../src/metrics/builtin/sources.ts";
-import { openMetricsEngine } from "../src/metrics/engine/engine.ts";
-import { Scraper } from "../src/metrics/scrape/scraper.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { silentLog } from "../../src/core/log.ts";
+import type { MeasuredMachine } from "../../src/metrics/builtin/sources.ts";
+import { openMetricsEngine } from "../../src/metrics/engine/engine.ts";
+import { Scraper } from "../../src/metrics/scrape/scraper.ts";
 
 const [dir = "", count = "0", port = "0"] = process.argv.slice(2);
 const engine = openMetricsEngine({ dir, clock: systemClock });

@@ -1,14 +1,11 @@
 /** The engines of the metrics benchmark, each started as a process on loopback with a folder of its own. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CACHE } from "./metrics-requests.ts";
+import { freePort } from "#proxy/fixtures.ts";
+import { end, exactCpuSeconds, installed, nextLine, residentBytes, until } from "../processes.ts";
 
 export interface Engine {
   readonly name: string;
@@ -33,18 +30,10 @@ export type EngineName = keyof typeof ENGINES;
 
 /** Why an engine cannot be measured here, or undefined. */
 export function whyNot(name: EngineName): string | undefined {
-  if (name === "hangar") return undefined;
-  const found = spawnSync("sh", ["-c", `command -v ${name}`]).status === 0;
-  return found ? undefined : `${name} is not installed (apt-get install --no-install-recommends ${name})`;
+  return name === "hangar" || installed(name)
+    ? undefined
+    : `${name} is not installed (apt-get install --no-install-recommends ${name})`;
 }
-
-/** As `npm start` starts the program: memory given back early, compiled code kept between starts. */
-export const NODE_ENV = {
-  NODE_COMPILE_CACHE: join(CACHE, "compiled"),
-  MALLOC_ARENA_MAX: "1",
-  MALLOC_MMAP_THRESHOLD_: "32768",
-  MALLOC_TRIM_THRESHOLD_: "131072",
-};
 
 /** The second start is the measured one: the first compiles, which a program in use did long ago. */
 async function startHangar(): Promise<Engine> {
@@ -54,12 +43,10 @@ async function startHangar(): Promise<Engine> {
 
 async function startServer(): Promise<Engine> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-bench-"));
-  const child = spawn(process.execPath, [join(import.meta.dirname, "metrics-server.ts"), dir], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "server.ts"), dir], {
     stdio: ["ignore", "pipe", "inherit"],
-    env: { ...process.env, ...NODE_ENV },
   });
-  const [port] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  const base = `http://127.0.0.1:${port}`;
+  const base = `http://127.0.0.1:${await nextLine(child)}`;
   return {
     ...common("hangar", child, dir, base),
     settle: async () => {
@@ -84,7 +71,7 @@ async function startVictoria(): Promise<Engine> {
     { stdio: ["ignore", "ignore", "inherit"] },
   );
   const engine = common("victoria-metrics", child, dir, base);
-  await ready(`${base}/health`);
+  await until("victoria-metrics", () => read(`${base}/health`));
   return {
     ...engine,
     query_suffix: "&nocache=1",
@@ -124,7 +111,7 @@ async function startPrometheus(): Promise<Engine> {
     { stdio: ["ignore", "ignore", "inherit"] },
   );
   const engine = common("prometheus", child, dir, base);
-  await ready(`${base}/-/ready`);
+  await until("prometheus", () => read(`${base}/-/ready`));
   return {
     ...engine,
     settle: async () => {
@@ -141,57 +128,19 @@ function common(name: string, child: ChildProcess, dir: string, base: string): O
     name,
     base,
     query_suffix: "",
-    cpu: () => cpuSeconds(child.pid ?? 0),
-    rss_mib() {
-      const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
-      return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024);
-    },
+    cpu: () => exactCpuSeconds(child),
+    rss_mib: () => Math.round(residentBytes(child) / 2 ** 20),
     async stop() {
-      if (child.exitCode === null && child.signalCode === null) {
-        const gone = once(child, "exit");
-        child.kill("SIGTERM");
-        await gone;
-      }
+      await end(child);
       rmSync(dir, { recursive: true, force: true });
     },
   };
 }
 
-/** What all threads of a process used, to the nanosecond; of threads that ended meanwhile nothing is known. */
-export function cpuSeconds(pid: number): number {
-  const threads = readdirSync(`/proc/${pid}/task`).map((id) => {
-    try {
-      return Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, "utf8").split(" ")[0]);
-    } catch {
-      return 0;
-    }
-  });
-  return threads.reduce((sum, ns) => sum + ns, 0) / 1e9;
-}
-
 /** A folder and a port nobody has at the moment: the peers cannot choose one themselves and say so. */
 async function place(): Promise<{ dir: string; port: number; base: string }> {
-  const port = await unusedPort();
+  const port = await freePort();
   return { dir: mkdtempSync(join(tmpdir(), "hangar-bench-")), port, base: `http://127.0.0.1:${port}` };
-}
-
-export async function unusedPort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
-async function ready(url: string): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    const answer = await fetch(url).catch(() => undefined);
-    await answer?.text();
-    if (answer?.ok) return;
-    await sleep(100);
-  }
-  throw new Error(`${url} did not become ready`);
 }
 
 export async function read(url: string, method = "GET"): Promise<string> {

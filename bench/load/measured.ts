@@ -1,10 +1,10 @@
 /** A server that is measured: on one core of its own, with what it used so far. */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { cpuSeconds, end, residentBytes } from "../processes.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SERVER_CORE = "0";
@@ -22,13 +22,6 @@ export const SLOW_DISK: readonly string[] = [
   "--trace=fsync,fdatasync",
   "--inject=fsync,fdatasync:delay_exit=1000",
 ];
-
-const TICKS = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }));
-
-/** What the launcher gives the platform: later starts find the compiled sources of earlier ones. */
-function environment(): NodeJS.ProcessEnv {
-  return { ...process.env, NODE_COMPILE_CACHE: join(ROOT, "node_modules/.cache/compile") };
-}
 
 export class Measured {
   readonly #child: ChildProcess;
@@ -51,7 +44,7 @@ export class Measured {
   ): Promise<Measured> {
     const started = performance.now();
     const command = ["-c", SERVER_CORE, ...around, process.execPath, join(ROOT, program), ...args];
-    const child = spawn("taskset", command, { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"], env: environment() });
+    const child = spawn("taskset", command, { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"] });
     for await (const line of createInterface({ input: child.stdout })) {
       if (!ready.test(line)) continue;
       child.stdout.resume();
@@ -64,23 +57,16 @@ export class Measured {
     return Number(/(\d+)\/?\s*$/.exec(this.ready.split("  (")[0] ?? "")?.[1]);
   }
 
-  /** Processor time of all its threads so far. */
   cpuSeconds(): number {
-    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return (Number(fields[11]) + Number(fields[12])) / TICKS;
+    return cpuSeconds(this.#child);
   }
 
-  /** Resident memory in MB, as the kernel counts it. */
   residentMb(): number {
-    const status = readFileSync(`/proc/${this.#child.pid}/status`, "utf8");
-    return (Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
+    return residentBytes(this.#child) / 1e6;
   }
 
-  async stop(): Promise<void> {
-    const exited = once(this.#child, "exit");
-    this.#child.kill("SIGTERM");
-    await exited;
+  stop(): Promise<void> {
+    return end(this.#child);
   }
 }
 

@@ -1,13 +1,13 @@
 /**
  * The metrics engine behind plain HTTP, as the benchmarks' peers are: remote write in, the query API out.
  *
- *     node metrics-server.ts DIR      says its port on the first line
+ *     node server.ts DIR      says its port on the first line
  */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
-import { systemClock } from "../src/core/clock.ts";
-import { openMetricsEngine } from "../src/metrics/engine/engine.ts";
-import type { Scope } from "../src/metrics/tsdb/metadata-queries.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { openMetricsEngine } from "../../src/metrics/engine/engine.ts";
+import type { Scope } from "../../src/metrics/tsdb/metadata-queries.ts";
 
 const ORG = "bench";
 const engine = openMetricsEngine({

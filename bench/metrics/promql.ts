@@ -1,5 +1,5 @@
 /**
- * How much CPU the evaluator takes over series that cost nothing to read: `node bench/promql.ts`. Counters at 15 s for
+ * How much CPU the evaluator takes over series that cost nothing to read: `node bench/metrics/promql.ts`. Counters at 15 s for
  * six hours, asked every 60 s, as in the query table of the metrics benchmark; reading from disk comes on top.
  */
 import { range } from "#metrics/promql/engine.ts";
