@@ -9,7 +9,7 @@ export function asker(target: { socketPath: string } | { port: number }, token?:
   const agent = new Agent({ keepAlive: true });
   const where = { host: "127.0.0.1", ...target };
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  return (method, path, body) =>
+  const ask: Ask = (method, path, body) =>
     new Promise((resolve, reject) => {
       const payload = body === undefined ? undefined : JSON.stringify(body);
       const size = payload ? { "content-type": "application/json", "content-length": Buffer.byteLength(payload) } : {};
@@ -21,6 +21,12 @@ export function asker(target: { socketPath: string } | { port: number }, token?:
           else reject(new Error(`${method} ${path}: ${status} ${answer.slice(0, 300)}`));
         }, reject);
       });
-      sent.on("error", reject).end(payload);
+      sent.on("error", (error: NodeJS.ErrnoException) => {
+        // An idle connection that the server was closing just then: the request was never read.
+        if (sent.reusedSocket && error.code === "ECONNRESET") resolve(ask(method, path, body));
+        else reject(error);
+      });
+      sent.end(payload);
     });
+  return ask;
 }

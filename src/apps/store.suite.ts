@@ -55,7 +55,7 @@ export function appStoreSuite(
         assert.ok(await store.findSecret("a1", "A"));
         assert.ok(await store.deleteApp("a1"));
         assert.equal(await store.findSecret("a1", "A"), undefined);
-        assert.equal(await store.changeSecrets("a1", [aSecret()], [], 10), undefined);
+        assert.equal(await store.changeSecrets("a1", [aSecret()], [], 10), "no_app");
         assert.equal(await store.deleteApp("a1"), false);
       }));
 
@@ -63,10 +63,7 @@ export function appStoreSuite(
       withStore(async (store) => {
         await store.insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
         await store.changeSecrets("a1", [aSecret({ name: "A" })], [], 2);
-        assert.equal(
-          await store.changeSecrets("a1", [aSecret({ name: "B" }), aSecret({ name: "C" })], [], 2),
-          undefined,
-        );
+        assert.equal(await store.changeSecrets("a1", [aSecret({ name: "B" }), aSecret({ name: "C" })], [], 2), "limit");
         assert.deepEqual(
           (await store.secrets("a1")).map((secret) => secret.name),
           ["A"],

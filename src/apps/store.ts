@@ -14,13 +14,13 @@ export interface AppStore {
   secrets(app_id: string): Promise<Secret[]>;
   findSecret(app_id: string, name: string): Promise<Secret | undefined>;
   /**
-   * Puts and removes together, and answers the new version. An existing secret keeps its `created_at`.
-   * Undefined, and nothing written, when the app is gone or would have more than `limit` secrets.
+   * Puts and removes together, and answers the new version. An existing secret keeps its `created_at`. Nothing is
+   * written when the app is gone or would have more than `limit` secrets.
    */
   changeSecrets(
     app_id: string,
     put: readonly Secret[],
     remove: readonly string[],
     limit: number,
-  ): Promise<number | undefined>;
+  ): Promise<number | "no_app" | "limit">;
 }

@@ -45,9 +45,9 @@ export function authStoreSuite(
     test("tokens go with their organization; full-access ones belong to none", () =>
       withStore(async (store) => {
         await store.insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
-        await store.insertToken(aToken({ id: "t1", org_id: "o1" }));
-        await store.insertToken(aToken({ id: "t2", org_id: "o1" }));
-        await store.insertToken(aToken({ id: "t3", org_id: null, kind: "full" }));
+        assert.equal(await store.insertToken(aToken({ id: "t1", org_id: "o1" }), 2), "inserted");
+        assert.equal(await store.insertToken(aToken({ id: "t2", org_id: "o1" }), 2), "inserted");
+        assert.equal(await store.insertToken(aToken({ id: "t3", org_id: null, kind: "full" }), 2), "inserted");
         assert.deepEqual(
           (await store.tokens("o1")).map((token) => token.id),
           ["t2", "t1"],
@@ -56,16 +56,29 @@ export function authStoreSuite(
           (await store.tokens(null)).map((token) => token.id),
           ["t3"],
         );
-        assert.equal(await store.countTokens("o1"), 2);
         assert.ok(await store.deleteOrg("o1"));
         assert.equal(await store.findToken("t1"), undefined);
+        assert.equal(await store.insertToken(aToken({ id: "t4", org_id: "o1" }), 2), "no_org");
         assert.equal(await store.deleteOrg("o1"), false);
+      }));
+
+    test("an organization has at most so many tokens, however many are made at once", () =>
+      withStore(async (store) => {
+        await store.insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
+        const wanted = Array.from({ length: 9 }, (_, i) => aToken({ id: `t${i}`, org_id: "o1" }));
+        const results = await Promise.all(wanted.map((token) => store.insertToken(token, 4)));
+        assert.equal(results.filter((result) => result === "inserted").length, 4);
+        assert.equal(results.filter((result) => result === "limit").length, 5);
+        const [kept] = await store.tokens("o1");
+        assert.ok(kept);
+        assert.equal(await store.insertToken(kept, 4), "inserted");
+        assert.equal((await store.tokens("o1")).length, 4);
       }));
 
     test("a token keeps its secret to the byte, and the moment of its first revocation", () =>
       withStore(async (store) => {
         const token = aToken({ id: "t1", org_id: null, secret: Uint8Array.of(0, 255, 1) });
-        await store.insertToken(token);
+        await store.insertToken(token, 1);
         assert.deepEqual(Buffer.from((await store.findToken("t1"))?.secret ?? []), Buffer.of(0, 255, 1));
         assert.ok(await store.revokeToken("t1", 1000));
         assert.ok(await store.revokeToken("t1", 2000));

@@ -14,9 +14,11 @@ export interface AuthStore {
   findToken(id: string): Promise<Token | undefined>;
   /** Newest first; the full-access ones for null. */
   tokens(org_id: string | null): Promise<Token[]>;
-  /** The same id a second time changes nothing and is fine. */
-  insertToken(token: Token): Promise<void>;
-  countTokens(org_id: string): Promise<number>;
+  /**
+   * Nothing is written unless it is "inserted". The same id a second time is "inserted". Full-access ones belong to no
+   * organization, and are not counted.
+   */
+  insertToken(token: Token, limit: number): Promise<"inserted" | "no_org" | "limit">;
   /** Keeps the moment of the first revocation. False when there is no such token. */
   revokeToken(id: string, at_ms: number): Promise<boolean>;
 }

@@ -1,5 +1,4 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import { assert } from "#core/assert.ts";
 import type { Box } from "#core/box.ts";
 import { ACTIONS, ALL_ACTIONS, type Caveat, refusal } from "#core/caveats.ts";
 import { type Clock, isoTime } from "#core/clock.ts";
@@ -36,7 +35,7 @@ export class TokenService {
   async createFull(name: string, ids: Ids): Promise<string> {
     const id = ids.ulid();
     const secret = Buffer.from(ids.bytes(32)).toString("base64url");
-    await this.#parts.store.insertToken({
+    const token: Token = {
       id,
       org_id: null,
       kind: "full",
@@ -45,15 +44,13 @@ export class TokenService {
       created_at: this.#parts.clock.now(),
       expires_at: null,
       revoked_at: null,
-    });
+    };
+    await this.#parts.store.insertToken(token, LIMITS.tokens_per_org);
     return `${FULL_PREFIX}${id}${secret}`;
   }
 
   async create(wanted: NewToken, ids: Ids): Promise<{ text: string; token: Token }> {
     const { store, box, clock } = this.#parts;
-    if ((await store.countTokens(wanted.org.id)) >= LIMITS.tokens_per_org) {
-      fail("limit_reached", `an organization has at most ${LIMITS.tokens_per_org} tokens (limit tokens_per_org)`);
-    }
     const id = ids.ulid();
     const rootKey = ids.bytes(32);
     const now = clock.now();
@@ -68,7 +65,10 @@ export class TokenService {
       expires_at,
       revoked_at: null,
     };
-    await store.insertToken(token);
+    const result = await store.insertToken(token, LIMITS.tokens_per_org);
+    if (result === "limit")
+      fail("limit_reached", `an organization has at most ${LIMITS.tokens_per_org} tokens (limit tokens_per_org)`);
+    if (result === "no_org") fail("not_found", "the organization was deleted meanwhile");
     return { text: serialize(mint(rootKey, id, firstCaveats(wanted, expires_at))), token };
   }
 
@@ -110,7 +110,8 @@ export class TokenService {
     const expired = refusal(validity, { action: "read", now_ms: clock.now() });
     if (expired) return unauthorized(expired);
     const org = await store.findOrgById(token.org_id);
-    assert(org, "a token's organization exists");
+    // Deleted since the token was read, and the token with it.
+    if (!org) return unauthorized("the token is not known here");
     return new Principal(token, org, macaroon.caveats);
   }
 }

@@ -2,10 +2,6 @@
 const SECOND = 1000;
 
 export const HOST_LIMITS = {
-  /** A host's lease, when the setting does not say; shorter finds a loss sooner, longer rides out a slow database. */
-  lease_s: 15,
-  lease_min_s: 1,
-  lease_max_s: 300,
   /** A host renews this often in the time of one lease. */
   beats_per_lease: 4,
   /** The last part of a lease is for stopping what runs: a host that was not renewed by then fences itself. */
@@ -19,8 +15,6 @@ export const HOST_LIMITS = {
   watch_ms: SECOND,
   /** … and at least so often in the time of the shortest lease. */
   watch_part: 0.125,
-  /** A lost or refused host tries this often to take its place again. */
-  retake_ms: SECOND,
   /** A join token works once, and no longer than this. */
   join_token_ms: 3600 * SECOND,
   /** One call to another host. Past it: 503 `host_unreachable`. */

@@ -2,6 +2,7 @@ import type { AppStore } from "#apps/store.ts";
 import type { App, Secret } from "#apps/types.ts";
 import { type Database, readOne, type Step } from "../database.ts";
 import { lookup } from "../lookup.ts";
+import { lockOrg } from "./auth.ts";
 
 const APP = "id, name, org_id, numeric_id, network, secrets_version, created_at";
 const SECRET = "name, sealed, digest, created_at, updated_at";
@@ -13,8 +14,7 @@ export function sqlAppStore(database: Database): AppStore {
 
     async insertApp(app, limit) {
       const outcome = await database.write([
-        // Locks the organization against being deleted meanwhile, and against another insert past the limit.
-        { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [app.org_id], rows: 1 },
+        lockOrg(app.org_id),
         {
           sql: `INSERT INTO apps (${APP}) SELECT ?, ?, ?, ?, ?, ?, ?
                 WHERE (SELECT count(*) FROM apps WHERE org_id = ?) < ? ON CONFLICT DO NOTHING`,
@@ -65,7 +65,8 @@ export function sqlAppStore(database: Database): AppStore {
           rows: 1,
         },
       ]);
-      return outcome.ok ? Number(outcome.returned[0]?.[0]?.["secrets_version"]) : undefined;
+      if (!outcome.ok) return outcome.failed === 0 ? "no_app" : "limit";
+      return Number(outcome.returned[0]?.[0]?.["secrets_version"]);
     },
   };
 }

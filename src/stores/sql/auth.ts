@@ -1,10 +1,13 @@
 import type { AuthStore } from "#auth/store.ts";
 import type { Org, Token } from "#auth/types.ts";
-import { type Database, readOne } from "../database.ts";
+import { type Database, readOne, type Step } from "../database.ts";
 import { lookup } from "../lookup.ts";
 
 const ORG = "id, slug, name, numeric_id, created_at";
 const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_at";
+
+/** Holds the organization against being deleted meanwhile, and against another insert past a limit of it. */
+export const lockOrg = (id: string): Step => ({ sql: "UPDATE orgs SET name = name WHERE id = ?", args: [id], rows: 1 });
 
 export function sqlAuthStore(database: Database): AuthStore {
   return {
@@ -38,19 +41,18 @@ export function sqlAuthStore(database: Database): AuthStore {
         ? database.read<Token>(`SELECT ${TOKEN} FROM tokens WHERE org_id IS NULL ORDER BY id DESC`)
         : database.read<Token>(`SELECT ${TOKEN} FROM tokens WHERE org_id = ? ORDER BY id DESC`, [org_id]),
 
-    async insertToken(token) {
+    async insertToken(token, limit) {
       const { id, org_id, kind, name, secret, created_at, expires_at, revoked_at } = token;
-      await database.write([
-        {
-          sql: `INSERT INTO tokens (${TOKEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-          args: [id, org_id, kind, name, secret, created_at, expires_at, revoked_at],
-        },
-      ]);
-    },
-
-    async countTokens(org_id) {
-      const row = await readOne<{ n: number }>(database, "SELECT count(*) AS n FROM tokens WHERE org_id = ?", [org_id]);
-      return row?.n ?? 0;
+      const insert = {
+        sql: `INSERT INTO tokens (${TOKEN}) SELECT ?, ?, ?, ?, ?, ?, ?, ?
+              WHERE (SELECT count(*) FROM tokens WHERE org_id = ?) < ? ON CONFLICT (id) DO NOTHING`,
+        args: [id, org_id, kind, name, secret, created_at, expires_at, revoked_at, org_id, limit],
+        rows: 1,
+      };
+      const outcome = await database.write(org_id === null ? [insert] : [lockOrg(org_id), insert]);
+      if (outcome.ok) return "inserted";
+      if (org_id !== null && outcome.failed === 0) return "no_org";
+      return (await this.findToken(id)) ? "inserted" : "limit";
     },
 
     async revokeToken(id, at_ms) {

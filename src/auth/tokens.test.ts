@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Box } from "#core/box.ts";
+import { systemClock } from "#core/clock.ts";
+import { randomIds } from "#core/ids.ts";
+import { migrate } from "#stores/migrations.ts";
+import { sqlAuthStore } from "#stores/sql/auth.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { anOrg } from "./fixtures.ts";
+import { TokenService } from "./tokens.ts";
+
+test("a token whose organization is deleted while it is looked at is not known, nor is one made for it", async () => {
+  const database = inlineSqlite();
+  await migrate(database);
+  const store = sqlAuthStore(database);
+  const org = anOrg();
+  await store.insertOrg(org, 1);
+  const ids = randomIds(systemClock);
+  const tokens = new TokenService({ store, box: new Box(new Uint8Array(32)), clock: systemClock });
+  const { text } = await tokens.create({ org, kind: "org", name: "", expiry_ms: 60_000 }, ids);
+  const { findOrgById } = store;
+  store.findOrgById = async (id) => {
+    await store.deleteOrg(id);
+    return await findOrgById(id);
+  };
+  await assert.rejects(tokens.verify(text), { code: "unauthorized", message: /not known here/ });
+  const late = tokens.create({ org, kind: "org", name: "", expiry_ms: 60_000 }, ids);
+  await assert.rejects(late, { code: "not_found", message: /was deleted meanwhile/ });
+});
