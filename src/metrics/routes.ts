@@ -259,7 +259,7 @@ function grafanaRoutes({ engine, clock }: Parts): Row[] {
               import("./promql/parse.ts"),
               import("./promql/printer.ts"),
             ]);
-            return success(print(parse(query.query, query.dialect ?? "metricsql")));
+            return success(print(parse(query.query, query.dialect), query.dialect));
           }),
       }),
     ),

@@ -131,6 +131,13 @@ suite("parsing", () => {
     assert.ok(checked > 500, `${checked} queries were valid`);
   });
 
+  test("a name that needs it is escaped, or in quotes where Prometheus reads nothing else", () => {
+    const written = (query: string): string[] =>
+      (["metricsql", "promql"] as const).map((dialect) => print(parse(query, dialect), dialect));
+    assert.deepEqual(written('{"a b",c="d"}'), ['a\\ b{c="d"}', '{__name__="a b",c="d"}']);
+    assert.deepEqual(written('sum by ("x y", "") (m)'), ['sum(m) by(x\\ y,"")', 'sum(m) by("x y","")']);
+  });
+
   test("random and damaged queries end in a result or a QueryError", (t) => {
     const seen = fuzz(random(seed(t)), 2_000);
     assert.ok(seen.parsed > 300 && seen.evaluated > 200, JSON.stringify(seen));

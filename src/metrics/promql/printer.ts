@@ -1,10 +1,10 @@
 import type { Matcher } from "../source.ts";
-import { type Expr, type Modifier, metricName, type RollupExpr, type SelectorExpr } from "./ast.ts";
+import { type Dialect, type Expr, type Modifier, metricName, type RollupExpr, type SelectorExpr } from "./ast.ts";
 import { MULTIPLY, OPERATORS, reservedAfterOperator } from "./grammar.ts";
 import { formatShort } from "./numbers.ts";
 
-/** The tree as text that parses to the same tree. */
-export function print(expr: Expr): string {
+/** The tree as text that parses to the same tree in that dialect. */
+export function print(expr: Expr, dialect: Dialect = "metricsql"): string {
   switch (expr.kind) {
     case "number":
       return expr.text ?? formatShort(expr.value);
@@ -13,37 +13,42 @@ export function print(expr: Expr): string {
     case "duration":
       return expr.duration.text;
     case "selector":
-      return printSelector(expr);
+      return printSelector(expr, dialect);
     case "rollup":
-      return printRollup(expr);
-    case "call":
-      return `${name(expr.name)}(${printArgs(expr.args)})${expr.keepMetricNames ? " keep_metric_names" : ""}`;
+      return printRollup(expr, dialect);
+    case "call": {
+      // Without a name it is a union.
+      const called = expr.name && name(expr.name, dialect);
+      return `${called}(${printArgs(expr.args, dialect)})${expr.keepMetricNames ? " keep_metric_names" : ""}`;
+    }
     case "aggregate": {
-      const by = expr.modifier ? ` ${printModifier(expr.modifier)}` : "";
-      return `${expr.name}(${printArgs(expr.args)})${by}${expr.limit === undefined ? "" : ` limit ${expr.limit}`}`;
+      const by = expr.modifier ? ` ${printModifier(expr.modifier, dialect)}` : "";
+      return `${expr.name}(${printArgs(expr.args, dialect)})${by}${expr.limit === undefined ? "" : ` limit ${expr.limit}`}`;
     }
     case "binary":
-      return expr.keepMetricNames ? `(${printBinary(expr)}) keep_metric_names` : printBinary(expr);
+      return expr.keepMetricNames ? `(${printBinary(expr, dialect)}) keep_metric_names` : printBinary(expr, dialect);
     case "negate":
-      return `-${operand(expr.arg, expr.arg.kind === "negate")}`;
+      return `-${operand(expr.arg, expr.arg.kind === "negate", dialect)}`;
     case "parens":
-      return `(${printArgs(expr.args)})`;
+      return `(${printArgs(expr.args, dialect)})`;
     case "with":
+      // Only MetricsQL has them.
       return `WITH (${expr.templates.map((t) => `${t.name} = ${print(t.body)}`).join(", ")}) ${print(expr.body)}`;
   }
 }
 
-function printArgs(args: Expr[]): string {
-  return args.map(print).join(", ");
+function printArgs(args: Expr[], dialect: Dialect): string {
+  return args.map((arg) => print(arg, dialect)).join(", ");
 }
 
-function printBinary(expr: Extract<Expr, { kind: "binary" }>): string {
+function printBinary(expr: Extract<Expr, { kind: "binary" }>, dialect: Dialect): string {
   const words = [`${expr.op}${expr.bool ? "bool" : ""}`];
-  if (expr.group) words.push(printModifier(expr.group));
-  if (expr.join) words.push(printModifier(expr.join));
+  if (expr.group) words.push(printModifier(expr.group, dialect));
+  if (expr.join) words.push(printModifier(expr.join, dialect));
   if (expr.prefix !== undefined) words.push(`prefix ${quote(expr.prefix)}`);
   words.push(...printFills(expr));
-  return `${operand(expr.left, minusWouldSpread(expr))} ${words.join(" ")} ${operand(expr.right, needsParensOnRight(expr))}`;
+  const left = operand(expr.left, minusWouldSpread(expr), dialect);
+  return `${left} ${words.join(" ")} ${operand(expr.right, needsParensOnRight(expr), dialect)}`;
 }
 
 /** `-2 ^ x` is `-(2 ^ x)`, so a negative number before a strong operator needs parentheses. */
@@ -72,10 +77,10 @@ function needsParensOnRight({ left, right, keepMetricNames }: Extract<Expr, { ki
 }
 
 /** Parentheses wherever another reading would be possible, so that priorities need not be known to read the text. */
-function operand(expr: Expr, always: boolean): string {
+function operand(expr: Expr, always: boolean, dialect: Dialect): string {
   const parens =
     always || expr.kind === "binary" || expr.kind === "negate" || (expr.kind === "rollup" && rollupNeedsParens(expr));
-  return parens ? `(${print(expr)})` : print(expr);
+  return parens ? `(${print(expr, dialect)})` : print(expr, dialect);
 }
 
 /** `a offset 5m + b` would be read right, but not by people. */
@@ -84,10 +89,10 @@ function rollupNeedsParens(expr: RollupExpr): boolean {
   return expr.offset !== undefined || expr.moment !== undefined;
 }
 
-function printRollup(expr: RollupExpr): string {
-  const arg = argNeedsParens(expr.arg) ? `(${print(expr.arg)})` : print(expr.arg);
+function printRollup(expr: RollupExpr, dialect: Dialect): string {
+  const arg = argNeedsParens(expr.arg) ? `(${print(expr.arg, dialect)})` : print(expr.arg, dialect);
   const offset = expr.offset ? ` offset ${expr.offset.text}` : "";
-  return `${arg}${printWindow(expr)}${offset}${expr.moment ? printMoment(expr.moment) : ""}`;
+  return `${arg}${printWindow(expr)}${offset}${expr.moment ? printMoment(expr.moment, dialect) : ""}`;
 }
 
 function argNeedsParens(arg: Expr): boolean {
@@ -102,35 +107,38 @@ function printWindow(expr: RollupExpr): string {
   return `[${expr.window?.text ?? ""}${expr.step ? `:${expr.step.text}` : step}]`;
 }
 
-function printMoment(moment: Expr): string {
+function printMoment(moment: Expr, dialect: Dialect): string {
   // One with an offset of its own too: without parentheses that would be the offset of the whole.
   const parens = moment.kind === "binary" || moment.kind === "negate" || moment.kind === "rollup";
-  return parens ? ` @ (${print(moment)})` : ` @ ${print(moment)}`;
+  return parens ? ` @ (${print(moment, dialect)})` : ` @ ${print(moment, dialect)}`;
 }
 
 /** The name goes in front of the braces when every alternative has the same one. */
-function printSelector(selector: SelectorExpr): string {
+function printSelector(selector: SelectorExpr, dialect: Dialect): string {
   const metric = metricName(selector);
-  // An empty name is a filter like any other: there is no way to write it in front.
-  if (!metric) return `{${selector.filters.map(printGroup).join(" or ")}}`;
+  const print = (groups: Matcher[][]): string => groups.map((group) => printGroup(group, dialect)).join(" or ");
+  // An empty name is a filter like any other: there is no way to write it in front. Nor is there for one in quotes.
+  if (!metric || (dialect === "promql" && !PLAIN.test(metric))) return `{${print(selector.filters)}}`;
   const groups = selector.filters.map((group) => group.slice(1)).filter((group) => group.length > 0);
-  const filters = groups.length === 0 ? "" : `{${groups.map(printGroup).join(" or ")}}`;
-  return `${name(metric)}${filters}`;
+  return `${name(metric, dialect)}${groups.length === 0 ? "" : `{${print(groups)}}`}`;
 }
 
-function printGroup(group: Matcher[]): string {
-  return group.map((m) => `${name(m.name)}${m.op}${quote(m.value)}`).join(",");
+function printGroup(group: Matcher[], dialect: Dialect): string {
+  return group.map((m) => `${name(m.name, dialect)}${m.op}${quote(m.value)}`).join(",");
 }
 
-function printModifier(modifier: Modifier): string {
+function printModifier(modifier: Modifier, dialect: Dialect): string {
   const labels = modifier.labels.map((label) =>
-    label === "*" && modifier.op.startsWith("group_") ? label : name(label),
+    label === "*" && modifier.op.startsWith("group_") ? label : name(label, dialect),
   );
   return `${modifier.op}(${labels.join(",")})`;
 }
 
-/** A name with whatever the lexer would not take for part of it escaped. */
-function name(text: string): string {
+const PLAIN = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
+
+/** A name with whatever the lexer would not take for part of it escaped; Prometheus knows only quotes for that. */
+function name(text: string, dialect: Dialect): string {
+  if (text === "" || (dialect === "promql" && !PLAIN.test(text))) return quote(text);
   return Array.from(text)
     .map((char, i) => {
       if (/[\p{L}_:]/u.test(char) || (i > 0 && /[\p{Nd}.]/u.test(char))) return char;
