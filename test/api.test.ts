@@ -1,7 +1,7 @@
 /** The public interface of orgs, tokens, apps and secrets, as a client sees it. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
+import { virtualClock } from "#core/fixtures.ts";
 import { attenuate, parse, serialize } from "#core/macaroon.ts";
 import { testPlatform } from "./platform.ts";
 
@@ -190,17 +190,12 @@ suite("tokens", () => {
   });
 
   test("an expired token is refused and says since when", async (t) => {
-    let now = 1_800_000_000_000;
-    const clock = {
-      now: () => now,
-      monotonic: () => now,
-      sleep: (ms: number, signal?: AbortSignal) => delay(ms, undefined, { ref: false, signal }),
-    };
+    const clock = virtualClock(1_800_000_000_000);
     const { ask } = await testPlatform(t, {}, { clock });
     const token: string = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org", expiry: "1h" } })).body
       .token;
     assert.equal((await ask("GET /v1/apps", { token })).status, 200);
-    now += 3_600_001;
+    clock.jump(3_600_001);
     const refused = await ask("GET /v1/apps", { token });
     assert.equal(refused.status, 401);
     assert.match(refused.body.error, /expired 2027-01-15T09:00:00Z/);

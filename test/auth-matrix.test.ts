@@ -1,4 +1,4 @@
-/** Every route × every kind of caller. A route that is not in the table of expectations fails the test. */
+/** Every route × every kind of caller: what each gets follows from the access rule in the route's row. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { attenuate, parse, serialize } from "#core/macaroon.ts";
@@ -52,10 +52,8 @@ interface Furniture {
   body(row: Row): object | undefined;
 }
 
-/** One app, one secret, one organization with tokens: enough for every path to name something that exists. */
-async function furnish(
-  platform: TestPlatform,
-): Promise<{ tokens: Record<Who, string | null>; url(row: Row): string; body(row: Row): object | undefined }> {
+/** One of everything that a path can name, so that a 404 is a refusal and not an empty house. */
+async function furnish(platform: TestPlatform): Promise<Furniture> {
   const { ask } = platform;
   for (const name of ["acme", "other"]) await ask("POST /v1/orgs", { body: { name } });
   await ask("POST /v1/apps", { body: { app_name: "web", org_slug: "acme" } });

@@ -47,7 +47,7 @@ const FOR_PROGRAMS: readonly [RegExp, string][] = [
 function namedIn(folder: string): Set<string> {
   const files = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
   const sources = files
-    .filter((file) => file.endsWith(".ts") && !file.endsWith("api.ts"))
+    .filter((file) => file.endsWith(".ts") && !file.endsWith("api.ts") && !file.endsWith(".test.ts"))
     .map((file) => readFileSync(join(root, folder, file), "utf8"));
   const found = sources.flatMap((source) => {
     const paths = new Map(

@@ -1,5 +1,5 @@
 /** The shell commands in a page: each block says which test runs it, or why none does. */
-export interface CommandBlock {
+interface CommandBlock {
   page: string;
   line: number;
   /** What stands behind `sh`. */

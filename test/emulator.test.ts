@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
 import { openControl } from "../src/testing/control.ts";
 import { ClientError, type Emulator, type EmulatorOptions, startPlatform } from "../src/testing/index.ts";
+import { until } from "./support.ts";
 
 async function start(t: TestContext, options: EmulatorOptions = {}): Promise<Emulator> {
   const emulator = await startPlatform({ frozen: true, ...options });
@@ -56,11 +57,15 @@ suite("the emulator", () => {
   test("a state is saved, and loaded elsewhere: what ran runs, secrets and tokens included", async (t) => {
     const emulator = await start(t);
     const { id } = await launch(emulator);
+    await emulator.client.call("POST /v1/apps/:app_name/secrets", { params: web, body: { values: { KEY: "1" } } });
     await emulator.clock.advance("1h");
     const state = await emulator.save();
     const other = await startPlatform({ state, frozen: true });
     t.after(() => other.close());
     assert.equal(other.token, emulator.token);
+    const secretsOf = ({ client }: Emulator) => client.call("GET /v1/apps/:app_name/secrets", { params: web });
+    assert.deepEqual(await secretsOf(other), await secretsOf(emulator));
+    assert.equal((await secretsOf(other)).secrets.length, 1);
     assert.notEqual(other.base_url, emulator.base_url);
     assert.equal(await stateOf(other, id), "started");
     assert.ok(other.clock.now() >= emulator.clock.now());
@@ -95,7 +100,7 @@ suite("the emulator", () => {
     const slow = client.call("GET /v1/apps", { query: {} }).then(() => {
       answered = true;
     });
-    while (faults.list().length > 0) await new Promise((resolve) => setImmediate(resolve));
+    await until("the request is held up", () => faults.list().length === 0);
     assert.equal(answered, false);
     await clock.advance(5000);
     await slow;

@@ -34,6 +34,10 @@ suite("Idempotency-Key", () => {
       (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" }, headers, token: other })).status,
       403,
     );
+    // That one may not create tokens anyway; apps it may, and it gets no answer to what another did.
+    const body = { app_name: "web" };
+    assert.equal((await ask("POST /v1/apps", { body, headers })).status, 201);
+    assert.equal((await ask("POST /v1/apps", { body, headers, token: other })).body.status, "name_taken");
   });
 
   test("the same key with another body is refused; a refused request leaves its key free", async (t) => {

@@ -1,6 +1,7 @@
 /** Identity tokens: what they say, who believes them, and who may ask for one. */
 import assert from "node:assert/strict";
 import { createHmac, createPublicKey, generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { createConnection } from "node:net";
 import { dirname, join } from "node:path";
@@ -12,12 +13,10 @@ import * as oauth from "oauth4webapi";
 import { discovery, allowInsecureRequests as insecureClient } from "openid-client";
 import { virtualClock } from "#core/fixtures.ts";
 import { CLAIMS } from "#identity/tokens.ts";
-import { inside, type Machine, overSocket } from "./inside.ts";
-import { tempDir } from "./support.ts";
+import { type Inside, inside, type Machine, overSocket } from "./inside.ts";
+import { tempDir, until } from "./support.ts";
 
-type Platform = Awaited<ReturnType<typeof inside>>;
-
-async function token(platform: Platform, machine: Machine, wish: object = {}): Promise<string> {
+async function token(platform: Inside, machine: Machine, wish: object = {}): Promise<string> {
   const { status, text, headers } = await platform.from(machine, "POST /v1/tokens/oidc", {
     body: JSON.stringify(wish),
   });
@@ -92,9 +91,7 @@ suite("identity tokens", () => {
     assert.equal((await ask('{"aud":"x"}', "application/octet-stream")).status, 200);
     for (const wrong of ["{", '{"aud":1}', '{"aud":""}', "[1]", '{"alg":"none"}', '{"alg":"HS256"}'])
       assert.equal((await ask(wrong)).status, 400, wrong);
-    const once = await ask('{"aud":"x"}');
-    const again = await ask('{"aud":"x"}');
-    assert.notEqual(once.text, again.text);
+    assert.notEqual((await ask('{"aud":"x"}')).text, (await ask('{"aud":"x"}')).text);
     // Not even by repeating a request: each token is another.
     const key = { "idempotency-key": "k" };
     const first = await platform.from(machine, "POST /v1/tokens/oidc", { headers: key });
@@ -168,6 +165,13 @@ suite("identity tokens", () => {
     assert.match((await list()).body.error, /expired/);
     clock.jump(-140_000);
     assert.match((await list()).body.error, /not valid yet/);
+    clock.jump(70_000);
+    assert.equal((await list()).status, 200);
+    await platform.ask(`POST /v1/apps/web/machines/${machine.id}/stop`);
+    await until("the token ends with its machine", async () => {
+      await clock.advance(0);
+      return /is stopped/.test((await list()).body.error ?? "");
+    });
   });
 
   test("names that could split a subject are refused where they are given (J3)", async (t) => {
@@ -287,17 +291,23 @@ suite("the API inside a machine", () => {
     // A shorter way to the same folder, as the machine has one.
     const way = join(tempDir(), "svc");
     symlinkSync(dirname(machine.socket), way);
-    const open = createConnection(join(way, "api"));
-    await new Promise((resolve) => open.once("connect", resolve));
-    const closed = new Promise((resolve) => open.once("close", resolve));
-    open.on("error", () => {}).resume();
-    // One request, so that the connection is surely taken.
-    open.write("GET /v1/gateway/list HTTP/1.1\r\nhost: x\r\n\r\n");
-    await new Promise((resolve) => open.once("data", resolve));
+    const connected = async (): Promise<{ closed: Promise<unknown> }> => {
+      const open = createConnection(join(way, "api"));
+      await once(open, "connect");
+      const closed = new Promise((resolve) => open.once("close", resolve));
+      open.on("error", () => {}).resume();
+      // One request, so that the connection is surely taken.
+      open.write("GET /v1/gateway/list HTTP/1.1\r\nhost: x\r\n\r\n");
+      await once(open, "data");
+      return { closed };
+    };
+    const first = await connected();
     await platform.local_api.quiet(machine.id);
-    await closed;
+    await first.closed;
     assert.equal((await overSocket(join(way, "api"), "POST /v1/tokens/oidc")).status, 200);
+    const second = await connected();
     await platform.local_api.remove(machine.id);
+    await second.closed;
     assert.equal(existsSync(dirname(machine.socket)), false);
   });
 
@@ -324,7 +334,7 @@ suite("the API inside a machine", () => {
     assert.deepEqual([first.aud, first.sub], ["sts.amazonaws.com", "personal:web:web-1"]);
     assert.equal(statSync(file).mode & 0o777, 0o444);
     await clock.advance(310_000);
-    while (read().jti === first.jti) await new Promise((resolve) => setImmediate(resolve));
+    await until("there is a fresh one", () => read().jti !== first.jti);
     assert.ok((read().exp ?? 0) > (first.exp ?? 0));
     const plain = await platform.machine("plain");
     assert.equal(existsSync(join(dirname(plain.socket), "oidc_token")), false);

@@ -20,7 +20,7 @@ export interface Inside extends TestPlatform {
   from(machine: Machine, target: string, options?: Sent): Promise<Answer>;
 }
 
-export interface Sent {
+interface Sent {
   body?: string | Buffer;
   headers?: Record<string, string>;
 }
@@ -39,7 +39,7 @@ export async function inside(
       const config = { image: "registry.example/web:1", metadata, env: variables };
       const { body } = await platform.ask(`POST /v1/apps/${app}/machines`, { body: { name, config } });
       const { id } = body as { id: string };
-      await platform.ask(`GET /v1/apps/${app}/machines/${id}/wait?timeout=20`);
+      await platform.ask(`GET /v1/apps/${app}/machines/${id}/wait`);
       // What a driver does before it starts a machine.
       return { id, name, socket: join(await platform.local_api.open(id), "api") };
     },
@@ -67,7 +67,7 @@ export async function ask(options: RequestOptions, body?: string | Buffer): Prom
   };
 }
 
-export interface Seen {
+interface Seen {
   method: string;
   url: string;
   headers: IncomingMessage["headers"];
@@ -77,14 +77,14 @@ export interface Seen {
 /** A provider that remembers what it was asked, and answers as told. */
 export async function provider(
   t: Pick<TestContext, "after">,
-  answer: (request: IncomingMessage, response: ServerResponse, body: string) => void = (_request, response) =>
+  answer: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) =>
     void response.setHeader("content-type", "application/json").end('{"ok":true}'),
 ): Promise<{ url: string; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = createServer((incoming, response) => {
     void text(incoming).then((body) => {
       seen.push({ method: incoming.method ?? "", url: incoming.url ?? "", headers: incoming.headers, body });
-      answer(incoming, response, body);
+      answer(incoming, response);
     });
   });
   await once(server.listen(0, "127.0.0.1"), "listening");

@@ -4,7 +4,7 @@ import { type Answer, type TestPlatform, testPlatform } from "./platform.ts";
 
 export const IMAGE = "registry.example/web:1";
 
-export interface Bench extends TestPlatform {
+interface Bench extends TestPlatform {
   /** `verb path-below-machines`. */
   on(target: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   create(body?: object): Promise<Answer>;
@@ -30,6 +30,6 @@ export async function bench(
     ...platform,
     on,
     create: (body = {}) => on("POST", { config: { image: IMAGE }, ...body }),
-    wait: (id, state, extra = "") => on(`GET ${id}/wait?state=${state}&timeout=10${extra}`),
+    wait: (id, state, extra = "") => on(`GET ${id}/wait?state=${state}${extra}`),
   };
 }

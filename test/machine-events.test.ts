@@ -6,7 +6,7 @@ import { suite, test } from "node:test";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { signature } from "#machines/webhooks.ts";
 import { bench } from "./machine-bench.ts";
-import { within } from "./support.ts";
+import { until, within } from "./support.ts";
 
 interface Stream {
   /** The next message that is not a comment. */
@@ -121,7 +121,7 @@ suite("webhooks", () => {
     const received: { status: string; signed: boolean }[] = [];
     let refuse = 2;
     let secret = "";
-    const arrived = Promise.withResolvers<void>();
+    let heard_elsewhere = 0;
     const server = createServer((incoming, answer) => {
       let body = "";
       incoming.on("data", (chunk: Buffer) => {
@@ -135,21 +135,22 @@ suite("webhooks", () => {
         const { "svc-timestamp": at, "svc-signature": given } = incoming.headers;
         const signed = given === signature(secret, Number(at), body);
         const { events } = JSON.parse(body) as { events: { status: string }[] };
-        for (const { status } of events) received.push({ status, signed });
+        if (incoming.url === "/hook") received.push(...events.map(({ status }) => ({ status, signed })));
+        else heard_elsewhere += events.length;
         answer.end("ok");
-        if (received.length >= 3) arrived.resolve();
       });
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     t.after(() => server.close());
     const { create, ask, wait } = await bench(t);
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+    const base_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const url = `${base_url}/hook`;
     const made = await ask("POST /v1/orgs/personal/webhooks", { body: { url, app_name: "web" } });
     assert.equal(made.status, 201);
     secret = made.body.secret;
     const { id } = (await create()).body;
     await wait(id, "started");
-    await arrived.promise;
+    await until("all have arrived", () => received.length >= 3);
     assert.deepEqual(
       received.map(({ status }) => status),
       ["created", "starting", "started"],
@@ -159,6 +160,11 @@ suite("webhooks", () => {
     assert.deepEqual([hook.url, hook.app_name, hook.secret], [url, "web", undefined]);
     assert.equal((await ask(`DELETE /v1/orgs/personal/webhooks/${made.body.id}`)).status, 204);
     assert.equal((await ask(`DELETE /v1/orgs/personal/webhooks/${made.body.id}`)).status, 404);
+    // When a later webhook has heard of a second machine, the one that is gone would have, too.
+    await ask("POST /v1/orgs/personal/webhooks", { body: { url: `${base_url}/later`, app_name: "web" } });
+    await wait((await create()).body.id, "started");
+    await until("the later one has heard of it", () => heard_elsewhere >= 3);
+    assert.equal(received.length, 3);
     for (const bad of ["ftp://x", "x", "http://user:pw@x/"]) {
       assert.equal((await ask("POST /v1/orgs/personal/webhooks", { body: { url: bad } })).status, 400, bad);
     }

@@ -4,7 +4,7 @@ import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
 import type { TestPlatform } from "./platform.ts";
 import { until } from "./support.ts";
 
-export const STEP_MS = 15_000;
+const STEP_MS = 15_000;
 
 /** The engine's own clock is the real one, so the platform's begins there too; it moves when the test says so. */
 export const clockHere = (): VirtualClock => virtualClock(systemClock.now());
@@ -20,8 +20,8 @@ export async function rounds(platform: TestPlatform, clock: VirtualClock, count:
 }
 
 /** A volume that can be mounted. */
-export async function aVolume(platform: TestPlatform, app = "web"): Promise<string> {
-  const path = `/v1/apps/${app}/volumes`;
+export async function aVolume(platform: TestPlatform): Promise<string> {
+  const path = "/v1/apps/web/volumes";
   const { id } = (await platform.ask(`POST ${path}`, { body: { name: "data", size_gb: 1, region: "local" } })).body;
   await until("the volume is made", async () => (await platform.ask(`GET ${path}/${id}`)).body.state === "created");
   return id;

@@ -6,7 +6,7 @@ import { labelsOf } from "#metrics/tsdb/fixtures.ts";
 import { seriesBatch } from "#metrics/tsdb/series-batch.ts";
 import type { TestPlatform } from "./platform.ts";
 
-export interface ApiRig {
+interface ApiRig {
   platform(t: TestContext): Promise<TestPlatform>;
   /** Resolves when what was appended can be asked for. */
   visible(platform: TestPlatform): Promise<void>;

@@ -122,6 +122,7 @@ suite("traffic in metrics", () => {
       },
     );
     const client = connect(port, "127.0.0.1");
+    t.after(() => client.destroy());
     client.write("GET / HTTP/1.1\r\nhost: web.localhost\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n");
     let got = 0;
     client.on("data", (chunk: Buffer) => {

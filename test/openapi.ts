@@ -2,20 +2,17 @@
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 
-export interface JsonSchema {
+interface JsonSchema {
   type?: string;
   $ref?: string;
   anyOf?: JsonSchema[];
   const?: unknown;
-  enum?: unknown[];
   properties?: Record<string, JsonSchema>;
   required?: string[];
   items?: JsonSchema;
   patternProperties?: Record<string, JsonSchema>;
-  additionalProperties?: boolean | JsonSchema;
   minimum?: number;
   maximum?: number;
-  maxLength?: number;
 }
 
 interface Media {

@@ -6,9 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
-
-/** Far more than it takes, even when everything else on the box wants to run too. */
-const READY_MS = 120_000;
+import { PATIENCE_MS } from "./support.ts";
 
 interface Server {
   /** Address of a new, empty database. */
@@ -65,12 +63,22 @@ export async function startPostgres({ fsync = false, listen = "" } = {}): Promis
   const start = () => spawn(join(bin, "postgres"), flags, { ...as, cwd: dir, stdio: "ignore" });
   let server = start();
   const end = async (how: NodeJS.Signals): Promise<void> => {
+    if (server.exitCode !== null || server.signalCode !== null) return;
     const exited = once(server, "exit");
     server.kill(how);
     await exited;
   };
   const url = `postgres://hangar@/postgres?host=${encodeURIComponent(dir)}`;
-  await untilReady(url);
+  const stop = async (): Promise<void> => {
+    await end("SIGINT");
+    rmSync(dir, { recursive: true, force: true });
+  };
+  try {
+    await untilReady(url);
+  } catch (thrown) {
+    await stop();
+    throw thrown;
+  }
   return {
     database: () => createDatabase(url),
     restart: async () => {
@@ -78,15 +86,12 @@ export async function startPostgres({ fsync = false, listen = "" } = {}): Promis
       server = start();
       await untilReady(url);
     },
-    stop: async () => {
-      await end("SIGINT");
-      rmSync(dir, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 
 async function untilReady(url: string): Promise<void> {
-  const deadline = performance.now() + READY_MS;
+  const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     const client = new pg.Client(url);
     try {

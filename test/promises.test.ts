@@ -15,14 +15,18 @@ suite("promises", () => {
   test("every one that a test names is there", () => {
     const files = ["src", "test"].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-        .filter((file) => file.endsWith(".test.ts"))
+        .filter((file) => /\.(test|suite)\.ts$/.test(file))
         .map((file) => join(root, folder, file)),
     );
     const names = files.flatMap((file) =>
       [...readFileSync(file, "utf8").matchAll(/\b(?:test|suite)\((["`])(.*?)\1/gs)].map(([, , name = ""]) => name),
     );
-    const unknown = names.flatMap(promisesOf).filter((id) => !PROMISE_IDS.has(id));
-    assert.deepEqual(unknown, []);
+    const named = names.flatMap(promisesOf);
+    assert.ok(named.length > PROMISE_IDS.size / 2, `only ${named.length} were found`);
+    assert.deepEqual(
+      named.filter((id) => !PROMISE_IDS.has(id)),
+      [],
+    );
   });
 
   test("the page says what the last runs showed", () => {

@@ -8,10 +8,11 @@ import { until as patient } from "./support.ts";
 
 interface Rig {
   platform: TestPlatform;
-  port: number;
   /** Creates a machine whose port 8080 is a server of the test's. */
-  machine(service: object, name?: string, more?: object): Promise<string>;
+  machine(service: object, more?: object): Promise<string>;
   get(path?: string, host?: string): Promise<Response>;
+  /** Resolves when the app answers at its door. */
+  served(): Promise<void>;
   until(what: () => Promise<boolean>): Promise<void>;
 }
 
@@ -26,29 +27,35 @@ async function rig(t: TestContext, listener: RequestListener, env: Record<string
   );
   await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
   const until: Rig["until"] = async (what) => void (await patient(what.toString(), what));
+  const get: Rig["get"] = (path = "/", host = "web.localhost") =>
+    fetch(`http://127.0.0.1:${port}${path}`, { headers: { host } });
   return {
     platform,
-    port,
+    get,
     until,
-    async machine(service, name, more = {}) {
+    served: () =>
+      until(() =>
+        get().then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      ),
+    async machine(service, more = {}) {
       const config = {
         image: "web:1",
         services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port, handlers: ["http"] }], ...service }],
         ...more,
       };
-      const { body } = await platform.ask("POST /v1/apps/web/machines", {
-        body: { config, ...(name ? { name } : {}) },
-      });
+      const { body } = await platform.ask("POST /v1/apps/web/machines", { body: { config } });
       await platform.ask(`GET /v1/apps/web/machines/${body.id}/wait?state=started`);
       return body.id as string;
     },
-    get: (path = "/", host = "web.localhost") => fetch(`http://127.0.0.1:${port}${path}`, { headers: { host } }),
   };
 }
 
 suite("the front door of a platform", () => {
   test("an app is closed until it has an address, and closed again without", async (t) => {
-    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("hello"));
+    const { platform, machine, get, served, until } = await rig(t, (_request, response) => response.end("hello"));
     await machine({});
     await assert.rejects(get());
     assert.deepEqual((await platform.ask("GET /v1/apps/web/services")).body, {
@@ -58,12 +65,7 @@ suite("the front door of a platform", () => {
     });
     const { status, body } = await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     assert.deepEqual([status, body.ip, body.shared], [200, "127.0.0.1", true]);
-    await until(() =>
-      get().then(
-        (response) => response.ok,
-        () => false,
-      ),
-    );
+    await served();
     assert.equal(await (await get()).text(), "hello");
     const { body: view } = await platform.ask("GET /v1/apps/web/services");
     assert.equal(view.services[0].machines[0].serving, true);
@@ -93,15 +95,10 @@ suite("the front door of a platform", () => {
   });
 
   test("a stopped machine is started by a request, once, and says why", async (t) => {
-    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("awake"));
+    const { platform, machine, get, served } = await rig(t, (_request, response) => response.end("awake"));
     const id = await machine({ autostart: true });
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
-    await until(() =>
-      get().then(
-        (response) => response.ok,
-        () => false,
-      ),
-    );
+    await served();
     await platform.ask(`POST /v1/apps/web/machines/${id}/stop`);
     const { body: before } = await platform.ask(`GET /v1/apps/web/machines/${id}`);
     await platform.ask(`GET /v1/apps/web/machines/${id}/wait?state=stopped&instance_id=${before.instance_id}`);
@@ -147,15 +144,10 @@ suite("the front door of a platform", () => {
   });
 
   test("new workers take over without a dropped request, and count under the other colour", async (t) => {
-    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("ok"));
+    const { platform, machine, get, served, until } = await rig(t, (_request, response) => response.end("ok"));
     await machine({});
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
-    await until(() =>
-      get().then(
-        (response) => response.ok,
-        () => false,
-      ),
-    );
+    await served();
     let asked = 0;
     let stop = false;
     const clients = Array.from({ length: 8 }, async () => {
@@ -182,14 +174,13 @@ suite("the front door of a platform", () => {
 
   test("connections are counted while they carry something, not while they are only kept", async (t) => {
     const held: (() => void)[] = [];
-    const { platform, machine, get, until } = await rig(t, (request, response) => {
+    const { platform, machine, get, served, until } = await rig(t, (request, response) => {
       if (request.url !== "/held") response.end("ok");
       else held.push(() => response.end("ok"));
     });
     await machine({ concurrency: { type: "connections", hard_limit: 10 } });
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
-    const open = async (): Promise<boolean> => (await get()).ok;
-    await until(() => open().catch(() => false));
+    await served();
     const sum = (name: string): number =>
       [...platform.proxySamples(0)].reduce((all, one) => (one.name === name ? all + one.value : all), 0);
     const asked = Array.from({ length: 3 }, () => get("/held"));
@@ -209,7 +200,7 @@ suite("the front door of a platform", () => {
       { guest_path: "/../other", url_prefix: "/up", tigris_bucket: "files" },
       { guest_path: "/", url_prefix: "/odd", tigris_bucket: "a/../b" },
     ];
-    await machine({}, undefined, { statics });
+    await machine({}, { statics });
     await until(() =>
       get("/image/x").then(
         async (answer) => (await answer.text()) === "machine",

@@ -69,8 +69,7 @@ suite("secrecy", () => {
       app_name: "web",
       machine_id: machine,
       connection_id: connection,
-      id: connection,
-      name: "PASSWORD",
+      secret_name: "PASSWORD",
     };
 
     const { paths } = (await ask("GET /openapi.json")).body as { paths: Record<string, Record<string, unknown>> };

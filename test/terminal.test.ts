@@ -7,6 +7,7 @@ import { MovingClock } from "#core/moving-clock.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { PlatformOptions } from "../src/platform.ts";
 import { bench } from "./machine-bench.ts";
+import { until } from "./support.ts";
 import { type SeenTerminal, seenTerminal } from "./terminals.ts";
 
 async function opened(t: Parameters<typeof bench>[0], options: PlatformOptions = {}) {
@@ -112,11 +113,12 @@ suite("terminals", () => {
 });
 
 async function retried(open: () => Promise<SeenTerminal>): Promise<SeenTerminal> {
-  for (;;) {
+  return await until("a terminal can be opened", async () => {
     try {
       return await open();
     } catch (thrown) {
       if (!(thrown instanceof ClientError) || !/limit_reached|wrong_state/.test(thrown.body.status ?? "")) throw thrown;
+      return undefined;
     }
-  }
+  });
 }

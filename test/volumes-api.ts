@@ -24,14 +24,14 @@ region = "fra"
 zone = "f1"
 `;
 
-export interface Rig extends TestPlatform {
+interface Rig extends TestPlatform {
   /** A request about the volumes of app `web`. */
   volumes(target: string, body?: object): Promise<Answer>;
   until(target: string, done: (answer: Answer) => boolean): Promise<Answer>;
 }
 
 export async function openApi(t: TestContext, env: Record<string, string> = {}): Promise<Rig> {
-  const platform = await testPlatform(t, { HANGAR_DRIVER: "sim", ...env });
+  const platform = await testPlatform(t, env);
   await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
   const volumes: Rig["volumes"] = (target, body) => {
     const [method, path = ""] = target.split(" ");
@@ -52,7 +52,6 @@ export async function openApi(t: TestContext, env: Record<string, string> = {}):
 export async function withHosts(t: TestContext): Promise<Rig> {
   const config = join(tempDir(), "hangar.toml");
   writeFileSync(config, HOSTS);
-  // `readSettings` takes the file from the environment too.
   return await openApi(t, { HANGAR_CONFIG: config });
 }
 

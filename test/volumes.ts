@@ -1,4 +1,4 @@
-/** What tests with real volumes need to know of the box. */
+/** Real volumes for tests: what the box must have for them, a room that keeps them, and what is left of them. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ export interface TestRoom {
   dir: string;
   ids: Ids;
   create(wish: CreateWish): Promise<Volume>;
-  /** The volume when it is in this state, or in none that passes. */
+  /** The volume, once it is in no state that passes. */
   settled(id: string): Promise<Volume>;
   snapshot(volume_id: string): Promise<Snapshot>;
   close(): Promise<void>;
@@ -61,9 +61,9 @@ export const OWNER = { org_id: "o1", app_id: "a1", app_name: "web" };
 /** A room of volumes with real ones, over a database in memory; everything goes when the test ends. */
 export async function openRoom(
   t: Pick<TestContext, "after">,
-  options: { pool?: "auto" | "plain"; objects?: ObjectStore; undelete_ms?: number; dir?: string } = {},
+  options: { pool?: "auto" | "plain"; objects?: ObjectStore } = {},
 ): Promise<TestRoom> {
-  const dir = options.dir ?? tempDir("hangar-volumes");
+  const dir = tempDir("hangar-volumes");
   const database = inlineSqlite();
   await migrate(database);
   await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "acme" }), 10);
@@ -80,15 +80,18 @@ export async function openRoom(
     box: new Box(Buffer.alloc(32, 7)),
     clock: systemClock,
     log: silentLog,
-    undelete_ms: options.undelete_ms ?? 0,
+    undelete_ms: 0,
   });
   await room.start();
   let open = true;
   const close = async (): Promise<void> => {
     if (!open) return;
     open = false;
-    for (const id of (await disk.inventory()).volumes.keys()) await disk.remove(id);
-    await room.close();
+    try {
+      for (const id of (await disk.inventory()).volumes.keys()) await disk.remove(id);
+    } finally {
+      await room.close();
+    }
   };
   t.after(close);
   const ids = randomIds(systemClock);

@@ -52,14 +52,14 @@ function keyOf(metric: Record<string, string>): string {
 }
 
 /** A place where two answers differ; undefined is "no point here". */
-export interface OtherValue {
+interface OtherValue {
   labels: string;
   time: number;
   ours: number | string | undefined;
   theirs: number | string | undefined;
 }
 
-/** Everything that differs; empty lists and nothing else when the answers are the same. */
+/** Everything that differs; of what does not, a list is empty and anything else absent. */
 export interface Difference {
   errors?: { ours: string | undefined; theirs: string | undefined };
   types?: { ours: string; theirs: string };
@@ -70,7 +70,7 @@ export interface Difference {
   order?: { ours: string[]; theirs: string[] };
 }
 
-export const TOLERANCE = 1e-9;
+const TOLERANCE = 1e-9;
 
 export function isClose(a: number, b: number, tolerance = TOLERANCE): boolean {
   if (Object.is(a, b) || a === b) return true;

@@ -24,7 +24,7 @@ interface Sample {
   value?: number;
 }
 
-export interface Recorded {
+interface Recorded {
   labels: string[];
   samples: Sample[];
 }

@@ -1,12 +1,13 @@
 /** The engines of the differential test, all with the same samples: ours in this process, a peer in its own. */
 import { systemClock } from "#core/clock.ts";
 import { openMetricsEngine } from "#metrics/engine/engine.ts";
+import { QueryFailure } from "#metrics/engine/worker-link.ts";
 import type { Dialect } from "#metrics/promql/ast.ts";
 import { ENGINES, read } from "../../bench/metrics/engines.ts";
 import { type Answer, parseAnswer, refused } from "./answers.ts";
 import type { Asked } from "./choices.ts";
 
-export interface Answering {
+interface Answering {
   ask(asked: Asked): Promise<Answer>;
   stop(): Promise<void>;
 }
@@ -17,13 +18,20 @@ const RETENTION_MS = 100 * 365 * 86_400_000;
 
 export async function startOurs(dir: string, dialect: Dialect, bodies: readonly Buffer[]): Promise<Answering> {
   const engine = openMetricsEngine({ dir, clock: systemClock, limits: { retention_ms: RETENTION_MS } });
-  // A body given to the engine is handed over to its thread; the peers need it too.
-  for (const body of bodies) await engine.importRemoteWrite(ORG, Buffer.from(body));
+  try {
+    // A body given to the engine is handed over to its thread; the peers need it too.
+    for (const body of bodies) await engine.importRemoteWrite(ORG, Buffer.from(body));
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
   return {
     ask: async (asked) => {
       try {
         return parseAnswer(Buffer.from(await engine.query(ORG, { ...asked, dialect })).toString());
       } catch (error) {
+        // Only a refusal is an answer; beside a peer's refusal a mistake of ours would look like agreement.
+        if (!(error instanceof QueryFailure) || error.kind !== "QueryError") throw error;
         return refused(String(error));
       }
     },

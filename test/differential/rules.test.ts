@@ -41,6 +41,15 @@ suite("differences by name", () => {
     assert.equal(await explained("WITH (x = histogram_over_time(m)) x + x", other), undefined);
   });
 
+  test("rounding explains other values, not another type and not another order", async () => {
+    const answers = { ours: matrix("1", "2"), theirs: matrix("2", "1") };
+    const scalar = parseAnswer('{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}');
+    for (const difference of [compare(answers.ours, scalar, true), compare(answers.ours, answers.theirs, true)]) {
+      assert.ok(difference, "they differ");
+      assert.equal(await explain("prometheus", rangeOf("m"), answers, difference, async () => answers), undefined);
+    }
+  });
+
   test("a query that no rule speaks of is not explained", async () => {
     assert.equal(await explained("avg_over_time(m) + avg_over_time(m)", SAME), undefined);
   });

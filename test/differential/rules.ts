@@ -7,7 +7,7 @@ import { type Answer, compare, type Difference, isClose } from "./answers.ts";
 import type { Asked } from "./choices.ts";
 import type { Peer } from "./engines.ts";
 
-export interface Rule {
+interface Rule {
   name: string;
   applies(asked: Asked, difference: Difference, ours: Answer, theirs: Answer): boolean;
   /** The same without what the engines disagree about. */
@@ -197,6 +197,8 @@ const BOTH: Rule[] = [
     applies: (_, { errors, onlyOurs, onlyTheirs, values }) =>
       errors === undefined &&
       onlyOurs.length + onlyTheirs.length === 0 &&
+      // None differ where it is the type or the order that does.
+      values.length > 0 &&
       values.every(
         ({ ours, theirs }) => Math.abs(Number(ours)) < NEARLY_ZERO && Math.abs(Number(theirs)) < NEARLY_ZERO,
       ),

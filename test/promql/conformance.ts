@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
 import { parse, range } from "#metrics/promql/engine.ts";
 import { memorySource } from "#metrics/promql/memory-source.ts";
 import { print } from "#metrics/promql/printer.ts";
@@ -122,7 +123,7 @@ function judgeExec({ query, start, end, step, expected }: ExecCase): { wrong: st
     }
     return partial ? { wrong: undefined, partial } : { wrong: undefined };
   } catch (error) {
-    return { wrong: `failed: ${error instanceof Error ? error.message : String(error)}` };
+    return { wrong: `failed: ${messageOf(error)}` };
   }
 }
 
@@ -174,6 +175,6 @@ function printsAs(query: string, wanted: string): string | undefined {
     const got = print(parse(query));
     return got === wanted ? undefined : `prints ${got} instead of ${wanted}`;
   } catch (error) {
-    return `failed: ${error instanceof Error ? error.message : String(error)}`;
+    return `failed: ${messageOf(error)}`;
   }
 }

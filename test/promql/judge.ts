@@ -5,9 +5,9 @@ import { labelsKey, showLabels } from "#metrics/promql/labels.ts";
 import { print } from "#metrics/promql/printer.ts";
 import type { QueryResult, ResultSeries } from "#metrics/promql/results.ts";
 import type { SampleSource } from "#metrics/source.ts";
-import type { Evaluation, LoadedSeries, Point } from "./script.ts";
+import { type Evaluation, type LoadedSeries, type Point, time } from "./script.ts";
 
-export interface Setting {
+interface Setting {
   source: SampleSource;
   dialect: Dialect;
   /** Also with @ on every selector at other moments, and as the middle step of a range. */
@@ -142,7 +142,7 @@ function compareAnnotations(evaluation: Evaluation, result: QueryResult | Error)
 const SMALLEST = 2.2250738585072014e-308;
 
 /** Equal to six digits; NaN equals NaN. */
-export function almostEqual(a: number, b: number): boolean {
+function almostEqual(a: number, b: number): boolean {
   if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) && Number.isNaN(b);
   if (a === b) return true;
   const sum = Math.abs(a) + Math.abs(b);
@@ -161,6 +161,7 @@ function compareSeries(
   points: (one: ResultSeries) => Point[],
 ): string | undefined {
   const left = new Map(got.map((one) => [labelsKey(one.labels), one]));
+  if (left.size < got.length) return `the same labels twice: ${got.map((s) => showLabels(s.labels)).join(" ")}`;
   for (const series of wanted) {
     const one = left.get(labelsKey(series.labels));
     left.delete(labelsKey(series.labels));
@@ -208,14 +209,5 @@ function compareMatrix(evaluation: Evaluation, got: ResultSeries[]): string | un
 function compareRange(evaluation: Evaluation, got: ResultSeries[]): string | undefined {
   const text = evaluation.expect.find((e) => e.kind === "range")?.text ?? "";
   const [, from = "", to = "", step = ""] = /from\s+(\S+)\s+to\s+(\S+)\s+step\s+(\S+)/.exec(text) ?? [];
-  const ms = (duration: string): number => parseDuration(duration);
-  return compareSeries(evaluation.series, got, (one) => onGrid(one, ms(from), ms(to), ms(step)));
-}
-
-function parseDuration(text: string): number {
-  const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-  return [...text.matchAll(/(\d+)(ms|s|m|h)/g)].reduce(
-    (sum, [, n, unit]) => sum + Number(n) * (units[unit ?? ""] ?? 0),
-    0,
-  );
+  return compareSeries(evaluation.series, got, (one) => onGrid(one, time(from), time(to), time(step)));
 }

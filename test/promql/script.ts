@@ -2,6 +2,7 @@
  * The load / eval language of query tests: `load 5m` gives series, `eval instant at 10m expr` and `eval range from
  * 0 to 1h step 5m expr` say what comes out. Blank lines and comments end a block.
  */
+import { messageOf } from "#core/assert.ts";
 import { durationMs } from "#metrics/promql/durations.ts";
 import { nextToken } from "#metrics/promql/lexer.ts";
 import type { Labels } from "#metrics/source.ts";
@@ -14,8 +15,10 @@ export interface LoadedSeries {
   points: Point[];
 }
 
-export interface Expectation {
-  kind: "ordered" | "fail" | "warn" | "no_warn" | "info" | "no_info" | "string" | "range";
+const KINDS = ["ordered", "fail", "warn", "no_warn", "info", "no_info", "string", "range"] as const;
+
+interface Expectation {
+  kind: (typeof KINDS)[number];
   message?: string;
   regex?: string;
   /** The text of `expect string`, or what follows `expect range vector`. */
@@ -37,14 +40,14 @@ export interface Evaluation {
 }
 
 /** A command of a later version of the language, which the runner reports instead of stopping. */
-export interface Unreadable {
+interface Unreadable {
   type: "unreadable";
   line: number;
   text: string;
   reason: string;
 }
 
-export type Command =
+type Command =
   | { type: "clear" }
   | Unreadable
   | { type: "load"; step_ms: number; series: LoadedSeries[]; nhcb: boolean }
@@ -68,7 +71,7 @@ function readCommand(head: string, body: string[], line: number): Command {
   try {
     return parseCommand(head, body, line);
   } catch (error) {
-    return { type: "unreadable", line, text: head, reason: error instanceof Error ? error.message : String(error) };
+    return { type: "unreadable", line, text: head, reason: messageOf(error) };
   }
 }
 
@@ -91,7 +94,7 @@ function parseCommand(head: string, body: string[], line: number): Command {
   return { ...base, instant: false, start_ms: time(start), end_ms: time(end), step_ms: time(step), expr };
 }
 
-function time(text = ""): number {
+export function time(text = ""): number {
   const value = durationMs(text, 0);
   if (value === undefined) throw new Error(`${JSON.stringify(text)} is no duration`);
   return value;
@@ -114,7 +117,8 @@ function parseExpectations(head: string, body: string[]): Pick<Evaluation, "expe
 
 function parseExpectation(kind: string, rest: string): Expectation {
   const how = /^(msg|regex):\s*(.*)$/.exec(rest);
-  const known = kind as Expectation["kind"];
+  const known = KINDS.find((one) => one === kind);
+  if (!known) throw new Error(`${JSON.stringify(kind)} is nothing that can be expected`);
   if (how) return how[1] === "msg" ? { kind: known, message: how[2] ?? "" } : { kind: known, regex: how[2] ?? "" };
   if (kind === "string") return { kind: known, text: nextToken(rest, 0, "promql").text };
   return rest === "" ? { kind: known } : { kind: known, text: rest };
@@ -130,7 +134,7 @@ function parseLoaded(text: string): LoadedSeries[] {
 }
 
 /** `name{a="b"} 1 2 3`; the name may be absent, quoted, or inside the braces. */
-export function parseSeries(text: string): LoadedSeries {
+function parseSeries(text: string): LoadedSeries {
   const name = /^[a-zA-Z_:][\w:]*/.exec(text)?.[0];
   const pairs: [string, string][] = name ? [["__name__", name]] : [];
   let at = name?.length ?? 0;
@@ -164,7 +168,7 @@ function parseLabels(text: string, from: number): { pairs: [string, string][]; e
 
 const ITEM = /\{\{[^}]*\}\}(?:[+-]\{\{[^}]*\}\})?(?:x\d+)?|\S+/g;
 
-export function parsePoints(text: string): Point[] {
+function parsePoints(text: string): Point[] {
   return [...text.matchAll(ITEM)].flatMap(([item]) => parseItem(item));
 }
 

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { TestContext } from "node:test";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { PATIENCE_MS } from "../support.ts";
 
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
@@ -21,13 +22,9 @@ export async function openBrowser(t: Pick<TestContext, "after">): Promise<Browse
   return browser;
 }
 
-/**
- * What is evaluated in the page is written as text: these files are checked as programs of Node, which has no
- * document.
- */
-export interface Visit {
+interface Visit {
+  /** What is evaluated in it is written as text: these files are checked as programs of Node, which has no document. */
   page: Page;
-  base_url: string;
   /** What the browser complained about: errors, refused by the content policy, requests to elsewhere. */
   complaints: string[];
 }
@@ -40,6 +37,10 @@ export async function visit(
   options: BrowserContextOptions = {},
 ): Promise<Visit> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+  // Only reached when something is wrong: a busy box is slow, and no reason to fail.
+  context.setDefaultTimeout(PATIENCE_MS);
+  const page = await context.newPage();
+  const complaints: string[] = [];
   const waiting = new Set<string>();
   t.after(async () => {
     // What a test that failed would like to know: what the page said, still waited for, and showed.
@@ -49,10 +50,6 @@ export async function visit(
     }
     await context.close();
   });
-  // Only reached when something is wrong: a busy box is slow, and no reason to fail.
-  context.setDefaultTimeout(120_000);
-  const page = await context.newPage();
-  const complaints: string[] = [];
   page.on("request", (request) => waiting.add(request.url()));
   page.on("requestfinished", (request) => waiting.delete(request.url()));
   page.on("requestfailed", (request) => {
@@ -74,7 +71,7 @@ export async function visit(
     await context.addInitScript(stored);
   }
   await page.goto(base_url);
-  return { page, base_url, complaints };
+  return { page, complaints };
 }
 
 const require = createRequire(import.meta.url);

@@ -118,7 +118,7 @@ export interface Scene {
   installation(): Installation;
 }
 
-export interface Answer {
+interface Answer {
   status: number;
   body: Record<string, unknown>;
 }

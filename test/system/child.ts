@@ -5,7 +5,7 @@ import type { TestContext } from "node:test";
 
 export const ROOT = join(import.meta.dirname, "../..");
 
-export interface End {
+interface End {
   code: number | null;
   signal: NodeJS.Signals | null;
 }
@@ -31,7 +31,11 @@ export class Child {
       this.complaints += text;
     });
     this.ended = new Promise((resolve, reject) => {
-      child.on("error", reject);
+      child.on("error", (error) => {
+        this.complaints += error.message;
+        reject(error);
+        this.#heard.resolve();
+      });
       // "close", not "exit": by then every line it wrote before its end has been read.
       child.on("close", (code, signal) => {
         resolve({ code, signal });
@@ -44,9 +48,11 @@ export class Child {
   async until(pattern: RegExp): Promise<string> {
     let seen = 0;
     let over = false;
-    void this.ended.then(() => {
+    const end = (): void => {
       over = true;
-    });
+    };
+    // One that could not even be started is over, too.
+    void this.ended.then(end, end);
     for (;;) {
       const heard = this.#heard.promise;
       for (; seen < this.lines.length; seen++) {

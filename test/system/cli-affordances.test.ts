@@ -7,9 +7,10 @@ import { NOUNS } from "../../src/cli/nouns.ts";
 import { allVerbs } from "../../src/cli/verbs.ts";
 import { startPlatform } from "../../src/testing/index.ts";
 import { shell, tempDir, until } from "../support.ts";
+import { ROOT } from "./child.ts";
 
 const VERBS = await allVerbs();
-const HANGAR = join(import.meta.dirname, "../../bin/hangar.mjs");
+const HANGAR = join(ROOT, "bin/hangar.mjs");
 
 async function start(t: TestContext) {
   const emulator = await startPlatform();
@@ -118,7 +119,7 @@ suite("hangar for fingers", () => {
     // In a pipe it is text, and nothing but text.
     assert.doesNotMatch(await ok("hangar top --once"), /\?1049|q ends/);
     const top = `echo $$ > pid; exec "${process.execPath}" "${HANGAR}" top`;
-    const seen = `script -qefc '${top}' screen & until grep -q "q ends" screen; do sleep 0.1; done`;
+    const seen = `script -qefc '${top}' screen & until grep -q "q ends" screen || ! kill -0 $!; do sleep 0.1; done`;
     const told = await run(`(${seen}; kill $(cat pid); wait) > out 2>&1; cat screen`);
     assert.match(told.stdout, /\?1049h[\s\S]*q ends[\s\S]*\?25h[\s\S]*\?1049l/, "whoever is told to go tidies up");
   });

@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { testPlatform } from "../platform.ts";
 import { shell, tempDir } from "../support.ts";
-
-const root = join(import.meta.dirname, "../..");
+import { ROOT } from "./child.ts";
 
 interface Shown {
   id: string;
@@ -25,7 +24,7 @@ async function start(t: TestContext) {
   const platform = await testPlatform(t);
   const cwd = tempDir();
   const hangar = (line: string) =>
-    shell(`"${process.execPath}" "${join(root, "bin/hangar.mjs")}" ${line}`, {
+    shell(`"${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" ${line}`, {
       cwd,
       HOME: cwd,
       HANGAR_DATA_DIR: platform.data_dir,
@@ -60,7 +59,6 @@ interval = "1s"
 timeout = "1s"
 grace_period = "0s"
 [deploy]
-wait_timeout = "3s"
 ${more}
 `;
 
@@ -131,7 +129,8 @@ suite("hangar deploy", () => {
     await ok("deploy");
     await ok("scale 2");
     const before = await machines();
-    write(file("", 'SIM_CHECK = "the database is not there"').replace("web:1", "web:2"));
+    const wait = 'wait_timeout = "3s"';
+    write(file(wait, 'SIM_CHECK = "the database is not there"').replace("web:1", "web:2"));
     for (const strategy of ["rolling", "canary", "bluegreen"]) {
       const { status, stderr } = await hangar(`deploy --strategy ${strategy}`);
       assert.notEqual(status, 0);

@@ -5,20 +5,18 @@ import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { type Emulator, startPlatform } from "../../src/testing/index.ts";
 import { shell, tempDir } from "../support.ts";
-import { Child } from "./child.ts";
+import { Child, ROOT } from "./child.ts";
 
-const root = join(import.meta.dirname, "../..");
-const HANGAR = join(root, "bin/hangar.mjs");
+const HANGAR = join(ROOT, "bin/hangar.mjs");
 
 async function start(t: TestContext, metrics = false) {
   const emulator = await startPlatform({ metrics });
   t.after(() => emulator.close());
   const cwd = tempDir();
   const env = { HOME: cwd, XDG_CONFIG_HOME: "", HANGAR_URL: emulator.base_url, HANGAR_TOKEN: emulator.token };
-  const hangar = (line: string, more: Record<string, string> = {}) =>
-    shell(`"${process.execPath}" "${HANGAR}" ${line}`, { cwd, ...env, ...more });
-  const ok = async (line: string, more: Record<string, string> = {}) => {
-    const { status, stdout, stderr } = await hangar(line, more);
+  const hangar = (line: string) => shell(`"${process.execPath}" "${HANGAR}" ${line}`, { cwd, ...env });
+  const ok = async (line: string) => {
+    const { status, stdout, stderr } = await hangar(line);
     assert.equal(status, 0, `${line}: ${stdout}${stderr}`);
     return stdout + stderr;
   };
@@ -117,10 +115,13 @@ suite("hangar for daily work", () => {
     assert.match(told, /state +it is stopped since .* ago: it was asked to stop/);
     assert.match(told, /restart +its restart policy/);
     const [machine] = await machines(emulator, "hello");
-    const crashed = await ok("run any:1 --app jobs --name job --restart no");
-    assert.match(crashed, /is started/);
+    const ports = [{ port: 8080, handlers: ["http"] }];
+    assert.partialDeepStrictEqual(machine?.config, { services: [{ internal_port: 8080, ports }] });
+    const params = { app_name: "hello" };
+    assert.equal((await emulator.client.call("GET /v1/apps/:app_name/ip_assignments", { params })).ips.length, 1);
+    assert.match(await ok("run any:1 --app jobs --name job --restart no"), /is started/);
     const [job] = await machines(emulator, "jobs");
-    assert.ok(machine && job);
+    assert.ok(job);
     emulator.crash(job.id, { exit_code: 137, oom_killed: true });
     await ok("machines wait job --state stopped");
     assert.match(
@@ -132,14 +133,14 @@ suite("hangar for daily work", () => {
   test("contexts: platforms by name, in a file of the person's, and the nearest word wins", async (t) => {
     const { emulator, cwd, env, hangar, ok } = await start(t);
     const other = await start(t);
-    const bare = { HANGAR_URL: undefined, HANGAR_TOKEN: undefined } as unknown as Record<string, string>;
     await ok("context add one");
     await ok(`context add two --url ${other.emulator.base_url} --token ${other.emulator.token}`);
     assert.equal(statSync(join(cwd, ".config/hangar/contexts.json")).mode & 0o777, 0o600);
     await ok("apps create here --context one");
     assert.equal((await emulator.client.call("GET /v1/apps", { query: {} })).apps.length, 1);
+    assert.match(await ok("apps list --context two"), /no apps/);
     const asked = `env -u HANGAR_URL -u HANGAR_TOKEN "${process.execPath}" "${HANGAR}"`;
-    const plain = (line: string) => shell(`${asked} ${line}`, { cwd, ...env, ...bare });
+    const plain = (line: string) => shell(`${asked} ${line}`, { cwd, ...env });
     assert.match((await plain("context show")).stdout, /because +context two/);
     assert.match((await plain("apps list")).stdout, /no apps/);
     await ok("context use one");

@@ -4,9 +4,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { shell, tempDir } from "../support.ts";
+import { ROOT } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
-
-const root = join(import.meta.dirname, "../..");
 
 const EXAMPLES: Record<string, RegExp> = {
   "web-app": /sleepy[\s\S]*started[\s\S]*complete/,
@@ -18,12 +17,12 @@ test("the examples run as their pages say", async (t) => {
   const data_dir = join(tempDir(), "data");
   await startDaemon(t, data_dir);
   for (const [name, seen] of Object.entries(EXAMPLES)) {
-    const cwd = join(root, "examples", name);
+    const cwd = join(ROOT, "examples", name);
     const page = readFileSync(join(cwd, "README.md"), "utf8");
     const blocks = [...page.matchAll(/```sh example\n([\s\S]*?)```/g)].map(([, block = ""]) => block);
     assert.ok(blocks.length > 0, name);
     const programs = [
-      `npx() { shift; "${process.execPath}" "${join(root, "bin/hangar.mjs")}" "$@"; }`,
+      `npx() { shift; "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }`,
       `node() { env -u NODE_TEST_CONTEXT "${process.execPath}" "$@"; }`,
     ];
     const script = ["set -eu -o pipefail", ...programs, ...blocks].join("\n");

@@ -16,10 +16,12 @@ const run = (command: string, ...args: string[]): string =>
 export class Ext4 {
   readonly path: string;
   readonly #image: string;
+  readonly #t: Pick<TestContext, "after">;
   #mounted = false;
 
   constructor(t: Pick<TestContext, "after">, mebibytes: number) {
-    // Before tempDir, since these run in order. Lazily, so that a straggler cannot hold the folder.
+    this.#t = t;
+    // Lazily, so that a straggler cannot hold the folder.
     t.after(() => this.unmount("--lazy"));
     const dir = tempDir("hangar-ext4");
     this.#image = join(dir, "image");
@@ -49,6 +51,7 @@ export class Ext4 {
     const program = `open(my $d, "<", $ARGV[0]) or die; $| = 1; print "ready\\n"; <STDIN>;
       my $flag = pack("L", ${NO_LOG_FLUSH}); defined(ioctl($d, ${SHUTDOWN}, $flag)) or die "ioctl: $!"; print "cut\\n"`;
     const child = new Child("perl", ["-e", program, this.path]);
+    this.#t.after(() => child.kill());
     await child.until(/ready/);
     return {
       cut: async () => {
@@ -63,7 +66,7 @@ export class Ext4 {
   }
 }
 
-export interface PowerSwitch {
+interface PowerSwitch {
   /** Cuts the power and answers with the moment just before, on the monotonic clock, in nanoseconds. */
   cut(): Promise<bigint>;
 }

@@ -9,7 +9,7 @@ export async function until(what: () => Promise<boolean> | boolean): Promise<voi
   await patient(what.toString(), what, { every_ms: 20 });
 }
 
-export interface Door {
+interface Door {
   platform: TestPlatform;
   plain: number;
   secure: number;
@@ -25,11 +25,7 @@ export async function openDoor(
 ): Promise<Door> {
   const backend = await aBackend(t, listener);
   const [plain, secure] = [await freePort(), await freePort()];
-  const platform = await testPlatform(
-    t,
-    { HANGAR_DRIVER: "sim", ...env },
-    { reach: () => ({ host: "127.0.0.1", port: backend.port }) },
-  );
+  const platform = await testPlatform(t, env, { reach: () => ({ host: "127.0.0.1", port: backend.port }) });
   await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } });
   const ports = [
     { port: plain, handlers: ["http"] },

@@ -6,8 +6,11 @@ import { createServer, type IncomingMessage, type RequestListener, request, type
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { CONNECTOR_LIMITS } from "#connectors/limits.ts";
+import { IDENTITY_LIMITS } from "#identity/limits.ts";
 import { overSocket } from "../inside.ts";
-import { runs, tempDir } from "../support.ts";
+import { runs, tempDir, until } from "../support.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 
 const MIB = 1024 * 1024;
@@ -15,6 +18,8 @@ const MIB = 1024 * 1024;
 interface Rig {
   daemon: Daemon;
   socket: string;
+  /** Another machine's. */
+  another(): Promise<string>;
   /** `/v1/gateway/custom_api/<id>`. */
   base: string;
 }
@@ -26,10 +31,13 @@ async function rig(t: TestContext, answer: RequestListener): Promise<Rig> {
   const data_dir = tempDir();
   const daemon = await startDaemon(t, data_dir, ["--gateway-allow-private", "1"]);
   await daemon.call("POST", "/v1/apps", { app_name: "web" });
-  const env = { SIM_LOCAL_API: "1" };
-  const machine = await daemon.call("POST", "/v1/apps/web/machines", { config: { image: "web:1", env } });
-  const id = String(machine.body["id"]);
-  await daemon.call("GET", `/v1/apps/web/machines/${id}/wait`);
+  const another = async (): Promise<string> => {
+    const env = { SIM_LOCAL_API: "1" };
+    const machine = await daemon.call("POST", "/v1/apps/web/machines", { config: { image: "web:1", env } });
+    const id = String(machine.body["id"]);
+    await daemon.call("GET", `/v1/apps/web/machines/${id}/wait`);
+    return join(data_dir, "run/api", id, "api");
+  };
   const { body } = await daemon.call("POST", "/v1/oauth/connections/custom_api", {
     name: "test",
     base_api_url: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
@@ -38,7 +46,7 @@ async function rig(t: TestContext, answer: RequestListener): Promise<Rig> {
     access_policy: { allow_all: true },
   });
   const connection = body["connection"] as { id: string };
-  return { daemon, socket: join(data_dir, "run/api", id, "api"), base: `/v1/gateway/custom_api/${connection.id}` };
+  return { daemon, socket: await another(), another, base: `/v1/gateway/custom_api/${connection.id}` };
 }
 
 function closeServer(server: Server): void {
@@ -47,10 +55,20 @@ function closeServer(server: Server): void {
 }
 
 /** Any kind of body passes, the kinds too that other routes take for uploads or refuse. */
-const begin = ({ socket, base }: Rig, method: string, path: string) => {
+const begin = ({ socket, base }: Pick<Rig, "socket" | "base">, method: string, path: string) => {
   const headers = { host: "x", ...(method === "GET" ? {} : { "content-type": "application/octet-stream" }) };
   return request({ socketPath: socket, method, path: `${base}${path}`, agent: false, headers });
 };
+
+/** Slowly at first: what was not read must wait at whoever sends it. Answers how much it was. */
+async function readSlowly(message: IncomingMessage): Promise<number> {
+  let [bytes, pauses] = [0, 0];
+  for await (const data of message as AsyncIterable<Buffer>) {
+    bytes += data.length;
+    if (pauses++ < 20) await delay(10);
+  }
+  return bytes;
+}
 
 function residentMib(daemon: Daemon): number {
   const status = readFileSync(`/proc/${daemon.child.pid}/status`, "utf8");
@@ -92,11 +110,10 @@ suite("the gateway", () => {
     let received = 0;
     const here = await rig(t, (incoming, response) => {
       if (incoming.method === "PUT") {
-        incoming.on("data", (data: Buffer) => {
-          received += data.length;
+        return void readSlowly(incoming).then((bytes) => {
+          received = bytes;
+          response.end("ok");
         });
-        incoming.on("end", () => response.end("ok"));
-        return;
       }
       response.setHeader("content-length", size);
       let sent = 0;
@@ -127,17 +144,7 @@ suite("the gateway", () => {
 
     const get = begin(here, "GET", "/down").end();
     const [answer] = (await once(get, "response")) as [IncomingMessage];
-    let read = 0;
-    let pauses = 0;
-    for await (const data of answer as AsyncIterable<Buffer>) {
-      read += data.length;
-      // Slow at first: what was not read must wait at the provider.
-      if (pauses < 20) {
-        pauses++;
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
-    }
-    assert.equal(read, size);
+    assert.equal(await readSlowly(answer), size);
     clearInterval(watch);
     t.diagnostic(`${size / MIB} MiB each way; the platform grew by at most ${Math.round(peak - before)} MiB`);
     // What is left of pieces that were passed on is given back now and then, not at once.
@@ -180,16 +187,31 @@ suite("the gateway", () => {
   test("one call too many of a connector is told to wait, and a machine has so many connections", async (t) => {
     const waiting: (() => void)[] = [];
     const here = await rig(t, (_incoming, response) => void waiting.push(() => response.end()));
-    const calls = Array.from({ length: 128 }, () => begin(here, "GET", "/wait").end());
-    for (const call of calls) call.on("error", () => {}).on("response", (response) => response.resume());
-    while (waiting.length < 64) await new Promise((resolve) => setTimeout(resolve, 10));
-    // The provider has as many as it may have connections; the others wait for one of these.
-    assert.ok(waiting.length === 64);
+    const answers: IncomingMessage[] = [];
+    const ask = (socket: string, count: number): void => {
+      for (let n = 0; n < count; n++) {
+        const call = begin({ ...here, socket }, "GET", "/wait").end();
+        call.on("error", () => {}).on("response", (response) => answers.push(response.resume()));
+      }
+    };
+    const { socket_connections } = IDENTITY_LIMITS;
+    const { calls_in_flight, upstream_connections } = CONNECTOR_LIMITS;
+    ask(here.socket, socket_connections);
+    await until("the provider is busy", () => waiting.length >= upstream_connections);
     const refused = begin(here, "GET", "/wait").end();
     await assert.rejects(once(refused, "response"), "one connection too many is closed");
-    for (let answered = 0; answered < 128; answered++) {
-      while (!waiting[0]) await new Promise((resolve) => setTimeout(resolve, 5));
-      waiting.shift()?.();
-    }
+
+    // Of all the machines' calls, whichever comes last is the one too many.
+    assert.equal(calls_in_flight, 2 * socket_connections);
+    ask(await here.another(), socket_connections);
+    ask(await here.another(), 1);
+    await until("somebody is told to wait", () => answers.length > 0);
+    assert.deepEqual([answers[0]?.statusCode, answers[0]?.headers["retry-after"]], [503, "1"]);
+    assert.equal(waiting.length, upstream_connections, "the others wait for one of the provider's connections");
+    await until("all the others are answered", () => {
+      for (const answer of waiting.splice(0)) answer();
+      return answers.length > calls_in_flight;
+    });
+    assert.deepEqual(new Set(answers.slice(1).map(({ statusCode }) => statusCode)), new Set([200]));
   });
 });

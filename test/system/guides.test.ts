@@ -45,12 +45,23 @@ async function furnished(t: TestContext) {
   return { cwd, HOME: cwd, ...env };
 }
 
+const GUIDES = readdirSync(join(ROOT, "docs")).flatMap((page) => {
+  if (!page.endsWith(".md")) return [];
+  const text = readFileSync(join(ROOT, "docs", page), "utf8");
+  const blocks = [...text.matchAll(BLOCK)].map(([, block = ""]) => block);
+  return blocks.length > 0 ? [{ page, text, blocks }] : [];
+});
+
 suite("guides are followed", () => {
-  for (const page of readdirSync(join(ROOT, "docs"))) {
-    if (!page.endsWith(".md")) continue;
-    const text = readFileSync(join(ROOT, "docs", page), "utf8");
-    const blocks = [...text.matchAll(BLOCK)].map(([, block = ""]) => block);
-    if (blocks.length === 0) continue;
+  test("every page that needs something beforehand has commands", () => {
+    const pages = new Set(GUIDES.map(({ page }) => page));
+    assert.deepEqual(
+      Object.keys(BEFORE).filter((page) => !pages.has(page)),
+      [],
+    );
+  });
+
+  for (const { page, text, blocks } of GUIDES) {
     test(`docs/${page}`, async (t) => {
       const env = await furnished(t);
       const file = /```toml\n(app = [\s\S]*?)```/.exec(text)?.[1];

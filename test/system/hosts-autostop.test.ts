@@ -3,11 +3,9 @@
  * may be idle, while the other sees nothing of it: it goes on, and is stopped when it is idle everywhere.
  */
 import assert from "node:assert/strict";
-import { randomInt } from "node:crypto";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import type { Reach } from "#proxy/exposure.ts";
+import { aBackend, freePort } from "#proxy/fixtures.ts";
 import { openPostgres } from "#stores/postgres/database.ts";
 import { sqlProxyStore } from "#stores/sql/proxy.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
@@ -15,10 +13,8 @@ import { postgresMissing, startPostgres } from "../postgres.ts";
 import { tempDir, until } from "../support.ts";
 import { startProgram } from "./child.ts";
 
-/** Of this run alone: front doors share a port with whoever else opens it, so that one can follow another. */
-const PORT = randomInt(20_000, 30_000);
-const LOOPBACK = `127.${randomInt(1, 255)}.${randomInt(1, 255)}`;
-const [HERE, THERE] = [`${LOOPBACK}.1`, `${LOOPBACK}.2`];
+const PORT = await freePort();
+const [HERE, THERE] = ["127.0.0.1", "127.0.0.2"];
 const IDLE_S = 1;
 /** Each comes half a second after the one before, so the machine is idle for long enough in between. */
 const LOOKS = 5;
@@ -39,15 +35,10 @@ const CONFIG = {
 async function aServer(t: TestContext) {
   const answering = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
-  const server = createServer((_request, response) => {
+  const { port } = await aBackend(t, (_request, response) => {
     asked.resolve();
     void answering.promise.then(() => response.end("served"));
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", () => resolve());
-  });
-  t.after(() => server.close());
-  const { port } = server.address() as AddressInfo;
   const reach: Reach = () => ({ host: "127.0.0.1", port });
   return { reach, asked: asked.promise, answer: () => answering.resolve() };
 }
@@ -89,9 +80,10 @@ suite("autostop with several controls", { skip: postgresMissing() }, () => {
     await Promise.race([asked, request]);
     const before = await doors();
     assert.equal(before.length, 2, "both doors are known to each other");
-    await until("both have looked often enough", async () =>
-      (await doors()).every(({ beat }, index) => beat >= (before[index]?.beat ?? 0) + LOOKS),
-    );
+    await until("both have looked often enough", async () => {
+      const beats = new Map((await doors()).map(({ node_id, beat }) => [node_id, beat]));
+      return before.every(({ node_id, beat }) => (beats.get(node_id) ?? 0) >= beat + LOOKS);
+    });
     assert.equal(await state(), "started", "it is in use");
     answer();
     assert.equal(await request, "served");

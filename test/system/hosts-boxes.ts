@@ -107,6 +107,8 @@ function processesOn(holder: number): number[] {
     }
   };
   const own = networkOf(holder);
+  // It is gone already; those whose network cannot be read are not its own.
+  if (own === "") return [];
   assert.notEqual(own, networkOf("self"), "a box has a network of its own");
   return readdirSync("/proc").flatMap((pid) => (/^\d+$/.test(pid) && networkOf(pid) === own ? [Number(pid)] : []));
 }

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { postgresMissing } from "../postgres.ts";
 import { realMachinesMissing } from "../rootfs.ts";
 import { runs, shell } from "../support.ts";
+import { ROOT } from "./child.ts";
 
 const heavy = runs(0, 1) === 0 ? "takes a minute: npm run prove -- system/hosts-example" : undefined;
 const missing = heavy ?? realMachinesMissing() ?? postgresMissing();
@@ -27,8 +28,7 @@ const processesWith = (words: string): string[] =>
 test("three hosts on one box: a machine comes back elsewhere, and all of it goes", { skip: missing }, async () => {
   // The database has a user of its own, which must get there.
   const dir = join(tmpdir(), `hangar-three-${randomUUID()}`);
-  const root = join(import.meta.dirname, "../..");
-  const { status, stdout, stderr } = await shell("examples/three-hosts/run", { cwd: root, THREE_HOSTS_DIR: dir });
+  const { status, stdout, stderr } = await shell("examples/three-hosts/run", { cwd: ROOT, THREE_HOSTS_DIR: dir });
   assert.equal(status, 0, `${stdout}\n${stderr}`);
   const [before, after, ...more] = [...stdout.matchAll(/^hello from ([0-9a-f]{4})$/gm)].map(([, host]) => host);
   assert.ok(before && after && more.length === 0, stdout);

@@ -14,20 +14,19 @@ import { until } from "./hosts-support.ts";
 
 const root = process.getuid?.() === 0 ? undefined : "cgroups need root";
 
-/** A process that counts as fast as it may, in a machine's place below a host's cgroup. */
-function machine(t: TestContext, node_id: string, id: string): { count(): number; pid: number } {
+const IDS = ["m1", "m2"] as const;
+
+/** A process that counts, in a machine's place below a host's cgroup. */
+function machine(t: TestContext, node_id: string, id: (typeof IDS)[number]): { count(): number; pid: number } {
   const file = join(tempDir(), "count");
   writeFileSync(file, "0");
   const script = `i=0; while :; do i=$((i+1)); echo $i > ${file}; sleep 0.01; done`;
   const child = spawn("bash", ["-c", script], { stdio: "ignore" });
-  const pid = child.pid ?? 0;
-  for (const dir of new Set(Object.values(cgroupDirs(`/hangar/${node_id}/${id}`)))) {
-    mkdirSync(dir, { recursive: true });
-    // A tree without processors of its own takes nobody in, and is not needed.
-    if (!dir.includes("cpuset")) writeFileSync(join(dir, "cgroup.procs"), String(pid));
-  }
+  const pid = child.pid ?? assert.fail();
   t.after(async () => {
-    for (const one of [pid, ...processesIn(`/hangar/${node_id}/${id}`)])
+    // All of the host's, since its cgroup goes with the last of them.
+    const all = IDS.flatMap((one) => processesIn(`/hangar/${node_id}/${one}`));
+    for (const one of [pid, ...all])
       try {
         process.kill(one, "SIGKILL");
       } catch {
@@ -35,6 +34,11 @@ function machine(t: TestContext, node_id: string, id: string): { count(): number
       }
     await until("its cgroup is gone", async () => removeCgroup(`/hangar/${node_id}`));
   });
+  for (const dir of new Set(Object.values(cgroupDirs(`/hangar/${node_id}/${id}`)))) {
+    mkdirSync(dir, { recursive: true });
+    // A tree without processors of its own takes nobody in, and is not needed.
+    if (!dir.includes("cpuset")) writeFileSync(join(dir, "cgroup.procs"), String(pid));
+  }
   return { count: () => Number(readFileSync(file, "utf8")) || 0, pid };
 }
 
@@ -44,6 +48,9 @@ async function runs({ count }: { count(): number }): Promise<boolean> {
   await systemClock.sleep(200);
   return count() > before;
 }
+
+/** Much longer than it takes to see that something runs. */
+const EXTENDED_MS = 5000;
 
 const nodeId = (name: string): string => `guard${process.pid}${name}`;
 
@@ -81,9 +88,10 @@ suite("the guard of a host", { skip: root }, () => {
       const node_id = nodeId(how.toLowerCase());
       const fence = fenceOf(t, node_id);
       const counting = machine(t, node_id, "m1");
-      const child = startProgram(t, "test/system/hosts-guarded.ts", [tempDir(), node_id, "2000"]);
+      await until("it counts", () => runs(counting));
+      const child = startProgram(t, "test/system/hosts-guarded.ts", [tempDir(), node_id, String(EXTENDED_MS)]);
       await child.until(/^extended/);
-      assert.ok(await until("it counts", () => runs(counting)));
+      await until("it counts on while its time lasts", () => runs(counting));
       child.signal(how);
       await until(`it stands still after ${how}`, async () => !(await runs(counting)));
       fence.extend(60_000);

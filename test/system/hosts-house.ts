@@ -32,7 +32,7 @@ export interface ControlBox {
   ask(method: string, path: string, body?: object): Promise<Answer>;
 }
 
-export type Answer = Record<string, unknown>;
+type Answer = Record<string, unknown>;
 
 export interface House {
   lan: Lan;
@@ -46,18 +46,19 @@ export interface House {
 
 export async function aHouse(t: TestContext, ...flags: string[]): Promise<House> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-house-"));
-  const images = join(dir, "images");
-  mkdirSync(images);
-  busyboxLayer(join(images, "busybox"));
   // The last that was made goes first: machines before what they are made of, processes before their database.
   const made = new AsyncDisposableStack();
   t.after(() => made.disposeAsync());
   made.defer(() => rmSync(dir, { recursive: true, force: true }));
+  const images = join(dir, "images");
+  mkdirSync(images);
+  busyboxLayer(join(images, "busybox"));
   const lan = aLan();
-  const postgres = await startPostgres({ listen: lan.address });
-  made.defer(() => postgres.stop());
+  const starting = startPostgres({ listen: lan.address });
+  made.defer(async () => await (await starting).stop());
   // Before the database: its last packets go through here.
   made.defer(() => lan.close());
+  const postgres = await starting;
   const name = new URL((await postgres.database()).replace("@/", "@localhost/")).pathname;
   const shared = ["--driver", "runc", "--database", `postgres://hangar@${lan.address}:5432${name}`, ...flags];
   const start = async (

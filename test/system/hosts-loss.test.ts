@@ -79,6 +79,12 @@ suite("hosts that are lost", { skip: postgresMissing() }, () => {
     await allRun(cluster, ids, "everything runs after the database crashed");
 
     const spans = cluster.history();
+    const seen = new Set(spans.map(({ machine }) => machine));
+    assert.deepEqual(
+      ids.filter((id) => !seen.has(id)),
+      [],
+      "the journals know every machine",
+    );
     assert.deepEqual(twice(spans), [], "no machine could run in two places at once");
     const now = new Map((await machinesOf(control)).map((machine) => [machine.id, machine.host]));
     assert.equal(now.size, ids.length, "nothing is there that nobody made");

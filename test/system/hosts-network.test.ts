@@ -172,9 +172,11 @@ for (const carrier of ["vxlan", "wireguard"]) {
       await control.ask("POST", `${one.path}/stop`);
       await until("the front door reaches the other box", async () => (await served(control)) === two.id);
       await control.ask("POST", `${two.path}/suspend`);
-      await until("both rest", async () =>
-        /suspended|stopped/.test(String((await control.ask("GET", two.path))["state"])),
-      );
+      // A request may have woken it before it reached the other.
+      await control.call("POST", `${one.path}/stop`);
+      const rests = async ({ path }: Made): Promise<boolean> =>
+        /suspended|stopped/.test(String((await control.ask("GET", path))["state"]));
+      await until("both rest", async () => (await rests(one)) && (await rests(two)));
       await until("a request wakes a machine on another box", async () =>
         [one.id, two.id].includes(await served(control)),
       );

@@ -26,9 +26,7 @@ const TICKER = [
 const CONFIG = { image: "busybox", init: { exec: TICKER }, guest: { cpus: 1, memory_mb: 256 } };
 
 interface Host {
-  id: string;
   child: Child;
-  data_dir: string;
   /** Times a machine told, in seconds since the box was started. */
   ticks(machine: string): number[];
 }
@@ -40,14 +38,14 @@ interface House {
 
 async function house(t: TestContext): Promise<House> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-hosts-"));
-  const images = join(dir, "images");
-  mkdirSync(images);
-  busyboxLayer(join(images, "busybox"));
-  const postgres = await startPostgres();
   // The last that was made goes first: machines before what they are made of, processes before their database.
   const made = new AsyncDisposableStack();
   t.after(() => made.disposeAsync());
   made.defer(() => rmSync(dir, { recursive: true, force: true }));
+  const images = join(dir, "images");
+  mkdirSync(images);
+  busyboxLayer(join(images, "busybox"));
+  const postgres = await startPostgres();
   made.defer(() => postgres.stop());
   const shared = ["--driver", "runc", "--database", await postgres.database(), "--host-lease", "3"];
   const program = async (name: string, args: readonly string[]): Promise<{ child: Child; told: string }> => {
@@ -77,13 +75,13 @@ async function house(t: TestContext): Promise<House> {
         await takeDown({ ...installation, clock: systemClock, log: silentLog });
         assert.deepEqual(await leftBehind(installation, "driver is closed"), {}, "nothing of it is left");
       });
-      const { child, told } = await program(name, ["--role", "host", "--join-token", join_token]);
+      const { child } = await program(name, ["--role", "host", "--join-token", join_token]);
       const log = (machine: string): string => join(data_dir, "logs", machine, "log");
       const ticks = (machine: string): number[] =>
         existsSync(log(machine))
           ? [...readFileSync(log(machine), "utf8").matchAll(/tick ([\d.]+)$/gm)].map(([, at]) => Number(at))
           : [];
-      return { id: told, child, data_dir, ticks };
+      return { child, ticks };
     },
   };
 }

@@ -172,11 +172,11 @@ suite("several hosts, and everything that can happen to them", { skip: missing }
     const house = await aHouse(t, "--host-lease", String(LEASE_S));
     const controls = [await house.control(), await house.control()] as const;
     const hosts = [await house.host(...ROOM), await house.host(...ROOM), await house.host(...ROOM)];
-    const ticks = new Ticks(hosts);
+    await using ticks = new Ticks(hosts);
     const scene: Scene = { t, controls, hosts, ticks };
     await controls[0].ask("POST", "/v1/apps", { app_name: "web" });
     const pairs = await pairUp(scene);
-    const writers = new Writers(controls);
+    await using writers = new Writers(controls);
     for (const { stays, standby } of pairs) {
       ticks.follow(stays, standby);
       writers.start(path(stays));
@@ -199,6 +199,8 @@ suite("several hosts, and everything that can happen to them", { skip: missing }
     assert.deepEqual(twice(ticks.spans()), [], "no machine ran in two places at once");
     const moved = new Set(ticks.spans().map(({ host, machine }) => `${host} ${machine}`)).size;
     const expected = [...ids, ...pairs.flatMap(({ stays, standby }) => [stays, standby])].sort();
+    const heard = new Set(ticks.spans().map(({ machine }) => machine));
+    assert.deepEqual([...heard].sort(), expected, "every machine was heard");
     assert.deepEqual(
       [...(await list(controls[1])).keys()].sort(),
       expected,

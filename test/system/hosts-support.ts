@@ -9,7 +9,7 @@ import { type Child, startProgram } from "./child.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { readJournal, type Span, spansOf } from "./hosts-history.ts";
 
-export interface HostProcess {
+interface HostProcess {
   id: string;
   child: Child;
   journal: string;

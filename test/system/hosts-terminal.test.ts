@@ -1,4 +1,4 @@
-/** Terminals into machines of other hosts: whatever control is asked, over the way between the platform's processes. */
+/** Terminals into machines of other hosts, over the way between the platform's processes. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Client, ClientError } from "#client/client.ts";

@@ -66,10 +66,16 @@ export class Ticks {
   async stop(): Promise<void> {
     this.#reading = false;
     await this.#done;
-    this.look();
+    this.#look();
   }
 
-  look(): void {
+  /** However the test ends, nobody reads on. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#reading = false;
+    await this.#done;
+  }
+
+  #look(): void {
     for (const { id, data_dir } of this.#hosts) {
       for (const machine of this.#machines) {
         const file = join(data_dir, "logs", machine, "log");
@@ -87,7 +93,7 @@ export class Ticks {
 
   async #run(): Promise<void> {
     while (this.#reading) {
-      this.look();
+      this.#look();
       await delay(1000);
     }
   }

@@ -72,8 +72,10 @@ suite("several hosts, one platform", { skip: postgresMissing() }, () => {
     const ids: string[] = [];
     for (let index = 0; index < 4; index++)
       ids.push(String((await insist(control, "POST", MACHINES, { config: CONFIG }))["id"]));
-    const all = async (look: (machine: Machine) => boolean): Promise<boolean> =>
-      (await machinesOf(control)).every((machine) => machine.state === "started" && look(machine));
+    const all = async (look: (machine: Machine) => boolean): Promise<boolean> => {
+      const machines = await machinesOf(control);
+      return machines.length === ids.length && machines.every((one) => one.state === "started" && look(one));
+    };
     await until("all run", () => all(() => true));
 
     const [id = ""] = ids;
@@ -92,14 +94,21 @@ suite("several hosts, one platform", { skip: postgresMissing() }, () => {
     await control.call("POST", `${MACHINES}/${id}/start`);
     await until("it runs again", () => all(() => true));
 
-    const volume = await control.call("POST", "/v1/apps/web/volumes", { name: "data", size_gb: 1, encrypted: false });
-    assert.equal(volume.status, 200, JSON.stringify(volume.body));
     assert.match(await hangar(t, control, "hosts", "drain", first.id), /0 cannot/);
     await until("all run elsewhere", () => all(({ host }) => host === second.id));
     const made = await show(control, String((await insist(control, "POST", MACHINES, { config: CONFIG }))["id"]));
     assert.equal(made.host, second.id, "nothing new comes to a host that is drained");
+    ids.push(made.id);
+    const volume = await control.call("POST", "/v1/apps/web/volumes", { name: "data", size_gb: 1, encrypted: false });
+    assert.equal(volume.status, 200, JSON.stringify(volume.body));
     await hangar(t, control, "hosts", "uncordon", first.id);
     const early = await control.call("DELETE", `/v1/platform/hosts/${first.id}`);
     assert.deepEqual([early.status, early.body["status"]], [409, "conflict"], "a host that runs is not forgotten");
+    await first.child.kill();
+    assert.match(await hangar(t, control, "hosts", "fail", first.id), /taken for failed/);
+    // Nor is one with a machine or a volume: neither has come here since it was drained.
+    assert.match(await hangar(t, control, "hosts", "remove", first.id), /is forgotten/);
+    assert.equal((await control.call("GET", `/v1/platform/hosts/${first.id}`)).status, 404);
+    await until("all run on", () => all(({ host }) => host === second.id));
   });
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ControlBox } from "./hosts-house.ts";
 
-export interface Written {
+interface Written {
   acknowledged: number;
   refused: number;
 }
@@ -30,6 +30,12 @@ export class Writers {
       acknowledged: all.reduce((sum, one) => sum + one.acknowledged, 0),
       refused: all.reduce((sum, one) => sum + one.refused, 0),
     };
+  }
+
+  /** However the test ends, nobody writes on. What became of them, `stop` tells. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#writing = false;
+    await Promise.allSettled(this.#done);
   }
 
   async #write(path: string, turn: number): Promise<Written> {

@@ -29,10 +29,15 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 suite("hostile clients", () => {
   test(`${DRIPPING} connections that never finish their headers are closed in time, and an honest client is served (P2)`, async (t) => {
     const daemon = await startDaemon(t, tempDir());
-    const honest = () => fetch(`${daemon.base_url}/healthz`).then((response) => response.text());
+    const honest = async (): Promise<void> => {
+      const response = await fetch(`${daemon.base_url}/healthz`);
+      await response.text();
+      assert.equal(response.status, 200);
+    };
     await honest();
     const started = performance.now();
-    const drips = Array.from({ length: DRIPPING }, () => open(daemon));
+    let connected = 0;
+    const drips = Array.from({ length: DRIPPING }, () => open(daemon).once("connect", () => connected++));
     // Not events.once: a reset is an end like any other here.
     const closed = Promise.all(drips.map((socket) => new Promise((resolve) => socket.resume().once("close", resolve))));
     for (const socket of drips) socket.write("GET /healthz HTTP/1.1\r\nHost: h\r\nX-Drip: ");
@@ -47,6 +52,7 @@ suite("hostile clients", () => {
     });
     while (!all) waits.push(await timed(honest));
     const took = performance.now() - started;
+    assert.equal(connected, DRIPPING);
     waits.sort((a, b) => a - b);
     t.diagnostic(
       `all closed after ${Math.round(took)} ms; honest client p50 ${waits[waits.length >> 1]?.toFixed(1)} ms, max ${waits.at(-1)?.toFixed(0)} ms of ${waits.length}`,

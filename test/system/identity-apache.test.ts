@@ -10,10 +10,9 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "#proxy/fixtures.ts";
 import { inside } from "../inside.ts";
-import { tempDir } from "../support.ts";
+import { tempDir, until } from "../support.ts";
 
 const MODULES = "/usr/lib/apache2/modules";
 const missing =
@@ -78,12 +77,11 @@ OIDCCryptoPassphrase test
     await exited;
   });
   const address = `http://127.0.0.1:${port}`;
-  for (;;) {
-    const up = await fetch(address).catch(() => undefined);
-    if (up) return address;
+  await until("Apache answers", async () => {
     if (child.exitCode !== null) throw new Error(readFileSync(join(dir, "error.log"), "utf8"));
-    await delay(50);
-  }
+    return await fetch(address).catch(() => undefined);
+  });
+  return address;
 }
 
 suite("a foreign consumer", { skip: missing }, () => {

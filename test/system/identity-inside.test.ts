@@ -1,12 +1,10 @@
 /** From inside a real machine: its token, its connectors, its AWS variables, across restarts, suspends and users. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import * as jose from "jose";
+import { provider } from "../inside.ts";
 import { busyboxLayer, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { type Caller, realPlatform } from "./runc-support.ts";
 
@@ -77,16 +75,10 @@ suite("inside a real machine", { skip: missing }, () => {
     assert.equal((await believed(file.stdout.split("\n").at(-1) ?? "", "sts.amazonaws.com"))["machine_id"], one);
     assert.notEqual((await exec(caller, one, "rm /.svc/api || touch /.svc/x")).exit_code, 0, "the folder is read-only");
 
-    const seen: string[] = [];
-    const provider = createServer((incoming, response) => {
-      seen.push(incoming.headers.authorization ?? "");
-      response.end(`you asked for ${incoming.url}`);
-    });
-    await once(provider.listen(0, "127.0.0.1"), "listening");
-    t.after(() => provider.close());
+    const upstream = await provider(t, (incoming, response) => void response.end(`you asked for ${incoming.url}`));
     const made = await caller.ask("POST", "/v1/oauth/connections/custom_api", {
       name: "test",
-      base_api_url: `http://127.0.0.1:${(provider.address() as AddressInfo).port}`,
+      base_api_url: upstream.url,
       access_token: "canary-token",
       auth_method: "header",
       test_url: "/hello",
@@ -94,7 +86,10 @@ suite("inside a real machine", { skip: missing }, () => {
     });
     const { usage_snippet } = (made?.body["connection"] ?? {}) as { usage_snippet: string };
     assert.equal((await exec(caller, one, usage_snippet)).stdout, "you asked for /hello");
-    assert.deepEqual(seen, ["Bearer canary-token"]);
+    assert.deepEqual(
+      upstream.seen.map(({ headers }) => headers.authorization),
+      ["Bearer canary-token"],
+    );
     assert.match((await exec(caller, two, usage_snippet)).stdout, /connector_denied.*name_prefix|does not start with/);
 
     // Over the private network a machine is its address; nothing but the gateway is there.

@@ -119,7 +119,7 @@ suite("a real registry", { skip }, () => {
       assert.deepEqual([config.entrypoint, folders.length], [["/big"], 2]);
       assert.equal(readFileSync(join(folders[1] ?? "", "etc/name"), "utf8"), "upper");
     }
-    assert.equal(readdirSync(join(images.dir, "layers")).length, 4, "three formats, the same two layers");
+    assert.equal(readdirSync(join(images.dir, "layers")).length, 4, "the same two layers, and a record of each");
   });
 
   test("a line that cuts again and again is got through, byte for byte", async (t) => {

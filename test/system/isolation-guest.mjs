@@ -105,7 +105,7 @@ for (const [what, mode, device] of [
   } catch {
     // Made, and of no use: that is as good.
   }
-  note(`mknod ${what}`, !open, made ? "made, cannot be opened" : errorName(koffi.errno()));
+  note(`mknod ${what}`, !open, made ? `made, ${open ? "and opened" : "cannot be opened"}` : errorName(koffi.errno()));
 }
 const socket = libc.func("int socket(int domain, int type, int protocol)");
 for (const [what, domain, type, protocol] of [
@@ -183,7 +183,7 @@ const folders = open.filter(([, target]) => target.startsWith("/") && !/^\/(dev|
 note("no folder of the host is open", folders.length === 0, JSON.stringify(folders));
 const init = existsSync("/proc/1/fd") ? readdirSync("/proc/1/fd") : [];
 note(
-  "the first process has only its three files",
+  "the first process has few files open",
   init.every((fd) => Number(fd) <= 20),
   init.join(" "),
 );

@@ -1,8 +1,7 @@
 /** Inside a real machine, as its root: everything that has been a way out of containers is refused (C1), and images that are one are not started (C2). */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
@@ -18,8 +17,9 @@ import { aMachine } from "#machines/fixtures.ts";
 import { PLATFORM } from "#machines/image-source.ts";
 import { privateAddress } from "#machines/names.ts";
 import { realMachinesMissing } from "../rootfs.ts";
+import { tempDir } from "../support.ts";
+import { ROOT } from "./child.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
 const KOFFI = join(ROOT, `node_modules/@koromix/koffi-linux-${process.arch}`);
 
 interface Outcome {
@@ -50,7 +50,7 @@ interface Box {
 
 /** A driver with a store of images and nothing else; whatever it made goes away with the test. */
 async function openBox(t: TestContext): Promise<Box> {
-  const folder = mkdtempSync(join(tmpdir(), "hangar-probes-"));
+  const folder = tempDir("hangar-probes");
   const say = (facts: object, text: string): void => t.diagnostic(`${text} ${JSON.stringify(facts)}`);
   const log = { ...silentLog, warn: say, error: say };
   const where = { data_dir: folder, node_id: randomBytes(8).toString("hex"), clock: systemClock, log };
@@ -59,7 +59,6 @@ async function openBox(t: TestContext): Promise<Box> {
   t.after(async () => {
     await driver.close();
     await takeDown(where);
-    rmSync(folder, { recursive: true, force: true });
   });
   return {
     images,

@@ -6,8 +6,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { PATIENCE_MS } from "../support.ts";
 
-export type Census = Record<string, string[]>;
+type Census = Record<string, string[]>;
 
 export interface Installation {
   data_dir: string;
@@ -29,7 +30,10 @@ export function census({ data_dir, node_id }: Installation): Census {
       ...loops().filter((file) => file.startsWith(`${data_dir}/ready/`)),
     ],
     devices: names("/sys/class/net").filter((name) => name.startsWith(`h${node_id.slice(0, 5)}`)),
-    cgroups: names("/sys/fs/cgroup").flatMap((tree) => folders(join("/sys/fs/cgroup", tree, "hangar", node_id))),
+    // A tree per controller, or the one tree of the second version.
+    cgroups: ["", ...names("/sys/fs/cgroup")].flatMap((tree) =>
+      folders(join("/sys/fs/cgroup", tree, "hangar", node_id)),
+    ),
     processes: processes().filter((words) => words.includes(run) && !words.includes(GUARD)),
     guard: processes().filter((words) => words.includes(run) && words.includes(GUARD)),
     runc: names(`${run}/runc`),
@@ -45,16 +49,16 @@ export function census({ data_dir, node_id }: Installation): Census {
 const GUARD = "hangar-guard";
 /** What is there whatever a test did, as long as its driver is open. */
 const OPEN = ["kept", "rules", "guard"];
-const TRIES = 400;
 
 /**
  * What is left when everything was taken away. A loop device may outlast its file system for a moment: as long as a
  * machine that is being started, by anybody on this host, has a copy of all mounts.
  */
 export async function leftBehind(of: Installation, driver: "driver is open" | "driver is closed"): Promise<Census> {
-  for (let tries = 0; ; tries++) {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
     const found = Object.entries(census(of)).filter(([kind]) => driver === "driver is closed" || !OPEN.includes(kind));
-    if (found.length === 0 || tries === TRIES) return Object.fromEntries(found);
+    if (found.length === 0 || performance.now() > deadline) return Object.fromEntries(found);
     await delay(50);
   }
 }
@@ -71,7 +75,7 @@ export function zombiesOf(pid: number): string[] {
 export const descriptorsOf = (pid: number): number => names(`/proc/${pid}/fd`).length;
 
 /** What a process has open; what is closed while we look is left out. */
-export function targetsOf(pid: number | string): string[] {
+export function targetsOf(pid: number): string[] {
   return names(`/proc/${pid}/fd`).flatMap((fd) => {
     try {
       return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
@@ -119,9 +123,4 @@ function rules(table: string): string[] {
   } catch {
     return [];
   }
-}
-
-/** What holds a file of the installation open, for whoever has to find out why something stays. */
-export function holders(path: string): string[] {
-  return names("/proc").flatMap((pid) => targetsOf(pid).flatMap((at) => (at.startsWith(path) ? [`${pid} ${at}`] : [])));
 }

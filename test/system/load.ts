@@ -1,17 +1,18 @@
 /** Clients that ask one request after the other, for tests that change something meanwhile. */
 import { Agent, type IncomingMessage, request } from "node:http";
 import { text as read } from "node:stream/consumers";
+import type { TestContext } from "node:test";
 import { messageOf } from "#core/assert.ts";
 
-export interface Load {
+interface Load {
   /** What went wrong, in words. */
   failures: string[];
   count: number;
   end(): Promise<void>;
 }
 
-/** Half of them send a body, half of them keep their connections. */
-export function load(port: number, clients: number): Load {
+/** Half of them send a body, half of them keep their connections. With the test they end, however it ends. */
+export function load(t: Pick<TestContext, "after">, port: number, clients: number): Load {
   const agent = new Agent({ keepAlive: true });
   const state = { failures: [] as string[], count: 0 };
   let over = false;
@@ -24,13 +25,13 @@ export function load(port: number, clients: number): Load {
     }
   };
   const all = Promise.all(Array.from({ length: clients }, (_, n) => client(n)));
-  return Object.assign(state, {
-    async end() {
-      over = true;
-      await all;
-      agent.destroy();
-    },
-  });
+  const end = async (): Promise<void> => {
+    over = true;
+    await all;
+    agent.destroy();
+  };
+  t.after(end);
+  return Object.assign(state, { end });
 }
 
 async function ask(port: number, { post, agent }: { post: boolean; agent: Agent | false }): Promise<void> {

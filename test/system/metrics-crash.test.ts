@@ -23,8 +23,9 @@ if (await ownMounts(import.meta.filename)) {
       const dir = tempDir();
       let next = 0;
       let blocks = 0;
-      for (let run = 0; run < KILLS; run++) {
-        const writer = startWriter(dir, next, "sync");
+      // On a slow box a few more, so that there are blocks among what is killed.
+      for (let run = 0; run < KILLS || (blocks === 0 && run < 10 * KILLS); run++) {
+        const writer = startWriter(t, dir, next, "sync");
         await writer.begun;
         await sleep(roll() * 400);
         await writer.kill();
@@ -51,22 +52,26 @@ if (await ownMounts(import.meta.filename)) {
       const disk = new Ext4(t, 96);
       const dir = join(disk.path, "org");
       let next = 0;
-      for (let run = 0; run < CUTS; run++) {
-        const writer = startWriter(dir, next, "sync");
+      let blocks = 0;
+      for (let run = 0; run < CUTS || (blocks === 0 && run < 10 * CUTS); run++) {
+        const writer = startWriter(t, dir, next, "sync");
         await writer.begun;
         await sleep(roll() * 600);
         const power = await disk.switch();
-        const { flushed } = { ...writer.said };
+        const { flushed } = writer.said;
         await power.cut();
         await writer.kill();
         disk.unmount();
         disk.mount();
         const left = await roundsLeft(dir, roundTime(next + 1e6));
         assert.deepEqual(left.odd, [], `run ${run}`);
+        assert.ok(flushed >= next, `run ${run}: nothing was flushed`);
         assert.ok(left.rounds > flushed, `run ${run}: ${left.rounds} rounds left, flushed up to ${flushed}`);
         next = left.rounds;
+        blocks = Math.max(blocks, left.blocks);
       }
-      t.diagnostic(`${next} rounds`);
+      assert.ok(blocks > 0, "the runs were long enough for blocks");
+      t.diagnostic(`${next} rounds, ${blocks} blocks`);
     });
 
     test("power cuts without asking for anything: at most the last second is lost (T1)", {
@@ -77,7 +82,7 @@ if (await ownMounts(import.meta.filename)) {
       const dir = join(disk.path, "org");
       let next = 0;
       for (let run = 0; run < runs(1, 5); run++) {
-        const writer = startWriter(dir, next, "timer");
+        const writer = startWriter(t, dir, next, "timer");
         await writer.begun;
         await sleep(SYNC_MS + 1500);
         const power = await disk.switch();
@@ -100,11 +105,11 @@ if (await ownMounts(import.meta.filename)) {
       for (let run = 0; run < CONTROL_CUTS; run++) {
         const disk = new Ext4(t, 96);
         const dir = join(disk.path, "org");
-        const writer = startWriter(dir, 0, "nosync");
+        const writer = startWriter(t, dir, 0, "nosync");
         await writer.begun;
         await sleep(300);
         const power = await disk.switch();
-        const { flushed } = { ...writer.said };
+        const { flushed } = writer.said;
         await power.cut();
         await writer.kill();
         disk.unmount();

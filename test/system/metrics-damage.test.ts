@@ -1,20 +1,12 @@
 /** T2: bad bytes cost only themselves. And a full disk, which costs nothing at all. */
 import assert from "node:assert/strict";
-import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import {
-  contents,
-  HandClock,
-  HOUR,
-  labelsOf,
-  NOON,
-  openPartition,
-  put,
-  type Sample,
-} from "../../src/metrics/tsdb/fixtures.ts";
+import { contents, HandClock, HOUR, labelsOf, NOON, openPartition, put, type Sample } from "#metrics/tsdb/fixtures.ts";
 import { random, runs, seed, tempDir } from "../support.ts";
 import { Ext4 } from "./ext4.ts";
+import { fill } from "./fill.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 
 const FLIPS = runs(50, 2000);
@@ -158,7 +150,7 @@ if (await ownMounts(import.meta.filename)) {
       let db = openPartition(dir, clock);
       let n = 0;
       for (; n < 20; n++) put(db, round(n));
-      fill(join(disk.path, "filler"));
+      const empty = fill(disk.path);
       let refused = 0;
       for (let tries = 0; tries < 2000 && refused < 50; tries++) {
         try {
@@ -178,7 +170,7 @@ if (await ownMounts(import.meta.filename)) {
       await assert.rejects(db.compact(), { name: "StorageError", full: true });
       assert.deepEqual(contents(db.source), held, "a block that could not be written changes nothing");
 
-      rmSync(join(disk.path, "filler"));
+      empty();
       for (let more = 0; more < 100; more++) put(db, round(n++));
       await db.flush();
       await db.compact();
@@ -213,16 +205,4 @@ if (await ownMounts(import.meta.filename)) {
       await again.close();
     });
   });
-}
-
-/** Writes until nothing more goes in, in ever smaller pieces. */
-function fill(path: string): void {
-  for (let size = 1 << 20; size >= 512; ) {
-    try {
-      writeFileSync(path, Buffer.alloc(size, 1), { flag: "a" });
-    } catch {
-      size >>= 1;
-    }
-  }
-  assert.ok(statSync(path).size > 0);
 }

@@ -3,14 +3,15 @@
  *
  *     node metrics-holder.ts DIR      says `open`, or ends with the reason why not
  */
-import { systemClock } from "../../src/core/clock.ts";
-import { openMetricsEngine } from "../../src/metrics/engine/engine.ts";
+import { messageOf } from "#core/assert.ts";
+import { systemClock } from "#core/clock.ts";
+import { openMetricsEngine } from "#metrics/engine/engine.ts";
 
 try {
   const engine = openMetricsEngine({ dir: process.argv[2] ?? "", clock: systemClock });
   await engine.flush();
   process.stdout.write("open\n");
 } catch (error) {
-  process.stderr.write(`${(error as Error).message}\n`);
+  process.stderr.write(`${messageOf(error)}\n`);
   process.exit(1);
 }

@@ -14,7 +14,7 @@ import { freePort } from "#proxy/fixtures.ts";
 import { EXIT_SERIES, INSTANCE_SERIES, PROXY_SERIES, VOLUME_SERIES } from "../builtin-series.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
-import { type Caller, realPlatform } from "./runc-support.ts";
+import { type Caller, must, realPlatform } from "./runc-support.ts";
 
 const skip = realMachinesMissing();
 const MACHINES = "/v1/apps/web/machines";
@@ -80,7 +80,7 @@ test("every series of the specification is there, and says what the kernel says"
   await memoryAgrees(value);
   await disksAgree(value, volume);
   await trafficAgrees(value, instance_id);
-  await cpuAgrees(platform.data_dir, id, value);
+  await cpuAgrees(platform.installation().node_id, id, value);
   assert.ok((await value("svc_instance_filefd_allocated")) >= 3);
   await scraped(get, value);
   await caller.ask("DELETE", "/v1/apps/web?force=true");
@@ -105,11 +105,8 @@ function asking(caller: Caller): { get: Get; value: Value } {
 
 /** The machine that works, with a volume, open to the outside on two ports. */
 async function busyMachine(caller: Caller, { plain, secure }: Doors) {
-  const ask = async (method: string, path: string, body?: object): Promise<Record<string, string>> => {
-    const answer = await caller.ask(method, path, body);
-    assert.ok(answer && answer.status < 300, `${method} ${path}: ${JSON.stringify(answer?.body)}`);
-    return answer.body as Record<string, string>;
-  };
+  const ask = async (method: string, path: string, body?: object): Promise<Record<string, string>> =>
+    (await must(caller, method, path, body)) as Record<string, string>;
   await ask("POST", "/v1/apps", { app_name: "web" });
   await ask("POST", "/v1/apps/web/ip_assignments", { type: "shared_v4" });
   const volume = String((await ask("POST", "/v1/apps/web/volumes", { name: "data", size_gb: 1 }))["id"]);
@@ -140,10 +137,10 @@ async function machinesThatEnd(caller: Caller, value: Value): Promise<void> {
     ["exit 3", 3, 0],
     ["exec dd if=/dev/zero of=/dev/null bs=400M count=2", 137, 1],
   ];
-  const made = ends.map(([script]) => caller.ask("POST", MACHINES, { config: once(script) }));
-  for (const [i, answer] of (await Promise.all(made)).entries()) {
+  const made = ends.map(([script]) => must(caller, "POST", MACHINES, { config: once(script) }));
+  for (const [i, { instance_id }] of (await Promise.all(made)).entries()) {
     const [script = "", code = 0, oom = 0] = ends[i] ?? [];
-    const labels = `{app="web",instance="${String(answer?.body["instance_id"])}"}`;
+    const labels = `{app="web",instance="${String(instance_id)}"}`;
     await until(`${script} ends`, async () => Number.isFinite(await value(`svc_instance_exit_vm_code${labels}`)));
     assert.equal(await value(`svc_instance_exit_code${labels}`), code, script);
     assert.equal(await value(`svc_instance_exit_oom${labels}`), oom, script);
@@ -222,7 +219,7 @@ async function trafficAgrees(value: Value, instance: string): Promise<void> {
   assert.equal(await value(`svc_edge_tls_handshake_errors{${edge},servername="web.localhost"}`), 1);
   const out = await value(`svc_edge_data_out{${edge}}`);
   assert.ok(out >= all * PAGE && out < all * (PAGE + 4000), `${out} bytes went out`);
-  assert.equal((await value(`svc_app_tcp_connects_count{instance="${instance}"}`)) >= 1, true);
+  assert.ok((await value(`svc_app_tcp_connects_count{instance="${instance}"}`)) >= 1);
 }
 
 async function scraped(get: Get, value: Value): Promise<void> {
@@ -233,16 +230,15 @@ async function scraped(get: Get, value: Value): Promise<void> {
 }
 
 /** What was counted for the machine becomes what its cgroup counts: the machine sleeps, so the round after its last work has all of it. */
-async function cpuAgrees(data_dir: string, id: string, value: Value): Promise<void> {
-  const node_id = readFileSync(join(data_dir, "node_id"), "utf8").trim();
+async function cpuAgrees(node_id: string, id: string, value: Value): Promise<void> {
   await until("the machine's CPU time is what the kernel says", async () => {
     const told = await value('sum(svc_instance_cpu{mode=~"user|system"})');
-    const kernel = cgroupCentiseconds(`hangar/${node_id}/${id}`) ?? told;
+    const kernel = cgroupCentiseconds(`hangar/${node_id}/${id}`);
     return told >= 20 && Math.abs(told - kernel) <= 0.1 * kernel + 20;
   });
 }
 
-function cgroupCentiseconds(path: string): number | undefined {
+function cgroupCentiseconds(path: string): number {
   for (const [file, pattern, per] of [
     [`/sys/fs/cgroup/cpuacct/${path}/cpuacct.usage`, /^(\d+)/, 1e7],
     [`/sys/fs/cgroup/cpu,cpuacct/${path}/cpuacct.usage`, /^(\d+)/, 1e7],
@@ -254,7 +250,7 @@ function cgroupCentiseconds(path: string): number | undefined {
       // Mounted elsewhere, or the other version.
     }
   }
-  return undefined;
+  assert.fail(`no cgroup ${path} counts CPU time`);
 }
 
 /** True when all of it was taken. */

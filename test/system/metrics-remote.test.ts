@@ -1,14 +1,12 @@
 /** VictoriaMetrics instead of the embedded engine: the same API, the same walls between organizations, nothing lost. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { parseRemoteAddress } from "#metrics/remote/address.ts";
 import { openRemoteEngine, type RemoteEngine } from "#metrics/remote/engine.ts";
 import { ENGINES, type Engine, read, whyNot } from "../../bench/metrics/engines.ts";
+import { provider } from "../inside.ts";
 import { metricsApiSuite } from "../metrics-api.suite.ts";
 import { testPlatform } from "../platform.ts";
 import { tempDir } from "../support.ts";
@@ -108,35 +106,33 @@ suite("metrics in VictoriaMetrics", { skip }, () => {
   });
 
   test("a cluster has a tenant per organization and no label", async (t) => {
-    const asked: string[] = [];
-    const base = await serve(t, (request, response) => {
-      asked.push(String(request.url));
-      response.end('{"status":"success","data":{"resultType":"vector","result":[]}}');
-    });
+    const { url: base, seen } = await provider(
+      t,
+      (_request, response) => void response.end('{"status":"success","data":{"resultType":"vector","result":[]}}'),
+    );
     const engine = engineIn(tempDir(), `${base}/insert/{tenant}/prometheus,${base}/select/{tenant}/prometheus`);
     t.after(() => engine.close());
     await put(engine, "mine", "jobs 1\n");
     await engine.drained();
     await values(engine, "mine", "jobs");
     await engine.dropOrg("mine");
-    assert.deepEqual(asked, [
-      "/insert/7/prometheus/api/v1/write",
-      "/select/7/prometheus/api/v1/query",
-      "/delete/7/prometheus/api/v1/admin/tsdb/delete_series?match[]=%7B__name__!%3D%22%22%7D",
-    ]);
+    assert.deepEqual(
+      seen.map(({ url }) => url),
+      [
+        "/insert/7/prometheus/api/v1/write",
+        "/select/7/prometheus/api/v1/query",
+        "/delete/7/prometheus/api/v1/admin/tsdb/delete_series?match[]=%7B__name__!%3D%22%22%7D",
+      ],
+    );
   });
 
   test("an engine that ignores the enforcing label is not asked", async (t) => {
-    const base = await serve(t, (_request, response) => response.end('{"status":"success","data":["leak"]}'));
-    const engine = engineIn(tempDir(), base);
+    const { url } = await provider(
+      t,
+      (_request, response) => void response.end('{"status":"success","data":["leak"]}'),
+    );
+    const engine = engineIn(tempDir(), url);
     t.after(() => engine.close());
     await assert.rejects(engine.labelNames("mine", { start_ms: 0, end_ms: 1 }), /ignores extra_label/);
   });
 });
-
-async function serve(t: { after(work: () => void): void }, answer: RequestListener): Promise<string> {
-  const server = createServer(answer).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}

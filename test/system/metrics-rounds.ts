@@ -1,9 +1,10 @@
 /** What the crash tests write, and how they look at what is left of it. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Labels } from "../../src/metrics/source.ts";
-import { contents, HandClock, labelsOf, openPartition } from "../../src/metrics/tsdb/fixtures.ts";
+import type { TestContext } from "node:test";
+import type { Labels } from "#metrics/source.ts";
+import { bitsOf, contents, HandClock, labelsOf, openPartition } from "#metrics/tsdb/fixtures.ts";
 
 export const SERIES = 20;
 const START_MS = Date.UTC(2026, 0, 1);
@@ -16,8 +17,7 @@ export function seriesOf(k: number): Labels {
   return labelsOf({ __name__: "rounds", app: "crash", k: String(k) });
 }
 
-export interface Writer {
-  readonly child: ChildProcess;
+interface Writer {
   /** The newest round it said was appended, and the newest it said was on the disk; -1 for none. */
   readonly said: { appended: number; flushed: number };
   /** The newest round it said was appended so long ago; -1 for none. */
@@ -28,13 +28,20 @@ export interface Writer {
   kill(): Promise<void>;
 }
 
-export function startWriter(dir: string, first: number, mode: "sync" | "nosync" | "timer"): Writer {
+/** It is killed when the test ends, if it still runs then. */
+export function startWriter(
+  t: Pick<TestContext, "after">,
+  dir: string,
+  first: number,
+  mode: "sync" | "nosync" | "timer",
+): Writer {
   const child = spawn(process.execPath, [join(import.meta.dirname, "metrics-writer.ts"), dir, String(first), mode], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const said = { appended: -1, flushed: -1 };
   const history: { at: number; round: number }[] = [];
-  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  // "close", not "exit": by then every line it wrote before its end has been read.
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const begun = new Promise<void>((resolve) => {
     createInterface({ input: child.stdout }).on("line", (line) => {
       const [kind, round] = line.split(" ");
@@ -44,17 +51,18 @@ export function startWriter(dir: string, first: number, mode: "sync" | "nosync" 
       } else said.flushed = Number(round);
       if (said.flushed >= 0) resolve();
     });
-    void exited.then(resolve);
+    void ended.then(resolve);
   });
   const kill = async (): Promise<void> => {
     child.kill("SIGKILL");
-    await exited;
+    await ended;
   };
+  t.after(kill);
   const appendedBefore = (ms: number): number => {
     const then = performance.now() - ms;
     return history.findLast(({ at }) => at < then)?.round ?? -1;
   };
-  return { child, said, appendedBefore, begun, kill };
+  return { said, appendedBefore, begun, kill };
 }
 
 /** How many rounds are there, complete and right from the first on; anything odd is told. */
@@ -69,7 +77,7 @@ export async function roundsLeft(
     for (const [time, bits] of rows) {
       const round = (time - roundTime(0)) / 60_000;
       counts.set(round, (counts.get(round) ?? 0) + 1);
-      if (bits !== bitsOfRound(round)) odd.push(`${labels} at round ${round}`);
+      if (bits !== bitsOf(round)) odd.push(`${labels} at round ${round}`);
     }
   }
   let rounds = 0;
@@ -78,9 +86,4 @@ export async function roundsLeft(
   const { length: blocks } = partition.blocks;
   await partition.close();
   return { rounds, odd, blocks };
-}
-
-function bitsOfRound(round: number): string {
-  const words = new Uint32Array(Float64Array.of(round).buffer);
-  return `${(words[1] ?? 0).toString(16)}:${(words[0] ?? 0).toString(16)}`;
 }

@@ -7,19 +7,15 @@
  * when everything up to round n is on the disk; `nosync` says so without having made sure, and `timer` never
  * asks: the database syncs by itself every second.
  */
-
-import { StorageError } from "../../src/metrics/tsdb/files.ts";
-import { put } from "../../src/metrics/tsdb/fixtures.ts";
-import { TSDB_LIMITS } from "../../src/metrics/tsdb/limits.ts";
-import { Partition } from "../../src/metrics/tsdb/partition.ts";
+import { StorageError } from "#metrics/tsdb/files.ts";
+import { openPartition, put, type Sample } from "#metrics/tsdb/fixtures.ts";
 import { roundTime, SERIES, seriesOf } from "./metrics-rounds.ts";
 
 const [dir = "", first = "0", mode] = process.argv.slice(2);
 let round = Number(first);
 // The clock goes with the rounds, a minute each: every 120 rounds two hours are over and a block is made.
 const clock = { now: () => roundTime(round), monotonic: () => performance.now(), sleep: async () => {} };
-const limits = { ...TSDB_LIMITS, ...(mode === "nosync" ? { wal_sync_ms: 1e9 } : {}) };
-const partition = new Partition(dir, clock, limits);
+const partition = openPartition(dir, clock, mode === "nosync" ? { wal_sync_ms: 1e9 } : {});
 
 // A disk whose power was cut refuses everything: that is the end the tests want, not a fault.
 process.on("uncaughtException", (error) => {
@@ -28,11 +24,8 @@ process.on("uncaughtException", (error) => {
 });
 
 for (; ; round++) {
-  const samples = Array.from({ length: SERIES }, (_, k) => [seriesOf(k), roundTime(round), round] as const);
-  put(
-    partition,
-    samples.map(([labels, time, value]) => [labels, time, value]),
-  );
+  const samples = Array.from({ length: SERIES }, (_, k): Sample => [seriesOf(k), roundTime(round), round]);
+  put(partition, samples);
   process.stdout.write(`A ${round}\n`);
   if (round % 7 === 0) {
     const upTo = round;

@@ -1,12 +1,12 @@
 /**
  * A real OAuth server (oidc-provider) with one client, whose only user says yes to everything, and an API behind
- * it that believes its tokens. Prints its address; commands on stdin change how it answers.
+ * it that believes its tokens. Prints its address, and a line for each token it issues.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Provider } from "oidc-provider";
 
-const [redirect_uri = "", ttl = "600"] = process.argv.slice(2);
+const [redirect_uri = ""] = process.argv.slice(2);
 const server = createServer();
 server.listen(0, "127.0.0.1", () => {
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -22,7 +22,7 @@ server.listen(0, "127.0.0.1", () => {
     ],
     scopes: ["openid", "offline_access", "read_api", "read_user"],
     pkce: { required: () => true },
-    ttl: { AccessToken: Number(ttl), RefreshToken: 86_400, Grant: 86_400, Session: 86_400, Interaction: 600 },
+    ttl: { AccessToken: 600, RefreshToken: 86_400, Grant: 86_400, Session: 86_400, Interaction: 600 },
     issueRefreshToken: async () => true,
     rotateRefreshToken: () => true,
     features: { devInteractions: { enabled: false } },
@@ -39,8 +39,8 @@ server.listen(0, "127.0.0.1", () => {
     const handle = routes.find(([pattern]) => pattern.test(request.url ?? ""))?.[1] ?? callback;
     void Promise.resolve(handle(request, response)).catch(() => void response.writeHead(500).end());
   });
-  let renewals = 0;
-  provider.on("grant.success", () => process.stdout.write(`issued ${++renewals}\n`));
+  let issued = 0;
+  provider.on("grant.success", () => process.stdout.write(`issued ${++issued}\n`));
   process.stdout.write(`ready ${issuer}\n`);
 });
 

@@ -4,9 +4,8 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { before, suite, test } from "node:test";
 import { shell, tempDir } from "../support.ts";
-import { Child } from "./child.ts";
+import { Child, ROOT } from "./child.ts";
 
-const root = join(import.meta.dirname, "../..");
 const project = tempDir("hangar-package");
 const run = (line: string) =>
   shell(line, { cwd: project, PATH: `${dirname(process.execPath)}:${process.env["PATH"]}` });
@@ -38,7 +37,7 @@ await emulator.close();
 `;
 
 before(async () => {
-  const packed = await shell(`"${process.execPath}" scripts/pack.ts --to "${project}"`, { cwd: root });
+  const packed = await shell(`"${process.execPath}" scripts/pack.ts --to "${project}"`, { cwd: ROOT });
   assert.equal(packed.status, 0, packed.stderr);
   const modules = join(project, "node_modules");
   mkdirSync(join(modules, "hangar"), { recursive: true });
@@ -50,7 +49,7 @@ before(async () => {
   };
   for (const name of [...Object.keys(dependencies), "@types/node"]) {
     mkdirSync(dirname(join(modules, name)), { recursive: true });
-    symlinkSync(join(root, "node_modules", name), join(modules, name));
+    symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
   }
   writeFileSync(join(project, "package.json"), '{"type": "module"}');
   writeFileSync(join(project, "program.ts"), PROGRAM);
@@ -65,13 +64,13 @@ suite("the package", () => {
 
   test("its types say what there is, also to those who check their libraries", async () => {
     const strict = "--strict --noEmit --target es2024 --module nodenext --types node";
-    const { status, stdout } = await run(`"${join(root, "node_modules/.bin/tsc")}" ${strict} program.ts`);
+    const { status, stdout } = await run(`"${join(ROOT, "node_modules/.bin/tsc")}" ${strict} program.ts`);
     assert.equal(status, 0, stdout);
   });
 
   test("every program in docs/testing.md and docs/client.md runs as it is written", async () => {
     const blocks = ["testing", "client"].flatMap((page) =>
-      [...readFileSync(join(root, `docs/${page}.md`), "utf8").matchAll(/```(\w+) run\n([\s\S]*?)```/g)].map(
+      [...readFileSync(join(ROOT, `docs/${page}.md`), "utf8").matchAll(/```(\w+) run\n([\s\S]*?)```/g)].map(
         ([, kind = "", source = ""]) => ({ page, kind, source }),
       ),
     );

@@ -12,9 +12,9 @@ test("the conformance cases pass (T8)", (t) => {
     t.skip(`no conformance data at ${dir}; set HANGAR_CONFORMANCE to its folder`);
     return;
   }
-  const verdicts = runConformance(dir);
-  assert.ok(verdicts.length > 0, "cases were found");
-  const failed = verdicts.filter(({ core, wrong }) => core && wrong !== undefined);
+  const cases = runConformance(dir).filter(({ core }) => core);
+  assert.ok(cases.length > 0, "cases were found");
+  const failed = cases.filter(({ wrong }) => wrong !== undefined);
   assert.deepEqual(failed, []);
-  t.diagnostic(`${verdicts.filter(({ core }) => core).length} core cases`);
+  t.diagnostic(`${cases.length} core cases`);
 });

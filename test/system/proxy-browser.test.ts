@@ -6,7 +6,7 @@ import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { suite, test } from "node:test";
-import { runs } from "../support.ts";
+import { PATIENCE_MS, runs } from "../support.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { openDoor } from "./front-door.ts";
 import { ownNetwork } from "./own-network.ts";
@@ -48,6 +48,7 @@ if (await ownNetwork(import.meta.filename)) {
       const browser = await openBrowser(t);
       const context = await browser.newContext({ ignoreHTTPSErrors: true });
       t.after(() => context.close());
+      context.setDefaultTimeout(PATIENCE_MS);
       const page = await context.newPage();
       for (const [scheme, port] of [
         ["http", plain],

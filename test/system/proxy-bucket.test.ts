@@ -6,9 +6,7 @@ import { aBackend, freePort } from "#proxy/fixtures.ts";
 import { S3Objects } from "#stores/objects/s3.ts";
 import { testPlatform } from "../platform.ts";
 import { s3Missing, startS3 } from "../s3.ts";
-import { tempDir } from "../support.ts";
-
-const DEADLINE_MS = 30_000;
+import { tempDir, until } from "../support.ts";
 
 suite("files from a bucket", { skip: s3Missing() }, () => {
   test("are served by the front door; what is not there, and what is the platform's, is the machine's", async (t) => {
@@ -38,11 +36,10 @@ suite("files from a bucket", { skip: s3Missing() }, () => {
       const ports = [{ port: at, handlers: ["http"] }];
       const config = { image: "web:1", statics: bucket, services: [{ protocol: "tcp", internal_port: 8080, ports }] };
       await platform.ask("POST /v1/apps/web/machines", { body: { config } });
-      const end = performance.now() + DEADLINE_MS;
-      while (!(await fetch(`http://127.0.0.1:${at}/ready`).catch(() => undefined))?.ok) {
-        assert.ok(performance.now() < end, "the app is not open");
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
+      await until("the app is open", async () => {
+        const answer = await fetch(`http://127.0.0.1:${at}/ready`).catch(() => undefined);
+        return answer?.ok;
+      });
     };
     await open(await start({}), port);
     const get = async (path: string, headers: Record<string, string> = {}, at = port) => {

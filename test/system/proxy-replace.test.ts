@@ -44,7 +44,7 @@ suite("replacing the platform", { skip: realMachinesMissing() }, () => {
         () => false,
       ),
     );
-    const clients = load(port, 8);
+    const clients = load(t, port, 8);
     let ended = old.child.ended;
     for (let i = 0; i < runs(1, 5); i++) {
       const args = ["replace", "--data-dir", data_dir, "--listen", "127.0.0.1:0", "--driver", "runc"];

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, type TestContext, test } from "node:test";
-import { runs } from "../support.ts";
-import { assertGood, freePort, info, type Process, Stage, samePositionOn, until } from "./replication-support.ts";
+import { runs, until } from "../support.ts";
+import { assertGood, freePort, info, type Process, positionOn, Stage, samePositionOn } from "./replication-support.ts";
 
 const STEPS = [
   "logged",
@@ -62,9 +62,9 @@ async function dieAt(step: string, { ports, path, replica }: Scene, watched: str
   assert.match(dying.output, new RegExp(`died at ${step}`), dying.output);
   if (watched !== "nobody") assert.deepEqual(integrity(path, watched === "readers"), ["ok", 200_000], step);
   const again = replica();
-  const before = (await info(ports[0]))?.databases["db"] ?? "";
+  const before = await positionOn(ports[0]);
   const caughtUp = async (): Promise<boolean> => ((await info(ports[1]))?.databases["db"] ?? "") >= before;
-  await until(`caught up after ${step}`, caughtUp, PATIENCE_MS);
+  await until(`caught up after ${step}`, caughtUp, { limit_ms: PATIENCE_MS });
   assert.doesNotMatch(again.output, /replaced by the primary/, `${step}: ${again.output}`);
   assert.deepEqual(integrity(path, true), ["ok", 200_000], step);
   return again;

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
-import { tempDir } from "../support.ts";
-import { freePort, info, type Process, Stage, until } from "./replication-support.ts";
+import { tempDir, until } from "../support.ts";
+import { freePort, info, type Process, Stage } from "./replication-support.ts";
 
 const HERE = join(import.meta.dirname, "../../examples/replicated-sqlite");
 
@@ -25,12 +25,12 @@ async function pair(stage: Stage, dir: string, ...role: string[]): Promise<Pair>
   const supervisor = stage.run(join(HERE, "supervisor.mjs"), [...words, "--", ...app_words]);
   // Told to end, not killed: it takes its two with it.
   stage.later(() => supervisor.end("SIGTERM"));
-  await until("the application listens", () => supervisor.output.includes("app: listens"), 120_000);
+  await until("the application listens", () => supervisor.output.includes("app: listens"));
   return { supervisor, node, app: `http://127.0.0.1:${port}` };
 }
 
 /** The process of a supervisor's node, found by what it was started with. */
-async function nodePid({ supervisor, node }: Pair): Promise<number> {
+function nodePid({ supervisor, node }: Pair): number {
   const children = readFileSync(`/proc/${supervisor.child.pid}/task/${supervisor.child.pid}/children`, "utf8");
   const found = children
     .trim()
@@ -58,7 +58,7 @@ suite("the example", { timeout: 600_000 }, () => {
   test("when the node dies the application is stopped; when it is told to end, both end", async (t) => {
     const stage = new Stage(t);
     const killed = await pair(stage, stage.dir(), "--primary");
-    process.kill(await nodePid(killed), "SIGKILL");
+    process.kill(nodePid(killed), "SIGKILL");
     assert.equal(await killed.supervisor.ended, 1);
     await assert.rejects(fetch(`${killed.app}/health`));
     const told = await pair(stage, stage.dir(), "--primary");
@@ -79,7 +79,7 @@ async function replaying(t: TestContext, primary: string): Promise<string> {
   const dir = tempDir();
   writeFileSync(join(dir, ".primary"), `${primary}\n`);
   const { replayWrites } = (await import(join(HERE, "replay.mjs"))) as {
-    replayWrites(dir: string, handle: (request: unknown, response: { end(text: string): void }) => void): never;
+    replayWrites(dir: string, handle: RequestListener): RequestListener;
   };
   const server = createServer(replayWrites(dir, (_, response) => response.end("handled")));
   server.listen(0, "127.0.0.1");

@@ -4,19 +4,10 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { random, runs, seed } from "../support.ts";
-import {
-  assertGood,
-  freePort,
-  info,
-  type Process,
-  progress,
-  Stage,
-  samePositionOn,
-  sleep,
-  until,
-} from "./replication-support.ts";
+import { random, runs, seed, until } from "../support.ts";
+import { assertGood, freePort, info, type Process, progress, Stage, samePositionOn } from "./replication-support.ts";
 
 /** Ways to read; Debian's sqlite3 is another version of SQLite than the node has. */
 const READERS = ["stay", "reopen", "slow", ...(spawnSync("sqlite3", ["-version"]).status === 0 ? ["cli"] : [])];
@@ -78,7 +69,7 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     await until("the replica has it", async () => (await info(ports.replica))?.databases["db"] !== undefined);
     const readers = READERS.map((mode) => stage.reader(join(dirs.replica, "db"), seconds - 2, mode));
     for (let i = 0; i < kills; i++) {
-      await sleep(200 + next() * 600);
+      await delay(200 + next() * 600);
       await replica.end("SIGKILL");
       replica = await start("replica");
       say(i);
@@ -102,9 +93,9 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     await until("the replica has it", async () => (await info(ports.replica))?.databases["db"] !== undefined);
     const reader = stage.reader(join(dirs.replica, "db"), seconds - 2, "reopen");
     for (let i = 0; i < kills; i++) {
-      await sleep(200 + next() * 600);
+      await delay(200 + next() * 600);
       await primary.end("SIGKILL");
-      await sleep(next() * 200);
+      await delay(next() * 200);
       primary = await start("primary");
       say(i);
     }
@@ -123,11 +114,16 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     const path = join(dirs.primary, "db");
     await stage.writer(path, 0.2).ended;
     const rounds = runs(1, 40);
+    let died = 0;
     for (let round = 0; round < rounds; round++) {
-      await stage.run("test/system/replication-spiller.ts", [path, String(round)]).ended;
+      const spiller = stage.run("test/system/replication-spiller.ts", [path, String(round)]);
+      const code = await spiller.ended;
+      if (spiller.child.signalCode === "SIGKILL") died++;
+      else assert.equal(code, 0, spiller.output);
       const live = stage.writer(path, 0.3, 300);
-      await live.ended;
+      assert.equal(await live.ended, 0, live.output);
     }
+    assert.ok(died > 0, "no writer died");
     assert.equal((await sameFacts(dirs))["integrity"], "ok");
     await samePositionOn(ports.primary, ports.replica);
   });

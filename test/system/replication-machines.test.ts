@@ -6,11 +6,11 @@ import { suite, test } from "node:test";
 import { messageOf } from "#core/assert.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { busyboxLayer, programLayer, realMachinesMissing } from "../rootfs.ts";
+import { until } from "../support.ts";
 import { volumesMissing } from "../volumes.ts";
-import { until } from "./replication-support.ts";
+import { ROOT } from "./child.ts";
 import { type Caller, realPlatform } from "./runc-support.ts";
 
-const root = join(import.meta.dirname, "../..");
 const BASE = "/v1/apps/notes";
 /** What `db node` needs of the project. */
 const PARTS = ["src", "package.json", "node_modules/jose", "node_modules/smol-toml", "node_modules/s3mini"];
@@ -18,8 +18,8 @@ const PARTS = ["src", "package.json", "node_modules/jose", "node_modules/smol-to
 /** An image with Node, the example, and of the `hangar` command the part the example uses. */
 function exampleImage(dir: string): void {
   programLayer(busyboxLayer(dir), process.execPath, "node");
-  cpSync(join(root, "examples/replicated-sqlite"), join(dir, "app"), { recursive: true });
-  for (const part of PARTS) cpSync(join(root, part), join(dir, "hangar", part), { recursive: true, dereference: true });
+  cpSync(join(ROOT, "examples/replicated-sqlite"), join(dir, "app"), { recursive: true });
+  for (const part of PARTS) cpSync(join(ROOT, part), join(dir, "hangar", part), { recursive: true, dereference: true });
   mkdirSync(join(dir, "data"));
   const command = join(dir, "usr/bin/hangar");
   writeFileSync(
@@ -52,7 +52,7 @@ class Notes {
     const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: this.#port, handlers: ["http"] }] }];
     const config = { image: "notes", init: { exec: ["/app/start.sh"] }, mounts, services, restart: { policy: "no" } };
     const { id } = await this.ask("POST", "/machines", { name, config });
-    await this.ask("GET", `/machines/${String(id)}/wait?timeout=60`);
+    await this.ask("GET", `/machines/${String(id)}/wait?timeout=120`);
     this.#machines.push(String(id));
     return String(id);
   }
@@ -102,7 +102,7 @@ class Notes {
       const found = await this.read(machine);
       return wanted.every((text) => found.includes(text));
     };
-    await until(`${machine} has ${wanted.length} notes`, there, 120_000).catch(async (error: unknown) => {
+    await until(`${machine} has ${wanted.length} notes`, there).catch(async (error: unknown) => {
       throw new Error(
         `${messageOf(error)}\n${(await Promise.all(this.#machines.map((id) => this.#said(id)))).join("\n")}`,
       );
@@ -122,7 +122,7 @@ class Notes {
       found = of.find((id) => lease?.url.includes(id));
       return found !== undefined && (await this.role(found)) === "primary";
     };
-    await until(`one of ${of.join(", ")} is primary`, chosen, 120_000);
+    await until(`one of ${of.join(", ")} is primary`, chosen);
     return found ?? "";
   }
 }

@@ -8,10 +8,11 @@ import { get } from "node:http";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, type TestContext, test } from "node:test";
-import { random, runs, seed } from "../support.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { random, runs, seed, until } from "../support.ts";
 import { Ext4 } from "./ext4.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
-import { freePort, info, type Process, progress, Stage, samePositionOn, sleep, until } from "./replication-support.ts";
+import { freePort, info, type Process, positionOn, progress, Stage, samePositionOn } from "./replication-support.ts";
 
 const PATIENCE_MS = 240_000;
 const NODE = "test/system/replication-crash-node.ts";
@@ -67,7 +68,6 @@ async function cutReplica(t: TestContext): Promise<void> {
   await until("the primary answers", async () => (await info(ports[0])) !== undefined);
   // Slowly enough for a replica that empties its log every second on a disk that others use, too.
   const writer = stage.writer(join(here, "db"), 900, 100);
-  await until("the primary has it", async () => (await info(ports[0]))?.databases["db"] !== undefined);
   const start = (...at: string[]) =>
     stage.run(NODE, [disk.path, String(ports[1]), `http://127.0.0.1:${ports[0]}`, ...at]);
   const cuts = runs(8, 100);
@@ -75,7 +75,7 @@ async function cutReplica(t: TestContext): Promise<void> {
   const found: Record<string, number> = {};
   const seen = { snapshots: 0, emptied: 0, died: 0, deleted: 0 };
   for (let cut = 0; cut < cuts; cut++) {
-    const before = (await info(ports[0]))?.databases["db"] ?? "";
+    const before = await positionOn(ports[0]);
     const first = firstLogged(disk.path);
     const step = cut % 2 === 1 ? [STEPS[(cut >> 1) % STEPS.length] ?? "", String(1 + Math.floor(next() * 3))] : [];
     const replica = start(...step);
@@ -83,10 +83,10 @@ async function cutReplica(t: TestContext): Promise<void> {
       await replica.ended;
     } else {
       const caughtUp = async (): Promise<boolean> => ((await info(ports[1]))?.databases["db"] ?? "") >= before;
-      await until("caught up", caughtUp, PATIENCE_MS).catch((cause: unknown) => {
+      await until("caught up", caughtUp, { limit_ms: PATIENCE_MS }).catch((cause: unknown) => {
         throw new Error(`cut ${cut}, ${before} not reached: ${replica.output.slice(-2000)}`, { cause });
       });
-      await sleep(500 + next() * 1000);
+      await delay(500 + next() * 1000);
     }
     if (first !== "" && firstLogged(disk.path) > first) seen.deleted++;
     await cutPower(disk, replica);
@@ -170,7 +170,9 @@ async function cutPrimary(t: TestContext): Promise<void> {
     // Past those that make the tables.
     const enough = Number(`0x${told?.txid ?? "0"}`) + 20;
     await until("something is told", () => Number(`0x${heard.last?.txid ?? "0"}`) > enough);
-    await sleep(300 + next() * 1200);
+    await delay(300 + next() * 1200);
+    // Once at least, however long that takes here.
+    if (cut === 0) await until("SQLite's log is begun anew", () => generation(path) > 0);
     begun = Math.max(begun, generation(path));
     // What is heard of later may have been told after the cut, when the disk takes nothing, whatever it says.
     told = heard.last;

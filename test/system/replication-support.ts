@@ -6,11 +6,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { PATIENCE_MS, until as patient } from "../support.ts";
+import { PATIENCE_MS, until } from "../support.ts";
+import { ROOT } from "./child.ts";
 
-const root = join(import.meta.dirname, "..", "..");
-
-export interface NodeInfo {
+interface NodeInfo {
   node: string;
   isPrimary: boolean;
   term: number;
@@ -38,7 +37,7 @@ export class Process {
 
   constructor(script: string, args: readonly string[], env: Record<string, string> = {}) {
     const options = {
-      cwd: root,
+      cwd: ROOT,
       env: { ...process.env, ...env },
       stdio: ["ignore", "pipe", "pipe"] as ["ignore", "pipe", "pipe"],
     };
@@ -118,12 +117,6 @@ export class Stage {
 // A node that is killed must come back under the same port.
 export { freePort } from "#proxy/fixtures.ts";
 
-export async function sleep(ms: number): Promise<void> {
-  await new Promise((done) => {
-    setTimeout(done, ms);
-  });
-}
-
 export async function info(port: number): Promise<NodeInfo | undefined> {
   try {
     const response = await fetch(`http://127.0.0.1:${port}/info`, { signal: AbortSignal.timeout(2000) });
@@ -133,27 +126,22 @@ export async function info(port: number): Promise<NodeInfo | undefined> {
   }
 }
 
-export async function until(
-  what: string,
-  done: () => Promise<boolean> | boolean,
-  limit_ms = PATIENCE_MS,
-): Promise<void> {
-  await patient(what, done, { every_ms: 20, limit_ms });
+/** Where a node is with a database, as soon as it says so. */
+export async function positionOn(port: number, name = "db"): Promise<string> {
+  return await until(`${port} has a position`, async () => (await info(port))?.databases[name]);
 }
 
 /** Waits until both nodes say the same position for a database, and returns it. */
 export async function samePositionOn(a: number, b: number, name = "db", limit_ms = PATIENCE_MS): Promise<string> {
-  let last = "";
-  await until(
+  return await until(
     `the same position on ${a} and ${b}`,
     async () => {
       const [x, y] = [await info(a), await info(b)];
-      last = x?.databases[name] ?? "";
-      return last !== "" && last === y?.databases[name];
+      const position = x?.databases[name];
+      return position === y?.databases[name] && position;
     },
-    limit_ms,
+    { limit_ms },
   );
-  return last;
 }
 
 /** Fails unless the reader has only ever seen states that the writer committed. */

@@ -1,7 +1,7 @@
 /**
  * An application that writes: `replication-writer.ts PATH SECONDS [RATE] [FLAGS]`. Each transaction moves money between
- * accounts, adds an entry and counts; flags: vacuum, schema, full, times. Prints how many transactions it has
- * committed, with `times` also when each of them was.
+ * accounts, adds an entry and counts; flags: vacuum and schema (after the first transaction, and now and then), full,
+ * times. Prints how many transactions it has committed, with `times` also when each of them was.
  */
 import { DatabaseSync } from "node:sqlite";
 
@@ -50,11 +50,11 @@ function transaction(): void {
 }
 
 function sometimes(): void {
-  if (flags.includes("vacuum") && n % 3000 === 0) {
+  if (flags.includes("vacuum") && (n - first) % 3000 === 1) {
     db.exec("VACUUM");
     extra++;
   }
-  if (flags.includes("schema") && n % 500 === 0) {
+  if (flags.includes("schema") && (n - first) % 500 === 1) {
     db.exec(
       `CREATE TABLE t${n}(a, b); CREATE INDEX i${n} ON t${n}(a); ALTER TABLE t${n} ADD COLUMN c; DROP TABLE t${n}`,
     );
@@ -77,9 +77,6 @@ while (performance.now() < until) {
     if (early > 0.5) Atomics.wait(nap, 0, 0, early);
   }
 }
-const cpu = process.cpuUsage();
 const took_ms = performance.now() - began;
-process.stdout.write(
-  `${JSON.stringify({ transactions: n - first + extra, n, took_ms, cpu_us: cpu.user + cpu.system, committed_ms })}\n`,
-);
+process.stdout.write(`${JSON.stringify({ transactions: n - first + extra, n, took_ms, committed_ms })}\n`);
 db.close();

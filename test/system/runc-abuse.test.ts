@@ -119,7 +119,7 @@ async function abuse(t: TestContext): Promise<void> {
   const caller = await platform.start();
   await must(caller, "POST", "/v1/apps", { app_name: "web" });
   const neighbour = await make(caller, `echo came up; ${STAY}`);
-  await must(caller, "GET", `${MACHINES}/${neighbour}/wait?state=started&timeout=60`);
+  await must(caller, "GET", `${MACHINES}/${neighbour}/wait?state=started&timeout=120`);
   const pid = platform.pid();
   for (let round = 0; round < ROUNDS; round++) {
     for (const [what, { script, memory_mb, bounded }] of Object.entries(ABUSES)) {

@@ -49,7 +49,7 @@ suite("real machines through the API", { skip: realMachinesMissing() }, () => {
     return answer.body as unknown as Machine;
   };
   const settled = async (id: string, state: string): Promise<Machine> => {
-    await ok("GET", `${MACHINES}/${id}/wait?state=settled&timeout=60`);
+    await ok("GET", `${MACHINES}/${id}/wait?state=settled&timeout=120`);
     const machine = await ok("GET", `${MACHINES}/${id}`);
     assert.equal(machine.state, state, JSON.stringify(machine.events.slice(0, 4)));
     return machine;
@@ -114,8 +114,8 @@ suite("real machines through the API", { skip: realMachinesMissing() }, () => {
   });
 
   test("SIGKILL and a timeout of none wait for nothing", async () => {
-    for (const body of [{ signal: "SIGKILL", timeout: "60s" }, { timeout: 0 }]) {
-      const id = await started({ init: { exec: hearing("INT", ":") }, stop_config: { timeout: 60 * SECOND_NS } });
+    for (const body of [{ signal: "SIGKILL", timeout: "300s" }, { timeout: 0 }]) {
+      const id = await started({ init: { exec: hearing("INT", ":") }, stop_config: { timeout: 300 * SECOND_NS } });
       await hears(id, 1);
       await ok("POST", `${MACHINES}/${id}/stop`, body);
       assert.deepEqual(exitOf(await settled(id, "stopped")), [137, 9, true]);

@@ -24,7 +24,7 @@ function stateOf(data_dir: string, id: string): string {
 }
 
 const settled = async (caller: Caller, id: string): Promise<unknown> => {
-  await caller.ask("GET", `${MACHINES}/${id}/wait?state=settled&timeout=60`);
+  await caller.ask("GET", `${MACHINES}/${id}/wait?state=settled&timeout=120`);
   return (await caller.ask("GET", `${MACHINES}/${id}`))?.body["state"];
 };
 

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
+import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { runtimeDriverSuite } from "#machines/driver.suite.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
@@ -26,8 +27,8 @@ runtimeDriverSuite(
       reopen: () => openRuncDriver(options),
       async close() {
         await driver.close();
+        await takeDown(options);
         rmSync(dir, { recursive: true, force: true });
-        rmSync(`/run/hangar/${node_id}`, { recursive: true, force: true });
       },
     };
   },

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
-import { random, seed, runs as times } from "../support.ts";
+import { random, runs, seed } from "../support.ts";
 import { leftBehind } from "./leaks.ts";
 import { type Caller, realPlatform } from "./runc-support.ts";
 
-const KILLS = times(4, 30, 300);
-const STEADY = times(3, 10, 10);
-const BUSY = times(3, 10, 10);
+const KILLS = runs(4, 30, 300);
+const STEADY = runs(3, 10, 10);
+const BUSY = runs(3, 10, 10);
 const MACHINES = "/v1/apps/web/machines";
 const VERBS = ["start", "stop", "suspend", "restart"];
 
@@ -44,7 +44,7 @@ test("killed again and again, the platform loses no machine and leaks nothing (M
 
   await unbroken(caller, steady);
   for (const id of [...busy, ...steady]) {
-    const settled = await caller.ask("GET", `${MACHINES}/${id}/wait?state=settled&timeout=60`);
+    const settled = await caller.ask("GET", `${MACHINES}/${id}/wait?state=settled&timeout=120`);
     assert.equal(settled?.status, 200, `${id} settles`);
     const state = (await caller.ask("GET", `${MACHINES}/${id}`))?.body["state"];
     assert.equal(state === "started", isRunning(data_dir, id), `${id} is ${String(state)}, and the kernel agrees`);
@@ -70,7 +70,7 @@ async function meddle(caller: Caller, busy: string[], next: () => number): Promi
 async function started(caller: Caller): Promise<string> {
   const made = await caller.ask("POST", MACHINES, { config });
   const id = String(made?.body["id"]);
-  const wait = await caller.ask("GET", `${MACHINES}/${id}/wait?state=started&timeout=60`);
+  const wait = await caller.ask("GET", `${MACHINES}/${id}/wait?state=started&timeout=120`);
   assert.equal(wait?.status, 200, JSON.stringify(wait?.body));
   return id;
 }
@@ -88,7 +88,8 @@ const recordOf = (data_dir: string, id: string): Seen | undefined => {
   }
 };
 
-const pidOf = (data_dir: string, id: string): number => recordOf(data_dir, id)?.pid ?? 0;
+const pidOf = (data_dir: string, id: string): number =>
+  recordOf(data_dir, id)?.pid ?? assert.fail(`nothing is written down of ${id}`);
 
 function isRunning(data_dir: string, id: string): boolean {
   const record = recordOf(data_dir, id);

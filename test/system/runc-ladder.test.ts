@@ -13,11 +13,11 @@ import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { ROOT } from "./child.ts";
 import { leftBehind } from "./leaks.ts";
 import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
-const root = join(import.meta.dirname, "../..");
 
 suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
   const dir = mkdtempSync(join(tmpdir(), "hangar-ladder-"));
@@ -38,10 +38,13 @@ suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
   });
 
   after(async () => {
-    await driver.close();
-    await takeDown({ ...installation, clock: systemClock, log: warnings.log });
-    spawnSync("umount", [layers]);
-    rmSync(dir, { recursive: true, force: true });
+    try {
+      await driver.close();
+      await takeDown({ ...installation, clock: systemClock, log: warnings.log });
+    } finally {
+      spawnSync("umount", [layers]);
+      rmSync(dir, { recursive: true, force: true });
+    }
   });
 
   const wanted = (boot: string, id: string): Launch => {
@@ -102,7 +105,7 @@ suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
       "--input-type=module",
       "-e",
     ];
-    const { stdout, stderr } = spawnSync("unshare", [...words, script], { cwd: root, encoding: "utf8" });
+    const { stdout, stderr } = spawnSync("unshare", [...words, script], { cwd: ROOT, encoding: "utf8" });
     const { auto, refused } = JSON.parse(stdout || `{"auto":{},"refused":${JSON.stringify(stderr)}}`) as {
       auto: { name: string; reason: string };
       refused: string;
@@ -112,9 +115,10 @@ suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
     assert.match(refused, /runc cannot be used here: user namespaces cannot be made/);
   });
 
-  test("down takes away bridges of this installation that nobody remembers", async () => {
+  test("down takes away bridges of this installation that nobody remembers", async (t) => {
     const stray = `h${installation.node_id.slice(0, 5)}b0badcafe`;
     assert.equal(spawnSync("ip", ["link", "add", stray, "type", "bridge"]).status, 0);
+    t.after(() => spawnSync("ip", ["link", "del", stray]));
     await driver.close();
     await takeDown({ ...installation, clock: systemClock, log: warnings.log });
     assert.equal(existsSync(`/sys/class/net/${stray}`), false);

@@ -84,7 +84,6 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
       seen.push(...page.lines.flatMap(({ message }) => (message === "end" ? [] : [Number(message.split(" ")[0])])));
       return page.lines.some(({ message }) => message === "end");
     };
-    let aside = 0;
     for (let round = 0; round < rounds; round++) {
       await go(ref, round);
       // Each round is more than a log holds, so that each is set aside before the next begins.
@@ -94,14 +93,12 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
       });
       const size = (): number => files(ref.id)["log"] ?? 0;
       await until("the log is set aside", () => size() < RUNC_LIMITS.log_bytes);
-      aside++;
     }
     await until("its last word is read", async () => (await follow()) || (await last(ref.id)) === "end");
     assert.deepEqual(
       seen,
       Array.from({ length: rounds * lines }, (_, index) => index),
     );
-    assert.equal(aside, rounds);
     assert.deepEqual(Object.keys(files(ref.id)).sort(), ["log", "log.1"], "one that is set aside, and no more");
     await driver.destroy(ref.id, never);
   });

@@ -45,8 +45,7 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
   const launch = (config: Partial<Launch["config"]>, org_id = "o1"): Launch => {
     const id = randomBytes(7).toString("hex");
     const { name, app_name, region, instance_id } = aMachine();
-    const network = `${installation.node_id}`;
-    const private_ip = privateAddress({ id, org_id, network, host_id: "0001" });
+    const private_ip = privateAddress({ id, org_id, network: installation.node_id, host_id: "0001" });
     const image = config.image ?? "busybox";
     const image_ref = { registry: "fixture", repository: image, digest: "" };
     const base = { id, name, app_name, region, instance_id, private_ip, image_ref, org_id };
@@ -114,8 +113,8 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
 
   test("several processes: the first that ends ends the machine, with its code", async () => {
     const processes = [
-      { exec: ["sh", "-c", "trap 'echo told; exit 0' TERM; while :; do sleep 0.1; done"] },
-      { exec: ["sh", "-c", "sleep 0.5; exit 3"], user: "app" },
+      { exec: ["sh", "-c", "trap 'echo told; exit 0' TERM; touch /tmp/ready; while :; do sleep 0.1; done"] },
+      { exec: ["sh", "-c", "while [ ! -e /tmp/ready ]; do sleep 0.1; done; exit 3"], user: "app" },
     ];
     const wanted = launch({ processes });
     const over = ended(wanted.id);

@@ -81,7 +81,7 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
   };
 
   test("organizations do not reach each other, in neither direction, nor the same by IPv4", async () => {
-    const serve = { init: { exec: ["/usr/bin/node", "-e", `${SAYS_WHO.replace("listen(0", "listen(80")}`] } };
+    const serve = { init: { exec: ["/usr/bin/node", "-e", SAYS_WHO.replace("listen(0", "listen(80")] } };
     const [one, sibling, other] = await Promise.all([start(serve, "o1"), start(serve, "o1"), start(serve, "o2")]);
     const address = (ref: Ref): string => /inet (100\.\S+)\/32/.exec(inside(ref, "ip", "addr").stdout)?.[1] ?? "";
     await until(
@@ -108,9 +108,13 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
     const ping = (from: string): number | null =>
       inside(one, "busybox", "ping", "-6", "-c", "1", "-W", "2", "-I", from, sibling.private_ip).status;
     assert.equal(ping(one.private_ip), 0, "under its own");
-    inside(one, "ip", "addr", "add", `${stranger}/48`, "dev", "eth0", "nodad");
+    const take = (ref: Ref): void => {
+      const { status, stderr } = inside(ref, "ip", "addr", "add", `${stranger}/48`, "dev", "eth0", "nodad");
+      assert.equal(status, 0, stderr);
+    };
+    take(one);
     assert.notEqual(ping(stranger), 0, "under one that nobody has");
-    inside(sibling, "ip", "addr", "add", `${stranger}/48`, "dev", "eth0", "nodad");
+    take(sibling);
     assert.equal(ping(one.private_ip), 0, "and still under its own");
     // Nobody in the machine can take an address at all.
     assert.notEqual((await run(one, "ip", "addr", "add", `${stranger}/48`, "dev", "eth0")).exit_code, 0);

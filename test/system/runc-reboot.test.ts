@@ -88,7 +88,7 @@ async function arrange(caller: Caller, machines: readonly Known[]): Promise<Know
     }
     const [verb, wanted] = machine.before;
     await must(caller, "POST", `${MACHINES}/${machine.id}/${verb}`);
-    await must(caller, "GET", `${MACHINES}/${machine.id}/wait?state=settled&timeout=60`);
+    await must(caller, "GET", `${MACHINES}/${machine.id}/wait?state=settled&timeout=120`);
     if ((await stateOf(caller, machine.id)) === wanted) kept.push(machine);
     else assert.equal(verb, "suspend", `${machine.name} is ${wanted}`);
   }

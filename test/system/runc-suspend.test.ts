@@ -16,7 +16,7 @@ import { aMachine } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import type { DiskVolume } from "#volumes/disk.ts";
 import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
-import { runs, until } from "../support.ts";
+import { PATIENCE_MS, runs, until } from "../support.ts";
 import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
@@ -52,7 +52,7 @@ class Talk {
   }
   async ask(): Promise<number> {
     this.#socket.write("?\n");
-    const [data] = (await once(this.#socket, "data", { signal: AbortSignal.timeout(20_000) })) as [Buffer];
+    const [data] = (await once(this.#socket, "data", { signal: AbortSignal.timeout(PATIENCE_MS) })) as [Buffer];
     return Number(data.toString());
   }
   end(): void {
@@ -121,10 +121,8 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     const talk = new Talk(private_ip, 8081);
     const before = await talk.ask();
     await driver.exec(ref, { command: ["touch", "/etc/noticed"], timeout_ms: 30_000 }, never);
-    for (let tries = 0; (await talk.ask()) === before; tries++) {
-      assert.ok(tries < 400, "a change to a file is not noticed after the resume");
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+    const isNoticed = async (): Promise<boolean> => (await talk.ask()) !== before;
+    await until("a change to a file is noticed after the resume", isNoticed, { every_ms: 50 });
     talk.end();
   };
 
@@ -170,10 +168,10 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     const counted = async (): Promise<number[]> =>
       (await driver.logs(launch.id, { tail: 10_000 })).lines.map(({ message }) => Number(message));
     const reach = async (lines: number): Promise<void> => {
-      for (let tries = 0; (await counted()).length < lines; tries++) {
-        assert.ok(tries < 1200, `it does not count; ${warnings.text()}`);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+      const isThere = async (): Promise<boolean> => (await counted()).length >= lines;
+      await until(`it counts to ${lines}`, isThere, { every_ms: 50 }).catch((cause: unknown) => {
+        throw new Error(warnings.text(), { cause });
+      });
     };
     await reach(3);
     const frozen = await driver.suspend({ id: launch.id, boot: launch.boot, handle }, never);

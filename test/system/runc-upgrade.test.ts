@@ -10,7 +10,7 @@ import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { realMachinesMissing } from "../rootfs.ts";
 import { runs, until } from "../support.ts";
-import { type Child, startProgram } from "./child.ts";
+import { type Child, ROOT, startProgram } from "./child.ts";
 import { leftBehind, nodeIdOf } from "./leaks.ts";
 import { type Caller, callerOf, must } from "./runc-support.ts";
 
@@ -63,7 +63,7 @@ class House {
 async function makeOne(caller: Caller): Promise<string> {
   const config = { image: "hangar/hello", init: { exec: COUNTER }, guest: { cpus: 1, memory_mb: 256 } };
   const id = String((await must(caller, "POST", MACHINES, { config }))["id"]);
-  await must(caller, "GET", `${MACHINES}/${id}/wait?state=started&timeout=60`);
+  await must(caller, "GET", `${MACHINES}/${id}/wait?state=started&timeout=120`);
   return id;
 }
 
@@ -122,8 +122,9 @@ async function upgrade(t: TestContext): Promise<void> {
   const copy = spawnSync(
     process.execPath,
     ["src/main.ts", "backup", join(house.data_dir, "copy"), "--data-dir", house.data_dir],
-    { encoding: "utf8" },
+    { cwd: ROOT, encoding: "utf8" },
   );
+  assert.notEqual(copy.status, 0);
   assert.match(copy.stderr, NEWER, "nor does it make a backup of what it does not know");
   same("machines do not mind being refused a platform");
 

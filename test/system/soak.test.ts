@@ -47,19 +47,20 @@ async function live({ call, base_url, token }: Daemon, name: string): Promise<vo
   const following = new AbortController();
   const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream" };
   const stream = await fetch(`${base_url}/v1/apps/web/events`, { headers, signal: following.signal });
+  assert.equal(stream.status, 200);
   const machine = `/v1/apps/web/machines/${String((await ok("POST", "/v1/apps/web/machines", { name, config: { image: "x" } }))["id"])}`;
-  await ok("GET", `${machine}/wait?state=started&timeout=60`);
+  await ok("GET", `${machine}/wait?state=started&timeout=120`);
   const { nonce } = (await ok("POST", `${machine}/lease`, { ttl: 30 }))["data"] as { nonce: string };
   const held = { "svc-machine-lease-nonce": nonce };
   await ok("POST", `${machine}/metadata/round`, { value: name }, held);
   await ok("POST", `${machine}/exec`, { command: ["echo", name] }, held);
   await ok("POST", `${machine}/stop`, {}, held);
-  await ok("GET", `${machine}/wait?state=settled&timeout=60`);
+  await ok("GET", `${machine}/wait?state=settled&timeout=120`);
   await ok("DELETE", `${machine}/lease`, undefined, held);
   await ok("POST", `/v1/apps/web/secrets/${name.replace("-", "_").toUpperCase()}`, { value: "x".repeat(1000) });
   await ok("GET", "/v1/apps/web/machines");
   await ok("DELETE", `${machine}?force=true`);
-  await ok("GET", `${machine}/wait?state=destroyed&timeout=60`);
+  await ok("GET", `${machine}/wait?state=destroyed&timeout=120`);
   following.abort();
   await stream.body?.cancel().catch(() => {});
 }

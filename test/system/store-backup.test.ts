@@ -36,7 +36,12 @@ async function maintain(t: TestContext, ...args: string[]): Promise<Result> {
   return { code, said: child.lines.join("\n") + child.complaints };
 }
 
-/** The same without a process of its own, of which this file would start too many. */
+async function backUp(t: TestContext, source: string, file: string): Promise<void> {
+  const { code, said } = await maintain(t, "backup", file, "--data-dir", source);
+  assert.equal(code, 0, said);
+}
+
+/** A restore without a process of its own, of which this file would start too many. */
 async function restore(file: string, dir: string, ...more: string[]): Promise<Result> {
   try {
     return { code: 0, said: await runRestore(readSettings(["--data-dir", dir, ...more], {}), file) };
@@ -115,10 +120,7 @@ suite("backup", () => {
 
   test("every backup under load can be put back and is of one moment (S8)", async (t) => {
     const dir = tempDir();
-    const backups = await copiesUnderLoad(t, dir, runs(8, 50), async (source, file) => {
-      const { code, said } = await maintain(t, "backup", file, "--data-dir", source);
-      assert.equal(code, 0, said);
-    });
+    const backups = await copiesUnderLoad(t, dir, runs(8, 50), (source, file) => backUp(t, source, file));
     const counts: number[] = [];
     for (const [i, backup] of backups.entries()) counts.push(await restoreAndCheck(backup, i));
     const secrets = counts.at(-1) ?? 0;
@@ -154,9 +156,7 @@ suite("backup", () => {
 
   test("a damaged backup is refused in words and changes nothing (S5)", async (t) => {
     const dir = tempDir();
-    const [backup] = await copiesUnderLoad(t, dir, 1, async (source, file) => {
-      await maintain(t, "backup", file, "--data-dir", source);
-    });
+    const [backup] = await copiesUnderLoad(t, dir, 1, (source, file) => backUp(t, source, file));
     const whole = readFileSync(backup?.file ?? "");
     const lines = gunzipSync(whole).toString().split("\n");
     const flipped = Buffer.from(whole);
@@ -191,15 +191,7 @@ suite("backup", () => {
   test("a restore that was killed is noticed at the next start, and can be repeated", async (t) => {
     const dice = random(seed(t));
     const dir = tempDir();
-    const [backup] = await copiesUnderLoad(
-      t,
-      dir,
-      1,
-      async (source, file) => {
-        await maintain(t, "backup", file, "--data-dir", source);
-      },
-      LARGE,
-    );
+    const [backup] = await copiesUnderLoad(t, dir, 1, (source, file) => backUp(t, source, file), LARGE);
     assert.ok(backup);
     const seen = { untouched: 0, half: 0, done: 0 };
     for (let i = 0; i < HALVES.tried && seen.half < HALVES.wanted; i++) {

@@ -2,24 +2,20 @@
 import assert from "node:assert/strict";
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { runcMissing } from "#drivers/choice.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
-import { tempDir, until } from "../support.ts";
+import { PATIENCE_MS, tempDir, until } from "../support.ts";
+import { ROOT } from "./child.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
-import { census } from "./leaks.ts";
+import { census, nodeIdOf } from "./leaks.ts";
 
-const root = join(import.meta.dirname, "../..");
 const missing = runcMissing() ?? (spawnSync("which", ["script"]).status === 0 ? undefined : "there is no script(1)");
-
-/** Long enough for a box that is busy with everything else. */
-const DEADLINE_MS = 60_000;
 
 class Person {
   readonly #child: ChildProcessWithoutNullStreams;
@@ -29,7 +25,7 @@ class Person {
   #look = (): void => {};
 
   constructor(command: string) {
-    this.#child = spawn("script", ["-qefc", `stty rows 30 cols 100; ${command}`, "/dev/null"], { cwd: root });
+    this.#child = spawn("script", ["-qefc", `stty rows 30 cols 100; ${command}`, "/dev/null"], { cwd: ROOT });
     this.#child.stdout.on("data", (piece: Buffer) => {
       this.screen += piece.toString();
       this.#look();
@@ -43,7 +39,7 @@ class Person {
   }
 
   async sees(wanted: RegExp): Promise<string> {
-    const late = AbortSignal.timeout(DEADLINE_MS);
+    const late = AbortSignal.timeout(PATIENCE_MS);
     late.addEventListener("abort", () => this.#look());
     for (;;) {
       const found = wanted.exec(this.screen);
@@ -80,26 +76,32 @@ suite("a terminal in a real machine", { skip: missing }, () => {
     return person;
   };
   const path = (rest: string): string => `/v1/apps/web/machines/${id}${rest}`;
-  const inside = async (...command: string[]): Promise<string> =>
-    String((await daemon.call("POST", path("/exec"), { command })).body["stdout"]);
+  const inside = async (...command: string[]): Promise<string> => {
+    const { status, body } = await daemon.call("POST", path("/exec"), { command });
+    assert.equal(status, 200, JSON.stringify(body));
+    return String(body["stdout"]);
+  };
 
   before(async () => {
     daemon = await startDaemon({ after: (end) => ends.push(end as () => unknown) }, data_dir, ["--driver", "runc"]);
     await daemon.call("POST", "/v1/apps", { app_name: "web" });
     const made = await daemon.call("POST", "/v1/apps/web/machines", { config: { image: "hangar/hello" } });
     id = String(made.body["id"]);
-    const { status } = await daemon.call("GET", path("/wait?state=started&timeout=60"));
+    const { status } = await daemon.call("GET", path("/wait?state=started&timeout=120"));
     assert.equal(status, 200);
   });
 
   after(async () => {
     for (const person of people) person.leave();
-    await until("it takes the order", async () => (await daemon.call("DELETE", path("?force=true"))).status < 300);
-    await until("it is destroyed", async () => (await daemon.call("GET", path(""))).body["state"] === "destroyed");
-    for (const end of ends) await end();
-    const node_id = readFileSync(join(data_dir, "node_id"), "utf8").trim();
-    await takeDown({ data_dir, node_id, clock: systemClock, log: silentLog });
-    assert.deepEqual(census({ data_dir, node_id }), {});
+    try {
+      await until("it takes the order", async () => (await daemon.call("DELETE", path("?force=true"))).status < 300);
+      await until("it is destroyed", async () => (await daemon.call("GET", path(""))).body["state"] === "destroyed");
+    } finally {
+      for (const end of ends) await end();
+      if (existsSync(join(data_dir, "node_id")))
+        await takeDown({ data_dir, node_id: nodeIdOf(data_dir), clock: systemClock, log: silentLog });
+    }
+    assert.deepEqual(census({ data_dir, node_id: nodeIdOf(data_dir) }), {});
   });
 
   test("an editor draws, an interrupt ends the program only, 1 MiB arrives whole, the exit code comes back", async () => {
@@ -151,15 +153,17 @@ suite("a terminal in a real machine", { skip: missing }, () => {
     await once(line, "message");
     line.pause();
     const reached = async (): Promise<number> => Number(await inside("cat", "/tmp/n"));
-    let [before_ms, now] = [-1, await reached()];
-    while (now !== before_ms) {
-      await pause(500);
-      [before_ms, now] = [now, await reached()];
-    }
+    let now = 0;
+    const isStill = async (): Promise<boolean> => {
+      const before = now;
+      now = await reached();
+      return now > 0 && now === before;
+    };
+    await until("it stands still", isStill, { every_ms: 500 });
     line.resume();
-    while ((await reached()) === now) await pause(50);
+    await until("it goes on", async () => (await reached()) > now);
     line.terminate();
-    while (/number of which/.test(await inside("ps"))) await pause(50);
+    await until("it is ended", async () => !/number of which/.test(await inside("ps")));
   });
 
   test("a machine goes to sleep under an open terminal, whose end is told", async () => {
@@ -167,7 +171,7 @@ suite("a terminal in a real machine", { skip: missing }, () => {
     await person.sees(/# /);
     await daemon.call("POST", path("/suspend"));
     assert.equal(await person.ended, 137);
-    const { body } = await daemon.call("GET", path("/wait?state=settled&timeout=60"));
+    const { body } = await daemon.call("GET", path("/wait?state=settled&timeout=120"));
     assert.match(String(body["state"]), /suspended|stopped/);
     const refused = at("ssh $ID");
     assert.notEqual(await refused.ended, 0);

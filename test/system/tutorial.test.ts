@@ -6,15 +6,15 @@ import { test } from "node:test";
 import { runcMissing } from "#drivers/choice.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { shell, tempDir } from "../support.ts";
-import { leftBehind } from "./leaks.ts";
+import { ROOT } from "./child.ts";
+import { leftBehind, nodeIdOf } from "./leaks.ts";
 
-const root = join(import.meta.dirname, "../..");
 const MINUTES = 5;
 
 test("the tutorial works from an empty home within five minutes, and leaves nothing", async (t) => {
   const missing = runcMissing();
   if (missing) return t.skip(`machines cannot be real here: ${missing}`);
-  const page = readFileSync(join(root, "docs/tutorial.md"), "utf8");
+  const page = readFileSync(join(ROOT, "docs/tutorial.md"), "utf8");
   const blocks = [...page.matchAll(/```sh tutorial\n([\s\S]*?)```/g)].map(([, block = ""]) => block);
   assert.equal(blocks.length, 6);
   // The port of the page may be someone's on this box; everything else is as it is written.
@@ -24,7 +24,7 @@ test("the tutorial works from an empty home within five minutes, and leaves noth
     .replaceAll("8088", String(await freePort()));
   const cwd = join(tempDir(), "home");
   mkdirSync(cwd);
-  const npx = `npx() { shift; "${process.execPath}" "${join(root, "bin/hangar.mjs")}" "$@"; }`;
+  const npx = `npx() { shift; "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }`;
   const env = { cwd, HOME: cwd, HANGAR_LISTEN: "127.0.0.1:0" };
   // Whatever happens, no machine outlives the test.
   t.after(() => shell(`${npx}\nnpx hangar down --all`, env));
@@ -38,7 +38,7 @@ test("the tutorial works from an empty home within five minutes, and leaves noth
   assert.match(stdout, /nothing differs/);
 
   const data_dir = join(cwd, ".hangar");
-  const node_id = readFileSync(join(data_dir, "node_id"), "utf8").trim();
+  const node_id = nodeIdOf(data_dir);
   const [last = ""] = blocks.slice(-1);
   const ended = await shell(`set -eu -o pipefail\n${npx}\n${last}`, env);
   assert.equal(ended.status, 0, ended.stderr);

@@ -4,18 +4,17 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { shell, tempDir } from "../support.ts";
+import { ROOT } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
 
-const root = join(import.meta.dirname, "../..");
-
 test("the tutorials for clouds, agents and Grafana work as they are written", async (t) => {
-  const page = readFileSync(join(root, "docs/tutorials.md"), "utf8");
+  const page = readFileSync(join(ROOT, "docs/tutorials.md"), "utf8");
   const blocks = [...page.matchAll(/```sh tutorials\n([\s\S]*?)```/g)].map(([, block = ""]) => block);
   assert.equal(blocks.length, 6);
   const cwd = join(tempDir(), "home");
   mkdirSync(cwd);
   await startDaemon(t, join(cwd, ".hangar"));
-  const npx = `npx() { shift; "${process.execPath}" "${join(root, "bin/hangar.mjs")}" "$@"; }`;
+  const npx = `npx() { shift; "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }`;
   const { status, stdout, stderr } = await shell(`set -eu -o pipefail\n${npx}\n${blocks.join("echo ----\n")}`, {
     cwd,
     HOME: cwd,

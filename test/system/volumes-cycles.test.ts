@@ -9,6 +9,7 @@ import { runs, until } from "../support.ts";
 import { openRoom, type TestRoom, traces, volumesMissing } from "../volumes.ts";
 import { startProgram } from "./child.ts";
 import { ownMounts } from "./own-mounts.ts";
+import { checkRecords } from "./volume-writer.ts";
 
 const CYCLES = runs(4, 200);
 
@@ -69,7 +70,6 @@ if (await ownMounts(import.meta.filename)) {
       await run("sync", ["--file-system", dir]);
       await room.unmount(id);
       const again = (await room.mount(id)).dir;
-      const { checkRecords } = await import("./volume-writer.ts");
       assert.ok(checkRecords(again) >= last, "everything that was acknowledged is there");
       const usage = await room.parts.disk.usage({ id, size_gb: 4, fstype: "ext4", encryption: null, key: null });
       assert.ok((usage?.blocks ?? 0) * (usage?.block_size ?? 0) > 3.8 * 1024 ** 3);

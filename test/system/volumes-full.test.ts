@@ -98,6 +98,7 @@ if (await ownMounts(import.meta.filename)) {
       assert.equal(before.length, JOURNAL);
       const makeRoom = fill(host.path);
       const full = append(await log(), 1000, "full");
+      assert.ok(full.length < 1000, "the disk was full");
       makeRoom();
       const after = append(await log(), 300, "after");
       t.diagnostic(`${full.length} of 1,000 on the full disk and ${after.length} of 300 after it`);

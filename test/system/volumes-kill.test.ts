@@ -17,17 +17,17 @@ interface Listed {
   id: string;
   state: string;
   name: string;
-  size_gb: number;
 }
 
 const list = async (daemon: Daemon): Promise<Listed[]> =>
   (await daemon.call("GET", `${BASE}?include_deleted=true`)).body as unknown as Listed[];
 const imageOf = (dir: string, id: string): string => join(dir, "volumes/pool/images/volumes", `${id}.img`);
 
-/** What each operation asks for, and whether what it leads to is right once the platform has come back. */
-interface Operation {
-  ask(daemon: Daemon, facts: Facts): Promise<unknown>;
-}
+const create = (daemon: Daemon, round: number) =>
+  daemon.call("POST", BASE, { name: `made${round}`, size_gb: 1, require_unique_zone: false });
+
+/** Finds out what it has to know, and answers how to ask for it: only that is under the knife. */
+type Operation = (daemon: Daemon, facts: Facts) => Promise<() => Promise<unknown>>;
 
 interface Facts {
   volume: string;
@@ -36,31 +36,29 @@ interface Facts {
 }
 
 const OPERATIONS: Record<string, Operation> = {
-  create: {
-    ask: (daemon, { round }) =>
-      daemon.call("POST", BASE, { name: `made${round}`, size_gb: 1, require_unique_zone: false }),
+  async create(daemon, { round }) {
+    return () => create(daemon, round);
   },
-  extend: {
-    ask: async (daemon, { volume }) => {
-      const { body } = await daemon.call("GET", `${BASE}/${volume}`);
-      return await daemon.call("PUT", `${BASE}/${volume}/extend`, { size_gb: Number(body["size_gb"]) + 1 });
-    },
+  async extend(daemon, { volume }) {
+    const { body } = await daemon.call("GET", `${BASE}/${volume}`);
+    return () => daemon.call("PUT", `${BASE}/${volume}/extend`, { size_gb: Number(body["size_gb"]) + 1 });
   },
-  snapshot: { ask: (daemon, { volume }) => daemon.call("POST", `${BASE}/${volume}/snapshots`) },
-  fork: {
-    ask: (daemon, { volume, round }) =>
-      daemon.call("POST", BASE, { name: `fork${round}`, source_volume_id: volume, require_unique_zone: false }),
+  async snapshot(daemon, { volume }) {
+    return () => daemon.call("POST", `${BASE}/${volume}/snapshots`);
   },
-  restore: {
-    ask: (daemon, { snapshot, round }) =>
-      daemon.call("POST", BASE, { name: `copy${round}`, region: "local", snapshot_id: snapshot }),
+  async fork(daemon, { volume, round }) {
+    const wish = { name: `fork${round}`, source_volume_id: volume, require_unique_zone: false };
+    return () => daemon.call("POST", BASE, wish);
   },
-  delete: {
-    ask: async (daemon) => {
-      const victim = (await list(daemon)).find(({ name, state }) => name.startsWith("made") && state === "created");
-      if (victim) return await daemon.call("DELETE", `${BASE}/${victim.id}`);
-      return undefined;
-    },
+  async restore(daemon, { snapshot, round }) {
+    const wish = { name: `copy${round}`, region: "local", snapshot_id: snapshot };
+    return () => daemon.call("POST", BASE, wish);
+  },
+  async delete(daemon, { round }) {
+    const made = (await list(daemon)).find(({ name, state }) => name.startsWith("made") && state === "created");
+    // The one that was to be made may have been undone.
+    const id = made?.id ?? String((await create(daemon, round)).body["id"]);
+    return () => daemon.call("DELETE", `${BASE}/${id}`);
   },
 };
 
@@ -117,7 +115,8 @@ async function killed(
   after_ms: number,
 ): Promise<void> {
   const daemon = await startDaemon(t, join(dir, "data"), ["--volume-disk", "loop"]);
-  const asked = operation.ask(daemon, facts).catch(() => undefined);
+  const ask = await operation(daemon, facts);
+  const asked = ask().catch(() => undefined);
   await Promise.race([asked, new Promise((resolve) => setTimeout(resolve, after_ms))]);
   await daemon.child.kill();
   await asked;

@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, type TestContext, test } from "node:test";
 import { type TestPlatform, testPlatform } from "../platform.ts";
+import { until } from "../support.ts";
 import { noBrowser, openBrowser, visit } from "./browser.ts";
 import { startProgram } from "./child.ts";
 import { ownNetwork } from "./own-network.ts";
-import { freePort, info, type Process, Stage, until } from "./replication-support.ts";
+import { freePort, info, type Process, Stage, samePositionOn } from "./replication-support.ts";
 
 interface TestNode {
   dir: string;
@@ -89,7 +90,11 @@ if (await ownNetwork(import.meta.filename)) {
 
       // Scrapes tell where databases are, too, only later; what happens comes from the nodes' own streams alone, and
       // from each of them only once it is open: so notes are written until page and command have heard of some.
-      const write = (): void => database.exec("INSERT INTO notes VALUES ('note')");
+      let written = 0;
+      const write = (): void => {
+        database.exec("INSERT INTO notes VALUES ('note')");
+        written++;
+      };
       for (const { machine_name } of nodes) {
         const heard = feed.getByRole("row", { name: new RegExp(`${machine_name} tx app\\.db`) });
         const printed = new RegExp(`ledger/${machine_name}  app\\.db at \\d+`);
@@ -99,7 +104,7 @@ if (await ownNetwork(import.meta.filename)) {
         });
       }
       for (let n = 0; n < 5; n++) write();
-      const txid = await lastTransaction(first.port);
+      const txid = await lastTransaction(first, second, written);
       assert(txid >= 6, `${txid} transactions`);
       for (const node of nodes) {
         await row(node, `.*app\\.db ${txid}`).waitFor();
@@ -137,14 +142,11 @@ if (await ownNetwork(import.meta.filename)) {
   });
 }
 
-async function lastTransaction(port: number): Promise<number> {
-  let last = 0;
-  let before = -1;
-  // Transactions that come together may be captured a moment later than they were committed.
-  await until("the node has captured them", async () => {
-    before = last;
-    last = Number.parseInt((await info(port))?.databases["app.db"]?.slice(0, 16) ?? "0", 16);
-    return last >= 6 && last === before;
-  });
-  return last;
+/** Where both nodes are once the replica has every note: before that, the primary may not have looked yet. */
+async function lastTransaction(primary: TestNode, replica: TestNode, notes: number): Promise<number> {
+  using copy = new DatabaseSync(join(replica.dir, "app.db"), { readOnly: true, timeout: 5000 });
+  const counted = copy.prepare("SELECT count(*) AS n FROM notes");
+  await until("the replica has every note", () => counted.get()?.["n"] === notes);
+  const position = await samePositionOn(primary.port, replica.port, "app.db");
+  return Number.parseInt(position.slice(0, 16), 16);
 }

@@ -113,7 +113,8 @@ if (await ownNetwork(import.meta.filename)) {
       const { page, complaints } = await visit(t, browser, { base_url: platform.base_url });
       await page.getByLabel("Token").fill("nonsense");
       await page.getByRole("button", { name: "Sign in" }).click();
-      await page.getByRole("alert").waitFor();
+      const { body } = await platform.ask("GET /v1/orgs", { token: "nonsense" });
+      await page.getByRole("alert").getByText(body.error).waitFor();
       await page.getByLabel("Token").fill(platform.token);
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "Overview" }).waitFor();
@@ -164,6 +165,7 @@ if (await ownNetwork(import.meta.filename)) {
       await page.getByRole("toolbar").getByRole("button", { name: "Destroy" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Destroy them" }).click();
       await row.waitFor({ state: "detached" });
+      await page.getByRole("row", { name: /third/ }).waitFor({ state: "detached" });
       assert.deepEqual(complaints, []);
     });
 

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
+import { until } from "../../support.ts";
 import type { Daemon } from "../daemon.ts";
 
 const SECRETS_PER_APP = 100;
@@ -22,7 +23,7 @@ export class SecretsLoad {
   /** Resolves when `count` more secrets have been acknowledged. */
   async progress(count: number): Promise<void> {
     const goal = this.#total + count;
-    while (this.#total < goal) await delay(5);
+    await until(`${count} more secrets are acknowledged`, () => this.#total >= goal, { every_ms: 5 });
   }
 
   async stop(): Promise<void> {
