@@ -24,8 +24,18 @@ export const NIGHT = new Set(
   volumes-crash-points volumes-kill web-load web-pages`.split(/\s+/),
 );
 
-/** System tests that take longest, longest first: begun last, they would keep the run waiting for them alone. */
-export const LONG = "replication-kills runc-api cli-affordances store-migrate cli-deploy readme runc-crash".split(" ");
+/** System tests that take longest, at night or at a push: begun last, they would keep the run waiting for them alone. */
+export const LONG =
+  "mutation volumes-load volumes-cycles replication-kills runc-api cli-affordances store-migrate cli-deploy readme runc-crash".split(
+    " ",
+  );
+
+/** Fast at a push, long at night, and in no hurry: they get processes of their own then, beside the system tests. */
+export const LONG_AT_NIGHT = new Set(
+  ["machines/model", "machines/interleaving", "machines/simulation", "replication/election/elector"].map(
+    (name) => `src/${name}.test.ts`,
+  ),
+);
 
 const nameOf = (file: string): string => basename(file, ".test.ts");
 
@@ -78,7 +88,8 @@ export async function runTests(
     process.stderr.write(`no test file has ${wanted.join(" or ")} in its path\n`);
     return false;
   }
-  const [fast, system] = [files.filter((file) => !isSystem(file)), files.filter(isSystem)];
+  const isApart = (file: string): boolean => isSystem(file) || (tier !== "push" && LONG_AT_NIGHT.has(file));
+  const [fast, system] = [files.filter((file) => !isApart(file)), files.filter(isApart)];
   // System tests wait a good part of their time, so one more than there are cores.
   const lanes = `--test-concurrency=${availableParallelism() + 1}`;
   const groups: Group[] = [

@@ -16,7 +16,7 @@ import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { PATIENCE_MS, runs, tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
 
-const TRIES = runs(1000, 50_000);
+const TRIES = runs(1000, 10_000, 50_000);
 /** How often each kind of thing must have been at the name when it was written to. */
 const SEEN = 20;
 const FILE = { content: Buffer.from("from the platform"), mode: 0o644, uid: 0, gid: 0 };

@@ -9,9 +9,9 @@ import { Ext4 } from "./ext4.ts";
 import { fill } from "./fill.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 
-const FLIPS = runs(50, 2000);
+const FLIPS = runs(50, 1000, 2000);
 /** Enough for several frames in a block. */
-const SERIES = 150;
+const SERIES = 50;
 
 type Contents = Map<string, [number, string][]>;
 /** What was written, by series and time: looked up for every sample of every run. */

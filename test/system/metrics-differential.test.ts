@@ -17,7 +17,7 @@ import { randomQuery } from "../differential/queries.ts";
 import { type AskBoth, explain, isOrdered } from "../differential/rules.ts";
 import { random, runs, tempDir } from "../support.ts";
 
-const QUERIES = runs(400, 10_000);
+const QUERIES = runs(400, 5000, 10_000);
 const SEED = 8;
 /** Fewer answers with something in them, and the test would prove little. */
 const LEAST_ANSWERED = 0.5;

@@ -5,7 +5,7 @@ import { fuzz } from "../promql/fuzz.ts";
 import { random, runs, seed } from "../support.ts";
 
 test("no query gets past the errors that are meant for it (T9)", (t) => {
-  const inputs = runs(10_000, 1_000_000, 1_000_000);
+  const inputs = runs(10_000, 200_000, 1_000_000);
   const seen = fuzz(random(seed(t)), inputs);
   t.diagnostic(JSON.stringify(seen));
   assert.ok(seen.parsed > inputs / 5 && seen.evaluated > inputs / 10);

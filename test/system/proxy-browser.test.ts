@@ -92,7 +92,7 @@ if (await ownNetwork(import.meta.filename)) {
         { concurrency },
       );
       const before = seen;
-      const seconds = runs(4, 60);
+      const seconds = runs(4, 30, 60);
       counted_until = performance.now() + (seconds - 0.5) * 1000;
       const child = spawn("wrk", ["-t1", "-c64", `-d${seconds}s`, "--timeout", "60s", `http://127.0.0.1:${plain}/`], {
         stdio: ["ignore", "pipe", "inherit"],

@@ -11,7 +11,7 @@ import { leftBehind } from "./leaks.ts";
 import { type Caller, must, type RealPlatform, realPlatform } from "./runc-support.ts";
 
 const MACHINES = "/v1/apps/web/machines";
-const ROUNDS = runs(1, 5, 100);
+const ROUNDS = runs(1, 3, 100);
 const MB = 1024 * 1024;
 /** A log that is set aside, the one that is written, and what came between two looks of the monitor. */
 const LOGS_AT_MOST = 2 * RUNC_LIMITS.log_bytes_alone + MB;

@@ -11,7 +11,7 @@ import { ownNetwork } from "./own-network.ts";
 import { boxMissing, programsOf, RebootBox } from "./reboot-box.ts";
 import { type Caller, must } from "./runc-support.ts";
 
-const REBOOTS = runs(1, 5, 50);
+const REBOOTS = runs(1, 3, 50);
 const MACHINES = "/v1/apps/web/machines";
 const WORDS = "came up";
 /** Says so each time it is started, also into its volume when it has one. */

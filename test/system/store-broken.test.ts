@@ -77,7 +77,7 @@ if (await ownMounts(import.meta.filename)) {
     test("writes are answered with storage_failed, then the platform ends by itself (S4)", async (t) => {
       const dice = random(seed(t));
       const disk = new Ext4(t, 64);
-      const rounds = runs(1, 50);
+      const rounds = runs(1, 20, 50);
       let failures = 0;
       let created = 0;
       for (let round = 0; round < rounds; round++) {

@@ -13,7 +13,7 @@ const WRITERS = 8;
 
 suite("kill -9", () => {
   test("loses no acknowledged write and tears none (S1)", async (t) => {
-    const kills = runs(12, 500);
+    const kills = runs(12, 300, 1000);
     const { told, lost, wrong } = await killWriters(t, kills);
     t.diagnostic(`${told} acknowledged writes in ${kills} kills, ${lost} lost`);
     assert.deepEqual({ lost, wrong }, { lost: 0, wrong: [] });
@@ -30,7 +30,7 @@ suite("kill -9", () => {
     const dir = tempDir();
     const created = new Map<string, string>();
     let unsure = 0;
-    for (let kill = 0; kill < runs(1, 30); kill++) {
+    for (let kill = 0; kill < runs(1, 15, 30); kill++) {
       const daemon = await startDaemon(t, dir);
       const first = Promise.withResolvers<void>();
       const clients = Array.from({ length: 8 }, (_, client) =>

@@ -11,7 +11,7 @@ import { startProgram } from "./child.ts";
 import { ownMounts } from "./own-mounts.ts";
 import { checkRecords } from "./volume-writer.ts";
 
-const SNAPSHOTS = runs(3, 50);
+const SNAPSHOTS = runs(3, 20, 50);
 
 /** Takes so many while a program writes; answers how many records each restored one has. */
 async function examine(rig: TestRoom, t: TestContext, encrypted: boolean) {
