@@ -29,10 +29,11 @@ async function prove(wanted: readonly string[], tier: Tier): Promise<boolean> {
   try {
     const date = new Date().toISOString().slice(0, 10);
     const watching: Watching = {
+      reporter: join(import.meta.dirname, "prove/reporter.ts"),
+      fileOf: (group) => join(dir, group),
       // After each group, so that what was shown is kept when a later one is broken off.
-      reporter: { module: join(import.meta.dirname, "prove/reporter.ts"), file: join(dir, "lines") },
-      done() {
-        const lines = readFileSync(join(dir, "lines"), "utf8").trim().split("\n").filter(Boolean);
+      done(group) {
+        const lines = readFileSync(join(dir, group), "utf8").trim().split("\n").filter(Boolean);
         keepProofs(
           proofsOf(
             lines.map((line) => JSON.parse(line) as Line),

@@ -24,12 +24,6 @@ export const NIGHT = new Set(
   volumes-crash-points volumes-kill web-load web-pages`.split(/\s+/),
 );
 
-/** System tests that take longest, at night or at a push: begun last, they would keep the run waiting for them alone. */
-export const LONG =
-  "mutation volumes-load volumes-cycles replication-kills runc-api cli-affordances store-migrate cli-deploy readme runc-crash".split(
-    " ",
-  );
-
 /** Fast at a push, long at night, and in no hurry: they get processes of their own then, beside the system tests. */
 export const LONG_AT_NIGHT = new Set(
   ["machines/model", "machines/interleaving", "machines/simulation", "replication/election/elector"].map(
@@ -47,12 +41,7 @@ function testFiles(
     .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts"))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
     .filter((file) => (wanted.length === 0 ? !isLeftOut(file) : wanted.some((text) => file.includes(text))))
-    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
-}
-
-function rank(file: string): number {
-  const at = isSystem(file) ? LONG.indexOf(nameOf(file)) : -1;
-  return at < 0 ? LONG.length : at;
+    .sort();
 }
 
 const isSystem = (file: string): boolean => file.startsWith("test/system/");
@@ -67,14 +56,16 @@ interface Wish {
   tier: Tier;
   /** Also what a push does without. */
   all?: boolean;
-  watching?: Watching;
+  watching?: Watching | undefined;
 }
 
 export interface Watching {
-  /** A module that is told what the tests say, and the file that takes its words. */
-  reporter: { module: string; file: string };
+  /** A module that is told what the tests say. */
+  reporter: string;
+  /** The file that takes its words about a group. */
+  fileOf(group: string): string;
   /** Called after each group. */
-  done(): void;
+  done(group: string): void;
 }
 
 /** Runs the files whose path holds one of these texts, or those of the tier. Answers whether all went well. */
@@ -92,28 +83,37 @@ export async function runTests(
   const [fast, system] = [files.filter((file) => !isApart(file)), files.filter(isApart)];
   // System tests wait a good part of their time, so one more than there are cores.
   const lanes = `--test-concurrency=${availableParallelism() + 1}`;
-  const groups: Group[] = [
-    { name: "system tests", files: system, flags: [lanes] },
-    { name: "fast tests", files: fast, flags: ["--test-isolation=none"] },
-  ].filter((group) => group.files.length > 0);
-  // A proof keeps times to the letter, so nothing else runs beside it; at a push nothing depends on them.
-  if (tier !== "push" || watching) {
-    const results: boolean[] = [];
-    for (const group of groups.toReversed()) results.push(await run(group, tier, watching));
-    return results.every(Boolean);
-  }
-  return (await Promise.all(groups.map((group, at) => run(group, tier, undefined, at > 0)))).every(Boolean);
+  const systemGroup = { name: "system tests", files: system, flags: [lanes] };
+  const fastGroup = { name: "fast tests", files: fast, flags: ["--test-isolation=none"] };
+  // A proof keeps times to the letter, so fast tests have a core each; at a push nothing depends on them.
+  if (tier === "push" && !watching) return await together([systemGroup, fastGroup], { tier });
+  const proved = await together(shares(fastGroup), { tier, watching });
+  return (await together([systemGroup], { tier, watching })) && proved;
+}
+
+/** A group, dealt out into as many as there are cores. */
+function shares({ name, files, flags }: Group): Group[] {
+  const count = availableParallelism();
+  return Array.from({ length: count }, (_, share) => ({
+    name: `${name}, ${share + 1} of ${count}`,
+    files: files.filter((_, at) => at % count === share),
+    flags,
+  }));
+}
+
+async function together(groups: readonly Group[], wish: Wish): Promise<boolean> {
+  const some = groups.filter(({ files }) => files.length > 0);
+  return (await Promise.all(some.map((group, at) => run(group, wish, at > 0)))).every(Boolean);
 }
 
 /** Runs one group. What it says is shown as it comes, or `later`, whole: two that speak at once are not understood. */
-async function run({ name, files, flags }: Group, tier: Tier, watching?: Watching, later = false): Promise<boolean> {
+async function run({ name, files, flags }: Group, { tier, watching }: Wish, later: boolean): Promise<boolean> {
   // A test that failed may leave something open: the run still ends, with that failure in it. Proofs take their time.
   const ending = ["--test-force-exit", ...(tier === "push" ? [`--test-timeout=${10 * 60_000}`] : [])];
   const shown = process.env["CI"] || process.stdout.isTTY ? "spec" : "dot";
-  const reporters = [
-    [shown, "stdout"],
-    ...(watching ? [[watching.reporter.module, watching.reporter.file]] : []),
-  ].flatMap(([reporter, place]) => [`--test-reporter=${reporter}`, `--test-reporter-destination=${place}`]);
+  const reporters = [[shown, "stdout"], ...(watching ? [[watching.reporter, watching.fileOf(name)]] : [])].flatMap(
+    ([reporter, place]) => [`--test-reporter=${reporter}`, `--test-reporter-destination=${place}`],
+  );
   const env = { ...process.env, ...(tier === "push" ? {} : { HANGAR_PROVE: tier }) };
   const head = `\n== ${name} (${files.length} files)\n`;
   if (!later) process.stdout.write(head);
@@ -125,6 +125,6 @@ async function run({ name, files, flags }: Group, tier: Tier, watching?: Watchin
   const ended = once(child, "exit") as Promise<[number | null]>;
   if (child.stdout) process.stdout.write(head + (await text(child.stdout)));
   const [status] = await ended;
-  watching?.done();
+  watching?.done(name);
   return status === 0;
 }
