@@ -26,9 +26,11 @@ export function readProofs(): Proof[] {
   return existsSync(FILE) ? (JSON.parse(readFileSync(FILE, "utf8")) as Proof[]) : [];
 }
 
-/** Keeps what is new in place of what the same tests showed before, and forgets tests that are no more. */
+/** Keeps what is new in place of what the same tests showed before in that tier, and forgets tests that are no more. */
 export function keepProofs(fresh: readonly Proof[]): void {
-  const kept = new Map([...readProofs(), ...fresh].map((proof) => [`${proof.file} ${proof.test}`, proof]));
+  const kept = new Map(
+    [...readProofs(), ...fresh].map((proof) => [`${proof.tier} ${proof.file} ${proof.test}`, proof]),
+  );
   const sorted = [...kept.values()]
     .filter(({ file }) => existsSync(join(root, file)))
     .sort((a, b) => a.file.localeCompare(b.file, "en") || a.test.localeCompare(b.test, "en"));
