@@ -6,7 +6,7 @@
  * and measures its subject next to its peers in the same run: on a machine that others use too, only figures
  * that were taken side by side can be compared. Programs and helpers of an area live in `bench/<area>/`.
  */
-import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -92,6 +92,22 @@ export function machineFacts(): Record<string, string | number> {
     load_1min: loadavg()[0] ?? 0,
     fsync_ms: fsyncMs(),
   };
+}
+
+/** Processor time that other guests of the host took from this box from now until asked, in percent. */
+export function stolenSince(): () => number {
+  const started = processorTimes();
+  return () => {
+    const [total, stolen] = processorTimes().map((ticks, index) => ticks - (started[index] ?? 0));
+    return total ? Math.round((100 * (stolen ?? 0)) / total) : 0;
+  };
+}
+
+/** Ticks of all cores since boot, and those of them that were stolen: the eighth column of the first line. */
+function processorTimes(): [total: number, stolen: number] {
+  const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
+  const ticks = line.split(/\s+/).slice(1, 9).map(Number);
+  return [ticks.reduce((sum, each) => sum + each, 0), ticks[7] ?? 0];
 }
 
 /** The median time to make 4 KiB durable in the temp folder, which is where the benchmarks keep their data. */
