@@ -43,8 +43,8 @@ export class PrintedReport implements Report {
   }
 
   section(title: string): void {
+    if (title !== this.#section) this.#print(`\n${title}`);
     this.#section = title;
-    this.#print(`\n${title}`);
   }
 
   add(figure: Figure): void {

@@ -123,7 +123,8 @@ async function startPrometheus(): Promise<Engine> {
 
 function common(name: string, child: ChildProcess, dir: string, base: string): Omit<Engine, "settle"> {
   // However this process ends, nothing it started stays behind.
-  process.once("exit", () => child.kill("SIGKILL"));
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
   return {
     name,
     base,
@@ -132,6 +133,7 @@ function common(name: string, child: ChildProcess, dir: string, base: string): O
     rss_mib: () => Math.round(residentBytes(child) / 2 ** 20),
     async stop() {
       await end(child);
+      process.off("exit", kill);
       rmSync(dir, { recursive: true, force: true });
     },
   };

@@ -1,11 +1,12 @@
 import type { OrgService } from "#auth/orgs.ts";
+import type { Org } from "#auth/types.ts";
 import { isoTime } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { appOf, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import * as schema from "./schema.ts";
 import type { SecretService } from "./secrets.ts";
-import type { AppService } from "./service.ts";
+import type { AppService, Occupancy } from "./service.ts";
 import type { App, Secret } from "./types.ts";
 
 interface Parts {
@@ -20,18 +21,8 @@ export function appRoutes(parts: Parts): Row[] {
 
 function ownRoutes({ apps, orgs }: Parts): Row[] {
   const answer = async (app: App, org_slug: string) => {
-    const [{ machines, volumes }, org] = await Promise.all([apps.occupancy(app.id), orgs.get(org_slug)]);
-    return {
-      id: app.id,
-      internal_numeric_id: app.numeric_id,
-      name: app.name,
-      status: machines > 0 ? "deployed" : "pending",
-      network: app.network,
-      machine_count: machines,
-      volume_count: volumes,
-      organization: { name: org.name, slug: org.slug, internal_numeric_id: org.numeric_id },
-      created_at: app.created_at,
-    };
+    const [held, org] = await Promise.all([apps.occupancy(app.id), orgs.get(org_slug)]);
+    return appAnswer(app, held, org);
   };
   return [
     route("POST /v1/apps", {
@@ -54,9 +45,9 @@ function ownRoutes({ apps, orgs }: Parts): Row[] {
       query: schema.OrgQuery,
       answer: { status: 200, schema: schema.AppList },
       async handle(admitted) {
-        const org = orgOf(admitted);
-        const list = await Promise.all((await apps.list(org.id)).map((app) => answer(app, org.slug)));
-        return { total_apps: list.length, apps: list };
+        const { id, slug } = orgOf(admitted);
+        const [list, held, org] = await Promise.all([apps.list(id), apps.occupancies(id), orgs.get(slug)]);
+        return { total_apps: list.length, apps: list.map((app) => appAnswer(app, held(app.id), org)) };
       },
     }),
     route("GET /v1/apps/:app_name", {
@@ -133,6 +124,20 @@ function secretRoutes({ secrets }: Parts): Row[] {
       },
     }),
   ];
+}
+
+function appAnswer(app: App, { machines, volumes }: Occupancy, org: Org) {
+  return {
+    id: app.id,
+    internal_numeric_id: app.numeric_id,
+    name: app.name,
+    status: machines > 0 ? "deployed" : "pending",
+    network: app.network,
+    machine_count: machines,
+    volume_count: volumes,
+    organization: { name: org.name, slug: org.slug, internal_numeric_id: org.numeric_id },
+    created_at: app.created_at,
+  };
 }
 
 function missing(path: string): never {

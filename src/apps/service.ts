@@ -7,16 +7,24 @@ import { count } from "#core/words.ts";
 import type { AppStore } from "./store.ts";
 import type { App } from "./types.ts";
 
-/** What an app holds; the rooms that make machines and volumes answer it. */
-interface Occupancy {
+/** What an app holds. */
+export interface Occupancy {
   machines: number;
   volumes: number;
+}
+
+/** How many of a kind there are; the room that makes them answers it. */
+interface Counted {
+  count(app_id: string): Promise<number>;
+  /** Of every app of the organization that has any, by the app's id. */
+  counts(org_id: string): Promise<ReadonlyMap<string, number>>;
 }
 
 interface AppParts {
   store: AppStore;
   clock: Clock;
-  occupancy(app_id: string): Promise<Occupancy>;
+  machines: Counted;
+  volumes: Counted;
   /** Destroys what the app holds; resolves when it is gone. */
   clear(app_id: string): Promise<void>;
 }
@@ -43,8 +51,17 @@ export class AppService {
     return app?.org_id === org_id ? app : fail("not_found", `Could not find App ${JSON.stringify(name)}`);
   }
 
-  occupancy(app_id: string): Promise<Occupancy> {
-    return this.#parts.occupancy(app_id);
+  async occupancy(app_id: string): Promise<Occupancy> {
+    const parts = this.#parts;
+    const [machines, volumes] = await Promise.all([parts.machines.count(app_id), parts.volumes.count(app_id)]);
+    return { machines, volumes };
+  }
+
+  /** Of every app of the organization, asked once: there may be thousands. */
+  async occupancies(org_id: string): Promise<(app_id: string) => Occupancy> {
+    const parts = this.#parts;
+    const [machines, volumes] = await Promise.all([parts.machines.counts(org_id), parts.volumes.counts(org_id)]);
+    return (app_id) => ({ machines: machines.get(app_id) ?? 0, volumes: volumes.get(app_id) ?? 0 });
   }
 
   async create(org_id: string, wanted: { name: string; network: string }, ids: Ids): Promise<App> {
@@ -69,7 +86,7 @@ export class AppService {
 
   async delete(name: string, force: boolean): Promise<void> {
     const app = await this.get(name);
-    const { machines, volumes } = await this.#parts.occupancy(app.id);
+    const { machines, volumes } = await this.occupancy(app.id);
     if (machines + volumes > 0 && !force) {
       fail("app_not_empty", `app ${name} still has ${count(machines, "machine")} and ${count(volumes, "volume")}`, {
         hint: `hangar apps delete ${name} --force`,

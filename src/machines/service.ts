@@ -111,6 +111,10 @@ export class MachineService {
     return await this.#parts.store.count(app_id);
   }
 
+  async counts(org_id: string): Promise<ReadonlyMap<string, number>> {
+    return await this.#parts.store.counts(org_id);
+  }
+
   async create(owner: Owner, wish: CreateWish, asker: Asker): Promise<Machine> {
     const { ledger, leases, store } = this.#parts;
     const { ids } = asker;

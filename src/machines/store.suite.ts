@@ -92,6 +92,8 @@ export function machineStoreSuite(
         assert.equal(await store.commit(change(gone, { events: [event("e9", "destroyed")] })), "done");
         assert.equal(await store.insert(inserting(aMachine({ id: "m4", name: "web" })), 2), "inserted");
         assert.equal(await store.count("a1"), 1);
+        assert.deepEqual(Object.fromEntries(await store.counts(one.org_id)), { a1: 1, a2: 1 });
+        assert.equal((await store.counts("none")).size, 0);
       }));
 
     test("of many changes made from the same reading one is written", () =>

@@ -75,6 +75,8 @@ export interface MachineStore {
   ): Promise<Machine[]>;
   /** Machines of an app that are not destroyed. */
   count(app_id: string): Promise<number>;
+  /** The same of every app of the organization that has any, by the app's id. */
+  counts(org_id: string): Promise<ReadonlyMap<string, number>>;
 
   /**
    * Writes a new machine with its first event and operations. "exists": this very id is already there, from an

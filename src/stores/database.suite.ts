@@ -12,6 +12,8 @@ const insert = (id: string, n: number): { sql: string; args: (string | number)[]
   rows: 1,
 });
 
+const broken = { sql: "INSERT INTO things (id, n) VALUES (?, ?)", args: ["x", null] };
+
 async function things(database: Database): Promise<[string, number][]> {
   const rows = await database.read<{ id: string; n: number }>("SELECT id, n FROM things ORDER BY id");
   return rows.map((row) => [row.id, row.n]);
@@ -41,9 +43,16 @@ export function databaseSuite(name: string, open: OpenDatabase, skip?: string): 
         ]);
       }));
 
+    test("a wrong count is what is told, also when a statement behind it would fail", () =>
+      withThings(async (database) => {
+        await database.write([insert("a", 1)]);
+        const refused = await database.write([insert("a", 9), broken, insert("b", 2)]);
+        assert.deepEqual(refused, { ok: false, failed: 0, rows: 0 });
+        assert.ok((await database.write([insert("b", 2)])).ok, "and the next write is fine");
+      }));
+
     test("a statement that fails undoes its write and is not swallowed", () =>
       withThings(async (database) => {
-        const broken = { sql: "INSERT INTO things (id, n) VALUES (?, ?)", args: ["x", null] };
         await assert.rejects(database.write([insert("a", 1), broken]));
         assert.deepEqual(await things(database), []);
         assert.ok((await database.write([insert("a", 1)])).ok, "and the next write is fine");

@@ -69,6 +69,10 @@ export class VolumeService {
     return await this.#parts.store.count(app_id);
   }
 
+  async counts(org_id: string): Promise<ReadonlyMap<string, number>> {
+    return await this.#parts.store.counts(org_id);
+  }
+
   /** Answers when it is made; one that is filled from a snapshot answers at once, as `restoring`. */
   async create(owner: Owner, wish: CreateWish, ids: Ids): Promise<Volume> {
     const { store, executor } = this.#parts;

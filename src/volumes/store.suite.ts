@@ -82,6 +82,8 @@ export function volumeStoreSuite(
         assert.deepEqual(await store.zones("a1", "data"), []);
         assert.equal(await store.insert({ volume: aVolume({ id: "next" }) }, alone), "inserted");
         assert.deepEqual([await store.count("a1"), (await store.list("a1", { include_deleted: true })).length], [1, 2]);
+        assert.deepEqual(Object.fromEntries(await store.counts(made.org_id)), { a1: 1, a2: 1 });
+        assert.equal((await store.counts("none")).size, 0);
         const over = { limit: 2, unique_zone: false };
         assert.equal(await store.insert({ volume: aVolume({ id: "over" }) }, over), "limit");
       }));

@@ -46,6 +46,8 @@ export interface VolumeStore {
   /** Of every app, with deleted ones. */
   all(host_ids: readonly string[]): Promise<Volume[]>;
   count(app_id: string): Promise<number>;
+  /** The same of every app of the organization that has any, by the app's id. */
+  counts(org_id: string): Promise<ReadonlyMap<string, number>>;
   /** In which zones the app has a volume of this name. */
   zones(app_id: string, name: string): Promise<string[]>;
 

@@ -91,10 +91,8 @@ export async function openMachines(database: Database, settings: Settings, needs
   const apps = new AppService({
     store: appStore,
     clock,
-    occupancy: async (app_id) => ({
-      machines: await room.machines.count(app_id),
-      volumes: await volumes.volumes.count(app_id),
-    }),
+    machines: room.machines,
+    volumes: volumes.volumes,
     async clear(app_id) {
       await room.clear(app_id);
       await volumes.volumes.deleteAll(app_id);

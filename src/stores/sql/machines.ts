@@ -4,6 +4,7 @@ import type { Machine, MachineConfig, MachineEvent, Operation } from "#machines/
 import { type Database, readOne, type Step, type Value } from "../database.ts";
 import { lookup } from "../lookup.ts";
 import { marks } from "./arguments.ts";
+import { counted } from "./counted.ts";
 import {
   type EventRow,
   INSERT_MACHINE,
@@ -53,10 +54,7 @@ export function sqlMachineStore(database: Database): MachineStore {
          AND (? = 1 OR m.state <> 'destroyed') ORDER BY m.updated_at, m.id LIMIT ?`,
         [org_id, after?.updated_at ?? -1, after?.updated_at ?? -1, after?.id ?? "", include_deleted ? 1 : 0, limit],
       ),
-    async count(app_id) {
-      const sql = "SELECT count(*) AS n FROM machines WHERE app_id = ? AND state <> 'destroyed'";
-      return (await readOne<{ n: number }>(database, sql, [app_id]))?.n ?? 0;
-    },
+    ...counted(database, "machines"),
 
     insert: (change, limit) => insert(database, change, limit),
     commit: (change) => commit(database, change),

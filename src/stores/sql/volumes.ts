@@ -4,6 +4,7 @@ import type { Change, Growing, Inserted, VolumeStore } from "#volumes/store.ts";
 import type { Operation, Snapshot, Volume } from "#volumes/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
 import { marks } from "./arguments.ts";
+import { counted } from "./counted.ts";
 import {
   insertOperation,
   insertSnapshot,
@@ -41,10 +42,7 @@ export function sqlVolumeStore(database: Database): VolumeStore {
         app_id,
       ]),
     all: (host_ids) => volumes(`v.host_id IN (${marks(host_ids)}) ORDER BY v.created_at, v.id`, host_ids),
-    async count(app_id) {
-      const sql = "SELECT count(*) AS n FROM volumes WHERE app_id = ? AND state <> 'destroyed'";
-      return (await readOne<{ n: number }>(database, sql, [app_id]))?.n ?? 0;
-    },
+    ...counted(database, "volumes"),
     async zones(app_id, name) {
       const sql = "SELECT DISTINCT zone FROM volumes WHERE app_id = ? AND name = ? AND state <> 'destroyed'";
       return (await database.read<{ zone: string }>(sql, [app_id, name])).map(({ zone }) => zone);

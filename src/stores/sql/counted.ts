@@ -1,0 +1,22 @@
+import { type Database, readOne } from "../database.ts";
+import { lookup } from "../lookup.ts";
+
+interface Counted {
+  count(app_id: string): Promise<number>;
+  counts(org_id: string): Promise<ReadonlyMap<string, number>>;
+}
+
+/** How many rows of a table apps have, without those that are destroyed. */
+export function counted(database: Database, table: "machines" | "volumes"): Counted {
+  const ofApp = `SELECT count(*) AS n FROM ${table} WHERE app_id = ? AND state <> 'destroyed'`;
+  const ofOrg = `SELECT t.app_id, count(*) AS n FROM apps a JOIN ${table} t ON t.app_id = a.id
+    WHERE a.org_id = ? AND t.state <> 'destroyed' GROUP BY t.app_id`;
+  const find = lookup(database, (app_id) => readOne<{ n: number }>(database, ofApp, [app_id]));
+  return {
+    count: async (app_id) => (await find(app_id))?.n ?? 0,
+    async counts(org_id) {
+      const rows = await database.read<{ app_id: string; n: number }>(ofOrg, [org_id]);
+      return new Map(rows.map(({ app_id, n }) => [app_id, n]));
+    },
+  };
+}
