@@ -11,7 +11,6 @@ export async function openPostgres(url: string): Promise<Database> {
   const pool = new pg.Pool({
     connectionString: url,
     max: LIMITS.postgres_connections,
-    pipeline: true,
     types,
     connectionTimeoutMillis: 10_000,
     application_name: "hangar",
@@ -65,6 +64,7 @@ class PostgresDatabase implements Database {
       const client = await this.#pool.connect();
       let committing = false;
       try {
+        await client.query("BEGIN");
         const outcome = await runSteps(client, steps);
         committing = outcome.ok;
         await client.query(outcome.ok ? "COMMIT" : "ROLLBACK");
@@ -123,25 +123,16 @@ class PostgresDatabase implements Database {
   }
 }
 
-/**
- * In a transaction that is left open. All steps are sent at once, for the way there and back takes longer than most of
- * them: what runs after one that touched the wrong number of rows is undone with it, and what it says is not heard.
- */
 async function runSteps(client: pg.PoolClient, steps: readonly Step[]): Promise<Outcome> {
-  const [begun, ...done] = await Promise.allSettled([
-    client.query("BEGIN"),
-    ...steps.map(({ sql, args }) =>
-      client.query<Record<string, Value>>({ ...prepare(sql), values: parameters(args ?? []) }),
-    ),
-  ]);
-  if (begun.status === "rejected") throw begun.reason;
   const returned: Record<string, Value>[][] = [];
-  for (const [index, result] of done.entries()) {
-    if (result.status === "rejected") throw result.reason;
-    const rows = result.value.rowCount ?? 0;
-    const wanted = steps[index]?.rows;
-    if (wanted !== undefined && rows !== wanted) return { ok: false, failed: index, rows };
-    returned.push(result.value.rows);
+  for (const [index, step] of steps.entries()) {
+    const result = await client.query<Record<string, Value>>({
+      ...prepare(step.sql),
+      values: parameters(step.args ?? []),
+    });
+    const rows = result.rowCount ?? 0;
+    if (step.rows !== undefined && rows !== step.rows) return { ok: false, failed: index, rows };
+    returned.push(result.rows);
   }
   return { ok: true, returned };
 }
