@@ -101,11 +101,17 @@ suite("bodies (P3)", () => {
 
   test("a body past the limit is 413 before it is read; other media types are 415, curl's default is JSON", async (t) => {
     const platform = await testPlatform(t);
-    const announced = await raw(
-      platform,
-      `POST /v1/apps HTTP/1.1\r\n${HEAD}${AUTH(platform)}Content-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n`,
-    );
-    assert.match(announced, /^HTTP\/1\.1 413 .*payload_too_large/s);
+    for (const [path, limit] of [
+      ["/v1/apps", "body_bytes allows (1048576 bytes)"],
+      ["/v1/apps/web/machines", "config_bytes allows (8388608 bytes)"],
+    ]) {
+      const announced = await raw(
+        platform,
+        `POST ${path} HTTP/1.1\r\n${HEAD}${AUTH(platform)}Content-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n`,
+      );
+      assert.match(announced, /^HTTP\/1\.1 413 .*payload_too_large/s);
+      assert.ok(announced.includes(`the limit ${limit}`), announced);
+    }
     const xml = await platform.ask("POST /v1/apps", { body: "<x/>", headers: { "content-type": "application/xml" } });
     assert.deepEqual([xml.status, xml.body.status], [415, "unsupported_media_type"]);
     const curl = await platform.ask("POST /v1/apps", {

@@ -6,6 +6,12 @@ import type { Access, Admitted, Caller, SchemeRule } from "./access.ts";
 import type { Line } from "./line.ts";
 import type { StreamItem } from "./stream.ts";
 
+/** The most that a body may have, and the name of that limit for who sends more. */
+export interface BodyLimit {
+  name: string;
+  bytes: number;
+}
+
 /**
  * A route is a row: the server, the OpenAPI document, the documentation page, the client and the auth matrix
  * test are made from the list of rows. A handler is three lines, or it is a service method.
@@ -25,8 +31,8 @@ export interface Row {
   any_type?: boolean;
   /** Takes a body of any length as it comes, of this kind, instead of JSON; what it is and how long it may be is the handler's to say. */
   upload?: "application/x-tar";
-  /** Largest body in bytes, when it is not the usual one. */
-  body_limit?: number;
+  /** When it is not the usual one. */
+  body_limit?: BodyLimit;
   /** The success answer: its status, and its schema, or the media type of one that is not JSON. */
   answer: Answer;
   /**

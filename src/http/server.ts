@@ -15,7 +15,7 @@ import { parseJson } from "./json.ts";
 import { takeLines, wantsLine } from "./line.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
-import type { Row, Style } from "./route.ts";
+import type { BodyLimit, Row, Style } from "./route.ts";
 import { isUploading, passUploads } from "./upload.ts";
 
 export interface ServerParts {
@@ -48,10 +48,13 @@ export interface Server {
 }
 
 /** Carried from hook to hook. */
+const BODY_LIMIT: BodyLimit = { name: "body_bytes", bytes: LIMITS.body_bytes };
+
 declare module "fastify" {
   interface FastifyContextConfig {
     style?: Style;
     upload?: boolean;
+    body_limit?: BodyLimit;
   }
   interface FastifyRequest {
     hangar: { request_id: string; started: number; rawBody: string };
@@ -63,7 +66,7 @@ export function createServer(parts: ServerParts): Server {
   const ids = randomIds(parts.clock);
   const lines = parts.rows.filter(({ line }) => line !== undefined).map(({ path }) => patternOf(path));
   const app = fastify({
-    bodyLimit: LIMITS.body_bytes,
+    bodyLimit: BODY_LIMIT.bytes,
     // A name that is too long is one that nothing has: the room says so, in its own words.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: LIMITS.target_bytes },
     http: {
@@ -172,12 +175,14 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
   const urls = row.path.endsWith("/*") ? [row.path, row.path.slice(0, -2)] : [row.path];
   const { around } = parts;
   const work = handler(row, parts, ending);
+  const { body_limit = BODY_LIMIT } = row;
   for (const url of urls) {
     app.route({
       method: row.method,
       url,
-      bodyLimit: row.body_limit ?? LIMITS.body_bytes,
+      bodyLimit: body_limit.bytes,
       config: {
+        body_limit,
         ...(row.style ? { style: row.style } : {}),
         upload: row.upload !== undefined,
       },
@@ -208,14 +213,17 @@ function readJsonBodies(app: FastifyInstance, { any_type }: { any_type: boolean 
 }
 
 /** Faults that Fastify finds before a route does, in our words. */
-const FASTIFY_ERRORS: Record<string, [ErrorCode, string]> = {
+const FASTIFY_ERRORS: Record<string, [ErrorCode, (limit: BodyLimit) => string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: [
     "payload_too_large",
-    `the body has more than the limit body_bytes allows (${LIMITS.body_bytes} bytes)`,
+    ({ name, bytes }) => `the body has more than the limit ${name} allows (${bytes} bytes)`,
   ],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["malformed_http", "the body is not as long as Content-Length says"],
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: ["unsupported_media_type", "the Content-Type cannot be read; send application/json"],
-  FST_ERR_BAD_URL: ["malformed_http", "the path holds a broken percent-encoding"],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ["malformed_http", () => "the body is not as long as Content-Length says"],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    "unsupported_media_type",
+    () => "the Content-Type cannot be read; send application/json",
+  ],
+  FST_ERR_BAD_URL: ["malformed_http", () => "the path holds a broken percent-encoding"],
 };
 
 /** The same for what Node's parser finds. */
@@ -227,10 +235,10 @@ const PARSER_ERRORS: Record<string, [ErrorCode, string]> = {
   ],
 };
 
-function toApiError(log: Log, thrown: unknown, request_id: string): ApiError {
+function toApiError(log: Log, thrown: unknown, request_id: string, limit = BODY_LIMIT): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const known = FASTIFY_ERRORS[String((thrown as { code?: unknown } | null)?.code)];
-  if (known) return new ApiError(known[0], known[1], { cause: thrown });
+  if (known) return new ApiError(known[0], known[1](limit), { cause: thrown });
   // The client hung up while sending; nobody reads the answer.
   if ((thrown as { code?: string } | null)?.code === "ECONNRESET")
     return new ApiError("request_timeout", "the request broke off");
@@ -241,8 +249,9 @@ function toApiError(log: Log, thrown: unknown, request_id: string): ApiError {
 }
 
 function answerError(log: Log, ids: Ids, thrown: unknown, reply: FastifyReply): FastifyReply {
-  const request_id = (reply.request as Partial<FastifyRequest>).hangar?.request_id ?? ids.ulid();
-  const error = toApiError(log, thrown, request_id);
+  const { hangar, routeOptions } = reply.request as Partial<FastifyRequest>;
+  const request_id = hangar?.request_id ?? ids.ulid();
+  const error = toApiError(log, thrown, request_id, routeOptions?.config.body_limit);
   const { headers, retry_after_s } = error.extras;
   if (headers) reply.headers(headers);
   if (retry_after_s !== undefined) reply.header("retry-after", String(retry_after_s));
@@ -251,7 +260,7 @@ function answerError(log: Log, ids: Ids, thrown: unknown, reply: FastifyReply): 
     .header("content-type", "application/json; charset=utf-8")
     .code(error.http)
     .serializer(JSON.stringify)
-    .send(styled((reply.request as Partial<FastifyRequest>).routeOptions?.config.style, error, request_id));
+    .send(styled(routeOptions?.config.style, error, request_id));
 }
 
 function styled(style: Style | undefined, error: ApiError, request_id: string): object {

@@ -35,6 +35,7 @@ const CHANGE_ERRORS = [
   "insufficient_capacity",
   "conflict",
 ] as const;
+const CONFIG_LIMIT = { name: "config_bytes", bytes: MACHINE_LIMITS.config_bytes };
 const IMAGE_ERRORS = ["image_not_found", "image_refused", "image_elsewhere", "registry_unreachable"] as const;
 
 const configOf = (body: unknown): unknown => (body as { config?: unknown } | null)?.config;
@@ -102,7 +103,7 @@ function ownRoutes(parts: RouteParts): Row[] {
       part: "machines",
       access: "create app",
       body: schema.CreateMachine,
-      body_limit: MACHINE_LIMITS.config_bytes,
+      body_limit: CONFIG_LIMIT,
       check,
       answer: { status: 200, schema: schema.MachineAnswer },
       errors: [
@@ -138,7 +139,7 @@ function ownRoutes(parts: RouteParts): Row[] {
       part: "machines",
       access: "write machine",
       body: schema.UpdateMachine,
-      body_limit: MACHINE_LIMITS.config_bytes,
+      body_limit: CONFIG_LIMIT,
       check,
       answer: { status: 200, schema: schema.MachineAnswer },
       errors: [...CHANGE_ERRORS, ...IMAGE_ERRORS],
@@ -152,7 +153,7 @@ function ownRoutes(parts: RouteParts): Row[] {
       part: "machines",
       access: "write machine",
       body: schema.PatchMachine,
-      body_limit: MACHINE_LIMITS.config_bytes,
+      body_limit: CONFIG_LIMIT,
       answer: { status: 200, schema: schema.MachineAnswer },
       errors: [...CHANGE_ERRORS, ...IMAGE_ERRORS],
       async handle(call) {
