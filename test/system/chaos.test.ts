@@ -8,6 +8,7 @@ import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { suite, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { messageOf } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
@@ -62,10 +63,13 @@ const FAULTS: Record<string, (scene: Scene, dice: () => number, stage: Running) 
     // A volume whose journal found no room stays read-only until its machine is restarted, as the manual says.
     for (const [id, app] of machines) {
       const path = `/v1/apps/${app}/machines/${id}`;
-      const tried = await insist(scene, "POST", `${path}/exec`, {
-        command: ["/usr/bin/node", "-e", TOUCH],
-        timeout: 30,
-      });
+      const command = ["/usr/bin/node", "-e", TOUCH];
+      const tried = await insist(scene, "POST", `${path}/exec`, { command, timeout: 30 }).catch(
+        async (thrown: unknown) => {
+          const { events } = (await scene.ask("GET", path))?.body ?? {};
+          throw new Error(`${messageOf(thrown)}, after ${JSON.stringify(events)}`, { cause: thrown });
+        },
+      );
       if (tried["exit_code"] === 0) continue;
       told.restarts.set(id, (told.restarts.get(id) ?? 0) + 1);
       await insist(scene, "POST", `${path}/restart`);

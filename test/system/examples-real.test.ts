@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { runcMissing } from "#drivers/choice.ts";
 import { shell, tempDir } from "../support.ts";
-import { ROOT, startProgram } from "./child.ts";
+import { NPX, ROOT, startProgram } from "./child.ts";
 import { leftBehind } from "./leaks.ts";
 
 const missing = existsSync("/usr/lib/postgresql") ? runcMissing() : "there is no Postgres (apt-get install postgresql)";
@@ -21,15 +21,14 @@ test("a database on a volume outlives restarts, and a snapshot brings back what 
   mkdirSync(TMPDIR);
   const child = startProgram(t, "src/main.ts", ["--data-dir", data_dir, "--listen", "127.0.0.1:0"]);
   await child.until(/ is ready /);
-  const npx = `npx() { shift; "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }`;
   const env = { cwd, TMPDIR, HANGAR_DATA_DIR: data_dir };
   // Whatever happens, no machine outlives the test.
-  t.after(() => shell(`${npx}\nnpx hangar down --all`, env));
-  const { status, stdout, stderr } = await shell(["set -eu -o pipefail", npx, ...blocks].join("\n"), env);
+  t.after(() => shell(`${NPX}\nnpx hangar down --all`, env));
+  const { status, stdout, stderr } = await shell(["set -eu -o pipefail", NPX, ...blocks].join("\n"), env);
   assert.equal(status, 0, `${stdout}\n${stderr}`);
   assert.match(stdout, /^before the restart$/m);
   assert.match(stdout, /^before the restart, and after the snapshot\nnow: 0$/m);
   const node_id = readFileSync(join(data_dir, "node_id"), "utf8").trim();
-  await shell(`${npx}\nnpx hangar down --all`, env);
+  await shell(`${NPX}\nnpx hangar down --all`, env);
   assert.deepEqual(await leftBehind({ data_dir, node_id }, "driver is closed"), {});
 });

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { shell, tempDir } from "../support.ts";
-import { ROOT } from "./child.ts";
+import { NPX, ROOT } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
 
 const EXAMPLES: Record<string, RegExp> = {
@@ -21,11 +21,8 @@ test("the examples run as their pages say", async (t) => {
     const page = readFileSync(join(cwd, "README.md"), "utf8");
     const blocks = [...page.matchAll(/```sh example\n([\s\S]*?)```/g)].map(([, block = ""]) => block);
     assert.ok(blocks.length > 0, name);
-    const programs = [
-      `npx() { shift; "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }`,
-      `node() { env -u NODE_TEST_CONTEXT "${process.execPath}" "$@"; }`,
-    ];
-    const script = ["set -eu -o pipefail", ...programs, ...blocks].join("\n");
+    const node = `node() { env -u NODE_TEST_CONTEXT "${process.execPath}" "$@"; }`;
+    const script = ["set -eu -o pipefail", NPX, node, ...blocks].join("\n");
     const { status, stdout, stderr } = await shell(script, { cwd, HANGAR_DATA_DIR: data_dir });
     assert.equal(status, 0, `${name}: ${stdout}\n${stderr}`);
     assert.match(stdout, seen, name);

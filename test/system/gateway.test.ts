@@ -105,7 +105,7 @@ suite("the gateway", () => {
   });
 
   test("carries 200 MiB each way past a slow reader without keeping it (P4)", async (t) => {
-    const size = runs(50, 1000) * MIB;
+    const size = runs(200, 1000) * MIB;
     const chunk = Buffer.alloc(MIB, "x");
     let received = 0;
     const here = await rig(t, (incoming, response) => {

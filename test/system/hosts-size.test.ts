@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { suite, type TestContext, test } from "node:test";
+import { messageOf } from "#core/assert.ts";
 import { postgresMissing } from "../postgres.ts";
 import { realMachinesMissing } from "../rootfs.ts";
 import { runs } from "../support.ts";
@@ -64,7 +65,7 @@ async function make(control: ControlBox, body: object): Promise<string> {
   return await until("a machine is made", made, PATIENCE_MS);
 }
 
-async function allRun({ t, controls }: Scene, ids: readonly string[], what: string): Promise<void> {
+async function allRun({ controls }: Scene, ids: readonly string[], what: string): Promise<void> {
   const look = async (control: ControlBox): Promise<boolean> => {
     const known = await list(control);
     return ids.every((id) => known.get(id)?.state === "started" && known.get(id)?.host_status === "ok");
@@ -73,10 +74,13 @@ async function allRun({ t, controls }: Scene, ids: readonly string[], what: stri
     for (const control of controls) await until(what, () => look(control), PATIENCE_MS);
   } catch (thrown) {
     // Which ones, and what became of them, is worth more than that somebody waited.
-    for (const { id, state, host, host_status, events } of (await list(controls[0])).values())
-      if (state !== "started" || host_status !== "ok")
-        t.diagnostic(`${id} on ${host} (${host_status}) is ${state}: ${JSON.stringify(events.slice(0, 4))}`);
-    throw thrown;
+    const others = [...(await list(controls[0])).values()]
+      .filter(({ state, host_status }) => state !== "started" || host_status !== "ok")
+      .map(
+        ({ id, state, host, host_status, events }) =>
+          `${id} on ${host} (${host_status}) is ${state}: ${JSON.stringify(events.slice(0, 4))}`,
+      );
+    throw new Error([messageOf(thrown), ...others].join("\n"), { cause: thrown });
   }
 }
 

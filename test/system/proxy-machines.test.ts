@@ -78,7 +78,6 @@ suite("the front door and real machines", { skip: realMachinesMissing() }, () =>
     for (let i = 0; i < runs(2, 10); i++) {
       await platform.ask(`POST /v1/apps/web/machines/${id}/suspend`);
       const { state } = (await platform.ask(`GET /v1/apps/web/machines/${id}/wait?state=settled`)).body;
-      if (state === "stopped") return t.skip("it could not be suspended here, and was stopped");
       assert.equal(state, "suspended");
       const began = performance.now();
       const answer = await get();

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { testPlatform } from "../platform.ts";
 import { shell, tempDir } from "../support.ts";
-import { ROOT } from "./child.ts";
+import { NPX, ROOT } from "./child.ts";
 
 /** Runs every block of a page that is marked with `mark`, in one shell, so that variables carry over. */
 async function follow(t: TestContext, page: string, mark: string): Promise<string> {
@@ -15,10 +15,8 @@ async function follow(t: TestContext, page: string, mark: string): Promise<strin
   const platform = await testPlatform(t);
   const dir = tempDir();
   symlinkSync(platform.data_dir, join(dir, ".hangar"));
-  // `npx hangar` is the checkout's own command.
-  const npx = `npx() { shift; "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }`;
   const lines = blocks.join("").split("\n");
-  const script = `set -eu -o pipefail\n${npx}\n${lines
+  const script = `set -eu -o pipefail\n${NPX}\n${lines
     .map((line) => (line ? `echo '$ '${quote(line)} >&2; ${line}` : ""))
     .join("\n")}`;
   const { status, stdout, stderr } = await shell(script, { cwd: dir, HOME: dir });

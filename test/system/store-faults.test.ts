@@ -64,8 +64,10 @@ async function fail(t: TestContext, calls: string, error: string, nth: number, .
   const paths = kept.flatMap((path) => ["-P", path]);
   const child = new Child("strace", ["-f", "--seccomp-bpf", "-o", log, ...injected, ...paths, ...program, ...how]);
   t.after(() => child.kill());
-  await child.ended;
-  return { hit: readFileSync(log, "utf8").includes("(INJECTED)"), ...judge(child, database_file, file) };
+  const { code } = await child.ended;
+  const found = judge(child, database_file, file);
+  if (code !== 0) found.wrong.push(`the program ended with ${code}: ${child.complaints}`);
+  return { hit: readFileSync(log, "utf8").includes("(INJECTED)"), ...found };
 }
 
 function judge(child: Child, database_file: string, file: string): Omit<Found, "hit"> {

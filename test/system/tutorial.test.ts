@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { runcMissing } from "#drivers/choice.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { shell, tempDir } from "../support.ts";
-import { ROOT } from "./child.ts";
+import { NPX, ROOT } from "./child.ts";
 import { leftBehind, nodeIdOf } from "./leaks.ts";
 
 const MINUTES = 5;
@@ -24,12 +24,11 @@ test("the tutorial works from an empty home within five minutes, and leaves noth
     .replaceAll("8088", String(await freePort()));
   const cwd = join(tempDir(), "home");
   mkdirSync(cwd);
-  const npx = `npx() { shift; "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }`;
   const env = { cwd, HOME: cwd, HANGAR_LISTEN: "127.0.0.1:0" };
   // Whatever happens, no machine outlives the test.
-  t.after(() => shell(`${npx}\nnpx hangar down --all`, env));
+  t.after(() => shell(`${NPX}\nnpx hangar down --all`, env));
   const started = performance.now();
-  const { status, stdout, stderr } = await shell(`set -eu -o pipefail\n${npx}\n${text}`, env);
+  const { status, stdout, stderr } = await shell(`set -eu -o pipefail\n${NPX}\n${text}`, env);
   assert.equal(status, 0, `${stdout}\n${stderr}`);
   assert.ok(performance.now() - started < MINUTES * 60_000);
   assert.match(stdout, /hello from Hangar[\s\S]*suspended[\s\S]*hello from Hangar/);
@@ -40,7 +39,7 @@ test("the tutorial works from an empty home within five minutes, and leaves noth
   const data_dir = join(cwd, ".hangar");
   const node_id = nodeIdOf(data_dir);
   const [last = ""] = blocks.slice(-1);
-  const ended = await shell(`set -eu -o pipefail\n${npx}\n${last}`, env);
+  const ended = await shell(`set -eu -o pipefail\n${NPX}\n${last}`, env);
   assert.equal(ended.status, 0, ended.stderr);
   assert.deepEqual(await leftBehind({ data_dir, node_id }, "driver is closed"), {});
   assert.equal((await shell("ls -A", env)).stdout, "hangar.out\nhello.json\n");

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { shell, tempDir } from "../support.ts";
-import { ROOT } from "./child.ts";
+import { NPX, ROOT } from "./child.ts";
 import { startDaemon } from "./daemon.ts";
 
 test("the tutorials for clouds, agents and Grafana work as they are written", async (t) => {
@@ -14,8 +14,7 @@ test("the tutorials for clouds, agents and Grafana work as they are written", as
   const cwd = join(tempDir(), "home");
   mkdirSync(cwd);
   await startDaemon(t, join(cwd, ".hangar"));
-  const npx = `npx() { shift; "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }`;
-  const { status, stdout, stderr } = await shell(`set -eu -o pipefail\n${npx}\n${blocks.join("echo ----\n")}`, {
+  const { status, stdout, stderr } = await shell(`set -eu -o pipefail\n${NPX}\n${blocks.join("echo ----\n")}`, {
     cwd,
     HOME: cwd,
   });
