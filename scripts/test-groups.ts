@@ -31,6 +31,9 @@ export const LONG_AT_NIGHT = new Set(
   ),
 );
 
+/** What they hold to is a time as a person sees it: as a proof, they have the box to themselves. */
+export const TIMED = new Set(["web-load"]);
+
 const nameOf = (file: string): string => basename(file, ".test.ts");
 
 function testFiles(
@@ -80,15 +83,20 @@ export async function runTests(
     return false;
   }
   const isApart = (file: string): boolean => isSystem(file) || (tier !== "push" && LONG_AT_NIGHT.has(file));
-  const [fast, system] = [files.filter((file) => !isApart(file)), files.filter(isApart)];
+  const isTimed = (file: string): boolean => tier !== "push" && isSystem(file) && TIMED.has(nameOf(file));
+  const fast = files.filter((file) => !isApart(file));
+  const system = files.filter((file) => isApart(file) && !isTimed(file));
   // System tests wait a good part of their time, so one more than there are cores.
   const lanes = `--test-concurrency=${availableParallelism() + 1}`;
   const systemGroup = { name: "system tests", files: system, flags: [lanes] };
   const fastGroup = { name: "fast tests", files: fast, flags: ["--test-isolation=none"] };
   // A proof keeps times to the letter, so fast tests have a core each; at a push nothing depends on them.
   if (tier === "push" && !watching) return await together([systemGroup, fastGroup], { tier });
-  const proved = await together(shares(fastGroup), { tier, watching });
-  return (await together([systemGroup], { tier, watching })) && proved;
+  const timedGroup = { name: "timed tests", files: files.filter(isTimed), flags: ["--test-concurrency=1"] };
+  let proved = true;
+  for (const groups of [shares(fastGroup), [systemGroup], [timedGroup]])
+    proved = (await together(groups, { tier, watching })) && proved;
+  return proved;
 }
 
 /** A group, dealt out into as many as there are cores. */

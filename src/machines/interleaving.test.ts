@@ -89,7 +89,7 @@ suite("machines, interleavings (M2)", () => {
       assert.equal(real === "running", machine.state === "started", `written ${machine.state}, really ${real}`);
       assert.equal(real === "frozen", machine.state === "suspended");
     });
-    const numRuns = runs(60, 2000, 20_000);
+    const numRuns = runs(60, 1200, 20_000);
     await fc.assert(property, { numRuns, seed: seed(t) });
     t.diagnostic(`${numRuns} schedules`);
     await stage.rig.close();
@@ -147,7 +147,7 @@ suite("machines, interleavings (M2)", () => {
   test("no wake-up is lost in any order of looking, listening and changing (W2)", async (t) => {
     const stage = await Stage.open();
     const wait = ({ rig }: Stage, id: string) => rig.room.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
-    await fc.assert(wakeUp(stage, wait), { numRuns: runs(100, 8000, 20_000), seed: seed(t) });
+    await fc.assert(wakeUp(stage, wait), { numRuns: runs(100, 5000, 20_000), seed: seed(t) });
     assert.equal(stage.rig.room.bus.listeners, 3, "only the room itself still listens");
     await stage.rig.close();
   });

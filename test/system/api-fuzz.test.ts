@@ -22,7 +22,7 @@ test("a fuzzed request never breaks the platform, and every answer is the docume
   const tokens = await makeTokens(platform);
   const wrong: string[] = [];
   const seen = new Map<number, number>();
-  const total = runs(3000, 40_000, 100_000);
+  const total = runs(3000, 25_000, 100_000);
   for (let i = 0; i < total; i++) {
     const operation = all[Math.floor(next() * all.length)] as Operation;
     const request = compose(operation, next, tokens);

@@ -22,7 +22,7 @@ test("killed again and again, the platform keeps every acknowledged machine, lea
   const machines = "/v1/apps/web/machines";
   const told = new Map<string, Told>();
   const leases = new Map<string, string>();
-  const kills = runs(2, 60);
+  const kills = runs(2, 40, 600);
   /** Makes a machine and, unless it is leased, wishes something of it. False when the platform is gone. */
   const visit = async (): Promise<boolean> => {
     const lease = next() < 0.3 ? { lease_ttl: 3600 } : {};

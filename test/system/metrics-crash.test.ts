@@ -9,8 +9,8 @@ import { Ext4 } from "./ext4.ts";
 import { roundsLeft, roundTime, startWriter } from "./metrics-rounds.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 
-const KILLS = runs(8, 100, 1000);
-const CUTS = runs(4, 50, 500);
+const KILLS = runs(8, 60, 1000);
+const CUTS = runs(4, 30, 500);
 /** The second the database takes, and one more for the sync itself; many more where others use the disk, too. */
 const SYNC_MS = runs(8000, 2000, 2000);
 /** The control must show a loss within so many cuts. */

@@ -9,7 +9,7 @@ import { Ext4 } from "./ext4.ts";
 import { fill } from "./fill.ts";
 import { mountsMissing, ownMounts } from "./own-mounts.ts";
 
-const FLIPS = runs(50, 1000, 2000);
+const FLIPS = runs(50, 600, 2000);
 /** Enough for several frames in a block. */
 const SERIES = 50;
 

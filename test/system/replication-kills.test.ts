@@ -37,7 +37,7 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     const { stage, dirs, ports, start } = await pair(t);
     await start("primary");
     await start("replica");
-    const [seconds, wanted] = [runs(2, 60), runs(8, 20_000)];
+    const [seconds, wanted] = [runs(2, 30, 60), runs(8, 10_000, 20_000)];
     const say = progress(t, wanted);
     await stage.writer(join(dirs.primary, "db"), 0.01).ended;
     let [checks, captured, pass] = [0, 0, 0];
@@ -62,7 +62,7 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     const { stage, dirs, ports, start } = await pair(t);
     await start("primary");
     let replica = await start("replica");
-    const kills = runs(2, 100);
+    const kills = runs(2, 60, 1000);
     const say = progress(t, kills);
     const seconds = kills * 1.2 + 3;
     const writer = stage.writer(join(dirs.primary, "db"), seconds, 400, "vacuum");
@@ -86,7 +86,7 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     const { stage, dirs, ports, start } = await pair(t);
     let primary = await start("primary");
     await start("replica");
-    const kills = runs(2, 100);
+    const kills = runs(2, 60, 1000);
     const say = progress(t, kills);
     const seconds = kills * 1.3 + 3;
     const writer = stage.writer(join(dirs.primary, "db"), seconds, 400, "vacuum");
@@ -113,7 +113,7 @@ suite("replication under kill -9", { timeout: runs(600_000, 1_800_000) }, () => 
     await start("replica");
     const path = join(dirs.primary, "db");
     await stage.writer(path, 0.2).ended;
-    const rounds = runs(1, 40);
+    const rounds = runs(1, 25, 400);
     let died = 0;
     for (let round = 0; round < rounds; round++) {
       const spiller = stage.run("test/system/replication-spiller.ts", [path, String(round)]);

@@ -70,7 +70,7 @@ async function cutReplica(t: TestContext): Promise<void> {
   const writer = stage.writer(join(here, "db"), 900, 100);
   const start = (...at: string[]) =>
     stage.run(NODE, [disk.path, String(ports[1]), `http://127.0.0.1:${ports[0]}`, ...at]);
-  const cuts = runs(8, 100);
+  const cuts = runs(8, 60, 1000);
   const say = progress(t, cuts);
   const found: Record<string, number> = {};
   const seen = { snapshots: 0, emptied: 0, died: 0, deleted: 0 };
@@ -149,7 +149,7 @@ async function cutPrimary(t: TestContext): Promise<void> {
   const disk = new Ext4(t, 256);
   const port = await freePort();
   const path = join(disk.path, "db");
-  const cuts = runs(4, 50);
+  const cuts = runs(4, 30, 500);
   let told: Told | undefined;
   let begun = 0;
   let entries = 0;

@@ -18,7 +18,7 @@ import { startDaemon } from "./daemon.ts";
 import { APP_SECRETS, inconsistencies, SecretsLoad } from "./store/secrets-load.ts";
 
 /** Restores that were killed halfway, of how many that were killed at all. */
-const HALVES = { wanted: runs(2, 40), tried: runs(60, 400) };
+const HALVES = { wanted: runs(2, 25, 400), tried: runs(60, 250, 4000) };
 /** Writes until a backup takes so long to put back that kills fall into it. */
 const LARGE = 1000;
 
@@ -120,7 +120,7 @@ suite("backup", () => {
 
   test("every backup under load can be put back and is of one moment (S8)", async (t) => {
     const dir = tempDir();
-    const backups = await copiesUnderLoad(t, dir, runs(8, 50), (source, file) => backUp(t, source, file));
+    const backups = await copiesUnderLoad(t, dir, runs(8, 30, 500), (source, file) => backUp(t, source, file));
     const counts: number[] = [];
     for (const [i, backup] of backups.entries()) counts.push(await restoreAndCheck(backup, i));
     const secrets = counts.at(-1) ?? 0;

@@ -13,7 +13,7 @@ const WRITERS = 8;
 
 suite("kill -9", () => {
   test("loses no acknowledged write and tears none (S1)", async (t) => {
-    const kills = runs(12, 300, 1000);
+    const kills = runs(12, 200, 1000);
     const { told, lost, wrong } = await killWriters(t, kills);
     t.diagnostic(`${told} acknowledged writes in ${kills} kills, ${lost} lost`);
     assert.deepEqual({ lost, wrong }, { lost: 0, wrong: [] });

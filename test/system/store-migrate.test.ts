@@ -12,7 +12,7 @@ import { startProgram } from "./child.ts";
 
 const STATEMENTS = MIGRATIONS.reduce((sum, { statements }) => sum + statements.length, 0);
 /** Every point in a proof. At a push every so-manieth: odd, so that points before and after statements take turns. */
-const STRIDE = runs(29, 1);
+const STRIDE = runs(29, 3, 1);
 
 interface Subject {
   /** Where a new, empty database is. */

@@ -85,7 +85,7 @@ function look(file: string, acks: Acks): Findings {
 if (await ownMounts(import.meta.filename)) {
   suite("power cut", { skip: mountsMissing() }, () => {
     test("FULL, which the platform uses, loses nothing (S2)", async (t) => {
-      const cuts = runs(15, 300);
+      const cuts = runs(15, 200, 3000);
       const { acked, lost, harmed } = await cutThePower(t, "FULL", cuts);
       assert.deepEqual({ lost, harmed }, { lost: 0, harmed: 0 });
       assert.ok(acked > cuts * WRITERS, "the writers wrote");

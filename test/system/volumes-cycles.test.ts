@@ -11,7 +11,7 @@ import { startProgram } from "./child.ts";
 import { ownMounts } from "./own-mounts.ts";
 import { checkRecords } from "./volume-writer.ts";
 
-const CYCLES = runs(4, 80, 200);
+const CYCLES = runs(4, 50, 200);
 
 /** Create, write, extend, snapshot, fork, restore, compare, delete all three. */
 async function cycle({ room, create, settled, snapshot, ids }: TestRoom, encrypted: boolean): Promise<void> {
