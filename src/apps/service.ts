@@ -14,7 +14,7 @@ export interface Occupancy {
 }
 
 /** How many of a kind there are; the room that makes them answers it. */
-interface Counted {
+export interface Counted {
   count(app_id: string): Promise<number>;
   /** Of every app of the organization that has any, by the app's id. */
   counts(org_id: string): Promise<ReadonlyMap<string, number>>;

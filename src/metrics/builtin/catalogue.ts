@@ -56,7 +56,7 @@ const SCRAPES: Row[] = [
   ["up", "gauge", "1 when the machine's own metrics could be read."],
   ["scrape_duration_seconds", "gauge", "How long reading them took."],
   ["scrape_samples_scraped", "gauge", "How many there were."],
-  ["scrape_body_too_large_total", "counter", "How often they were dropped because there were too many."],
+  ["scrape_body_too_large_total", "counter", "How often the answer was dropped because it was too large."],
 ];
 
 const DATABASES: [prefix: string, names: string][] = [

@@ -1,10 +1,6 @@
+import type { Counted } from "#apps/service.ts";
 import { type Database, readOne } from "../database.ts";
 import { lookup } from "../lookup.ts";
-
-interface Counted {
-  count(app_id: string): Promise<number>;
-  counts(org_id: string): Promise<ReadonlyMap<string, number>>;
-}
 
 /** How many rows of a table apps have, without those that are destroyed. */
 export function counted(database: Database, table: "machines" | "volumes"): Counted {
