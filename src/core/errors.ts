@@ -267,6 +267,9 @@ export class ApiError extends Error {
   }
 }
 
+/** The store itself could not do it. That says nothing about what was asked for: it may be tried again. */
+export class StoreError extends ApiError {}
+
 /** The error as it goes over the wire. */
 export interface ErrorBody {
   error: string;

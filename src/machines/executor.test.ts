@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { StoreError } from "#core/errors.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { Rig } from "./rig-fixtures.ts";
 import { DEADLINES_MS } from "./states.ts";
@@ -30,6 +31,23 @@ suite("the executor", () => {
     const round = MACHINE_LIMITS.reconcile_ms + 2 * ((DEADLINES_MS.destroying ?? 0) + MACHINE_LIMITS.abort_grace_ms);
     await rig.clock.advance(2 * round);
     assert.equal(running(), 0);
+    await rig.close();
+  });
+
+  test("a store that is away while a machine starts does not fail it: it starts when the store is back", async () => {
+    let away = true;
+    const rig = await Rig.open({
+      fault: async (call) => {
+        if (call === "start" && away) throw new StoreError("storage_failed", "the database cannot be reached");
+      },
+    });
+    const { id } = await rig.create({});
+    await rig.clock.advance(10 * MACHINE_LIMITS.retry_ms);
+    assert.equal((await rig.find(id)).state, "starting");
+    away = false;
+    await rig.clock.advance(2 * MACHINE_LIMITS.retry_ms);
+    await rig.settle();
+    assert.equal((await rig.find(id)).state, "started");
     await rig.close();
   });
 

@@ -1,7 +1,7 @@
 import { messageOf } from "#core/assert.ts";
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
-import { ApiError } from "#core/errors.ts";
+import { ApiError, StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { Slots } from "#core/slots.ts";
 import { Timers } from "#core/timers.ts";
@@ -46,10 +46,9 @@ const LATE = "late";
 const CLOSED = "closed";
 
 /**
- * Carries out what is written down. It takes a machine's operations one after the other, does each with the
- * driver and writes the outcome; different machines go side by side. It keeps nothing that it could not read
- * again: after a crash it looks at the unfinished operations and at what really runs, and brings the two
- * together.
+ * Carries out what is written down. It takes a machine's operations one after the other, does each with the driver and
+ * writes the outcome; different machines go side by side. It keeps nothing that it could not read again: after a crash
+ * it looks at the unfinished operations and at what really runs, and brings the two together.
  */
 export class Executor {
   readonly #parts: ExecutorParts;
@@ -270,7 +269,8 @@ export class Executor {
       if (this.#closed || !ours || abort.signal.reason === SUPERSEDED) return undefined;
       const late = abort.signal.reason === LATE;
       const reason = late ? `${machine.state} took longer than ${grace / 1000} s` : messageOf(thrown);
-      if (machine.state === "destroying") throw new Error(reason, { cause: thrown });
+      // Neither is the machine's failure: both are tried again.
+      if (machine.state === "destroying" || thrown instanceof StoreError) throw new Error(reason, { cause: thrown });
       return (draft) => {
         broke(draft, reason);
         return "finished";

@@ -1,5 +1,5 @@
 import type { Clock } from "#core/clock.ts";
-import { ApiError, fail } from "#core/errors.ts";
+import { ApiError, fail, StoreError } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
 import { Slots } from "#core/slots.ts";
@@ -128,7 +128,7 @@ export class Relocation {
       try {
         await slots.use(() => this.#rescue(machine, epoch));
       } catch (error) {
-        if (!(error instanceof ApiError) || error.code === "storage_failed") throw error;
+        if (!(error instanceof ApiError) || error instanceof StoreError) throw error;
         log.warn({ error, machine: machine.id, host: id }, "a machine of a lost host could not be started elsewhere");
         if (isFull(error)) await this.#waits(machine.id, id, error.message);
       }

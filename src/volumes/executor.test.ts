@@ -5,6 +5,7 @@ import { anApp } from "#apps/fixtures.ts";
 import { anOrg } from "#auth/fixtures.ts";
 import { Box } from "#core/box.ts";
 import { systemClock } from "#core/clock.ts";
+import { StoreError } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
 import { silentLog } from "#core/log.ts";
 import { SimDisk } from "#drivers/disk/sim.ts";
@@ -65,6 +66,27 @@ suite("the executor of volumes", () => {
     assert.deepEqual([volume.state, volume.host_id], ["created", host_id]);
     assert.match(volume.error ?? "", /was deleted before the volume could move/);
     assert.ok((await disk.inventory()).volumes.has(id));
+  });
+
+  test("a store that is away for a moment is no failed try", async (t) => {
+    const tries: (number | undefined)[] = [];
+    let met = false;
+    const { room, store } = await openRoom(t, (real) => ({
+      ...real,
+      async putSnapshot(snapshot) {
+        if (met) return await real.putSnapshot(snapshot);
+        met = true;
+        throw new StoreError("storage_failed", "the database cannot be reached");
+      },
+      async finishSnapshot(snapshot, packs) {
+        tries.push((await real.findWork(snapshot.volume_id))?.operations[0]?.tries);
+        return await real.finishSnapshot(snapshot, packs);
+      },
+    }));
+    const { id } = await room.volumes.create(OWNER, { name: "data" }, ids);
+    const snapshot = await room.snapshots.create(id, ids);
+    await until("it is kept", async () => (await store.findSnapshot(snapshot.id))?.status === "created");
+    assert.deepEqual([met, tries], [true, [0]]);
   });
 
   test("nobody is left waiting for an operation that another process carried out", async (t) => {

@@ -1,4 +1,5 @@
 import { messageOf } from "#core/assert.ts";
+import { StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { Slots } from "#core/slots.ts";
 import { Timers } from "#core/timers.ts";
@@ -211,6 +212,8 @@ export class VolumeExecutor {
       return await WORK[operation.kind](this.#parts, { volume, operation, signal, onProgress });
     } catch (thrown) {
       if (signal.aborted) return undefined;
+      // Not a try of the operation's own: nothing was found out about it.
+      if (thrown instanceof StoreError) throw thrown;
       return await this.#failed(volume, operation, thrown);
     } finally {
       this.#progress.delete(about);

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { ApiError } from "#core/errors.ts";
+import { ApiError, StoreError } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Database, Outcome, Step, Value } from "../database.ts";
 
@@ -111,13 +111,13 @@ class PostgresDatabase implements Database {
         const trouble = classify(thrown);
         if (trouble === "again" && attempt < LIMITS.write_retries) continue;
         if (trouble === "full") {
-          throw new ApiError("storage_full", "the database's disk is full; nothing was changed", {
+          throw new StoreError("storage_full", "the database's disk is full; nothing was changed", {
             cause: thrown,
             retry_after_s: 5,
           });
         }
         if (trouble === "bug") throw thrown;
-        throw new ApiError("storage_failed", "the database cannot be reached", { cause: thrown, retry_after_s: 2 });
+        throw new StoreError("storage_failed", "the database cannot be reached", { cause: thrown, retry_after_s: 2 });
       }
     }
   }
@@ -137,10 +137,14 @@ async function runSteps(client: pg.PoolClient, steps: readonly Step[]): Promise<
   return { ok: true, returned };
 }
 
-function unknownOutcome(cause: unknown): ApiError {
-  return new ApiError("storage_failed", "the database went away during the commit; whether it happened is not known", {
-    cause,
-  });
+function unknownOutcome(cause: unknown): StoreError {
+  return new StoreError(
+    "storage_failed",
+    "the database went away during the commit; whether it happened is not known",
+    {
+      cause,
+    },
+  );
 }
 
 type Trouble = "again" | "full" | "bug";

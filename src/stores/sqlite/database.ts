@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { assert, messageOf } from "#core/assert.ts";
-import { ApiError, fail } from "#core/errors.ts";
+import { StoreError } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { DataDirError } from "../data-dir.ts";
 import type { Database, Outcome, Step, Value } from "../database.ts";
@@ -73,7 +73,7 @@ class SqliteDatabase implements Database {
     worker.on("error", (cause) => {
       // Before it is ready, nobody builds on it: whoever opens it is told, and that is all.
       if (!ready) reject(cause);
-      else this.#break(new ApiError("storage_failed", "the store's writer stopped", { cause }));
+      else this.#break(new StoreError("storage_failed", "the store's writer stopped", { cause }));
     });
   }
 
@@ -113,7 +113,7 @@ class SqliteDatabase implements Database {
   async write(steps: readonly Step[]): Promise<Outcome> {
     if (this.#ended) throw this.#ended;
     if (this.#waiting.size >= LIMITS.write_queue) {
-      fail("overloaded", `more than ${LIMITS.write_queue} writes are waiting (limit write_queue)`, {
+      throw new StoreError("overloaded", `more than ${LIMITS.write_queue} writes are waiting (limit write_queue)`, {
         retry_after_s: 1,
       });
     }
@@ -139,7 +139,7 @@ class SqliteDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    this.#ended ??= new ApiError("shutting_down", "the store is closed");
+    this.#ended ??= new StoreError("shutting_down", "the store is closed");
     // Messages arrive in order, so every write asked for before is finished first.
     this.#worker.postMessage("close");
     await this.#exited;
@@ -176,11 +176,11 @@ function troubleError(trouble: Trouble, message: string): Error {
     case "bug":
       return new Error(`the store refused a statement: ${message}`);
     case "full":
-      return new ApiError("storage_full", "the disk that holds the data dir is full; nothing was changed", {
+      return new StoreError("storage_full", "the disk that holds the data dir is full; nothing was changed", {
         hint: "free some space; the platform goes on by itself",
         retry_after_s: 5,
       });
     case "broken":
-      return new ApiError("storage_failed", `the disk failed: ${message}`);
+      return new StoreError("storage_failed", `the disk failed: ${message}`);
   }
 }
