@@ -9,7 +9,7 @@ const BUSY = 5;
 /** How long to wait for locks while opening: applications may be in the middle of something. */
 const OPEN_TIMEOUT_MS = 5000;
 
-function isBusy(error: unknown): boolean {
+export function isBusy(error: unknown): boolean {
   return error instanceof Error && "errcode" in error && Number(error.errcode) % 256 === BUSY;
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { tempDir } from "../../../test/support.ts";
 import { leaseStoreSuite } from "./lease-store.suite.ts";
 import { RowLeases } from "./row-leases.ts";
@@ -42,5 +43,42 @@ suite("leases without a common clock", () => {
     assert.equal(await second.acquire(candidate, TTL_MS), undefined);
     await pass(1);
     assert.equal((await second.acquire(candidate, TTL_MS))?.term, 2);
+  });
+});
+
+const ROUNDS = 50;
+
+/** A thread that opens one new file after the other, each at the very moment the other thread does. */
+function opener(dir: string, turns: SharedArrayBuffer): Promise<string[]> {
+  const file = new URL("./sqlite-rows.ts", import.meta.url).href;
+  const worker = new Worker(
+    `const { dir, turns, rounds, file } = require("node:worker_threads").workerData;
+    const count = new Int32Array(turns);
+    const problems = [];
+    import(file).then(async ({ SqliteRows }) => {
+      for (let round = 0; round < rounds; round++) {
+        Atomics.add(count, 0, 1);
+        while (Atomics.load(count, 0) < 2 * (round + 1));
+        try {
+          await new SqliteRows(dir + "/" + round).close();
+        } catch (thrown) {
+          problems.push(String(thrown));
+        }
+      }
+      require("node:worker_threads").parentPort.postMessage(problems);
+    });`,
+    { eval: true, workerData: { dir, turns, rounds: ROUNDS, file } },
+  );
+  return new Promise((resolve, reject) => {
+    worker.on("message", resolve);
+    worker.on("error", reject);
+  });
+}
+
+suite("a lease in a new file", () => {
+  test("nodes that make it at the same moment all get it", async () => {
+    const dir = tempDir();
+    const turns = new SharedArrayBuffer(4);
+    assert.deepEqual(await Promise.all([opener(dir, turns), opener(dir, turns)]), [[], []]);
   });
 });

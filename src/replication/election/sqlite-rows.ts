@@ -1,7 +1,24 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { isBusy } from "../database/connections.ts";
 import type { LeaseRow, LeaseRows } from "./lease-rows.ts";
+
+const TRIES = 200;
+const PAUSE_MS = 10;
+
+/** Nodes that make the file at the same moment are in each other's way, and SQLite does not wait there by itself. */
+function patiently(work: () => void): void {
+  for (let tries = 1; ; tries++) {
+    try {
+      work();
+      return;
+    } catch (thrown) {
+      if (!isBusy(thrown) || tries === TRIES) throw thrown;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
+    }
+  }
+}
 
 /** The row in a SQLite file that all nodes of one machine reach. */
 export class SqliteRows implements LeaseRows {
@@ -10,10 +27,12 @@ export class SqliteRows implements LeaseRows {
   constructor(path: string) {
     mkdirSync(dirname(path), { recursive: true });
     this.#db = new DatabaseSync(path, { timeout: 2000 });
-    this.#db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+    patiently(() =>
+      this.#db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
       CREATE TABLE IF NOT EXISTS db_lease (
         id INTEGER PRIMARY KEY CHECK (id = 1), revision INTEGER NOT NULL, term INTEGER NOT NULL,
-        served_term INTEGER NOT NULL, node TEXT, url TEXT NOT NULL, reserved_for TEXT, lasts_ms INTEGER NOT NULL) STRICT`);
+        served_term INTEGER NOT NULL, node TEXT, url TEXT NOT NULL, reserved_for TEXT, lasts_ms INTEGER NOT NULL) STRICT`),
+    );
   }
 
   read(): Promise<LeaseRow | undefined> {
