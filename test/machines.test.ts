@@ -290,11 +290,15 @@ suite("machines: leases and waiting", () => {
   test("wait for healthy ends when every check passes", async (t) => {
     const { create, on, wait } = await bench(t);
     const checks = { alive: { type: "tcp", port: 80, interval: "1s" } };
-    const services = [{ protocol: "tcp", internal_port: 80, checks: [{ type: "http", path: "/" }] }];
+    const services = ["/", "/deep"].map((path) => ({
+      protocol: "tcp",
+      internal_port: 80,
+      checks: [{ type: "http", path }],
+    }));
     const { id } = (await create({ config: { image: IMAGE, checks, services } })).body;
     assert.equal((await wait(id, "healthy")).status, 200);
     const shown = (await on(`GET ${id}`)).body.checks;
-    assert.deepEqual(Object.keys(shown).sort(), ["alive", "servicecheck-00-http-80"]);
+    assert.deepEqual(Object.keys(shown).sort(), ["alive", "servicecheck-00-http-80", "servicecheck-01-http-80"]);
     assert.equal(shown.alive.status, "passing");
     const sick = (await create({ config: { image: IMAGE, checks, env: { SIM_CHECK: "refused" } } })).body;
     await wait(sick.id, "started");

@@ -166,6 +166,34 @@ suite("volumes: attachment", () => {
     assert.equal((await ask("POST /v1/apps/web/machines", machine(id))).status, 200, "and can be mounted again");
   });
 
+  test("an update or a patch keeps the mounted volume, and neither adds, changes nor removes one", async (t) => {
+    const { ask, volumes } = await openApi(t);
+    const { id } = (await volumes("POST", { name: "data" })).body;
+    const on = (target: string, mounts: object[]) => {
+      const [verb, machine = ""] = target.split(" ");
+      return ask(`${verb} /v1/apps/web/machines/${machine}`, { body: { config: { image: "web:1", mounts } } });
+    };
+    const mounting = (await on("POST", [{ volume: id, path: "/data" }])).body;
+    const plain = (await on("POST", [])).body;
+    for (const verb of ["POST", "PATCH"]) {
+      const kept = await on(`${verb} ${mounting.id}`, [{ path: "/else" }]);
+      assert.equal(kept.status, 200, `${verb}: ${kept.text}`);
+      assert.deepEqual(kept.body.config.mounts, [{ path: "/else", volume: id }]);
+    }
+    for (const [of, mounts, words] of [
+      [plain, [{ path: "/data" }], /cannot be added/],
+      [plain, [{ path: "/data", volume: id }], /cannot be added/],
+      [mounting, [{ path: "/data", volume: "vol_00000000000000" }], /cannot be changed/],
+      [mounting, [], /cannot be changed/],
+    ] as const) {
+      for (const verb of ["POST", "PATCH"]) {
+        const refused = await on(`${verb} ${of.id}`, [...mounts]);
+        assert.deepEqual([refused.status, refused.body.details?.[0].path], [400, "body.config.mounts"], refused.text);
+        assert.match(refused.body.error, words);
+      }
+    }
+  });
+
   test("of twenty machines at once exactly one gets the volume (V5)", async (t) => {
     const { ask, volumes } = await openApi(t);
     const { id } = (await volumes("POST", { name: "data" })).body;

@@ -1,9 +1,9 @@
 import { isoTime } from "#core/clock.ts";
 import type { HostService } from "#hosts/service.ts";
+import { checkNames } from "./configured-checks.ts";
 import type { Leases } from "./lease.ts";
 import { waitingReason } from "./outcomes.ts";
 import type { Lease, LoggedEvent, Machine, ShownMachine } from "./types.ts";
-import { checkNames } from "./wait.ts";
 
 /** Machines as they go over the wire. */
 export class Answers {

@@ -6,13 +6,13 @@ import { ApiError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
 import type { CheckConfig } from "./config-schema.ts";
+import { checksOf } from "./configured-checks.ts";
 import type { RuntimeDriver } from "./driver.ts";
 import { type Ledger, type News, topics } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { refOf } from "./phases.ts";
 import type { MachineStore } from "./store.ts";
 import type { CheckStatus, Machine } from "./types.ts";
-import { serviceCheckName } from "./wait.ts";
 
 interface CheckParts {
   host_ids: readonly string[];
@@ -22,17 +22,6 @@ interface CheckParts {
   bus: Bus<News>;
   clock: Clock;
   log: Log;
-}
-
-/** Every check of a machine with the name it is known by. */
-export function checksOf({ config }: Pick<Machine, "config">): [string, CheckConfig][] {
-  const served = (config.services ?? []).flatMap(({ checks, internal_port }) =>
-    (checks ?? []).map((check, index): [string, CheckConfig] => [
-      serviceCheckName(index, check.type ?? "tcp", check.port ?? internal_port),
-      { ...check, port: check.port ?? internal_port },
-    ]),
-  );
-  return [...Object.entries(config.checks ?? {}), ...served];
 }
 
 /**

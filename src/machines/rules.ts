@@ -71,10 +71,11 @@ export function keepVolume(config: MachineConfig, before: MachineConfig): Machin
 }
 
 export function volumeProblems(before: MachineConfig, after: MachineConfig): Problem[] {
-  const old = before.mounts?.[0]?.volume;
-  const now = after.mounts?.[0]?.volume;
-  if (old === now) return [];
-  const words = old === undefined ? "cannot be added" : "cannot be changed";
+  const [old] = before.mounts ?? [];
+  const [now] = after.mounts ?? [];
+  // A mount that is new is added even when it names no volume.
+  if (old?.volume === now?.volume && (old || !now)) return [];
+  const words = old ? "cannot be changed" : "cannot be added";
   return [{ path: "body.config.mounts", problem: `${words} by an update; destroy the machine and create it again` }];
 }
 

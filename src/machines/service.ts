@@ -153,9 +153,7 @@ export class MachineService {
   async update(machine: Machine, wish: UpdateWish, asker: Asker): Promise<Machine> {
     const instance_id = asker.ids.ulid();
     const image_ref = await this.#resolve(wish.config.image, machine.org_id, asker);
-    return await this.#update(machine, { ...wish, image_ref }, asker, instance_id, (before) =>
-      keepVolume(wish.config, before.config),
-    );
+    return await this.#update(machine, { ...wish, image_ref }, asker, instance_id, () => wish.config);
   }
 
   /** Merges into the config (JSON merge patch): what is not named stays, null removes. */
@@ -186,7 +184,7 @@ export class MachineService {
         if (before.instance_id === instance_id) return false;
         leases.check(before, asker.nonce);
         refuseStale(before, wish.current_version);
-        const config = complete(configFrom(before));
+        const config = complete(keepVolume(configFrom(before), before.config));
         refuse(volumeProblems(before.config, config));
         const { cpus, memory_mb } = sizeOf(config);
         const launch = runs(draft) || !wish.skip_launch;

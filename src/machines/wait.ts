@@ -1,6 +1,7 @@
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
+import { checkNames } from "./configured-checks.ts";
 import { type News, topics } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { isPersistent, STATE_ALIASES, STATES } from "./states.ts";
@@ -32,18 +33,6 @@ const CONDITIONS: Record<string, (machine: Machine) => boolean> = {
     return names.every((name) => machine.checks[name]?.status === "passing");
   },
 };
-
-/** Checks at the top of the config by their own name, those of services by a made-up one. */
-export function checkNames({ config }: Pick<Machine, "config">): string[] {
-  const own = Object.keys(config.checks ?? {});
-  const served = (config.services ?? []).flatMap(({ checks, internal_port }) =>
-    (checks ?? []).map((check, index) => serviceCheckName(index, check.type ?? "tcp", check.port ?? internal_port)),
-  );
-  return [...own, ...served];
-}
-
-export const serviceCheckName = (index: number, type: string, port: number): string =>
-  `servicecheck-${String(index).padStart(2, "0")}-${type}-${port}`;
 
 export const WAIT_STATES = [...STATES, ...Object.keys(STATE_ALIASES), ...Object.keys(CONDITIONS)];
 
