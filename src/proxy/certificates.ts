@@ -6,11 +6,11 @@ import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
-import { AcmeClient } from "./acme-client.ts";
+import type { Issuer } from "./authority.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { ProxyStore, StoredCertificate } from "./store.ts";
 import type { Certificate } from "./table.ts";
-import { keyPem, newKey, signingRequest } from "./x509.ts";
+import { keyPem } from "./x509.ts";
 
 interface CertificateParts {
   store: ProxyStore;
@@ -18,21 +18,17 @@ interface CertificateParts {
   clock: Clock;
   log: Log;
   domain: string;
-  /** Empty when there is none: then only one's own certificates can be had. */
-  directory_url: string;
-  directory_ca: string | undefined;
+  issuer: Issuer;
   publish(certificates: Certificate[]): void;
-  /** Puts the answers to an authority's questions in force; resolves when they are. */
-  answer(challenges: Record<string, string>): Promise<void>;
   onChange(app_id: string): void;
 }
 
 const NAME = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9][a-z0-9-]{0,62}$/;
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-/** Certificates are renewed when less than this is left … */
+/** Certificates are renewed when less than this is left, or a third of the time of those that are given for less … */
 const RENEW_MS = 30 * DAY;
-/** … and a try that failed is repeated after this. */
+/** … and a try that failed is repeated after this. No name is asked for more often. */
 const RETRY_MS = 15 * MINUTE;
 
 /** Host names of apps and their certificates: brought by their owners, or got from an authority and renewed. */
@@ -40,9 +36,10 @@ export class Certificates {
   readonly #parts: CertificateParts;
   readonly #timers: Timers;
   #all: StoredCertificate[] = [];
-  #challenges: Record<string, string> = {};
-  /** Names are got one after the other. */
+  /** Names are got one after the other … */
   #line: Promise<void> = Promise.resolve();
+  /** … and these are in line. */
+  readonly #waiting = new Set<string>();
 
   constructor(parts: CertificateParts) {
     this.#parts = parts;
@@ -103,7 +100,7 @@ export class Certificates {
   /** Tries again now, for one that waits. */
   async check(app_id: string, hostname: string): Promise<StoredCertificate> {
     const one = await this.get(app_id, hostname);
-    if (one.kind === "acme" && one.state !== "ready") this.#get(one.hostname);
+    if (one.kind === "acme" && (one.state !== "ready" || one.problem !== null)) this.#get(one.hostname);
     return one;
   }
 
@@ -160,16 +157,22 @@ export class Certificates {
     );
   }
 
-  #plan({ hostname, kind, state, expires_at }: StoredCertificate): void {
+  #plan(certificate: StoredCertificate, at_least_ms = 0): void {
+    const { hostname, kind } = certificate;
     if (kind !== "acme") return;
-    const left = state === "ready" && expires_at !== null ? expires_at - RENEW_MS - this.#parts.clock.now() : 0;
-    this.#timers.set(hostname, Math.max(0, left), () => this.#get(hostname));
+    const left = dueAt(certificate) - this.#parts.clock.now();
+    this.#timers.set(hostname, Math.max(at_least_ms, left), () => this.#get(hostname));
   }
 
   #get(hostname: string): void {
     const { log } = this.#parts;
+    if (this.#waiting.has(hostname)) return;
+    this.#waiting.add(hostname);
     this.#line = this.#line
-      .then(() => this.#issue(hostname))
+      .then(() => {
+        this.#waiting.delete(hostname);
+        return this.#issue(hostname);
+      })
       .catch((error: unknown) => {
         log.warn({ hostname, error }, "what came of a certificate could not be kept");
         this.#timers.set(hostname, RETRY_MS, () => this.#get(hostname));
@@ -177,12 +180,13 @@ export class Certificates {
   }
 
   async #issue(hostname: string): Promise<void> {
-    const { store, clock, log, box, onChange } = this.#parts;
+    const { store, clock, log, box, issuer, onChange } = this.#parts;
     const before = this.#all.find((one) => one.hostname === hostname);
-    if (before?.kind !== "acme") return;
+    // It may have been got while this waited.
+    if (before?.kind !== "acme" || dueAt(before) > clock.now()) return;
     let after: StoredCertificate;
     try {
-      const { chain, key } = await this.#order(hostname);
+      const { chain, key } = await issuer.order(hostname);
       const expires_at = Date.parse(new X509Certificate(chain).validTo);
       const sealed = box.seal(`certificate:${hostname}`, keyPem(key));
       after = { ...before, state: "ready", chain, key: sealed, problem: null, expires_at, updated_at: clock.now() };
@@ -196,43 +200,16 @@ export class Certificates {
     if (!(await store.putCertificate(after))) return;
     await this.#reload();
     onChange(after.app_id);
-    if (after.problem === null) this.#plan(after);
-    else this.#timers.set(hostname, RETRY_MS, () => this.#get(hostname));
+    this.#plan(after, RETRY_MS);
   }
+}
 
-  async #order(hostname: string): Promise<{ chain: string; key: KeyObject }> {
-    const { directory_url, directory_ca, clock } = this.#parts;
-    if (directory_url === "") throw new Error("no authority is set: HANGAR_ACME_DIRECTORY");
-    const { key, url } = await this.#account();
-    const present = async (token: string, answer: string): Promise<() => void> => {
-      await this.#setChallenges({ ...this.#challenges, [token]: answer });
-      return () => {
-        const { [token]: _, ...others } = this.#challenges;
-        void this.#setChallenges(others);
-      };
-    };
-    const client = new AcmeClient({ directory_url, ca: directory_ca, key, clock, present }, url);
-    if (!url) await this.#keepAccount(key, await client.account());
-    const keys = newKey();
-    return { chain: await client.issue(hostname, signingRequest([hostname], keys)), key: keys.privateKey };
-  }
-
-  async #setChallenges(challenges: Record<string, string>): Promise<void> {
-    this.#challenges = challenges;
-    await this.#parts.answer(challenges);
-  }
-
-  async #account(): Promise<{ key: KeyObject; url: string | undefined }> {
-    const { store, box, directory_url } = this.#parts;
-    const known = await store.account(directory_url);
-    if (!known) return { key: newKey().privateKey, url: undefined };
-    return { key: createPrivateKey(box.open(`acme:${directory_url}`, known.key)), url: known.url };
-  }
-
-  async #keepAccount(key: KeyObject, url: string): Promise<void> {
-    const { store, box, directory_url } = this.#parts;
-    await store.putAccount({ directory: directory_url, key: box.seal(`acme:${directory_url}`, keyPem(key)), url });
-  }
+/** When it is time to get one, or the next. */
+function dueAt({ state, chain }: StoredCertificate): number {
+  if (state !== "ready" || chain === null) return 0;
+  const { validFrom, validTo } = new X509Certificate(chain);
+  const until = Date.parse(validTo);
+  return until - Math.min(RENEW_MS, (until - Date.parse(validFrom)) / 3);
 }
 
 function wrongName(problem: string): never {

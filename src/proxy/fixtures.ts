@@ -151,6 +151,16 @@ export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlan
   return { plane, slots, port, reports, serve, raw: (bytes, wait) => raw(port, bytes, wait) };
 }
 
+/** The same, and time that can be moved. */
+export async function aPlaneInTime(t: T): Promise<TestPlane & { later(ms: number): void }> {
+  let ahead_ms = 0;
+  const door = await aPlane(t, { ...systemClock, monotonic: () => systemClock.monotonic() + ahead_ms });
+  const later = (ms: number): void => {
+    ahead_ms += ms;
+  };
+  return { ...door, later };
+}
+
 async function raw(port: number, bytes: string | Buffer, wait?: (so_far: string) => boolean): Promise<string> {
   const socket: Socket = connect({ port, host: "127.0.0.1" });
   let text = "";

@@ -14,6 +14,7 @@ import { Directory, type Entry } from "#network/directory.ts";
 import { type NetworkDoor, NetworkKeeper } from "#network/dns/keeper.ts";
 import { addressRoutes } from "#network/routes.ts";
 import type { AddressStore } from "#network/store.ts";
+import { Authority } from "./authority.ts";
 import { certificateRoutes } from "./certificate-routes.ts";
 import { Certificates } from "./certificates.ts";
 import { Control } from "./control.ts";
@@ -116,13 +117,8 @@ export class ProxyRoom {
       clock,
       log,
       domain,
-      directory_url: settings.acme_directory,
-      directory_ca: settings.acme_ca,
+      issuer: this.#authority(parts),
       publish: (certificates) => this.workers.setCertificates(certificates),
-      answer: async (challenges) => {
-        this.workers.setChallenges(challenges);
-        await this.workers.settled();
-      },
       onChange: (app_id) => this.control.touch(app_id),
     });
     this.control = new Control({
@@ -193,6 +189,20 @@ export class ProxyRoom {
     void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), async () => {
       await this.#neighbours?.exchange();
       await this.#idle.look();
+    });
+  }
+
+  #authority({ proxyStore: store, box, clock, settings }: ProxyParts): Authority {
+    return new Authority({
+      store,
+      box,
+      clock,
+      directory_url: settings.acme_directory,
+      directory_ca: settings.acme_ca,
+      answer: async (challenges) => {
+        this.workers.setChallenges(challenges);
+        await this.workers.settled();
+      },
     });
   }
 

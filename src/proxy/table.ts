@@ -109,12 +109,20 @@ export type Order =
   /** Listens no more, finishes what it has, and ends. Patient: clients that may just be about to ask get a while. */
   | { type: "drain"; patient: boolean };
 
+/** A port that should be open and is not. */
+export interface ShutDoor {
+  protocol: "tcp" | "udp";
+  address: string;
+  port: number;
+  problem: string;
+}
+
 /** From a worker to the control. */
 export type Report =
   /** Everything ordered before `id` is in place. */
   | { type: "ready"; id: number }
   | { type: "start"; app_id: string; port: number; protocol: "tcp" | "udp"; reason: string; machine_id?: string }
-  | { type: "doors"; failed: { address: string; port: number; protocol: string; problem: string }[] }
+  | { type: "doors"; failed: ShutDoor[] }
   | { type: "counts"; counts: Count[] }
   | { type: "drained" };
 

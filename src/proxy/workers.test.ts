@@ -20,13 +20,17 @@ const anApp = (name: string, port: number): AppTable =>
   });
 
 /** One real thread that serves the app `one`. */
-async function aWorker(t: TestContext): Promise<{ workers: Workers; port: number; reports: Report[] }> {
+async function aWorker(
+  t: TestContext,
+  change: { most?: number } = {},
+): Promise<{ workers: Workers; port: number; reports: Report[] }> {
   const fallback = selfSigned(["localhost"], systemClock.now());
   const host = { listen_host: "127.0.0.1", domain: "localhost", region: "local", host_id: "0001" };
   const reports: Report[] = [];
   const workers = new Workers({
     settings: { ...host, fallback, buckets: undefined },
     count: 1,
+    ...change,
     slots: new Slots(),
     clock: systemClock,
     log: silentLog,
@@ -61,5 +65,15 @@ suite("workers that are replaced", () => {
     await Promise.all([workers.reload(), workers.reload()]);
     while (drained(reports) < 2) await turn();
     assert.equal(workers.running, 1);
+  });
+
+  test("while earlier ones still finish, those that serve are not given up", { timeout: 60_000 }, async (t) => {
+    const { workers, port } = await aWorker(t, { most: 2 });
+    const [first, second] = [workers.reload(), workers.reload()];
+    await first;
+    assert.equal(workers.running, 1);
+    await second;
+    assert.equal(workers.running, 1);
+    assert.equal((await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } })).status, 503);
   });
 });

@@ -6,11 +6,14 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { Slots } from "./slots.ts";
-import type { AppTable, Certificate, Order, Report, WorkerSettings } from "./table.ts";
+import type { AppTable, Certificate, Order, Report, ShutDoor, WorkerSettings } from "./table.ts";
 
 interface WorkersParts {
   settings: Pick<WorkerSettings, "listen_host" | "domain" | "fallback" | "region" | "host_id" | "buckets">;
+  /** One per core when it is 0. */
   count: number;
+  /** How many there may be at once, counting those that drain. */
+  most?: number;
   slots: Slots;
   clock: Clock;
   log: Log;
@@ -26,7 +29,8 @@ interface Member {
   thread: Worker;
   id: number;
   colour: Colour;
-  problems: Extract<Report, { type: "doors" }>["failed"];
+  problems: ShutDoor[];
+  ended: Promise<void>;
 }
 
 /**
@@ -49,9 +53,13 @@ export class Workers {
   #questions = 0;
   readonly #answers = new Map<string, () => void>();
   #closed = false;
+  readonly #most: number;
+  readonly #count: number;
 
   constructor(parts: WorkersParts) {
     this.#parts = parts;
+    this.#most = parts.most ?? PROXY_LIMITS.workers;
+    this.#count = Math.min(parts.count || availableParallelism(), Math.floor(this.#most / 2));
   }
 
   get colour(): Colour {
@@ -63,7 +71,7 @@ export class Workers {
   }
 
   /** Ports that could not be opened, and why. */
-  get problems(): Member["problems"] {
+  get problems(): ShutDoor[] {
     const all = this.#members.flatMap(({ problems }) => problems);
     return [...new Map(all.map((one) => [`${one.protocol} ${one.address} ${one.port}`, one])).values()];
   }
@@ -110,6 +118,10 @@ export class Workers {
   async #replace(): Promise<void> {
     await this.turn(other(this.#colour));
     if (this.#members.length === 0) return;
+    // Those of earlier times may still be finishing; without room for new ones nobody would listen.
+    while (this.#members.length + this.#draining.size + this.#count > this.#most)
+      await Promise.race([...this.#draining].map(({ ended }) => ended));
+    if (this.#closed) return;
     keepHandshakes();
     this.#fresh = this.#startAll();
     await Promise.all(this.#fresh.map((member) => this.#ask(member)));
@@ -127,7 +139,7 @@ export class Workers {
     this.#fresh = [];
     if (patient) keepHandshakes();
     for (const member of [...all, ...this.#draining]) this.#drain(member, patient);
-    await Promise.all([...this.#draining].map(({ thread }) => new Promise((resolve) => thread.once("exit", resolve))));
+    await Promise.all([...this.#draining].map(({ ended }) => ended));
   }
 
   #all(): Member[] {
@@ -135,10 +147,9 @@ export class Workers {
   }
 
   #startAll(): Member[] {
-    const count = Math.min(this.#parts.count || availableParallelism(), Math.floor(PROXY_LIMITS.workers / 2));
     const taken = new Set([...this.#members, ...this.#draining].map(({ id }) => id));
-    const free = Array.from({ length: PROXY_LIMITS.workers }, (_, id) => id).filter((id) => !taken.has(id));
-    return free.slice(0, count).map((id) => this.#start(id));
+    const free = Array.from({ length: this.#most }, (_, id) => id).filter((id) => !taken.has(id));
+    return free.slice(0, this.#count).map((id) => this.#start(id));
   }
 
   #start(id: number): Member {
@@ -151,13 +162,17 @@ export class Workers {
       ticket_keys: this.#ticket_keys,
     };
     const thread = new Worker(new URL("./plane/worker.ts", import.meta.url), { workerData });
-    const member: Member = { thread, id, colour: this.#colour, problems: [] };
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const member: Member = { thread, id, colour: this.#colour, problems: [], ended };
     const tell = (order: Order): void => thread.postMessage(order);
     thread.on("message", (report: Report) => this.#hear(member, report));
     thread.on("error", (error: unknown) =>
       this.#parts.log.error({ error, worker: id }, "a worker of the proxy failed"),
     );
-    thread.on("exit", () => this.#exited(member));
+    thread.on("exit", () => {
+      this.#exited(member);
+      resolve();
+    });
     tell({ type: "certificates", certificates: this.#certificates });
     tell({ type: "challenges", answers: this.#challenges });
     for (const app of this.#apps.values()) tell({ type: "app", app });

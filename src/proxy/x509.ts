@@ -22,7 +22,7 @@ export const newKey = (): { publicKey: KeyObject; privateKey: KeyObject } =>
   generateKeyPairSync("ec", { namedCurve: "P-256" });
 
 /** A certificate that vouches for itself: enough to encrypt, not to be trusted. */
-export function selfSigned(hostnames: readonly string[], now_ms: number): Certificate {
+export function selfSigned(hostnames: readonly string[], now_ms: number, lifetime_ms = SELF_SIGNED_MS): Certificate {
   const { publicKey, privateKey } = newKey();
   const name = commonName(hostnames[0] ?? "localhost");
   const body = sequence(
@@ -30,7 +30,7 @@ export function selfSigned(hostnames: readonly string[], now_ms: number): Certif
     integer(Buffer.concat([Buffer.from([0x40]), randomBytes(15)])),
     ECDSA_SHA256,
     name,
-    sequence(time(now_ms - DAY_MS), time(now_ms + SELF_SIGNED_MS)),
+    sequence(time(now_ms - DAY_MS), time(now_ms + lifetime_ms)),
     name,
     publicKey.export({ type: "spki", format: "der" }),
     tagged(

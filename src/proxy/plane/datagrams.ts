@@ -27,21 +27,27 @@ export class DatagramDoor {
   readonly #socket: Socket;
   readonly #sessions = new Map<string, Session>();
   readonly #waiting = new Map<string, Buffer[]>();
+  #tried_at: number;
+  #stopped = false;
 
   constructor(place: DoorPlace, plane: Plane) {
     this.address = place.address;
     this.port = place.port;
     this.#plane = plane;
+    this.#tried_at = plane.now();
     this.#socket = createSocket({ type: isIPv6(place.address) ? "udp6" : "udp4", reusePort: true });
     this.opened = new Promise((resolve) => {
-      this.#socket.on("listening", () => resolve());
+      this.#socket.on("listening", () => {
+        this.problem = undefined;
+        resolve();
+      });
       this.#socket.on("error", (error) => {
         this.problem = words(error, this);
         resolve();
       });
     });
     this.#socket.on("message", (data, from) => this.#take(data, from.address, from.port));
-    this.#socket.bind(this.port, this.address);
+    this.#bind();
     plane.watch(this);
   }
 
@@ -55,13 +61,19 @@ export class DatagramDoor {
 
   cut(): void {}
 
-  reopen(): void {}
+  /** A port that was taken may be free by now. */
+  reopen(now: number): void {
+    if (this.#stopped || now - this.#tried_at < PROXY_LIMITS.reopen_ms) return;
+    this.#tried_at = now;
+    this.#bind();
+  }
 
   async stop(): Promise<void> {
     this.close();
   }
 
   close(): void {
+    this.#stopped = true;
     this.#plane.unwatch(this);
     for (const [key, session] of this.#sessions) this.#forget(key, session);
     try {
@@ -69,6 +81,10 @@ export class DatagramDoor {
     } catch {
       // It was never open.
     }
+  }
+
+  #bind(): void {
+    this.#socket.bind(this.port, this.address);
   }
 
   #take(data: Buffer, address: string, port: number): void {

@@ -53,13 +53,17 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
   });
   let route: Route | undefined;
   let used_at = plane.now();
-  let streams = 0;
+  const exchanges = new Set<Http2Exchange>();
   const traffic = new Traffic(socket);
   const watched = {
     door: parts.door,
     sweep(now: number): void {
       traffic.tell(route);
-      if (streams === 0 && now - used_at > PROXY_LIMITS.client_idle_ms) session.close();
+      for (const exchange of exchanges) exchange.sweep(now);
+      if (exchanges.size > 0 || now - used_at <= PROXY_LIMITS.client_idle_ms) return;
+      // Who does not even take the goodbye is cut at the next look.
+      if (session.closed) session.destroy();
+      else session.close();
     },
     // Streams in progress go on, new ones are told to come on another connection.
     drain: (): void => session.close(),
@@ -73,12 +77,12 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
     route?.counters.disconnected();
   });
   session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
-    streams++;
+    const exchange = new Http2Exchange(stream, parts);
+    exchanges.add(exchange);
     stream.once("close", () => {
-      streams--;
+      exchanges.delete(exchange);
       used_at = plane.now();
     });
-    const exchange = new Http2Exchange(stream, parts);
     exchange.begin(headers);
     if (!exchange.route) return;
     exchange.route.counters.takeOver(route?.counters);
@@ -102,6 +106,8 @@ class Http2Exchange extends Seeker implements Exchange {
   #request_trailers = "";
   /** Whether the request's body is being read. */
   #reading = false;
+  /** Nothing moved since. */
+  #moved_at: number;
 
   constructor(stream: ServerHttp2Stream, parts: Parts) {
     super(parts);
@@ -109,9 +115,13 @@ class Http2Exchange extends Seeker implements Exchange {
     this.#dispatch = parts.dispatch;
     this.#request_id = parts.plane.requestId();
     this.#started = parts.plane.now();
+    this.#moved_at = this.#started;
     stream.on("error", () => stream.destroy());
     stream.on("close", () => this.#gone());
-    stream.on("drain", () => this.#line?.resume());
+    stream.on("drain", () => {
+      this.#moved_at = this.plane.now();
+      this.#line?.resume();
+    });
     // Told when they come, also while the body before them waits for a machine.
     stream.on("trailers", (sent: IncomingHttpHeaders) => {
       this.#request_trailers = trailerLines(sent);
@@ -147,6 +157,25 @@ class Http2Exchange extends Seeker implements Exchange {
     this.seek(found.route, this.#head);
   }
 
+  /**
+   * Called now and then: ends what takes too long. The client's turn is while an answer waits to be taken, and when all of
+   * it was sent; a body that is open may be silent for as long as the machine, as both directions of gRPC are.
+   */
+  sweep(now: number): void {
+    const { headersSent, writableLength } = this.#stream;
+    // Who waits for a machine has a time limit there.
+    if (!this.#line && !headersSent) return;
+    const idle = this.route?.table.options.idle_ms || PROXY_LIMITS.answer_idle_ms;
+    const clients_turn = !this.#line || writableLength > 0;
+    if (now - this.#moved_at <= (clients_turn ? PROXY_LIMITS.stall_ms : idle)) return;
+    if (headersSent) {
+      this.#stream.close(constants.NGHTTP2_CANCEL);
+      return;
+    }
+    this.letGo();
+    this.refused({ status: 504, reason: "answer_timeout", text: "the machine did not answer in time" });
+  }
+
   protected override waits(): void {
     // What comes of the body meanwhile is for the next machine.
     if (this.#reading) this.#stream.pause();
@@ -159,6 +188,7 @@ class Http2Exchange extends Seeker implements Exchange {
     this.#line = line;
     this.#target = target;
     this.#sent_at = plane.now();
+    this.#moved_at = this.#sent_at;
     const { body, source } = this.attempts as Attempts;
     const lines = requestLines(head, peerLines(peer, plane.region, "2"), this.#request_id, source);
     line.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
@@ -171,6 +201,7 @@ class Http2Exchange extends Seeker implements Exchange {
   #read(body: NonNullable<Attempts["body"]>): void {
     this.#reading = true;
     this.#stream.on("data", (chunk: Buffer) => {
+      this.#moved_at = this.plane.now();
       if (this.#line && !body.write(this.#line, chunk)) this.#stream.pause();
     });
     this.#stream.on("end", () => body.end(this.#line, this.#request_trailers));
@@ -187,6 +218,7 @@ class Http2Exchange extends Seeker implements Exchange {
 
   answered(head: AnswerHead): void {
     this.#status = head.status;
+    this.#moved_at = this.plane.now();
     this.#target?.counters.responded(head.status, (this.plane.now() - this.#sent_at) / 1000);
     if (this.goesOn(head, this.route as Route, this.#target)) return;
     const pairs: [string, string][] = [];
@@ -214,6 +246,7 @@ class Http2Exchange extends Seeker implements Exchange {
   }
 
   data(chunk: Buffer): void {
+    this.#moved_at = this.plane.now();
     if (!this.#stream.destroyed && !this.#stream.write(chunk)) this.#line?.pause();
   }
 
@@ -221,6 +254,7 @@ class Http2Exchange extends Seeker implements Exchange {
 
   ended(trailers: string): void {
     this.#trailers = trailers;
+    this.#moved_at = this.plane.now();
     this.#line = undefined;
     this.#leave();
     this.#count();
@@ -250,6 +284,7 @@ class Http2Exchange extends Seeker implements Exchange {
   #answerOwn(answer: OwnAnswer): void {
     if (this.#stream.destroyed || this.#stream.headersSent) return;
     this.#status = answer.status;
+    this.#moved_at = this.plane.now();
     this.#count();
     this.#stream.respond({ ":status": answer.status, ...outgoing(answer.fields) });
     this.#stream.end(this.method === "HEAD" ? "" : answer.body);

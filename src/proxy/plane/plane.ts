@@ -3,7 +3,7 @@ import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Slots } from "../slots.ts";
-import { type AppTable, addressesOf, type Order, type Report, type WorkerSettings } from "../table.ts";
+import { type AppTable, addressesOf, type Order, type Report, type ShutDoor, type WorkerSettings } from "../table.ts";
 import { Buckets } from "./bucket.ts";
 import { type Counters, EdgeCounters, TargetCounters } from "./counters.ts";
 import { DatagramDoor } from "./datagrams.ts";
@@ -59,6 +59,9 @@ export class Plane implements Routes {
   readonly #watched = new Set<Watched>();
   /** Counters of apps and machines that are gone, told once more. */
   readonly #leftovers: Counters[] = [];
+  /** The first port of each service that there was no room for. */
+  #leftOut: ShutDoor[] = [];
+  #told: ShutDoor[] = [];
   #draining = false;
   readonly #sweeper: NodeJS.Timeout;
 
@@ -225,7 +228,8 @@ export class Plane implements Routes {
   /** Opens the ports that are wanted and closes those that are not. */
   #arrangeDoors(): void {
     if (this.#draining) return;
-    const wanted = this.#wantedDoors();
+    const { wanted, left_out } = this.#wantedDoors();
+    this.#leftOut = left_out;
     for (const [key, door] of this.#doors) {
       if (wanted.has(key)) continue;
       door.routes = [];
@@ -244,15 +248,18 @@ export class Plane implements Routes {
     this.#tellDoors();
   }
 
-  #wantedDoors(): Map<string, DoorPlace> {
+  #wantedDoors(): { wanted: Map<string, DoorPlace>; left_out: ShutDoor[] } {
     const wanted = new Map<string, DoorPlace>();
+    const left_out: ShutDoor[] = [];
     const apps = [...this.#apps.values()].sort((a, b) => a.table.since - b.table.since);
     for (const { table, routes } of apps) {
       for (const route of routes.values()) {
-        for (const address of addressesOf(table, this.#settings.listen_host)) addDoors(wanted, address, route);
+        for (const address of addressesOf(table, this.#settings.listen_host)) {
+          left_out.push(...addDoors(wanted, address, route));
+        }
       }
     }
-    return wanted;
+    return { wanted, left_out };
   }
 
   async #tellReady(id: number): Promise<void> {
@@ -261,11 +268,14 @@ export class Plane implements Routes {
     this.#report({ type: "ready", id });
   }
 
-  /** Which ports are not open, and why. */
+  /** Which ports are not open, and why: whenever that is news. */
   #tellDoors(): void {
-    const failed = [...this.#doors.values()].flatMap((door) =>
-      door.problem ? [{ address: door.address, port: door.port, protocol: door.protocol, problem: door.problem }] : [],
+    const shut = [...this.#doors.values()].flatMap(({ address, port, protocol, problem }): ShutDoor[] =>
+      problem ? [{ address, port, protocol, problem }] : [],
     );
+    const failed = [...shut, ...this.#leftOut];
+    if (isDeepStrictEqual(failed, this.#told)) return;
+    this.#told = failed;
     this.#report({ type: "doors", failed });
   }
 
@@ -274,6 +284,7 @@ export class Plane implements Routes {
     for (const watched of this.#watched) watched.sweep(now);
     for (const { targets } of this.#apps.values()) for (const target of targets.values()) target.sweep();
     for (const door of this.#doors.values()) if (door.problem) door.reopen(now);
+    this.#tellDoors();
     this.#tellCounts();
   }
 
@@ -304,12 +315,19 @@ export class Plane implements Routes {
 
 const CLOSED = { status: 503, reason: "no_machine", text: "the app is no longer served at this port" };
 
-function addDoors(wanted: Map<string, DoorPlace>, address: string, route: Route): void {
+/** Answers the first port that there is no room for, if any. One that others have opened needs none. */
+function addDoors(wanted: Map<string, DoorPlace>, address: string, route: Route): ShutDoor[] {
   const { protocol, start, end } = route.table;
-  for (let port = start; port <= end && wanted.size < PROXY_LIMITS.doors; port++) {
+  let left_out: ShutDoor | undefined;
+  for (let port = start; port <= end; port++) {
     const key = doorKey({ protocol, address, port });
     const place = wanted.get(key);
     if (place) place.routes.push(route);
-    else wanted.set(key, { protocol, address, port, routes: [route] });
+    else if (wanted.size < PROXY_LIMITS.doors) wanted.set(key, { protocol, address, port, routes: [route] });
+    else left_out ??= { protocol, address, port, problem: noRoom(address, port) };
   }
+  return left_out ? [left_out] : [];
 }
+
+const noRoom = (address: string, port: number): string =>
+  `${address} port ${port} is not open: at most ${PROXY_LIMITS.doors} are, on all addresses together (limit doors)`;

@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
-import { systemClock } from "#core/clock.ts";
-import { aBackend, aPlane, aTarget } from "../fixtures.ts";
+import { aBackend, aPlane, aPlaneInTime, aTarget } from "../fixtures.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nhost: web.localhost\r\nconnection: close\r\n\r\n";
 
 /** A machine that takes one request at a time and answers the first when it is told to; and time that can be moved. */
 async function busy(t: TestContext) {
-  let ahead_ms = 0;
-  const door = await aPlane(t, { ...systemClock, monotonic: () => systemClock.monotonic() + ahead_ms });
+  const door = await aPlaneInTime(t);
   const taken = Promise.withResolvers<() => void>();
   let requests = 0;
   const { port } = await aBackend(t, (_, response) => {
@@ -19,10 +17,7 @@ async function busy(t: TestContext) {
   await door.serve({ targets: [aTarget(port, { soft: 1, hard: 1 })] });
   const first = door.raw(REQUEST);
   const answer = await taken.promise;
-  const later = (ms: number): void => {
-    ahead_ms += ms;
-  };
-  return { door, first, answer, later };
+  return { door, first, answer, later: door.later };
 }
 
 suite("waiting for a machine", () => {
