@@ -10,4 +10,12 @@ export const NETWORK_LIMITS = {
   peer_forget_ms: 3_600_000,
   /** What changes within this time is done together. */
   fabric_gather_ms: 50,
+  /** How long a name server of the outside has for an answer. Past it the next one is asked. */
+  dns_forward_ms: 3000,
+  /** Questions to the outside that wait for an answer. One more: the asker is told that it failed. */
+  dns_forwarded: 256,
+  /** A connection for names on which nothing moves for this long is closed. */
+  dns_idle_ms: 10_000,
+  /** Connections for names to one network. One more is closed at once. */
+  dns_connections: 256,
 } as const;

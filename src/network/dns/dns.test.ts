@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { Resolver } from "node:dns/promises";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { suite, type TestContext, test } from "node:test";
 import { LocalBus } from "#core/bus.ts";
 import { silentLog } from "#core/log.ts";
@@ -30,13 +33,13 @@ async function listening(server: DnsServer): Promise<number> {
 async function aServer(
   t: TestContext,
   machines: readonly Machine[],
-  loadApp = async (): Promise<void> => {},
-): Promise<{ resolver: Resolver; bus: LocalBus<News>; server: DnsServer }> {
+  { loadApp = async () => {}, upstreams = [] }: Partial<ConstructorParameters<typeof DnsServer>[0]> = {},
+): Promise<{ resolver: Resolver; bus: LocalBus<News>; server: DnsServer; port: number }> {
   const bus = new LocalBus<News>({ onError() {}, onFull: () => assert.fail() });
   const store = { aliveAnywhere: async () => machines } as unknown as MachineStore;
   const directory = new Directory({ store, bus });
   await directory.start();
-  const server = new DnsServer({ directory, loadApp, log: silentLog, upstreams: [] });
+  const server = new DnsServer({ directory, loadApp, log: silentLog, upstreams });
   const port = await listening(server);
   t.after(() => {
     server.close();
@@ -44,7 +47,15 @@ async function aServer(
   });
   const resolver = new Resolver({ timeout: 2000, tries: 1 });
   resolver.setServers([`127.0.0.1:${port}`]);
-  return { resolver, bus, server };
+  return { resolver, bus, server, port };
+}
+
+/** A question for addresses, as it is sent over TCP. */
+function asked(id: number, name: string): Buffer {
+  const labels = name.split(".").map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)]));
+  const head = Buffer.from([0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+  const message = Buffer.concat([head, ...labels, Buffer.from([0, 0, 28, 0, 1])]);
+  return Buffer.concat([Buffer.from([message.length >> 8, message.length & 255]), message]);
 }
 
 suite("names of the private network", () => {
@@ -98,6 +109,45 @@ suite("names of the private network", () => {
     assert.equal((await resolver.resolve6("web.internal")).length, 200);
   });
 
+  test("many questions on one connection, in pieces of any size, are answered in order", async (t) => {
+    const { port } = await aServer(t, [machine("1"), machine("2", { app_name: "other" })]);
+    const names = ["web.internal", "other.internal", "nobody.internal", "web.internal"];
+    const sent = Buffer.concat(names.map((name, id) => asked(id, name)));
+    for (const size of [1, 7, sent.length]) {
+      const socket = connect(port, "127.0.0.1");
+      for (let at = 0; at < sent.length; at += size) socket.write(sent.subarray(at, at + size));
+      // Nothing more is asked; what was asked is still answered.
+      socket.end();
+      const got = await buffer(socket);
+      const answers: [number, number][] = [];
+      for (let at = 0; at < got.length; at += 2 + got.readUInt16BE(at)) {
+        answers.push([got.readUInt16BE(at + 2), got.readUInt16BE(at + 8)]);
+      }
+      assert.deepEqual(
+        answers,
+        [1, 1, 0, 1].map((count, id) => [id, count]),
+        `in pieces of ${size}`,
+      );
+    }
+  });
+
+  test("a name of the outside is asked for the way it was asked: a long answer comes whole over TCP", async (t) => {
+    const outside = createServer((socket) => {
+      socket.once("data", (question: Buffer) => {
+        const long = Buffer.alloc(5000, question.subarray(2, 4));
+        socket.end(Buffer.concat([Buffer.from([5000 >> 8, 5000 & 255]), long]));
+      });
+    }).listen(0, "127.0.0.1");
+    await once(outside, "listening");
+    t.after(() => outside.close());
+    const { port } = outside.address() as AddressInfo;
+    const own = await aServer(t, [], { upstreams: [{ host: "127.0.0.1", port }] });
+    const socket = connect(own.port, "127.0.0.1");
+    socket.end(asked(7, "web.example"));
+    const got = await buffer(socket);
+    assert.deepEqual([got.length, got.readUInt16BE(2)], [5002, 7]);
+  });
+
   test("an address that is not there yet is tried again and again, and costs nothing", async () => {
     const directory = new Directory({
       store: {} as MachineStore,
@@ -114,9 +164,11 @@ suite("names of the private network", () => {
   test("who asked before it closed gets no answer, and that is all", async (t) => {
     const asked = Promise.withResolvers<void>();
     const loaded = Promise.withResolvers<void>();
-    const { resolver, server } = await aServer(t, [machine("1")], async () => {
-      asked.resolve();
-      await loaded.promise;
+    const { resolver, server } = await aServer(t, [machine("1")], {
+      async loadApp() {
+        asked.resolve();
+        await loaded.promise;
+      },
     });
     const answer = assert.rejects(resolver.resolveTxt("all.vms.web.internal"), { code: "ECANCELLED" });
     await asked.promise;

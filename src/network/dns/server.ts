@@ -5,8 +5,10 @@ import type { Log } from "#core/log.ts";
 import { gatewayAddress } from "#machines/names.ts";
 import { addressBytes, networkOf } from "../bytes.ts";
 import type { Directory, Entry } from "../directory.ts";
+import { NETWORK_LIMITS } from "../limits.ts";
 import { type Question, RCODES, readQuestion, TYPES, writeAnswer } from "./message.ts";
 import { findName, ZONE } from "./names.ts";
+import { askOverTcp, serveMessages } from "./tcp.ts";
 
 interface DnsParts {
   directory: Directory;
@@ -14,13 +16,17 @@ interface DnsParts {
   loadApp(app_name: string): Promise<void>;
   log: Log;
   /** Where names of the outside world are asked for; the box's own servers by default. */
-  upstreams?: readonly string[];
+  upstreams?: readonly Upstream[];
 }
 
-const FORWARD_MS = 3000;
-/** Questions to the outside that wait for an answer. One more: the asker is told that it failed. */
-const FORWARDED = 256;
+interface Upstream {
+  host: string;
+  port: number;
+}
+
+/** The most that fits in a message over TCP. */
 const TCP_BYTES = 65_535;
+const { dns_forward_ms, dns_forwarded, dns_idle_ms, dns_connections } = NETWORK_LIMITS;
 
 /**
  * Names for machines. It listens on an address of each private network and answers with what that network may
@@ -30,7 +36,7 @@ export class DnsServer {
   readonly what = "the name server";
   readonly #parts: DnsParts;
   readonly #listeners = new Map<string, { udp: UdpSocket; tcp: Server }>();
-  readonly #upstreams: readonly string[];
+  readonly #upstreams: readonly Upstream[];
   #forwarded = 0;
 
   constructor(parts: DnsParts) {
@@ -41,25 +47,13 @@ export class DnsServer {
   /** Answers on an address of a network; `network` is an address of a machine in it. Answers the port. */
   async listen(address: string, network: string, port = 53): Promise<number> {
     const udp = createSocket(isIPv6(address) ? "udp6" : "udp4");
-    const tcp = createServer((socket) => {
-      let bytes: Buffer = Buffer.alloc(0);
-      socket.setTimeout(FORWARD_MS, () => socket.destroy());
-      socket.on("error", () => socket.destroy());
-      socket.on("data", (chunk: Buffer) => {
-        bytes = Buffer.concat([bytes, chunk]);
-        if (bytes.length > TCP_BYTES + 2) return void socket.destroy();
-        if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return;
-        const message = bytes.subarray(2, 2 + bytes.readUInt16BE(0));
-        void this.#answer(message, network, TCP_BYTES).then((answer) => {
-          if (!answer) return void socket.destroy();
-          const length = Buffer.alloc(2);
-          length.writeUInt16BE(answer.length);
-          socket.end(Buffer.concat([length, answer]));
-        });
-      });
+    const answer = (message: Buffer) => this.#answer(message, network, true);
+    const tcp = createServer({ allowHalfOpen: true }, (socket) => {
+      void serveMessages(socket, { idle_ms: dns_idle_ms, answer });
     });
+    tcp.maxConnections = dns_connections;
     udp.on("message", (message, from) => {
-      void this.#answer(message, network).then((answer) => {
+      void this.#answer(message, network, false).then((answer) => {
         // It may have closed meanwhile.
         if (answer && this.#listeners.get(address)?.udp === udp) udp.send(answer, from.port, from.address);
       });
@@ -90,19 +84,21 @@ export class DnsServer {
     this.#listeners.clear();
   }
 
-  async #answer(message: Buffer, network: string, size?: number): Promise<Buffer | undefined> {
+  async #answer(message: Buffer, network: string, tcp: boolean): Promise<Buffer | undefined> {
     const question = readQuestion(message);
     if (!question) return undefined;
     try {
-      if (question.name !== ZONE && !question.name.endsWith(`.${ZONE}`)) return await this.#forward(message, question);
-      return await this.#own(question, network, size);
+      if (question.name === ZONE || question.name.endsWith(`.${ZONE}`)) {
+        return await this.#own(question, network, tcp ? TCP_BYTES : question.size);
+      }
+      return await this.#forward(message, question, tcp);
     } catch (error) {
       this.#parts.log.warn({ error, name: question.name }, "a name could not be looked up");
       return writeAnswer(question, RCODES.failure, []);
     }
   }
 
-  async #own(question: Question, network: string, size = question.size): Promise<Buffer> {
+  async #own(question: Question, network: string, size: number): Promise<Buffer> {
     const { directory, loadApp } = this.#parts;
     const near = (machine: Entry): boolean => networkOf(machine.private_ip) === networkOf(network);
     const found = await findName(question.name, {
@@ -125,13 +121,16 @@ export class DnsServer {
   }
 
   /** Asks the box's own servers, one after the other, and passes on what they say. */
-  async #forward(message: Buffer, question: Question): Promise<Buffer> {
-    if (this.#forwarded >= FORWARDED) return writeAnswer(question, RCODES.failure, []);
+  async #forward(message: Buffer, question: Question, tcp: boolean): Promise<Buffer> {
+    if (this.#forwarded >= dns_forwarded) return writeAnswer(question, RCODES.failure, []);
     this.#forwarded++;
+    // Who asks over TCP does so because the answer is too long for a datagram.
+    const ask = tcp ? askOverTcp : askOverUdp;
     try {
       for (const server of this.#upstreams) {
-        const answer = await ask(server, message);
-        if (answer) return answer;
+        const answer = await ask(server, message, dns_forward_ms);
+        // Only an answer to this very question counts.
+        if (answer && answers(answer, message)) return answer;
       }
       return writeAnswer(question, RCODES.failure, []);
     } finally {
@@ -140,16 +139,18 @@ export class DnsServer {
   }
 }
 
-async function ask(server: string, message: Buffer): Promise<Buffer | undefined> {
-  const socket = createSocket(isIPv6(server) ? "udp6" : "udp4");
+const answers = (answer: Buffer, question: Buffer): boolean =>
+  answer.length >= 2 && answer.readUInt16BE(0) === question.readUInt16BE(0);
+
+async function askOverUdp({ host, port }: Upstream, message: Buffer, timeout_ms: number): Promise<Buffer | undefined> {
+  const socket = createSocket(isIPv6(host) ? "udp6" : "udp4");
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
-  const timer = setTimeout(() => resolve(undefined), FORWARD_MS);
+  const timer = setTimeout(() => resolve(undefined), timeout_ms);
   socket.on("error", () => resolve(undefined));
-  // Only an answer to this very question counts.
   socket.on("message", (answer) => {
-    if (answer.length >= 2 && answer.readUInt16BE(0) === message.readUInt16BE(0)) resolve(answer);
+    if (answers(answer, message)) resolve(answer);
   });
-  socket.connect(53, server, () => socket.send(message));
+  socket.connect(port, host, () => socket.send(message));
   const answer = await promise;
   clearTimeout(timer);
   socket.close();
@@ -157,12 +158,12 @@ async function ask(server: string, message: Buffer): Promise<Buffer | undefined>
 }
 
 /** The name servers of this box. */
-function hostServers(): string[] {
+function hostServers(): Upstream[] {
   try {
     const lines = readFileSync("/etc/resolv.conf", "utf8").split("\n");
     return lines.flatMap((line) => {
       const server = /^\s*nameserver\s+(\S+)/.exec(line)?.[1];
-      return server && isIP(server) ? [server] : [];
+      return server && isIP(server) ? [{ host: server, port: 53 }] : [];
     });
   } catch {
     return [];
