@@ -126,7 +126,9 @@ suite("the emulator", () => {
   });
 
   test("a flowing clock passes by itself, and several emulators know nothing of each other", async (t) => {
+    const listeners = process.listenerCount("exit");
     const [one, two] = await Promise.all([start(t, { frozen: false }), startPlatform()]);
+    assert.equal(process.listenerCount("exit"), listeners, "any number of them can run");
     t.after(() => two.close());
     const { id } = await launch(one, { SIM_BOOT_MS: "20" });
     await one.client.call("GET /v1/apps/:app_name/machines/:machine_id/wait", {

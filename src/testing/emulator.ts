@@ -86,6 +86,12 @@ export async function startPlatform(options: EmulatorOptions = {}): Promise<Emul
   return emulator;
 }
 
+/** Whoever ends without closing leaves no folder behind. */
+const OPEN = new Set<{ forget(): void }>();
+process.on("exit", () => {
+  for (const emulator of OPEN) emulator.forget();
+});
+
 /** The platform behind the door; another one after each reset. */
 interface Generation {
   dir: string;
@@ -98,7 +104,6 @@ class RunningEmulator implements Emulator {
   readonly #door: Door;
   readonly #options: EmulatorOptions;
   readonly #clock: MovingClock;
-  readonly #onExit = (): void => this.#forget();
   readonly faults: FaultList;
   readonly clock: EmulatorClock;
   #now: Generation | undefined;
@@ -128,8 +133,7 @@ class RunningEmulator implements Emulator {
   async start(): Promise<void> {
     this.#now = await this.#open(this.#options.state);
     this.#first = await this.save();
-    // Whoever ends without closing leaves no folder behind.
-    process.once("exit", this.#onExit);
+    OPEN.add(this);
   }
 
   get base_url(): string {
@@ -176,11 +180,11 @@ class RunningEmulator implements Emulator {
     if (this.#closed) return;
     this.#closed = true;
     await this.#replacing;
-    process.off("exit", this.#onExit);
+    OPEN.delete(this);
     this.#door.shut();
     await this.#now?.platform.close();
     await this.#door.close();
-    this.#forget();
+    this.forget();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -271,7 +275,7 @@ class RunningEmulator implements Emulator {
     return { dir, database, world, platform };
   }
 
-  #forget(): void {
+  forget(): void {
     if (this.#now) rmSync(this.#now.dir, { recursive: true, force: true });
   }
 }

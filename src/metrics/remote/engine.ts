@@ -165,7 +165,9 @@ class VictoriaEngine implements RemoteEngine {
     let org = this.#orgs.get(org_id);
     if (!org) {
       const added = this.#labelled(org_id) === undefined ? [] : [ORG_LABEL, org_id];
-      const intake = new RemoteIntake(TSDB_LIMITS, added, (series) => this.#sender.put(tenant, series));
+      const { clock } = this.#options;
+      const put = (series: Uint8Array): void => this.#sender.put(tenant, series);
+      const intake = new RemoteIntake({ limits: TSDB_LIMITS, clock, added, put });
       org = { intake, importer: new Importer(intake), metadata: new MetadataBook() };
       this.#orgs.set(org_id, org);
     }

@@ -1,3 +1,4 @@
+import type { Clock } from "#core/clock.ts";
 import type { Labels } from "../source.ts";
 import type { DropReason } from "../tsdb/admission.ts";
 import { ByteWriter } from "../tsdb/bytes.ts";
@@ -12,24 +13,32 @@ const FIELD_SAMPLE = 0x12;
 const FIELD_VALUE = 0x09;
 const FIELD_TIME = 0x10;
 
+interface IntakeParts {
+  limits: TsdbLimits;
+  clock: Clock;
+  /** The labels that tell the org apart at the engine; nobody else may say them. */
+  added: Labels;
+  put(series: Uint8Array): void;
+}
+
 /** One org's samples on their way to the engine: each becomes a series of a write request. */
 export class RemoteIntake implements Intake {
   readonly limits: TsdbLimits;
   generation = 1;
   readonly dropped_samples = new Map<DropReason, number>();
-  readonly #added: Labels;
-  readonly #put: (series: Uint8Array) => void;
+  readonly #parts: IntakeParts;
   /** By number: the labels as they are sent. */
   #spelled: Uint8Array[] = [];
   #refs = new Map<string, number>();
   #byApp = new Map<string, number>();
   readonly #out = new ByteWriter(1 << 16);
 
-  /** `added` are the labels that tell the org apart at the engine; nobody else may say them. */
-  constructor(limits: TsdbLimits, added: Labels, put: (series: Uint8Array) => void) {
-    this.limits = limits;
-    this.#added = added;
-    this.#put = put;
+  #learned_at: number;
+
+  constructor(parts: IntakeParts) {
+    this.limits = parts.limits;
+    this.#parts = parts;
+    this.#learned_at = parts.clock.monotonic();
   }
 
   series(labels: Labels): number | undefined {
@@ -78,21 +87,25 @@ export class RemoteIntake implements Intake {
       out.byte(FIELD_TIME);
       out.varint(time);
     }
-    if (taken > 0) this.#put(out.view());
-    this.#forgetMany();
+    if (taken > 0) this.#parts.put(out.view());
+    this.#forget();
     return taken;
   }
 
   #withAdded(labels: Labels): Labels {
     const own = new Map<string, string>();
-    for (const list of [labels, this.#added]) {
+    for (const list of [labels, this.#parts.added]) {
       for (let i = 0; i < list.length; i += 2) own.set(list[i] ?? "", list[i + 1] ?? "");
     }
     return [...own].flat();
   }
 
-  #forgetMany(): void {
-    if (this.#spelled.length < REMOTE_LIMITS.series_known) return;
+  /** What is still written is learned again: an app that replaces its machines every day has not all of their series. */
+  #forget(): void {
+    const now = this.#parts.clock.monotonic();
+    const { series_known, series_known_ms } = REMOTE_LIMITS;
+    if (this.#spelled.length < series_known && now - this.#learned_at < series_known_ms) return;
+    this.#learned_at = now;
     this.#spelled = [];
     this.#refs = new Map();
     this.#byApp = new Map();

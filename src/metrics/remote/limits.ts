@@ -1,5 +1,6 @@
 /** Bounds of the way to a metrics engine elsewhere, with what happens at them. */
 const MIB = 1024 * 1024;
+const HOUR = 3600_000;
 
 export const REMOTE_LIMITS = {
   /** Samples on the disk that wait for the engine. Past it the oldest part is dropped, counted and logged. */
@@ -21,4 +22,6 @@ export const REMOTE_LIMITS = {
   answer_bytes: 256 * MIB,
   /** Series spelled and kept for the next time. Past it all are forgotten and learned again. */
   series_known: 500_000,
+  /** And after this long. An app's series are counted (`series_per_app`) since then. */
+  series_known_ms: 2 * HOUR,
 } as const;

@@ -2,18 +2,53 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { suite, test } from "node:test";
+import { virtualClock } from "#core/fixtures.ts";
 import { tempDir } from "../../../test/support.ts";
 import { labelsOf } from "../tsdb/fixtures.ts";
+import type { Batch } from "../tsdb/head.ts";
 import { TSDB_LIMITS } from "../tsdb/limits.ts";
 import { textWithin } from "./client.ts";
 import { RemoteIntake } from "./intake.ts";
+import { REMOTE_LIMITS } from "./limits.ts";
 import { DiskQueue } from "./queue.ts";
+
+function anIntake(series_per_app: number) {
+  const clock = virtualClock();
+  const intake = new RemoteIntake({ limits: { ...TSDB_LIMITS, series_per_app }, clock, added: [], put() {} });
+  return { intake, clock };
+}
+
+const samplesOf = (refs: number[], time: number): Batch => ({
+  refs: Uint32Array.from(refs),
+  timestamps: Float64Array.from(refs, () => time),
+  values: new Float64Array(refs.length),
+  bits: new Uint32Array(2 * refs.length),
+  length: refs.length,
+});
 
 suite("the way to an engine elsewhere", () => {
   test("series are counted by their app, whatever else is called so", () => {
-    const intake = new RemoteIntake({ ...TSDB_LIMITS, series_per_app: 1 }, [], () => undefined);
+    const { intake } = anIntake(1);
     const refs = ["web", "db", "web"].map((app, k) => intake.series(labelsOf({ __name__: "app", app, k: String(k) })));
     assert.deepEqual(refs, [0, 1, undefined]);
+  });
+
+  test("of series that are written no more, an app has none: it goes on after any number of machines", async () => {
+    const { intake, clock } = anIntake(10);
+    const write = (machine: number): number => {
+      const ref = intake.series(labelsOf({ __name__: "up", app: "web", instance: String(machine) }));
+      return intake.append(samplesOf(ref === undefined ? [] : [ref], clock.now()));
+    };
+    for (let machine = 0; machine < 10; machine++) assert.equal(write(machine), 1);
+    assert.equal(write(10), 0, "one too many at once");
+    for (let machine = 10; machine < 100; machine++) {
+      if (machine % 10 === 0) {
+        await clock.advance(REMOTE_LIMITS.series_known_ms);
+        // Whatever comes next; the app's own would still be refused.
+        intake.append(samplesOf([], clock.now()));
+      }
+      assert.equal(write(machine), 1, `machine ${machine}`);
+    }
   });
 
   test("a disk that takes no new file refuses as one that is full does", () => {
