@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { suite, test } from "node:test";
 import type { ExitNotice, Launch, RuntimeDriver, Terminal } from "./driver.ts";
-import { aMachine } from "./fixtures.ts";
+import { aLaunch, aMachine } from "./fixtures.ts";
 
 export interface OpenedDriver {
   driver: RuntimeDriver;
@@ -57,11 +57,7 @@ async function interrupted(terminal: Terminal): Promise<void> {
 /** What every RuntimeDriver must do. A new driver's own test file is one call of this. */
 export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDriver>, skip?: string): void {
   suite(`runtime driver: ${name}`, { skip }, () => {
-    const launch = (boot: string, config: Launch["config"]): Launch => {
-      const { id, name: own, app_name, org_id, region, instance_id, private_ip, image_ref } = aMachine();
-      const base = { id, name: own, app_name, org_id, region, instance_id, private_ip, image_ref };
-      return { ...base, boot, config, secrets: {}, keep_rootfs: false };
-    };
+    const launch = (boot: string, config: Launch["config"]): Launch => aLaunch({ boot, config });
     async function withDriver(work: (opened: OpenedDriver, id: string) => Promise<void>): Promise<void> {
       const opened = await open();
       try {

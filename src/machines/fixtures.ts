@@ -1,4 +1,7 @@
+import { randomBytes } from "node:crypto";
 import { complete, sizeOf } from "./config.ts";
+import type { Launch } from "./driver.ts";
+import { privateAddress } from "./names.ts";
 import type { Machine, MachineConfig } from "./types.ts";
 
 /** A valid, dull machine for tests, changed only where it matters. */
@@ -39,4 +42,20 @@ export function aMachine(change: Partial<Machine> = {}): Machine {
     ...change,
     config,
   };
+}
+
+/** What a driver is told to start, changed only where it matters. */
+export function aLaunch(change: Partial<Launch> = {}): Launch {
+  const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref } = aMachine();
+  const config = { image: "web" };
+  const about = { id, name, app_name, org_id, region, instance_id, private_ip, image_ref, config };
+  return { ...about, boot: "b1", secrets: {}, keep_rootfs: false, ...change };
+}
+
+/** The same, of a machine that is new, with its own address in a network, from a fixture's image. */
+export function aLaunchIn(network: string, config: MachineConfig, change: Partial<Launch> = {}): Launch {
+  const { id = randomBytes(7).toString("hex"), org_id = "o1" } = change;
+  const private_ip = privateAddress({ id, org_id, network, host_id: "0001" });
+  const image_ref = { registry: "fixture", repository: config.image, digest: "" };
+  return aLaunch({ id, org_id, private_ip, image_ref, config, ...change });
 }

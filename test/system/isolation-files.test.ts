@@ -10,8 +10,7 @@ import { callsMissing } from "#drivers/linux/calls.ts";
 import { GuestTree } from "#drivers/linux/guest-tree.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
-import type { Launch } from "#machines/driver.ts";
-import { aMachine } from "#machines/fixtures.ts";
+import { aLaunch } from "#machines/fixtures.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { PATIENCE_MS, runs, tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
@@ -116,16 +115,14 @@ suite("files put into a machine", { skip: callsMissing() }, () => {
     const before = census(outside);
     const never = new AbortController().signal;
     const id = randomBytes(7).toString("hex");
-    const { name, app_name, org_id, region, instance_id, private_ip, image_ref } = aMachine();
-    const about = { id, name, app_name, org_id, region, instance_id, private_ip, image_ref, secrets: {} };
     const exec = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done"];
     const start = async (
       boot: string,
       paths: readonly string[],
     ): Promise<{ id: string; boot: string; handle: null }> => {
       const files = paths.map((guest_path) => ({ guest_path, raw_value: Buffer.from("ours").toString("base64") }));
-      const launch: Launch = { ...about, boot, config: { image: "web", init: { exec }, files }, keep_rootfs: true };
-      await driver.start(launch, never);
+      const config = { image: "web", init: { exec }, files };
+      await driver.start(aLaunch({ id, boot, config, keep_rootfs: true }), never);
       return { id, boot, handle: null };
     };
     const run = async (ref: { id: string; boot: string; handle: null }, script: string): Promise<string> => {

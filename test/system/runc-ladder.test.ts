@@ -10,8 +10,7 @@ import { systemClock } from "#core/clock.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
-import { aMachine } from "#machines/fixtures.ts";
-import { privateAddress } from "#machines/names.ts";
+import { aLaunchIn } from "#machines/fixtures.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { ROOT } from "./child.ts";
 import { leftBehind } from "./leaks.ts";
@@ -47,14 +46,8 @@ suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
     }
   });
 
-  const wanted = (boot: string, id: string): Launch => {
-    const { name, app_name, region, instance_id, org_id } = aMachine();
-    const private_ip = privateAddress({ id, org_id, network: installation.node_id, host_id: "0001" });
-    const image_ref = { registry: "fixture", repository: "web", digest: "" };
-    const config = { image: "web", init: { exec: ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"] } };
-    const about = { id, name, app_name, region, instance_id, org_id, private_ip, image_ref, config };
-    return { ...about, boot, secrets: {}, keep_rootfs: false };
-  };
+  const config = { image: "web", init: { exec: ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"] } };
+  const wanted = (boot: string, id: string): Launch => aLaunchIn(installation.node_id, config, { id, boot });
   const run = async (ref: Ref, ...command: string[]): Promise<string> =>
     (await driver.exec(ref, { command, timeout_ms: 30_000 }, never)).stdout.trim();
 

@@ -11,9 +11,7 @@ import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
 import type { Timings } from "#drivers/runtime/runc/timings.ts";
-import type { Launch } from "#machines/driver.ts";
-import { aMachine } from "#machines/fixtures.ts";
-import { privateAddress } from "#machines/names.ts";
+import { aLaunchIn } from "#machines/fixtures.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { runs, until } from "../support.ts";
 import { leftBehind, targetsOf, zombiesOf } from "./leaks.ts";
@@ -41,15 +39,12 @@ test("lives of machines leave nothing behind, in the kernel and in ourselves (O1
   });
 
   const live = async (life: number): Promise<void> => {
-    const id = randomBytes(7).toString("hex");
-    const { name, app_name, org_id, region, instance_id, image_ref } = aMachine();
-    const private_ip = privateAddress({ id, org_id, network: installation.node_id, host_id: "0001" });
     const config = {
       image: "web",
       init: { exec: ["sh", "-c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"] },
     };
-    const about = { id, name, app_name, org_id, region, instance_id, image_ref, private_ip, config };
-    const launch: Launch = { ...about, boot: "b1", secrets: {}, keep_rootfs: false };
+    const launch = aLaunchIn(installation.node_id, config);
+    const { id } = launch;
     let { handle } = await driver.start(launch, never);
     const ref = { id, boot: "b1", handle };
     assert.equal((await driver.exec(ref, { command: ["true"], timeout_ms: 20_000 }, never)).exit_code, 0);

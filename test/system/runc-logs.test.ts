@@ -9,9 +9,8 @@ import { systemClock } from "#core/clock.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
-import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
-import { aMachine } from "#machines/fixtures.ts";
-import { privateAddress } from "#machines/names.ts";
+import type { Ref, RuntimeDriver } from "#machines/driver.ts";
+import { aLaunchIn } from "#machines/fixtures.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { Warnings } from "./warnings.ts";
@@ -49,14 +48,9 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
   });
 
   const start = async (exec: string[]): Promise<Ref> => {
-    const id = randomBytes(7).toString("hex");
-    const { name, app_name, region, instance_id, org_id } = aMachine();
-    const private_ip = privateAddress({ id, org_id, network: installation.node_id, host_id: "0001" });
-    const image_ref = { registry: "fixture", repository: "busybox", digest: "" };
-    const base = { id, name, app_name, region, instance_id, org_id, private_ip, image_ref, secrets: {} };
-    const launch: Launch = { ...base, boot: "b1", config: { image: "busybox", init: { exec } }, keep_rootfs: false };
+    const launch = aLaunchIn(installation.node_id, { image: "busybox", init: { exec } });
     const { handle } = await driver.start(launch, never);
-    return { id, boot: "b1", handle };
+    return { id: launch.id, boot: launch.boot, handle };
   };
   const files = (id: string): Record<string, number> => {
     const folder = join(installation.data_dir, "logs", id);

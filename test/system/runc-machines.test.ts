@@ -12,8 +12,8 @@ import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { ExitNotice, Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
-import { aMachine } from "#machines/fixtures.ts";
-import { gatewayAddress, privateAddress } from "#machines/names.ts";
+import { aLaunchIn } from "#machines/fixtures.ts";
+import { gatewayAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { census, leftBehind } from "./leaks.ts";
@@ -43,13 +43,8 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
   });
 
   const launch = (config: Partial<Launch["config"]>, org_id = "o1"): Launch => {
-    const id = randomBytes(7).toString("hex");
-    const { name, app_name, region, instance_id } = aMachine();
-    const private_ip = privateAddress({ id, org_id, network: installation.node_id, host_id: "0001" });
-    const image = config.image ?? "busybox";
-    const image_ref = { registry: "fixture", repository: image, digest: "" };
-    const base = { id, name, app_name, region, instance_id, private_ip, image_ref, org_id };
-    return { ...base, boot: "b1", config: { image, ...config }, secrets: { KEY: "c2VjcmV0" }, keep_rootfs: false };
+    const secrets = { KEY: "c2VjcmV0" };
+    return aLaunchIn(installation.node_id, { image: "busybox", ...config }, { org_id, secrets });
   };
   const start = async (wanted: Launch): Promise<Ref> => {
     const { handle } = await driver.start(wanted, never);

@@ -11,7 +11,7 @@ import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
-import { aMachine } from "#machines/fixtures.ts";
+import { aLaunchIn } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { selfSigned } from "#proxy/x509.ts";
 import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
@@ -60,12 +60,7 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
   });
 
   const start = async (config: object, org_id = "o1"): Promise<Ref & Launch> => {
-    const id = randomBytes(7).toString("hex");
-    const { name, app_name, region, instance_id } = aMachine();
-    const private_ip = privateAddress({ id, org_id, network: installation.node_id, host_id: "0001" });
-    const image_ref = { registry: "fixture", repository: "web", digest: "" };
-    const base = { id, name, app_name, region, instance_id, private_ip, image_ref, org_id };
-    const launch = { ...base, boot: "b1", config: { image: "web", ...config }, secrets: {}, keep_rootfs: false };
+    const launch = aLaunchIn(installation.node_id, { image: "web", ...config }, { org_id });
     const { handle } = await driver.start(launch, never);
     return { ...launch, handle };
   };

@@ -12,8 +12,7 @@ import { LoopDisk } from "#drivers/disk/loop.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
-import { aMachine } from "#machines/fixtures.ts";
-import { privateAddress } from "#machines/names.ts";
+import { aLaunchIn } from "#machines/fixtures.ts";
 import type { DiskVolume } from "#volumes/disk.ts";
 import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { PATIENCE_MS, runs, until } from "../support.ts";
@@ -88,10 +87,6 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
   });
 
   const wanted = (): Launch => {
-    const id = randomBytes(7).toString("hex");
-    const { name, app_name, region, instance_id, org_id } = aMachine();
-    const private_ip = privateAddress({ id, org_id, network: installation.node_id, host_id: "0001" });
-    const image_ref = { registry: "fixture", repository: "servers", digest: "" };
     const python = existsSync(PYTHON) ? [{ exec: ["python3", "-c", PYTHON_SERVER] }] : [];
     const config: Launch["config"] = {
       image: "servers",
@@ -103,8 +98,7 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
         { exec: ["node", "-e", NODE_SERVER], user: "app" },
       ],
     };
-    const base = { id, name, app_name, region, instance_id, private_ip, image_ref, org_id, secrets: {} };
-    return { ...base, boot: "b1", config, keep_rootfs: false };
+    return aLaunchIn(installation.node_id, config);
   };
   const start = async (launch: Launch): Promise<Ref> => {
     const { handle } = await driver.start(launch, never);

@@ -9,7 +9,7 @@ import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, RuntimeDriver } from "#machines/driver.ts";
-import { aMachine } from "#machines/fixtures.ts";
+import { aLaunch } from "#machines/fixtures.ts";
 import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { openRoom, type TestRoom, traces, volumesMissing } from "../volumes.ts";
@@ -33,11 +33,8 @@ async function openDriver(ends: AsyncDisposableStack, { room, dir }: TestRoom): 
 }
 
 function launch(id: string, boot: string, volume: string): Launch {
-  const { name, app_name, org_id, region, instance_id, private_ip } = aMachine();
-  const image_ref = { registry: "fixture", repository: "web", digest: `sha256:${"0".repeat(64)}` };
   const config = { image: "web", init: { exec: WAIT }, mounts: [{ volume, path: "/data" }] };
-  const own = { id, boot, name, app_name, org_id, region, instance_id, private_ip, image_ref, config };
-  return { ...own, secrets: {}, keep_rootfs: false };
+  return aLaunch({ id, boot, config });
 }
 
 suite("a machine with a volume", { skip: volumesMissing() ?? realMachinesMissing() }, () => {

@@ -53,7 +53,7 @@ export async function askOverTcp(
   message: Buffer,
   timeout_ms: number,
 ): Promise<Buffer | undefined> {
-  const socket = connect({ host, port, timeout: timeout_ms });
+  const socket = connect({ host, port });
   const late = setTimeout(() => socket.destroy(), timeout_ms);
   socket.on("error", () => socket.destroy());
   socket.write(framed(message));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Launch } from "#machines/driver.ts";
-import { aMachine } from "#machines/fixtures.ts";
+import { aLaunch, aMachine } from "#machines/fixtures.ts";
 import type { ImageConfig } from "#machines/image-source.ts";
 import { parseLog } from "./logs.ts";
 import { preflight } from "./preflight.ts";
@@ -22,11 +22,8 @@ const image: ImageConfig = {
   working_dir: "",
 };
 
-function launch(config: Partial<Launch["config"]>, secrets: Record<string, string> = {}): Launch {
-  const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref } = aMachine();
-  const base = { id, name, app_name, org_id, region, instance_id, private_ip, image_ref };
-  return { ...base, boot: "b", config: { image: "x", ...config }, secrets, keep_rootfs: false };
-}
+const launch = (config: Partial<Launch["config"]>, secrets: Record<string, string> = {}): Launch =>
+  aLaunch({ boot: "b", config: { image: "x", ...config }, secrets });
 const held = (config: Partial<ImageConfig> = {}) => ({
   ref: aMachine().image_ref,
   layers: [],
