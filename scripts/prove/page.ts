@@ -58,8 +58,11 @@ function stateOf(shown: readonly Proof[]): string {
   return shown.every(({ passed }) => passed) ? "shown" : "**broken**";
 }
 
+/** Of what a test said; the rest is in docs/reliability.json. Enough for a recovery time of everything that chaos breaks. */
+const SAID = 8;
+
 function cell({ file, test, tier, date, seed, said, passed }: Proof): string {
-  const figures = said.length > 0 ? `: ${said.slice(0, 6).join("; ")}` : "";
+  const figures = said.length > 0 ? `: ${said.slice(0, SAID).join("; ")}` : "";
   const run = [tier, date, ...(seed ? [`SEED=${seed}`] : [])].join(", ");
   const name = test.replaceAll(/ ?\([A-Z]\d+b?(, [A-Z]\d+b?)*\)/g, "");
   return plain(`${passed ? "" : "**failed** "}\`${file}\` ${name}${figures} (${run})`);
