@@ -1,4 +1,4 @@
-/** All tests, in two groups. Fast tests share one process; system tests (kills, power cuts, real servers) have one each. */
+/** All tests, in two groups. Fast tests share a process for each core; system tests (kills, power cuts, real servers) have one each. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
@@ -17,11 +17,13 @@ const root = join(import.meta.dirname, "..");
  * hosts, every page of the documents. What they hold to is looked at by quicker tests too, in smaller numbers.
  */
 export const NIGHT = new Set(
-  `cli cli-db cli-people examples-real guides hosts-autostop hosts-loss hosts-network hosts-room hosts-together
-  lease-clock metrics-crash metrics-damage metrics-differential metrics-postgres-machine metrics-remote package
-  proxy-replace replication-crash-points replication-etcd replication-large replication-machines replication-power
-  runc-abuse runc-kill runc-network runc-reboot runc-upgrade soak store-backup store-powercut tutorial tutorials
-  volumes-crash-points volumes-kill web-load web-pages`.split(/\s+/),
+  `cli cli-affordances cli-db cli-people examples-real guides hosts-autostop hosts-loss hosts-network hosts-room
+  hosts-terminal hosts-together lease-clock metrics-crash metrics-damage metrics-differential metrics-postgres-machine
+  metrics-remote package proxy-replace replication-crash-points replication-etcd replication-events replication-large
+  replication-machines replication-power runc-abuse runc-kill runc-network runc-reboot runc-upgrade soak store-backup
+  store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-databases web-load web-pages`.split(
+    /\s+/,
+  ),
 );
 
 /** Fast at a push, long at night, and in no hurry: they get processes of their own then, beside the system tests. */
@@ -89,12 +91,13 @@ export async function runTests(
   // System tests wait a good part of their time, so one more than there are cores.
   const lanes = `--test-concurrency=${availableParallelism() + 1}`;
   const systemGroup = { name: "system tests", files: system, flags: [lanes] };
-  const fastGroup = { name: "fast tests", files: fast, flags: ["--test-isolation=none"] };
+  // As many processes as cores: one alone would be at work long after the system tests.
+  const fastGroups = shares({ name: "fast tests", files: fast, flags: ["--test-isolation=none"] });
   // A proof keeps times to the letter, so fast tests have a core each; at a push nothing depends on them.
-  if (tier === "push" && !watching) return await together([systemGroup, fastGroup], { tier });
+  if (tier === "push" && !watching) return await together([systemGroup, ...fastGroups], { tier });
   const timedGroup = { name: "timed tests", files: files.filter(isTimed), flags: ["--test-concurrency=1"] };
   let proved = true;
-  for (const groups of [shares(fastGroup), [systemGroup], [timedGroup]])
+  for (const groups of [fastGroups, [systemGroup], [timedGroup]])
     proved = (await together(groups, { tier, watching })) && proved;
   return proved;
 }
