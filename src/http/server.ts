@@ -47,9 +47,9 @@ export interface Server {
   inject: FastifyInstance["inject"];
 }
 
-/** Carried from hook to hook. */
 const BODY_LIMIT: BodyLimit = { name: "body_bytes", bytes: LIMITS.body_bytes };
 
+/** Carried from hook to hook. */
 declare module "fastify" {
   interface FastifyContextConfig {
     style?: Style;

@@ -131,6 +131,16 @@ suite("names of the private network", () => {
     }
   });
 
+  test("connections that are open end with it", async (t) => {
+    const { port, server } = await aServer(t, [machine("1")]);
+    const socket = connect(port, "127.0.0.1");
+    socket.write(asked(1, "web.internal"));
+    await once(socket, "data");
+    const ended = once(socket, "close");
+    server.close();
+    await ended;
+  });
+
   test("a name of the outside is asked for the way it was asked: a long answer comes whole over TCP", async (t) => {
     const outside = createServer((socket) => {
       socket.once("data", (question: Buffer) => {

@@ -1,6 +1,6 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { readFileSync } from "node:fs";
-import { createServer, isIP, isIPv6, type Server } from "node:net";
+import { createServer, isIP, isIPv6, type Server, type Socket } from "node:net";
 import type { Log } from "#core/log.ts";
 import { gatewayAddress } from "#machines/names.ts";
 import { addressBytes, networkOf } from "../bytes.ts";
@@ -36,6 +36,7 @@ export class DnsServer {
   readonly what = "the name server";
   readonly #parts: DnsParts;
   readonly #listeners = new Map<string, { udp: UdpSocket; tcp: Server }>();
+  readonly #connections = new Set<Socket>();
   readonly #upstreams: readonly Upstream[];
   #forwarded = 0;
 
@@ -49,6 +50,8 @@ export class DnsServer {
     const udp = createSocket(isIPv6(address) ? "udp6" : "udp4");
     const answer = (message: Buffer) => this.#answer(message, network, true);
     const tcp = createServer({ allowHalfOpen: true }, (socket) => {
+      this.#connections.add(socket);
+      socket.once("close", () => this.#connections.delete(socket));
       void serveMessages(socket, { idle_ms: dns_idle_ms, answer });
     });
     tcp.maxConnections = dns_connections;
@@ -82,6 +85,7 @@ export class DnsServer {
       tcp.close();
     }
     this.#listeners.clear();
+    for (const socket of this.#connections) socket.destroy();
   }
 
   async #answer(message: Buffer, network: string, tcp: boolean): Promise<Buffer | undefined> {

@@ -381,8 +381,7 @@ export class Http1Client extends Seeker implements Exchange {
       this.cut();
       return;
     }
-    this.letGo();
-    this.refused({ status: 504, reason: "answer_timeout", text: "the machine did not answer in time" });
+    this.giveUp();
   }
 
   #gone(): void {

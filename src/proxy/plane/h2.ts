@@ -172,8 +172,7 @@ class Http2Exchange extends Seeker implements Exchange {
       this.#stream.close(constants.NGHTTP2_CANCEL);
       return;
     }
-    this.letGo();
-    this.refused({ status: 504, reason: "answer_timeout", text: "the machine did not answer in time" });
+    this.giveUp();
   }
 
   protected override waits(): void {

@@ -71,6 +71,12 @@ export abstract class Seeker implements Waiter {
     return true;
   }
 
+  /** The machine has said nothing for too long. */
+  protected giveUp(): void {
+    this.letGo();
+    this.refused({ status: 504, reason: "answer_timeout", text: "the machine did not answer in time" });
+  }
+
   /** The request is over: nothing of it is sent again. */
   protected forgetBody(): void {
     this.attempts?.body?.forget();
