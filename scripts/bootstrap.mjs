@@ -4,9 +4,10 @@
 //   node scripts/bootstrap.mjs [--for=start|test|check|bench|mutate|examples] --exec FILE [arguments]
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { bringSystemPackages } from "./system-packages.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const options = process.argv.slice(2);
@@ -41,58 +42,11 @@ function installPackages(folder, manifest, args) {
   writeFileSync(stamp, want);
 }
 
-/** Debian packages that are named in system-packages.json and not there yet. */
-function missingSystemPackages() {
-  const wanted = JSON.parse(readFileSync(join(root, "scripts/system-packages.json"), "utf8"));
+/** The system packages that this purpose needs, with what is lost without each. */
+function wantedSystemPackages() {
+  const all = JSON.parse(readFileSync(join(root, "scripts/system-packages.json"), "utf8"));
   const groups = { start: ["runtime"], check: [], test: ["runtime", "test"], bench: ["runtime", "test", "bench"] };
-  const names = (groups[purpose] ?? []).flatMap((group) => Object.keys(wanted[group]));
-  const have = new Set();
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own placeholders.
-  const query = spawnSync("dpkg-query", ["-W", "-f", "${Package} ${db:Status-Status}\n", ...names], {
-    encoding: "utf8",
-  });
-  for (const line of (query.stdout ?? "").split("\n")) {
-    const [name, status] = line.split(" ");
-    if (status === "installed") have.add(name);
-  }
-  return names
-    .filter((name) => !have.has(name))
-    .map((name) => [name, Object.values(wanted).find((g) => g[name])[name]]);
-}
-
-function installSystemPackages() {
-  if (process.env.HANGAR_SKIP_SYSTEM === "1" || process.platform !== "linux") return;
-  const canApt = existsSync("/usr/bin/apt-get") && process.getuid?.() === 0;
-  const told = join(root, "node_modules/.system-packages-told");
-  const missing = missingSystemPackages();
-  if (missing.length === 0) return;
-  const names = missing.map(([name]) => name);
-  const costs = missing.map(([name, why]) => `  ${name}: without it, ${why}`).join("\n");
-  if (!canApt) {
-    // Said once per set: a person who cannot install them need not read it at every start.
-    if (existsSync(told) && readFileSync(told, "utf8") === names.join()) return;
-    say(`These system packages are not here (with root: apt-get install ${names.join(" ")}):\n${costs}`);
-    writeFileSync(told, names.join());
-    return;
-  }
-  say(`Installing system packages (once; HANGAR_SKIP_SYSTEM=1 skips this): ${names.join(" ")}`);
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  const services = withoutStarting();
-  const apt = (...args) => spawnSync("apt-get", ["-qq", ...args], { env, stdio: ["ignore", "ignore", 2] }).status === 0;
-  const install = ["install", "-y", "--no-install-recommends", ...names];
-  // The package lists may be old or empty: fetch them only when the first try fails.
-  if (!apt(...install) && !(apt("update") && apt(...install))) {
-    say(`They could not be installed; going on without them:\n${costs}`);
-  }
-  services.end();
-}
-
-/** Servers among the packages are for our tests to start, not for the box to run: Debian asks this file. */
-function withoutStarting() {
-  const policy = "/usr/sbin/policy-rc.d";
-  if (existsSync(policy)) return { end() {} };
-  writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
-  return { end: () => rmSync(policy, { force: true }) };
+  return Object.assign({}, ...(groups[purpose] ?? []).map((group) => all[group]));
 }
 
 if (Number(process.versions.node.split(".")[0]) < 20)
@@ -105,7 +59,9 @@ if (purpose === "check" || purpose === "test") {
 /** Packages that one purpose alone needs. */
 const apart = { mutate: "tools/mutate", examples: "tools/runners" }[purpose];
 if (apart) installPackages(apart, "package.json", ["install", "--no-save", "--no-package-lock"]);
-installSystemPackages();
+if (process.env.HANGAR_SKIP_SYSTEM !== "1" && process.platform === "linux") {
+  bringSystemPackages(wantedSystemPackages(), { say, told: join(root, "node_modules/.system-packages-told") });
+}
 
 if (program.length > 0) {
   const pinned = join(root, `node_modules/node-${process.platform}-${process.arch}/bin/node`);

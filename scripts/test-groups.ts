@@ -1,10 +1,13 @@
 /** All tests, in two groups. Fast tests share a process for each core; system tests (kills, power cuts, real servers) have one each. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, join, relative } from "node:path";
 import { text } from "node:stream/consumers";
+import type { EndedTest } from "./test-run/reporter.ts";
+import { RunFolder, signal } from "./test-run/run-folder.ts";
+import { summaryOf } from "./test-run/summary.ts";
 
 /** How large tests are: at every push, at night, and when there is a day. */
 export const TIERS = ["push", "night", "soak"] as const;
@@ -64,6 +67,14 @@ interface Wish {
   watching?: Watching | undefined;
 }
 
+interface Run extends Wish {
+  folder: RunFolder;
+  /** The first process of each group that runs. */
+  running: Set<number>;
+  /** The end of a run that was broken off; it ends the process. */
+  ending?: Promise<never>;
+}
+
 export interface Watching {
   /** A module that is told what the tests say. */
   reporter: string;
@@ -84,6 +95,46 @@ export async function runTests(
     process.stderr.write(`no test file has ${wanted.join(" or ")} in its path\n`);
     return false;
   }
+  const began = performance.now();
+  const folder = new RunFolder();
+  const run: Run = { tier, watching, folder, running: new Set() };
+  endWithSignals(run);
+  const passed = await runFiles(files, run);
+  await run.ending;
+  const tests = readEnded(folder);
+  process.stdout.write(summaryOf(tests, { seconds: (performance.now() - began) / 1000, root }));
+  folder.remove();
+  return passed;
+}
+
+/** A run that is broken off ends with all that it started. */
+function endWithSignals(run: Run): void {
+  const { folder, running } = run;
+  const end = async (name: NodeJS.Signals): Promise<never> => {
+    for (const pid of running) signal(-pid, "SIGKILL");
+    // Clearing waits on timers that would not keep the process.
+    setInterval(() => {}, 1000);
+    await folder.clear();
+    process.stdout.write(`\nended by ${name}\n`);
+    process.exit(name === "SIGINT" ? 130 : 143);
+  };
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.once(name, () => {
+      run.ending = end(name);
+    });
+}
+
+/** What every group's tests came to. */
+function readEnded(folder: RunFolder): EndedTest[] {
+  const files = readdirSync(folder.path).filter((name) => name.endsWith(ENDED));
+  const lines = files.flatMap((name) => readFileSync(join(folder.path, name), "utf8").split("\n").filter(Boolean));
+  return lines.map((line) => JSON.parse(line) as EndedTest);
+}
+
+const ENDED = ".ended.jsonl";
+
+async function runFiles(files: readonly string[], run: Run): Promise<boolean> {
+  const { tier, watching } = run;
   const isApart = (file: string): boolean => isSystem(file) || (tier !== "push" && LONG_AT_NIGHT.has(file));
   const isTimed = (file: string): boolean => tier !== "push" && isSystem(file) && TIMED.has(nameOf(file));
   const fast = files.filter((file) => !isApart(file));
@@ -94,11 +145,10 @@ export async function runTests(
   // As many processes as cores: one alone would be at work long after the system tests.
   const fastGroups = shares({ name: "fast tests", files: fast, flags: ["--test-isolation=none"] });
   // A proof keeps times to the letter, so fast tests have a core each; at a push nothing depends on them.
-  if (tier === "push" && !watching) return await together([systemGroup, ...fastGroups], { tier });
+  if (tier === "push" && !watching) return await together([systemGroup, ...fastGroups], run);
   const timedGroup = { name: "timed tests", files: files.filter(isTimed), flags: ["--test-concurrency=1"] };
   let proved = true;
-  for (const groups of [fastGroups, [systemGroup], [timedGroup]])
-    proved = (await together(groups, { tier, watching })) && proved;
+  for (const groups of [fastGroups, [systemGroup], [timedGroup]]) proved = (await together(groups, run)) && proved;
   return proved;
 }
 
@@ -112,30 +162,39 @@ function shares({ name, files, flags }: Group): Group[] {
   }));
 }
 
-async function together(groups: readonly Group[], wish: Wish): Promise<boolean> {
+async function together(groups: readonly Group[], run: Run): Promise<boolean> {
   const some = groups.filter(({ files }) => files.length > 0);
-  return (await Promise.all(some.map((group, at) => run(group, wish, at > 0)))).every(Boolean);
+  return (await Promise.all(some.map((group, at) => runGroup(group, run, at > 0)))).every(Boolean);
 }
 
 /** Runs one group. What it says is shown as it comes, or `later`, whole: two that speak at once are not understood. */
-async function run({ name, files, flags }: Group, { tier, watching }: Wish, later: boolean): Promise<boolean> {
+async function runGroup({ name, files, flags }: Group, run: Run, later: boolean): Promise<boolean> {
+  const { tier, watching, folder, running } = run;
   // A test that failed may leave something open: the run still ends, with that failure in it. Proofs take their time.
   const ending = ["--test-force-exit", ...(tier === "push" ? [`--test-timeout=${10 * 60_000}`] : [])];
   const shown = process.env["CI"] || process.stdout.isTTY ? "spec" : "dot";
-  const reporters = [[shown, "stdout"], ...(watching ? [[watching.reporter, watching.fileOf(name)]] : [])].flatMap(
-    ([reporter, place]) => [`--test-reporter=${reporter}`, `--test-reporter-destination=${place}`],
-  );
-  const env = { ...process.env, ...(tier === "push" ? {} : { HANGAR_PROVE: tier }) };
+  const ended = [join(import.meta.dirname, "test-run/reporter.ts"), join(folder.path, `${name}${ENDED}`)];
+  const reporters = [
+    [shown, "stdout"],
+    ended,
+    ...(watching ? [[watching.reporter, watching.fileOf(name)]] : []),
+  ].flatMap(([reporter, place]) => [`--test-reporter=${reporter}`, `--test-reporter-destination=${place}`]);
+  const env = { ...folder.environment(), ...(tier === "push" ? {} : { HANGAR_PROVE: tier }) };
   const head = `\n== ${name} (${files.length} files)\n`;
   if (!later) process.stdout.write(head);
   const child = spawn(process.execPath, ["--test", ...flags, ...ending, ...reporters, ...files], {
     cwd: root,
-    stdio: ["inherit", later ? "pipe" : "inherit", "inherit"],
+    stdio: ["ignore", later ? "pipe" : "inherit", "inherit"],
     env,
+    // A group of its own, so that a signal reaches every process of it, and no terminal ends only some of them.
+    detached: true,
   });
-  const ended = once(child, "exit") as Promise<[number | null]>;
+  const pid = child.pid ?? 0;
+  running.add(pid);
+  const exited = once(child, "exit") as Promise<[number | null]>;
   if (child.stdout) process.stdout.write(head + (await text(child.stdout)));
-  const [status] = await ended;
+  const [status] = await exited;
+  running.delete(pid);
   watching?.done(name);
   return status === 0;
 }

@@ -6,7 +6,7 @@
  * machine, the logs. The *run dir* (`/run/hangar/…`) holds what a reboot ends anyway: mounts, runc's state, pids.
  * Machines run as other users than we do, and those must be able to walk in; a data dir is closed to them.
  */
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { detach, MS, mount } from "../../linux/calls.ts";
 import { deviceName } from "../../net/names.ts";
@@ -86,7 +86,14 @@ export function makeLayout(layout: Layout): void {
     chmodSync(dir, 0o711);
   }
   for (const dir of [layout.machines, layout.logs]) mkdirSync(dir, { recursive: true, mode: 0o700 });
+  // Whoever finds the run dir of an installation sees whose it is.
+  const owner = join(layout.run, DATA_LINK);
+  rmSync(owner, { force: true });
+  symlinkSync(layout.data, owner);
 }
+
+/** In the run dir: a link to the data dir. */
+export const DATA_LINK = "data";
 
 /**
  * The run dir is a mount of our own. In memory, because runc waits until each of its small files is on the disk.
