@@ -114,7 +114,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
   const { local: local_api, network_doors } = inside;
-  const kept = { authStore, appStore, secrets, box, master_key };
+  const kept = { authStore, appStore, tokens, secrets, box, master_key };
   const needs = { ...options, ...kept, clock, log, choice, dir, local_api, network_doors };
   const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });

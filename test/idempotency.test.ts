@@ -57,7 +57,7 @@ suite("Idempotency-Key", () => {
     const database = inlineSqlite();
     await migrate(database);
     const parts = { store: sqlIdempotencyStore(database), box: new Box(randomBytes(32)), clock: systemClock };
-    const request = { caller: "c", method: "POST", path: "/", key: "k", body: "{}" };
+    const request = { caller: "c", method: "POST", path: "/", key: "k", body: "{}", recorded: true };
     const made: string[] = [];
     const dying = new Idempotency({ ...parts, runner: "node1" });
     await assert.rejects(

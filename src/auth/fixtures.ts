@@ -15,6 +15,7 @@ export function aToken(change: Partial<Token> = {}): Token {
     created_at: 1_700_000_000_000,
     expires_at: null,
     revoked_at: null,
+    parent_id: null,
     ...change,
   };
 }

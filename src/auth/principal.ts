@@ -1,6 +1,7 @@
+import { hash } from "node:crypto";
 import { type Caveat, caveatWords, refusal, type Wish } from "#core/caveats.ts";
 import type { Caller } from "#http/access.ts";
-import type { Org, TokenKind } from "./types.ts";
+import type { Org, Token, TokenKind } from "./types.ts";
 
 /** A caller whose token was found good: what it is and what it may do. */
 export class Principal implements Caller {
@@ -10,13 +11,31 @@ export class Principal implements Caller {
   /** The organization of a created token; a full-access token has none and sees all. */
   readonly org: Org | undefined;
   readonly caveats: readonly Caveat[];
+  /** When its time is up, by its own row and by what it was narrowed to; milliseconds. */
+  readonly expires_at: number | null;
+  readonly #text: string;
 
-  constructor(token: { id: string; name: string; kind: TokenKind }, org: Org | undefined, caveats: readonly Caveat[]) {
+  constructor(
+    token: Pick<Token, "id" | "name" | "kind" | "expires_at">,
+    { org, caveats, text }: { org?: Org; caveats: readonly Caveat[]; text: string },
+  ) {
+    this.#text = text;
+    this.expires_at = endOf(token, caveats);
     this.token_id = token.id;
     this.name = token.name || `${token.kind} token ${token.id}`;
     this.kind = token.kind;
     this.org = org;
     this.caveats = caveats;
+  }
+
+  /** Tells it apart from every other token, those narrowed from the same one included. */
+  get fingerprint(): string {
+    return hash("sha256", this.#text, "base64url");
+  }
+
+  /** Machines use it through the gateway: it makes no credentials. */
+  get is_borrowed(): boolean {
+    return this.kind === "connector";
   }
 
   /** Why it may not, or undefined when it may. Without an organization in the wish, the token's own is meant. */
@@ -33,4 +52,10 @@ export class Principal implements Caller {
   words(): string[] {
     return this.caveats.length === 0 ? ["everything, in every organization"] : this.caveats.map(caveatWords);
   }
+}
+
+function endOf({ expires_at }: Pick<Token, "expires_at">, caveats: readonly Caveat[]): number | null {
+  const ends = caveats.flatMap((caveat) => (caveat.type === "validity" ? [caveat.not_after_s * 1000] : []));
+  const all = expires_at === null ? ends : [expires_at, ...ends];
+  return all.length === 0 ? null : Math.min(...all);
 }

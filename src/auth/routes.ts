@@ -68,13 +68,15 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
       description: "The answer is the only time the token is shown. Its holder can narrow it offline.",
       part: "orgs",
       access: "create account",
+      credential: true,
       body: schema.CreateToken,
       answer: { status: 201, schema: schema.CreatedToken },
       errors: ["limit_reached"],
-      async handle({ params, body, ids }) {
+      async handle({ params, body, ids, caller }) {
         const org = await orgs.get(params.org_slug);
         const expiry_ms = expiryOf(body.expiry);
-        const { text, token } = await tokens.create({ org, kind: body.kind, name: body.name ?? "", expiry_ms }, ids);
+        const wanted = { org, kind: body.kind, name: body.name ?? "", expiry_ms, maker: principalOf(caller) };
+        const { text, token } = await tokens.create(wanted, ids);
         return { token: text, ...tokenAnswer(token) };
       },
     }),
@@ -101,10 +103,11 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
       summary: "Create a token for one app",
       part: "apps",
       access: "create account",
+      credential: true,
       body: schema.CreateDeployToken,
       answer: { status: 200, schema: schema.CreatedToken },
       errors: ["limit_reached"],
-      async handle({ params, body, ids, ...admitted }) {
+      async handle({ params, body, ids, caller, ...admitted }) {
         const expiry_ms = expiryOf(body.expiry);
         const name = body.name ?? `deploy ${params.app_name}`.slice(0, LIMITS.token_name_chars);
         const wanted = {
@@ -113,6 +116,7 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
           name,
           expiry_ms,
           app: params.app_name,
+          maker: principalOf(caller),
         };
         const { text, token } = await tokens.create(wanted, ids);
         return { token: text, ...tokenAnswer(token) };
@@ -162,10 +166,11 @@ function signInRoutes({ codes }: Parts): Row[] {
       summary: "Make a code that signs in to the dashboard with this token, once",
       part: "platform",
       access: "any",
+      credential: true,
       answer: { status: 201, schema: schema.SignInCode },
-      async handle({ header }) {
+      async handle({ header, caller }) {
         const token = (header("authorization") ?? "").trim().split(/\s+/).at(-1) ?? "";
-        const { code, expires_ms } = codes.issue(token);
+        const { code, expires_ms } = codes.issue(token, caller.token_id);
         return { code, expires_at: isoTime(expires_ms) };
       },
     }),

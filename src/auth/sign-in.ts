@@ -10,19 +10,23 @@ import { unauthorized } from "./tokens.ts";
  */
 export class SignInCodes {
   readonly #clock: Clock;
-  readonly #codes = new Map<string, { token: string; expires_ms: number }>();
+  readonly #codes = new Map<string, { token: string; token_id: string; expires_ms: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** A code for the token; the oldest one is forgotten when there are too many. */
-  issue(token: string): { code: string; expires_ms: number } {
+  /** A code for the token; the token's own oldest one is forgotten when it has too many. */
+  issue(token: string, token_id: string): { code: string; expires_ms: number } {
+    const now = this.#clock.now();
+    for (const [key, { expires_ms }] of this.#codes) if (expires_ms <= now) this.#codes.delete(key);
+    const own = [...this.#codes].filter(([, one]) => one.token_id === token_id);
+    const [oldest] = own.length < LIMITS.sign_in_codes_per_token ? this.#codes : own;
+    const full = own.length >= LIMITS.sign_in_codes_per_token || this.#codes.size >= LIMITS.sign_in_codes;
+    if (full && oldest) this.#codes.delete(oldest[0]);
     const code = randomBytes(24).toString("base64url");
-    const expires_ms = this.#clock.now() + LIMITS.sign_in_code_ms;
-    this.#codes.set(hashed(code), { token, expires_ms });
-    const [oldest] = this.#codes.keys();
-    if (this.#codes.size > LIMITS.sign_in_codes && oldest !== undefined) this.#codes.delete(oldest);
+    const expires_ms = now + LIMITS.sign_in_code_ms;
+    this.#codes.set(hashed(code), { token, token_id, expires_ms });
     return { code, expires_ms };
   }
 

@@ -17,13 +17,15 @@ test("a token whose organization is deleted while it is looked at is not known, 
   await store.insertOrg(org, 1);
   const ids = randomIds(systemClock);
   const tokens = new TokenService({ store, box: new Box(new Uint8Array(32)), clock: systemClock });
-  const { text } = await tokens.create({ org, kind: "org", name: "", expiry_ms: 60_000 }, ids);
+  const maker = await tokens.verify(await tokens.createFull("", ids));
+  const wanted = { org, kind: "org", name: "", expiry_ms: 60_000, maker } as const;
+  const { text } = await tokens.create(wanted, ids);
   const { findOrgById } = store;
   store.findOrgById = async (id) => {
     await store.deleteOrg(id);
     return await findOrgById(id);
   };
   await assert.rejects(tokens.verify(text), { code: "unauthorized", message: /not known here/ });
-  const late = tokens.create({ org, kind: "org", name: "", expiry_ms: 60_000 }, ids);
+  const late = tokens.create(wanted, ids);
   await assert.rejects(late, { code: "not_found", message: /was deleted meanwhile/ });
 });

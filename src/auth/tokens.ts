@@ -19,6 +19,8 @@ export interface NewToken {
   kind: Exclude<TokenKind, "full">;
   name: string;
   expiry_ms: number;
+  /** Who asks for it: the new token can do no more, lives no longer, and is revoked with the maker's. */
+  maker: Principal;
   /** For `deploy`: the one app. */
   app?: string;
 }
@@ -44,6 +46,7 @@ export class TokenService {
       created_at: this.#parts.clock.now(),
       expires_at: null,
       revoked_at: null,
+      parent_id: null,
     };
     await this.#parts.store.insertToken(token, LIMITS.tokens_per_org);
     return `${FULL_PREFIX}${id}${secret}`;
@@ -54,7 +57,7 @@ export class TokenService {
     const id = ids.ulid();
     const rootKey = ids.bytes(32);
     const now = clock.now();
-    const expires_at = now + wanted.expiry_ms;
+    const expires_at = Math.min(now + wanted.expiry_ms, wanted.maker.expires_at ?? Number.POSITIVE_INFINITY);
     const token: Token = {
       id,
       org_id: wanted.org.id,
@@ -64,12 +67,19 @@ export class TokenService {
       created_at: now,
       expires_at,
       revoked_at: null,
+      parent_id: wanted.maker.token_id,
     };
+    const caveats = firstCaveats(wanted, expires_at);
+    if (caveats.length > LIMITS.token_caveats)
+      fail(
+        "limit_reached",
+        `a token has at most ${LIMITS.token_caveats} caveats, its maker's included (token_caveats)`,
+      );
     const result = await store.insertToken(token, LIMITS.tokens_per_org);
     if (result === "limit")
       fail("limit_reached", `an organization has at most ${LIMITS.tokens_per_org} tokens (limit tokens_per_org)`);
     if (result === "no_org") fail("not_found", "the organization was deleted meanwhile");
-    return { text: serialize(mint(rootKey, id, firstCaveats(wanted, expires_at))), token };
+    return { text: serialize(mint(rootKey, id, caveats)), token };
   }
 
   /** The caller behind a token's text. Fails with `unauthorized`, saying why. */
@@ -77,6 +87,22 @@ export class TokenService {
     if (text.startsWith(FULL_PREFIX)) return await this.#verifyFull(text);
     if (text.startsWith(MACAROON_PREFIX)) return await this.#verifyMacaroon(text);
     return unauthorized(`this is not a token of this platform (they start with ${FULL_PREFIX} or ${MACAROON_PREFIX})`);
+  }
+
+  /**
+   * Why a token counts no more, or undefined when it does: revoked, expired or gone, it or any that it was made from.
+   * What a token made asks this before it acts.
+   */
+  async fallen(id: string): Promise<string | undefined> {
+    const { store, clock } = this.#parts;
+    for (let next: string | null = id, steps = 0; next !== null; steps++) {
+      const token: Token | undefined = steps < LIMITS.token_chain ? await store.findToken(next) : undefined;
+      if (!token) return "is not known here";
+      if (token.revoked_at !== null) return `was revoked ${isoTime(token.revoked_at)}`;
+      if (token.expires_at !== null && token.expires_at <= clock.now()) return `expired ${isoTime(token.expires_at)}`;
+      next = token.parent_id;
+    }
+    return undefined;
   }
 
   /** The token as it is kept now; undefined when the organization has no such token. */
@@ -94,8 +120,8 @@ export class TokenService {
     // The same work whether the id exists or not.
     const right = timingSafeEqual(sha256(secret), token?.kind === "full" ? token.secret : Buffer.alloc(32));
     if (!token || !right) return unauthorized("the token is not known here");
-    refuseRevoked(token);
-    return new Principal(token, undefined, []);
+    await this.#refuseFallen(token);
+    return new Principal(token, { caveats: [], text });
   }
 
   async #verifyMacaroon(text: string): Promise<Principal> {
@@ -105,25 +131,31 @@ export class TokenService {
     if (!token?.org_id) return unauthorized("the token is not known here");
     if (!isGenuine(box.open(`token:${token.id}`, token.secret), macaroon))
       return unauthorized("the token was changed or is incomplete");
-    refuseRevoked(token);
+    await this.#refuseFallen(token);
     const validity = macaroon.caveats.filter((caveat) => caveat.type === "validity");
     const expired = refusal(validity, { action: "read", now_ms: clock.now() });
     if (expired) return unauthorized(expired);
     const org = await store.findOrgById(token.org_id);
     // Deleted since the token was read, and the token with it.
     if (!org) return unauthorized("the token is not known here");
-    return new Principal(token, org, macaroon.caveats);
+    return new Principal(token, { org, caveats: macaroon.caveats, text });
+  }
+
+  async #refuseFallen({ revoked_at, parent_id }: Token): Promise<void> {
+    if (revoked_at !== null) unauthorized(`the token was revoked ${isoTime(revoked_at)}`);
+    const fallen = parent_id === null ? undefined : await this.fallen(parent_id);
+    if (fallen) unauthorized(`the token that made this one ${fallen}`);
   }
 }
 
-function firstCaveats({ org, kind, app }: NewToken, expires_at: number): Caveat[] {
+function firstCaveats({ org, kind, app, maker }: NewToken, expires_at: number): Caveat[] {
   const caveats: Caveat[] = [
     { type: "org", org: org.slug, actions: kind === "readonly" ? ACTIONS.read : ALL_ACTIONS },
     // Good from the moment it is there, also by a clock that is put back then, or that of another host.
     { type: "validity", not_before_s: 0, not_after_s: Math.ceil(expires_at / 1000) },
   ];
   if (app !== undefined) caveats.push({ type: "apps", apps: { [app]: ALL_ACTIONS } });
-  return caveats;
+  return [...caveats, ...maker.caveats];
 }
 
 function readMacaroon(text: string): Macaroon {
@@ -133,10 +165,6 @@ function readMacaroon(text: string): Macaroon {
     if (thrown instanceof MacaroonError) return unauthorized(thrown.message);
     throw thrown;
   }
-}
-
-function refuseRevoked(token: Token): void {
-  if (token.revoked_at !== null) unauthorized(`the token was revoked ${isoTime(token.revoked_at)}`);
 }
 
 export function unauthorized(text: string): never {

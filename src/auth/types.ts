@@ -9,9 +9,10 @@ export interface Org {
 
 /**
  * `full` opens everything of the account. `org` and `readonly` are macaroons of one organization; `deploy`
- * is one for a single app.
+ * is one for a single app; `connector` is the credential of a connector to the platform itself, which machines use
+ * through the gateway and nobody sees.
  */
-export type TokenKind = "full" | "org" | "readonly" | "deploy";
+export type TokenKind = "full" | "org" | "readonly" | "deploy" | "connector";
 
 export interface Token {
   id: string;
@@ -24,4 +25,6 @@ export interface Token {
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;
+  /** The token that made it, and with which it falls; null for the first one of a platform, and for old ones. */
+  parent_id: string | null;
 }

@@ -62,6 +62,7 @@ export class Gateway {
     const sprite = spriteOf(caller);
     const target = readTarget(request);
     const connection = await this.#find(target, sprite);
+    await this.#parts.connectors.refuseFallen(connection);
     const call: Call = { connection, target, sprite, method: request.method ?? "GET" };
     this.#admit(call);
     const leave = this.#enter(connection.id);

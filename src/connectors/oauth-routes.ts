@@ -38,6 +38,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       part: "connectors",
       // It leads to a new connector, and remembers something until then.
       access: "create org",
+      credential: true,
       query: schema.AuthorizeQuery,
       answer: { status: 200, schema: schema.Authorization },
       errors: ["limit_reached"],
@@ -65,6 +66,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       summary: "Finish an authorization: the connector is made",
       part: "connectors",
       access: "create org",
+      credential: true,
       body: schema.Finish,
       answer: { status: 201, schema: schema.One },
       errors: ["limit_reached", "upstream_failed"],

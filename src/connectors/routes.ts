@@ -33,8 +33,7 @@ export function connectorRoutes(parts: ConnectorRouteParts): Row[] {
 
 export const ownerOf = ({ caller, ...admitted }: Admitted & { caller: Caller }): Owner => ({
   org: orgOf(admitted),
-  user_id: caller.token_id,
-  name: caller.name,
+  maker: principalOf(caller),
 });
 
 const policy = (given: AccessPolicy | undefined) => (given ? { access_policy: policyOf(given) } : {});
@@ -55,6 +54,7 @@ function createRoutes(parts: ConnectorRouteParts): Row[] {
   const common = {
     part: "connectors",
     access: "create org",
+    credential: true,
     answer: { status: 201, schema: schema.One },
     errors: ["limit_reached"],
   } as const;
@@ -141,6 +141,7 @@ function ownRoutes(parts: ConnectorRouteParts): Row[] {
         "The whole policy is replaced, and counts from the next request on. `warnings` tells of rules that can never match.",
       part: "connectors",
       access: "write org",
+      credential: true,
       body: schema.PutPolicy,
       answer: { status: 200, schema: schema.One },
       async handle({ body, ...call }) {
@@ -166,6 +167,7 @@ function changeRoutes(parts: ConnectorRouteParts): Row[] {
       summary: "Replace a connector's key",
       part: "connectors",
       access: "write org",
+      credential: true,
       body: schema.Rotate,
       answer: { status: 200, schema: schema.One },
       async handle({ body, ...call }) {

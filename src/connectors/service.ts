@@ -1,8 +1,9 @@
 /** The rules about connectors: how they are made, changed and removed. Secrets go in and never come out. */
+import type { Principal } from "#auth/principal.ts";
 import type { TokenService } from "#auth/tokens.ts";
 import type { Org } from "#auth/types.ts";
 import type { Box } from "#core/box.ts";
-import type { Clock } from "#core/clock.ts";
+import { type Clock, isoTime } from "#core/clock.ts";
 import { fail, type Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { LIMITS as CORE_LIMITS } from "#core/limits.ts";
@@ -26,8 +27,7 @@ interface ServiceParts {
 /** Who makes or changes a connector. */
 export interface Owner {
   org: Pick<Org, "id" | "slug">;
-  user_id: string;
-  name: string;
+  maker: Principal;
 }
 
 /** What can be changed; the credential is given open and kept sealed. */
@@ -110,9 +110,10 @@ export class ConnectorService {
     if (provider.made_by.includes("internal")) {
       const wanted = {
         org: owner.org,
-        kind: "org" as const,
+        kind: "connector" as const,
         name: `connector ${name}`,
         expiry_ms: CORE_LIMITS.token_expiry_ms,
+        maker: owner.maker,
       };
       const { text, token } = await tokens.create(wanted, ids);
       const account = { id: token.id, name: owner.org.slug };
@@ -156,12 +157,13 @@ export class ConnectorService {
       token_expires_at: wish.token_expires_at ?? null,
       inserted_at: now,
       updated_at: now,
-      user_id: owner.user_id,
+      user_id: owner.maker.token_id,
+      maker_expires_at: owner.maker.expires_at,
       access_policy: wish.access_policy ?? {},
       credential: box.seal(place(id), JSON.stringify(credential)),
       revision: 1,
     };
-    const audit = ledger.entry(connection, "created", owner.name);
+    const audit = ledger.entry(connection, "created", owner.maker.name);
     const outcome = await store.insertConnection(connection, audit, LIMITS.connections_per_org);
     if (outcome === "no_org") fail("not_found", `there is no organization ${JSON.stringify(owner.org.slug)}`);
     if (outcome === "limit")
@@ -206,6 +208,18 @@ export class ConnectorService {
     this.#revealed.delete(connection.id);
     if (!(await store.deleteConnection(connection.id, ledger.entry(connection, "deleted", actor))))
       unknownConnection(connection.id);
+  }
+
+  /** Fails when the token that made it counts no more: a connector can do nothing that its maker could not. */
+  async refuseFallen({ id, user_id, maker_expires_at }: Connection): Promise<void> {
+    const { tokens, clock } = this.#parts;
+    const expired = maker_expires_at !== null && maker_expires_at <= clock.now();
+    const fallen = expired ? `expired ${isoTime(maker_expires_at)}` : await tokens.fallen(user_id);
+    if (fallen === undefined) return;
+    fail("connector_denied", `the token that made connector ${id} ${fallen}`, {
+      facts: { rule: "maker's token", connection_id: id },
+      hint: "make the connector again with a token that is good",
+    });
   }
 
   /** What is secret about it. For the gateway alone. */

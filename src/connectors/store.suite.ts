@@ -16,6 +16,7 @@ const aConnection = (more: Partial<Connection> = {}): Connection => ({
   inserted_at: 1,
   updated_at: 1,
   user_id: "u",
+  maker_expires_at: null,
   access_policy: { allow_all: true },
   credential: Uint8Array.of(1, 2),
   revision: 1,

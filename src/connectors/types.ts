@@ -13,7 +13,10 @@ export interface Connection {
   token_expires_at: number | null;
   inserted_at: number;
   updated_at: number;
+  /** The token that made it, and with which it falls. */
   user_id: string;
+  /** When the time of that token is up; null when it has none. */
+  maker_expires_at: number | null;
   access_policy: AccessPolicy;
   /** A `Credential` as JSON, sealed for this connection alone. */
   credential: Uint8Array;

@@ -46,8 +46,12 @@ export const LIMITS = {
   token_nesting: 4,
   /** A link that signs in to the dashboard works once, and no longer than this. */
   sign_in_code_ms: 10 * 60 * SECOND,
-  /** Links that were not used yet. One more: the oldest stops working. */
-  sign_in_codes: 100,
+  /** Links that were not used yet, of one token. One more: its oldest stops working. */
+  sign_in_codes_per_token: 10,
+  /** Of all tokens. One more: the oldest stops working. */
+  sign_in_codes: 10_000,
+  /** Tokens that were made by tokens that were made by tokens. */
+  token_chain: 8,
   tokens_per_org: 10_000,
   token_name_chars: 64,
   /** The longest life one can ask for: 20 years. */
@@ -75,6 +79,8 @@ export const LIMITS = {
   stream_stall_ms: 30 * SECOND,
   /** A silent stream says something this often, so that nothing in between takes it for dead. */
   stream_heartbeat_ms: 15 * SECOND,
+  /** How often the token of an open stream or terminal is looked at; it ends within this time of a revocation. */
+  session_check_ms: SECOND / 2,
   /** One message on a line that both sides speak on (WebSocket). Past it: the line ends with code 1009. */
   line_message_bytes: MIB,
 

@@ -130,6 +130,7 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
       summary: "Make a token that lets one new host join",
       part: "platform",
       access: "control account",
+      credential: true,
       answer: { status: 200, schema: JoinTokenAnswer },
       async handle({ ids }) {
         const { token, expires_at } = await joinToken(ids);

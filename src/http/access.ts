@@ -23,6 +23,10 @@ export interface Caller {
   token_id: string;
   /** Who that is, in words, for logs, leases and events. */
   name: string;
+  /** Of this very token: one that was narrowed from another has its id, and another fingerprint. */
+  fingerprint?: string;
+  /** A connector's credential, used by machines through the gateway. It may not make credentials. */
+  is_borrowed?: boolean;
 }
 
 export interface Target {

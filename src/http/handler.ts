@@ -9,6 +9,7 @@ import { acceptLine, canHaveLine, GOODBYE, type Line, lineToken } from "./line.t
 import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
+import { Sessions } from "./sessions.ts";
 import { type StreamItem, sendStream } from "./stream.ts";
 import { uploadOf, uploads } from "./upload.ts";
 import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
@@ -22,6 +23,7 @@ const NOBODY: Caller = { token_id: "", name: "nobody" };
  * that a stranger learns nothing about the API's insides, and a caller all that is wrong at once.
  */
 export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Handler {
+  const sessions = new Sessions(parts.clock);
   const random = randomIds(parts.clock);
   return async (request, reply) => {
     const open = row.access === "open";
@@ -31,15 +33,17 @@ export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Hand
     const input = readInput(row, request, reply);
     const admitted = await admittedTo(row, parts, caller, input);
     const upload = uploadOf(row, request, parts.clock);
-    const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...admitted, caller, ids, ending, upload });
-    if (row.line && canHaveLine(request.raw)) return await speak(row.line, call(random), request, reply, parts, ending);
+    const facts = { ...admitted, caller, upload };
+    const conversation = isSession(row, request)
+      ? await converse(row, { request, reply, input, facts: { ...facts, ids: random } }, { parts, sessions, ending })
+      : undefined;
+    if (conversation) return conversation;
+    const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...facts, ids, ending });
     const work = async (ids: Ids): Promise<Recorded> => recordable(await run(row, call(ids)));
-    const source = wantsStream(row, request) && row.stream?.(call(random));
-    if (source) return await startStream(source, reply, parts, ending);
-
     const key = request.headers["idempotency-key"];
     if (!isRepeatable(row) || typeof key !== "string") return send(row, reply, await run(row, call(random)));
-    return send(row, reply, await once(parts, request, reply, { caller: caller.token_id, key }, work));
+    const who = { caller: caller.fingerprint ?? caller.token_id, key, recorded: !row.credential };
+    return send(row, reply, await once(parts, request, reply, who, work));
   };
 }
 
@@ -52,7 +56,13 @@ async function callerOf(row: Row, { guard, insiders }: ServerParts, request: Fas
   return (await insiders?.identify(request.raw)) ?? fail("unauthorized", "only machines may ask this");
 }
 
-async function admittedTo({ access }: Row, { guard }: ServerParts, caller: Caller, input: Input): Promise<Admitted> {
+async function admittedTo(row: Row, { guard }: ServerParts, caller: Caller, input: Input): Promise<Admitted> {
+  const { access } = row;
+  if (row.credential && caller.is_borrowed)
+    fail(
+      "forbidden",
+      "the credential of a connector cannot make credentials, webhooks or connectors, or change who may use them",
+    );
   return access === "open" || access === "inside" ? {} : await guard.admit(caller, access, targetOf(input));
 }
 
@@ -71,6 +81,31 @@ async function relayed(
     over();
   }
   return reply;
+}
+
+type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"] };
+
+/**
+ * A stream or a WebSocket, for as long as the caller may have it: that is asked again while it lasts. Undefined when
+ * this call turns out to be an ordinary one.
+ */
+async function converse(
+  row: Row,
+  { request, reply, input, facts }: { request: FastifyRequest; reply: FastifyReply; input: Input; facts: CallFacts },
+  { parts, sessions, ending }: { parts: ServerParts; sessions: Sessions; ending: AbortSignal },
+): Promise<FastifyReply | undefined> {
+  const session = sessions.open(async () => {
+    await admittedTo(row, parts, await callerOf(row, parts, request), input);
+  });
+  const until = AbortSignal.any([ending, session.signal]);
+  const call = callOf(request, reply, input, { ...facts, ending: until });
+  try {
+    if (row.line && canHaveLine(request.raw)) return await speak(row.line, call, request, reply, parts, until);
+    const source = row.stream?.(call);
+    return source && (await startStream(source, reply, parts, until));
+  } finally {
+    session.close();
+  }
 }
 
 /** A conversation instead of an answer. One that fails midway ends with a word of it, and a line in the log. */
@@ -107,13 +142,17 @@ async function once(
   { idempotency }: ServerParts,
   { method, url, hangar }: FastifyRequest,
   reply: FastifyReply,
-  who: { caller: string; key: string },
+  who: { caller: string; key: string; recorded: boolean },
   work: (ids: Ids) => Promise<Recorded>,
 ): Promise<Recorded> {
   const { repeated, ...recorded } = await idempotency.once({ ...who, method, path: url, body: hangar.rawBody }, work);
   if (repeated) reply.header("idempotent-replayed", "true");
   return recorded;
 }
+
+/** Lasts as long as both sides like. */
+const isSession = (row: Row, request: FastifyRequest): boolean =>
+  (row.line !== undefined && canHaveLine(request.raw)) || wantsStream(row, request);
 
 const wantsStream = ({ stream }: Row, { method, headers }: FastifyRequest): boolean =>
   stream !== undefined && method !== "HEAD" && !(headers.accept ?? "").includes("application/json");
@@ -188,7 +227,7 @@ function callOf(
   request: FastifyRequest,
   reply: FastifyReply,
   input: Input,
-  { ending, ...rest }: Admitted & { caller: Caller; ids: Ids; ending: AbortSignal; upload: AnyCall["upload"] },
+  { ending, ...rest }: CallFacts & { ending: AbortSignal },
 ): AnyCall {
   return Object.assign(new Presence(reply.raw, ending), {
     ...input,

@@ -46,7 +46,12 @@ interface Repeatable {
   path: string;
   key: string;
   body: string;
+  /** False for an answer that holds a credential: it is not kept, and a repeat runs again with the same ids. */
+  recorded: boolean;
 }
+
+/** Stands for an answer that is not kept. */
+const UNRECORDED = "unrecorded";
 
 /**
  * Runs a request once per key. A repeat gets the first answer; a repeat while the first is running waits for
@@ -73,7 +78,7 @@ export class Idempotency {
       await before.catch(() => {});
       return await this.once(request, run);
     }
-    const running = this.#begin(key, fingerprint, run);
+    const running = this.#begin(key, fingerprint, request.recorded, run);
     this.#running.set(key, running);
     try {
       return await running;
@@ -89,6 +94,7 @@ export class Idempotency {
   async #begin(
     key: string,
     fingerprint: string,
+    recorded: boolean,
     run: (ids: Ids) => Promise<Recorded>,
   ): Promise<Recorded & { repeated: boolean }> {
     const { store, box, clock, runner } = this.#parts;
@@ -102,18 +108,17 @@ export class Idempotency {
         "this Idempotency-Key was used before with another body; use a new key for a new request",
       );
     }
-    if (entry.answer) {
-      return { ...(JSON.parse(box.open(`idempotency:${key}`, entry.answer).toString()) as Recorded), repeated: true };
-    }
-    if (entry.runner !== runner) {
+    const kept = entry.answer && box.open(`idempotency:${key}`, entry.answer).toString();
+    if (kept && kept !== UNRECORDED) return { ...(JSON.parse(kept) as Recorded), repeated: true };
+    if (!kept && entry.runner !== runner) {
       fail("idempotency_in_progress", "the first request with this Idempotency-Key is still running", {
         retry_after_s: 1,
       });
     }
     try {
-      const recorded = await run(repeatableIds(entry.seed, entry.started_at));
-      await store.finish(key, box.seal(`idempotency:${key}`, JSON.stringify(recorded)));
-      return { ...recorded, repeated: false };
+      const answer = await run(repeatableIds(entry.seed, entry.started_at));
+      await store.finish(key, box.seal(`idempotency:${key}`, recorded ? JSON.stringify(answer) : UNRECORDED));
+      return { ...answer, repeated: kept !== null };
     } catch (thrown) {
       // A refusal changed nothing, so the next try may go differently. What is not a refusal stays taken.
       if (isRefusal(thrown)) await store.forget(key);

@@ -7,6 +7,7 @@ import { type RawData, WebSocket, WebSocketServer } from "ws";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
+import { SessionEnded } from "./sessions.ts";
 
 export interface Line {
   /** What the other side says, one by one; the next is taken when the last was dealt with. Ends when it has left. */
@@ -21,6 +22,8 @@ export interface Line {
 /** Codes of the protocol, for `end`. */
 export const GOODBYE = { done: 1000, stopping: 1001, policy: 1008, broken: 1011 } as const;
 
+/** What fits behind a code; the protocol allows 123 bytes. */
+const REASON_CHARS = 100;
 /** What a line is about; browsers want to hear it again. */
 const PROTOCOL = "hangar";
 /** A browser cannot send a token as other programs do: it goes with the names of protocols, in base64url. */
@@ -126,7 +129,11 @@ class OpenLine implements Line {
       this.#gone.abort();
       this.#wake();
     });
-    const stop = (): void => this.end(GOODBYE.stopping, "the platform is stopping");
+    const stop = (): void => {
+      const { reason } = ending as { reason: unknown };
+      if (reason instanceof SessionEnded) this.end(GOODBYE.policy, reason.message.slice(0, REASON_CHARS));
+      else this.end(GOODBYE.stopping, "the platform is stopping");
+    };
     if (ending.aborted) stop();
     else ending.addEventListener("abort", stop, { once: true });
     this.#gone.signal.addEventListener("abort", () => ending.removeEventListener("abort", stop), { once: true });

@@ -24,6 +24,11 @@ export interface Row {
   /** The part of the API it belongs to. */
   part: Part;
   access: Access;
+  /**
+   * It makes a credential, or something that acts later in the caller's name, or decides who may use one. Its answer is
+   * kept nowhere, and the credential of a connector may not call it.
+   */
+  credential?: boolean;
   scheme?: SchemeRule;
   query?: TObject;
   body?: TSchema;

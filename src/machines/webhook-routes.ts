@@ -36,6 +36,7 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
       part: "machines",
       // The platform itself makes the requests, from inside: only the operator may say where to.
       access: "create account",
+      credential: true,
       body: Type.Object({
         url: Type.String({ maxLength: 2048 }),
         app_name: Type.Optional(Type.String({ description: "Only this app's events." })),
@@ -48,7 +49,7 @@ export function webhookRoutes({ apps }: Pick<RouteParts, "apps">, webhooks: Webh
       async handle({ body, ids, ...call }) {
         const { id: org_id } = orgOf(call);
         const app = body.app_name ? await apps.getIn(org_id, body.app_name) : undefined;
-        const wish = { org_id, app_id: app?.id ?? null, url: body.url };
+        const wish = { org_id, app_id: app?.id ?? null, url: body.url, token_id: call.caller.token_id };
         const { hook, secret } = await webhooks.create(wish, ids);
         return { ...answer(hook, new Map(app ? [[app.id, app.name]] : [])), secret };
       },

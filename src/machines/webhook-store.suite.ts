@@ -18,6 +18,7 @@ export function webhookStoreSuite(
         url: "http://127.0.0.1:1/",
         secret: Uint8Array.of(1, 2),
         created_at: 5,
+        token_id: "t1",
         position: 0,
         failures: 0,
         retry_at: null,

@@ -8,6 +8,8 @@ export interface Webhook {
   /** What requests are signed with; sealed. */
   secret: Uint8Array;
   created_at: number;
+  /** The token that made it, and with which it falls; null for old ones. */
+  token_id: string | null;
   /** The place in the log up to which everything has arrived. */
   position: number;
   /** Tries in a row that failed. */

@@ -48,13 +48,15 @@ suite("webhooks", () => {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
       secret: box.seal("webhook:w1", "whsec_1"),
       created_at: rig.clock.now(),
+      token_id: null,
       position: 0,
       failures: 3,
       retry_at: rig.clock.now() + RETRY_MS,
       last_error: "refused",
     });
     const { events, bus } = rig.room;
-    const webhooks = new Webhooks({ store, events, bus, box, clock: rig.clock, log: silentLog, runner: "a" });
+    const shared = { clock: rig.clock, log: silentLog, fallen: async () => undefined };
+    const webhooks = new Webhooks({ store, events, bus, box, ...shared, runner: "a" });
     await webhooks.start();
     t.after(() => webhooks.close());
     await rig.clock.advance(RETRY_MS - 1000);

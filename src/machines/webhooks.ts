@@ -20,6 +20,8 @@ interface WebhookParts {
   box: Box;
   clock: Clock;
   log: Log;
+  /** Why a token counts no more, or undefined. */
+  fallen(token_id: string): Promise<string | undefined>;
   /** Names this process among those on one database. */
   runner: string;
 }
@@ -85,7 +87,7 @@ export class Webhooks {
 
   /** The secret is told once, here. Events from now on are sent. */
   async create(
-    wish: { org_id: string; app_id: string | null; url: string },
+    wish: { org_id: string; app_id: string | null; url: string; token_id: string },
     ids: Ids,
   ): Promise<{ hook: Webhook; secret: string }> {
     const { store, events, box, clock } = this.#parts;
@@ -98,6 +100,7 @@ export class Webhooks {
       url: checkUrl(wish.url),
       secret: box.seal(`webhook:${id}`, secret),
       created_at: clock.now(),
+      token_id: wish.token_id,
       position: await events.end(wish.org_id),
       failures: 0,
       retry_at: null,
@@ -226,8 +229,10 @@ export class Webhooks {
   }
 
   /** Undefined when it arrived, else why it did not. */
-  async #post({ id, url, secret }: Webhook, body: string): Promise<string | undefined> {
+  async #post({ id, url, secret, token_id }: Webhook, body: string): Promise<string | undefined> {
     const { box, clock } = this.#parts;
+    const fallen = token_id === null ? undefined : await this.#parts.fallen(token_id);
+    if (fallen) return `nothing is sent: the token that made this webhook ${fallen}`;
     const timestamp = Math.floor(clock.now() / 1000);
     const key = box.open(`webhook:${id}`, secret).toString();
     try {

@@ -249,6 +249,17 @@ export const MIGRATIONS: readonly Migration[] = [
          node_id TEXT PRIMARY KEY, beat BIGINT NOT NULL, word TEXT NOT NULL, seen_at BIGINT NOT NULL)`,
     ],
   },
+  {
+    id: 13,
+    name: "the tokens that made tokens, connectors and webhooks",
+    statements: [
+      "ALTER TABLE tokens ADD COLUMN parent_id TEXT",
+      "ALTER TABLE connections ADD COLUMN maker_expires_at BIGINT",
+      "ALTER TABLE webhooks ADD COLUMN token_id TEXT",
+      `UPDATE tokens SET kind = 'connector'
+         WHERE id IN (SELECT provider_account_id FROM connections WHERE connection_type = 'internal')`,
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */

@@ -4,6 +4,7 @@ import type { SecretService } from "#apps/secrets.ts";
 import { AppService } from "#apps/service.ts";
 import type { AppStore } from "#apps/store.ts";
 import type { AuthStore } from "#auth/store.ts";
+import type { TokenService } from "#auth/tokens.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
@@ -56,6 +57,7 @@ interface MachineNeeds {
   log: Log;
   box: Box;
   secrets: SecretService;
+  tokens: Pick<TokenService, "fallen">;
   authStore: AuthStore;
   appStore: AppStore;
   choice: DriverChoice;
@@ -106,6 +108,7 @@ export async function openMachines(database: Database, settings: Settings, needs
     box,
     clock,
     log,
+    fallen: (token_id) => needs.tokens.fallen(token_id),
     runner: dir.node_id,
   });
   const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire });

@@ -4,7 +4,7 @@ import { type Database, readOne, type Step } from "../database.ts";
 import { lookup } from "../lookup.ts";
 
 const ORG = "id, slug, name, numeric_id, created_at";
-const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_at";
+const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id";
 
 /** Holds the organization against being deleted meanwhile, and against another insert past a limit of it. */
 export const lockOrg = (id: string): Step => ({ sql: "UPDATE orgs SET name = name WHERE id = ?", args: [id], rows: 1 });
@@ -42,11 +42,11 @@ export function sqlAuthStore(database: Database): AuthStore {
         : database.read<Token>(`SELECT ${TOKEN} FROM tokens WHERE org_id = ? ORDER BY id DESC`, [org_id]),
 
     async insertToken(token, limit) {
-      const { id, org_id, kind, name, secret, created_at, expires_at, revoked_at } = token;
+      const { id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id } = token;
       const insert = {
-        sql: `INSERT INTO tokens (${TOKEN}) SELECT ?, ?, ?, ?, ?, ?, ?, ?
+        sql: `INSERT INTO tokens (${TOKEN}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
               WHERE (SELECT count(*) FROM tokens WHERE org_id = ?) < ? ON CONFLICT (id) DO NOTHING`,
-        args: [id, org_id, kind, name, secret, created_at, expires_at, revoked_at, org_id, limit],
+        args: [id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id, org_id, limit],
         rows: 1,
       };
       const outcome = await database.write(org_id === null ? [insert] : [lockOrg(org_id), insert]);

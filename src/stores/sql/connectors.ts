@@ -4,7 +4,7 @@ import { type Database, readOne, type Step, type Value } from "../database.ts";
 import { lookup } from "../lookup.ts";
 
 const CONNECTION =
-  "id, org_id, provider, connection_type, provider_account_id, provider_account_name, provider_info, scopes, token_expires_at, inserted_at, updated_at, user_id, access_policy, credential, revision";
+  "id, org_id, provider, connection_type, provider_account_id, provider_account_name, provider_info, scopes, token_expires_at, inserted_at, updated_at, user_id, maker_expires_at, access_policy, credential, revision";
 const AUDIT = "id, org_id, at, connection_id, action, actor, method, path, status, rule";
 const PENDING = "state, org_id, provider, redirect_uri, scopes, verifier, created_at";
 const USAGE = "calls, denials, failures, bytes_sent, bytes_received, last_used_at";
@@ -49,7 +49,7 @@ function connections(database: Database): Connections {
         // Locks the organization, so that two inserts do not both find room.
         { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [org_id], rows: 1 },
         {
-          sql: `INSERT INTO connections (${CONNECTION}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+          sql: `INSERT INTO connections (${CONNECTION}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
                 WHERE (SELECT count(*) FROM connections WHERE org_id = ?) < ? ON CONFLICT DO NOTHING`,
           args: [...values(connection), org_id, limit],
           rows: 1,
@@ -145,6 +145,7 @@ function values(connection: Connection): Value[] {
     connection.inserted_at,
     connection.updated_at,
     connection.user_id,
+    connection.maker_expires_at,
     JSON.stringify(connection.access_policy),
     connection.credential,
     connection.revision,

@@ -1,7 +1,7 @@
 import type { Webhook, WebhookStore } from "#machines/webhook-store.ts";
 import type { Database } from "../database.ts";
 
-const WEBHOOK = "id, org_id, app_id, url, secret, created_at, position, failures, retry_at, last_error";
+const WEBHOOK = "id, org_id, app_id, url, secret, created_at, token_id, position, failures, retry_at, last_error";
 
 export function sqlWebhookStore(database: Database): WebhookStore {
   return {
@@ -10,14 +10,28 @@ export function sqlWebhookStore(database: Database): WebhookStore {
         ? database.read<Webhook>(`SELECT ${WEBHOOK} FROM webhooks ORDER BY id`)
         : database.read<Webhook>(`SELECT ${WEBHOOK} FROM webhooks WHERE org_id = ? ORDER BY id`, [org_id]),
     async insertWebhook(hook, limit) {
-      const { id, org_id, app_id, url, secret, created_at, position, failures, retry_at, last_error } = hook;
+      const { id, org_id, app_id, url, secret, created_at, token_id, position, failures, retry_at, last_error } = hook;
       const outcome = await database.write([
         // Locks the organization, so that two inserts do not both find room.
         { sql: "UPDATE orgs SET name = name WHERE id = ?", args: [org_id], rows: 1 },
         {
-          sql: `INSERT INTO webhooks (${WEBHOOK}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+          sql: `INSERT INTO webhooks (${WEBHOOK}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
                 WHERE (SELECT count(*) FROM webhooks WHERE org_id = ?) < ?`,
-          args: [id, org_id, app_id, url, secret, created_at, position, failures, retry_at, last_error, org_id, limit],
+          args: [
+            id,
+            org_id,
+            app_id,
+            url,
+            secret,
+            created_at,
+            token_id,
+            position,
+            failures,
+            retry_at,
+            last_error,
+            org_id,
+            limit,
+          ],
           rows: 1,
         },
       ]);
