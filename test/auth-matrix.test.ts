@@ -110,9 +110,10 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
     },
     url(row) {
       const about =
-        row.access.endsWith(" org") &&
-        (row.method === "GET" || row.part === "images") &&
-        !row.path.includes(":org_slug")
+        (row.access.endsWith(" org") &&
+          (row.method === "GET" || row.part === "images") &&
+          !row.path.includes(":org_slug")) ||
+        row.path.endsWith("/images/resolve")
           ? "?org_slug=acme&image=none:1&name=none:1"
           : "";
       const query = row.style === "prometheus" ? "?query=1&start=1&end=2&step=1&match[]=up" : about;

@@ -562,6 +562,13 @@ export interface Api {
     body: undefined;
     answer: undefined;
   };
+  /** Resolve an image name to the digest a machine of the app would boot. */
+  "GET /v1/apps/:app_name/images/resolve": {
+    params: { app_name: string };
+    query: { image: string };
+    body: undefined;
+    answer: { image: string; digest: string; reference: string };
+  };
   /** Send machine events to an address, signed, until they arrive. */
   "POST /v1/orgs/:org_slug/webhooks": {
     params: { org_slug: string };

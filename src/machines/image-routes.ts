@@ -2,11 +2,13 @@ import { principalOf } from "#auth/guard.ts";
 import { assert } from "#core/assert.ts";
 import { isoTime } from "#core/clock.ts";
 import { ApiError, errorBody } from "#core/errors.ts";
-import { type Admitted, type Caller, orgOf } from "#http/access.ts";
+import { type Admitted, appOf, type Caller, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import type { StreamItem } from "#http/stream.ts";
 import * as schema from "./image-schema.ts";
 import { type ImageCatalog, type ImageSummary, PLATFORM, type PullProgress } from "./image-source.ts";
+import { checkImageName, pinnedReference } from "./images.ts";
+import type { RouteParts } from "./routing.ts";
 
 interface Asking extends Admitted {
   caller: Caller;
@@ -34,6 +36,33 @@ const IMAGE_ERRORS = [
 
 export function imageRoutes(images: ImageCatalog): Row[] {
   return [...readRoutes(images), ...bringRoutes(images), ...removeRoutes(images)];
+}
+
+/** Asked for an app, because its organization decides which images a name can stand for. */
+export function imageResolveRoutes({ apps, machines }: Pick<RouteParts, "apps" | "machines">): Row[] {
+  return [
+    route("GET /v1/apps/:app_name/images/resolve", {
+      summary: "Resolve an image name to the digest a machine of the app would boot",
+      description: "What creating a machine does with `config.image`: an image that is here first, else its registry.",
+      part: "images",
+      access: "create app",
+      query: schema.ResolveQuery,
+      answer: { status: 200, schema: schema.ResolvedImage },
+      errors: ["image_refused", "image_elsewhere", "registry_unreachable"],
+      async handle({ query: { image }, signal, ...admitted }) {
+        checkImageName(image, "query.image");
+        const { org_id } = await apps.get(appOf(admitted).name);
+        const ref = await machines.resolveImage(image, org_id, signal).catch(missing);
+        return { image, digest: ref.digest, reference: pinnedReference(image, ref) };
+      },
+    }),
+  ];
+}
+
+/** Here the image is what is asked for, so that there is none is a 404; of a machine's config it is a fault. */
+function missing(thrown: unknown): never {
+  if (!(thrown instanceof ApiError) || thrown.code !== "image_not_found") throw thrown;
+  throw new ApiError("not_found", thrown.message, { ...thrown.extras, cause: thrown });
 }
 
 function readRoutes(images: ImageCatalog): Row[] {

@@ -15,6 +15,14 @@ export const ImageQuery = Type.Object({
   ...OrgQuery.properties,
 });
 
+export const ResolveQuery = Type.Object({ image: ImageQuery.properties.image });
+
+export const ResolvedImage = Type.Object({
+  image: Text("The name that was asked for."),
+  digest: Text("What the name stands for now."),
+  reference: Text("The name pinned to that digest, for a machine's `config.image`: `web:1@sha256:…`"),
+});
+
 export const ImportQuery = Type.Object({
   name: Type.String({ minLength: 1, maxLength: 1024, description: "What it is called: `web:1`" }),
   ...OrgQuery.properties,

@@ -1,3 +1,4 @@
+import { fail } from "#core/errors.ts";
 import type { ImageRef } from "./types.ts";
 
 const HUB = "registry-1.docker.io";
@@ -22,4 +23,36 @@ export function parseImage(image: string): Omit<ImageRef, "digest"> & { digest?:
     ...(tag === undefined ? (digest === undefined ? { tag: "latest" } : {}) : { tag }),
     ...(digest === undefined ? {} : { digest }),
   };
+}
+
+const REGISTRY = /^(?:\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9]+(?:[.-]+[a-zA-Z0-9]+)*)(?::\d{1,5})?$/;
+const REPOSITORY = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/;
+const TAG = /^\w[\w.-]{0,127}$/;
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+const REPOSITORY_CHARS = 255;
+
+export const isDigest = (text: string): boolean => DIGEST.test(text);
+
+/** Refuses what is no image name. `field` is where it was given. */
+export function checkImageName(image: string, field: string): void {
+  const { registry, repository, tag, digest } = parseImage(image.trim());
+  const wrong =
+    !REGISTRY.test(registry) || !REPOSITORY.test(repository) || repository.length > REPOSITORY_CHARS
+      ? "is not the name of an image"
+      : tag !== undefined && !TAG.test(tag)
+        ? "has a tag that no image can have"
+        : digest !== undefined && !isDigest(digest)
+          ? "has a digest that is not sha256: and 64 hex digits"
+          : undefined;
+  if (!wrong) return;
+  const problem = `${JSON.stringify(image.slice(0, 200))} ${wrong}`;
+  const allowed = "[registry/]repository[:tag][@sha256:…], the repository in lower case";
+  fail("invalid_request", `${field} ${problem}`, { details: [{ path: field, problem, allowed }] });
+}
+
+/** The image pinned to a digest, as `config.image` takes it: `name:tag@sha256:…`, the name as it was written. */
+export function pinnedReference(image: string, { tag, digest }: Pick<ImageRef, "tag" | "digest">): string {
+  const [name = ""] = image.trim().split("@", 1);
+  const tagged = name.lastIndexOf(":") > name.lastIndexOf("/");
+  return `${name}${tagged || tag === undefined ? "" : `:${tag}`}@${digest}`;
 }

@@ -3,6 +3,7 @@ import { type Row, route } from "#http/route.ts";
 import { actionRoutes } from "./action-routes.ts";
 import { configProblems, configWarnings } from "./config.ts";
 import { eventRoutes } from "./event-routes.ts";
+import { imageResolveRoutes } from "./image-routes.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { logRoutes } from "./log-routes.ts";
@@ -24,6 +25,7 @@ export function machineRoutes(parts: RouteParts): Row[] {
     ...eventRoutes(parts),
     ...logRoutes(parts),
     ...terminalRoutes(parts),
+    ...imageResolveRoutes(parts),
   ];
 }
 

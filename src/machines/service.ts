@@ -149,6 +149,11 @@ export class MachineService {
     fail("conflict", "the hosts fill up faster than a machine can be placed; try again", { retry_after_s: 1 });
   }
 
+  /** What the image's name stands for now, as it would for a machine of the organization that is created now. */
+  async resolveImage(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {
+    return await this.#parts.driver.resolve(image, org_id, signal);
+  }
+
   /** Replaces the whole config. The machine becomes a new version and runs, unless it is asked not to. */
   async update(machine: Machine, wish: UpdateWish, asker: Asker): Promise<Machine> {
     const instance_id = asker.ids.ulid();
@@ -351,7 +356,7 @@ export class MachineService {
   }
 
   async #resolve(image: string, org_id: string, { signal = NEVER }: Asker): Promise<ImageRef> {
-    return await this.#parts.driver.resolve(image, org_id, signal);
+    return await this.resolveImage(image, org_id, signal);
   }
 }
 

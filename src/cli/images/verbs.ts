@@ -3,7 +3,7 @@ import { ClientError } from "#client/client.ts";
 import { systemClock } from "#core/clock.ts";
 import { CATALOGUE, type ErrorBody, type ErrorCode } from "#core/errors.ts";
 import { ago, facts, table } from "../output.ts";
-import { type Context, firstArgument, type Input, textOption, type Verb } from "../verb.ts";
+import { type Context, firstArgument, type Input, neededApp, textOption, type Verb } from "../verb.ts";
 import { packageOf } from "./pack.ts";
 
 const ORG: readonly [string, string] = [
@@ -83,6 +83,20 @@ const imagesShow: Verb = {
         ["machines", image.machine_ids.join(", ") || "none"],
       ]),
     };
+  },
+};
+
+const imagesResolve: Verb = {
+  words: "images resolve",
+  summary: "Print the digest that an image's name stands for now, as a reference for `config.image`",
+  arguments: [IMAGE],
+  options: [["-a, --app <app>", "the app whose machines would boot it"]],
+  examples: ["hangar images resolve hangar/hello --app web"],
+  async run({ client }, input) {
+    const params = { app_name: neededApp(input) };
+    const query = { image: firstArgument(input) };
+    const found = await client.call("GET /v1/apps/:app_name/images/resolve", { params, query });
+    return { data: found, text: found.reference };
   },
 };
 
@@ -188,4 +202,12 @@ const imagesGc: Verb = {
   },
 };
 
-export const VERBS: readonly Verb[] = [imagesList, imagesImport, imagesPull, imagesShow, imagesRemove, imagesGc];
+export const VERBS: readonly Verb[] = [
+  imagesList,
+  imagesImport,
+  imagesPull,
+  imagesShow,
+  imagesResolve,
+  imagesRemove,
+  imagesGc,
+];

@@ -5,9 +5,6 @@ import { type Layout, writeWhole } from "./files.ts";
 import type { ImageLimits } from "./limits.ts";
 import { refuseImage } from "./refusal.ts";
 
-const DIGEST = /^sha256:[0-9a-f]{64}$/;
-
-export const isDigest = (text: string): boolean => DIGEST.test(text);
 export const digestOf = (bytes: Uint8Array | string): string =>
   `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 export const hexOf = (digest: string): string => digest.slice("sha256:".length);

@@ -3,7 +3,7 @@
  * Both dialects, OCI and Docker's schema 2, say the same in the same places.
  */
 import type { ImageConfig } from "#machines/image-source.ts";
-import { isDigest } from "./blobs.ts";
+import { isDigest } from "#machines/images.ts";
 import type { ImageLimits } from "./limits.ts";
 import { refuseImage } from "./refusal.ts";
 

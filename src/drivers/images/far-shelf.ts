@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { fail } from "#core/errors.ts";
 import type { Calls, Channel, Lines } from "#hosts/channel.ts";
-import { isDigest } from "./blobs.ts";
+import { isDigest } from "#machines/images.ts";
 import { refuseImage } from "./refusal.ts";
 import type { ShelfReader, Unneeded } from "./shelf.ts";
 
