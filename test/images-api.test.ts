@@ -62,3 +62,35 @@ suite("resolving an image", () => {
     assert.equal((await ask("GET /v1/apps/none/images/resolve?image=web")).status, 404);
   });
 });
+
+suite("images of releases", () => {
+  const digest = `sha256:${"a".repeat(64)}`;
+
+  test("a release keeps the image's name and digest", async (t) => {
+    const { ask } = await testPlatform(t);
+    await ask("POST /v1/apps", { body: { app_name: "web" } });
+    const body = { definition: {}, image: "web:1", image_digest: digest };
+    const made = await ask("POST /v1/apps/web/releases", { body });
+    assert.deepEqual([made.status, made.body.image, made.body.image_digest], [201, "web:1", digest]);
+    await ask("POST /v1/apps/web/releases", { body: { definition: {} } });
+    const { releases } = (await ask("GET /v1/apps/web/releases")).body;
+    const facts = releases.map((one: typeof made.body) => [one.version, one.image, one.image_digest]);
+    assert.deepEqual(facts, [
+      [2, null, null],
+      [1, "web:1", digest],
+    ]);
+    assert.equal((await ask("GET /v1/apps/web/releases/1")).body.image_digest, digest);
+  });
+
+  test("what is no digest is refused with the field", async (t) => {
+    const { ask } = await testPlatform(t);
+    await ask("POST /v1/apps", { body: { app_name: "web" } });
+    for (const image_digest of ["", "sha256:1", digest.toUpperCase(), 5]) {
+      const { status, body } = await ask("POST /v1/apps/web/releases", { body: { definition: {}, image_digest } });
+      assert.deepEqual([status, body.details[0].path], [400, "body.image_digest"], String(image_digest));
+    }
+    const long = await ask("POST /v1/apps/web/releases", { body: { definition: {}, image: "a".repeat(1025) } });
+    assert.equal(long.body.details[0].path, "body.image");
+    assert.deepEqual((await ask("GET /v1/apps/web/releases")).body.releases, []);
+  });
+});

@@ -13,6 +13,8 @@ const Listed = Type.Object({
   status: Status,
   description: Type.String(),
   strategy: Type.String(),
+  image: Type.Union([Type.String(), Type.Null()], { description: "The image's name, as it was deployed." }),
+  image_digest: Type.Union([Type.String(), Type.Null()], { description: "What the name stood for: `sha256:…`" }),
   created_by: Type.String(),
   created_at: Type.String(),
   updated_at: Type.String(),
@@ -24,6 +26,15 @@ const Create = Type.Object({
   description: Type.Optional(Type.String({ maxLength: LIMITS.description_chars })),
   strategy: Type.Optional(Type.String({ maxLength: LIMITS.slug_chars })),
   definition: Type.Unknown({ description: "What is to run, in whatever form the deployer needs to do it again." }),
+  image: Type.Optional(
+    Type.String({ minLength: 1, maxLength: LIMITS.image_name_chars, description: "The image's name: `web:1`" }),
+  ),
+  image_digest: Type.Optional(
+    Type.String({
+      pattern: "^sha256:[0-9a-f]{64}$",
+      description: `What the name stands for. The images of an app's newest ${LIMITS.release_images_kept} releases are kept.`,
+    }),
+  ),
   after: Type.Optional(Type.Integer({ minimum: 0, description: "Refused when this is not the newest version." })),
 });
 
@@ -75,9 +86,9 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
 const whole = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : 0);
 
 function listed(release: Omit<Release, "definition">) {
-  const { version, status, description, strategy, created_by, created_at, updated_at } = release;
+  const { version, status, description, strategy, image, image_digest, created_by, created_at, updated_at } = release;
   const times = { created_at: isoTime(created_at), updated_at: isoTime(updated_at) };
-  return { version, status, description, strategy, created_by, ...times };
+  return { version, status, description, strategy, image, image_digest, created_by, ...times };
 }
 
 const shown = (release: Release) => ({ ...listed(release), definition: JSON.parse(release.definition) as unknown });

@@ -2,12 +2,15 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Release, ReleaseStore } from "./release-store.ts";
 
+const DIGEST = `sha256:${"a".repeat(64)}`;
 const RELEASE: Omit<Release, "version"> = {
   app_id: "a1",
   status: "running",
   description: "first",
   strategy: "rolling",
   definition: '{"app":"a1"}',
+  image: "web:1",
+  image_digest: DIGEST,
   created_by: "full-access token",
   created_at: 5,
   updated_at: 5,
@@ -35,6 +38,34 @@ export function releaseStoreSuite(
       assert.deepEqual({ ...kept }, { ...RELEASE, version: 4, status: "complete", updated_at: 9 });
       assert.equal(await store.findRelease("a1", 1), undefined);
       assert.equal(await store.insertRelease({ ...RELEASE, app_id: "a9" }, 3), undefined);
+      await close();
+    });
+
+    test("an image and its digest are kept, or null when there is none", async () => {
+      const { store, close } = await open();
+      await store.insertRelease({ ...RELEASE, image: null, image_digest: null }, 50);
+      await store.insertRelease(RELEASE, 50);
+      const facts = (await store.releases("a1", 10)).map(({ image, image_digest }) => [image, image_digest]);
+      assert.deepEqual(facts, [
+        ["web:1", DIGEST],
+        [null, null],
+      ]);
+      const first = await store.findRelease("a1", 1);
+      assert.deepEqual([first?.image, first?.image_digest], [null, null]);
+      await close();
+    });
+
+    test("the digests of an app's newest releases are those that must be kept", async () => {
+      const { store, close } = await open();
+      assert.deepEqual(await store.releaseImages(2), []);
+      for (const digit of ["1", "2", "3"])
+        await store.insertRelease({ ...RELEASE, image_digest: `sha256:${digit.repeat(64)}` }, 50);
+      await store.insertRelease({ ...RELEASE, image: null, image_digest: null }, 50);
+      const kept = (await store.releaseImages(3)).map((one) => ({ ...one }));
+      assert.deepEqual(kept, [
+        { app_name: "a1", version: 2, digest: `sha256:${"2".repeat(64)}` },
+        { app_name: "a1", version: 3, digest: `sha256:${"3".repeat(64)}` },
+      ]);
       await close();
     });
 

@@ -8,10 +8,21 @@ export interface Release {
   strategy: string;
   /** The app's configuration file and what it was turned into, as the deployer gave it: JSON. */
   definition: string;
+  /** The image's name as the deployer wrote it. */
+  image: string | null;
+  /** What that name stood for: `sha256:…` */
+  image_digest: string | null;
   /** Whose token it was. */
   created_by: string;
   created_at: number;
   updated_at: number;
+}
+
+/** An image that a release needs, for a rollback to it. */
+export interface ReleaseImage {
+  app_name: string;
+  version: number;
+  digest: string;
 }
 
 export type ReleaseStatus = "running" | "complete" | "failed";
@@ -30,6 +41,8 @@ export interface ReleaseStore {
     keep: number,
     after?: number,
   ): Promise<Release | "behind" | undefined>;
+  /** The images of the newest `per_app` releases of every app, by app and version. */
+  releaseImages(per_app: number): Promise<ReleaseImage[]>;
   /** False when there is no such release. */
   putStatus(app_id: string, version: number, status: ReleaseStatus, now: number): Promise<boolean>;
 }

@@ -7,6 +7,8 @@ interface NewRelease {
   description?: string | undefined;
   strategy?: string | undefined;
   definition: unknown;
+  image?: string | undefined;
+  image_digest?: string | undefined;
   /** The version this one was made from; refused when another came in between. */
   after?: number | undefined;
 }
@@ -38,6 +40,8 @@ export class ReleaseService {
       description: wanted.description ?? "",
       strategy: wanted.strategy ?? "",
       definition: JSON.stringify(wanted.definition),
+      image: wanted.image ?? null,
+      image_digest: wanted.image_digest ?? null,
       created_by,
       created_at: now,
       updated_at: now,

@@ -65,6 +65,9 @@ export const LIMITS = {
   apps_per_org: 10_000,
   /** Of an app's releases the newest; older ones are forgotten. */
   releases_per_app: 100,
+  /** The images of this many of an app's newest releases are kept, so that a rollback finds them. */
+  release_images_kept: 10,
+  image_name_chars: 1024,
   description_chars: 1000,
   secrets_per_app: 500,
   secret_name_chars: 128,

@@ -1,3 +1,4 @@
+import { LIMITS } from "#core/limits.ts";
 import { Type } from "#http/schema.ts";
 
 const Text = (description: string) => Type.String({ description });
@@ -11,7 +12,11 @@ export const OrgQuery = Type.Object({
 });
 
 export const ImageQuery = Type.Object({
-  image: Type.String({ minLength: 1, maxLength: 1024, description: "`web:1`, `ghcr.io/acme/web:1`, `web@sha256:…`" }),
+  image: Type.String({
+    minLength: 1,
+    maxLength: LIMITS.image_name_chars,
+    description: "`web:1`, `ghcr.io/acme/web:1`, `web@sha256:…`",
+  }),
   ...OrgQuery.properties,
 });
 
@@ -24,12 +29,12 @@ export const ResolvedImage = Type.Object({
 });
 
 export const ImportQuery = Type.Object({
-  name: Type.String({ minLength: 1, maxLength: 1024, description: "What it is called: `web:1`" }),
+  name: Type.String({ minLength: 1, maxLength: LIMITS.image_name_chars, description: "What it is called: `web:1`" }),
   ...OrgQuery.properties,
 });
 
 export const PullImage = Type.Object({
-  image: Type.String({ minLength: 1, maxLength: 1024 }),
+  image: Type.String({ minLength: 1, maxLength: LIMITS.image_name_chars }),
   org_slug: Type.Optional(Type.String()),
 });
 

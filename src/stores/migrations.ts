@@ -260,6 +260,11 @@ export const MIGRATIONS: readonly Migration[] = [
          WHERE id IN (SELECT provider_account_id FROM connections WHERE connection_type = 'internal')`,
     ],
   },
+  {
+    id: 14,
+    name: "the image of a release",
+    statements: ["image TEXT", "image_digest TEXT"].map((column) => `ALTER TABLE releases ADD COLUMN ${column}`),
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
