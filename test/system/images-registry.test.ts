@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { digestOf } from "#drivers/images/blobs.ts";
-import { dir, file, type MadeImage, makeImage, NEVER, openStore, symlink, tar } from "#drivers/images/fixtures.ts";
+import { dir, file, makeImage, NEVER, openStore, symlink, tar, writeLayout } from "#drivers/images/fixtures.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { random, runs, seed, tempDir, until } from "../support.ts";
 import { startProgram } from "./child.ts";
@@ -45,18 +45,6 @@ async function startRegistry(t: TestContext, user?: string): Promise<string> {
   const host = `127.0.0.1:${port}`;
   await until("the registry answers", async () => await fetch(`http://${host}/v2/`).catch(() => undefined));
   return host;
-}
-
-function writeLayout(folder: string, image: MadeImage): string {
-  mkdirSync(join(folder, "blobs/sha256"), { recursive: true });
-  for (const [digest, bytes] of new Map(image.blobs).set(image.digest, image.manifest))
-    writeFileSync(join(folder, "blobs", digest.replace(":", "/")), bytes);
-  const manifests = [
-    { mediaType: "application/vnd.oci.image.manifest.v1+json", digest: image.digest, size: image.manifest.length },
-  ];
-  writeFileSync(join(folder, "index.json"), JSON.stringify({ schemaVersion: 2, manifests }));
-  writeFileSync(join(folder, "oci-layout"), '{"imageLayoutVersion":"1.0.0"}');
-  return folder;
 }
 
 function push(layout: string, to: string, ...options: string[]): void {

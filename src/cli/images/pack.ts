@@ -20,6 +20,9 @@ export async function packageOf(path: string, onLeftOut: (what: string) => void)
   return { kind: layout ? "OCI layout" : "root file system", chunks: pack(Buffer.from(path), onLeftOut) };
 }
 
+/** The folders are sent, what is in them is not. */
+const KERNEL_FOLDERS = new Set(["/dev", "/proc", "/sys"]);
+
 async function* pack(root: Buffer, onLeftOut: (what: string) => void): AsyncIterable<Buffer> {
   /** Files with several names: the first one brings the content. */
   const linked = new Map<string, string>();
@@ -33,7 +36,8 @@ async function* pack(root: Buffer, onLeftOut: (what: string) => void): AsyncIter
     }
     if (entry.type === "file") yield* content(file, entry);
     else yield tarHeader(entry);
-    if (entry.type === "directory") {
+    // A machine has its own there; of a running system they would never end.
+    if (entry.type === "directory" && !KERNEL_FOLDERS.has(path)) {
       const names = await readdir(file, { encoding: "latin1" as "utf8" });
       const here = path;
       waiting.push(

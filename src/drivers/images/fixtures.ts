@@ -147,6 +147,19 @@ export function ociArchive({ manifest, blobs, digest }: MadeImage, ref_name = "1
   );
 }
 
+/** The image as an OCI layout in a folder. */
+export function writeLayout(folder: string, image: Pick<MadeImage, "blobs" | "digest" | "manifest">): string {
+  mkdirSync(join(folder, "blobs/sha256"), { recursive: true });
+  for (const [digest, bytes] of new Map(image.blobs).set(image.digest, image.manifest))
+    writeFileSync(join(folder, "blobs", digest.replace(":", "/")), bytes);
+  const manifests = [
+    { mediaType: "application/vnd.oci.image.manifest.v1+json", digest: image.digest, size: image.manifest.length },
+  ];
+  writeFileSync(join(folder, "index.json"), JSON.stringify({ schemaVersion: 2, manifests }));
+  writeFileSync(join(folder, "oci-layout"), '{"imageLayoutVersion":"1.0.0"}');
+  return folder;
+}
+
 export const header = (path: string, bytes: Buffer): Buffer =>
   tarHeader({ path, type: "file", mode: 0o644, uid: 0, gid: 0, mtime: 0, size: bytes.length });
 

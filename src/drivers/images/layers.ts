@@ -5,6 +5,7 @@ import type { Log } from "#core/log.ts";
 import { PLATFORM } from "#machines/image-source.ts";
 import { hexOf } from "./blobs.ts";
 import { type Layout, readJson, syncFolder, temporary, writeWhole } from "./files.ts";
+import { emptyKernelFolders } from "./kernel-folders.ts";
 import type { ImageLimits } from "./limits.ts";
 import { Once, Turns } from "./once.ts";
 import { LayerFault, refuseImage } from "./refusal.ts";
@@ -26,6 +27,8 @@ export interface LayerRecord extends TreeFacts {
   diff_id: string;
   /** Who has shown to have its bytes: organizations, or the platform for all of them. */
   owners: string[];
+  /** Unpacked without what is below /dev, /proc and /sys; absent in layers of earlier versions. */
+  bare_kernel_folders?: true;
 }
 
 export interface LayerWish {
@@ -65,7 +68,7 @@ export class Layers {
     for (const name of names) {
       const hex = name.replace(/\.json$/, "");
       const record = names.has(hex) && names.has(`${hex}.json`) ? await this.#read(hex) : undefined;
-      if (record) this.#records.set(record.diff_id, record);
+      if (record) this.#records.set(record.diff_id, await this.#upgraded(record));
       else if (name === hex) await rename(this.folder(`sha256:${hex}`), temporary(this.#layout, "tree"));
       else if (!names.has(hex)) await rm(join(this.#layout.layers, name), { force: true });
     }
@@ -152,7 +155,7 @@ export class Layers {
       // One that was unpacked meanwhile for someone else is as good.
       if (!existsSync(this.folder(diff_id))) await rename(into, this.folder(diff_id));
       await syncFolder(this.#layout.layers);
-      if (facts.left_out > 0) this.#log.info({ diff_id, left_out: facts.left_out }, "devices of a layer were left out");
+      if (facts.left_out > 0) this.#log.info({ diff_id, left_out: facts.left_out }, "devices and entries of /dev, /proc and /sys of a layer were left out");
       return facts;
     } catch (thrown) {
       if (thrown instanceof LayerFault) {
@@ -178,11 +181,24 @@ export class Layers {
 
   async #record(diff_id: string, facts: TreeFacts, owner: string): Promise<LayerRecord> {
     const owners = new Set([...(this.#records.get(diff_id)?.owners ?? []), owner]);
-    const record: LayerRecord = { ...facts, diff_id, owners: [...owners] };
+    const record: LayerRecord = { ...facts, diff_id, owners: [...owners], bare_kernel_folders: true };
     // In memory first, so that two organizations that come at once do not forget one another.
     this.#records.set(diff_id, record);
-    await writeWhole(this.#layout, `${this.folder(diff_id)}.json`, `${JSON.stringify(record)}\n`);
+    await this.#write(record);
     return record;
+  }
+
+  /** A layer as it would be unpacked now. */
+  async #upgraded(record: LayerRecord): Promise<LayerRecord> {
+    if (record.bare_kernel_folders) return record;
+    emptyKernelFolders(this.folder(record.diff_id));
+    const upgraded: LayerRecord = { ...record, bare_kernel_folders: true };
+    await this.#write(upgraded);
+    return upgraded;
+  }
+
+  async #write(record: LayerRecord): Promise<void> {
+    await writeWhole(this.#layout, `${this.folder(record.diff_id)}.json`, `${JSON.stringify(record)}\n`);
   }
 
   async #read(hex: string): Promise<LayerRecord | undefined> {

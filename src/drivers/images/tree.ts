@@ -3,8 +3,8 @@
  * `..` is refused, an absolute path begins at the folder, and a link in the middle of a path leads where it would
  * lead if the folder were the root. Nobody else writes there meanwhile, so what was looked at stays as it was.
  *
- * Kept: owners, modes, times, hard links. Left out: devices (a machine has its own /dev) and extended attributes
- * (overlayfs takes orders from some of them; file capabilities mean nothing on a `nosuid` mount).
+ * Kept: owners, modes, times, hard links. Left out: devices, everything below /dev, /proc and /sys (kernel-folders.ts),
+ * and extended attributes (overlayfs takes orders from some of them; file capabilities mean nothing on a `nosuid` mount).
  */
 import {
   chmodSync,
@@ -28,6 +28,7 @@ import {
   utimesSync,
   writeSync,
 } from "node:fs";
+import { isKernelFolder, isKernelPath } from "./kernel-folders.ts";
 import { makeFifo, makeOpaque, makeWhiteout } from "./libc.ts";
 import type { ImageLimits } from "./limits.ts";
 import { LayerFault } from "./refusal.ts";
@@ -38,7 +39,7 @@ export interface TreeFacts {
   entries: number;
   /** Content of its files. */
   bytes: number;
-  /** Devices that were left out. */
+  /** Devices, and entries below /dev, /proc and /sys, that were left out. */
   left_out: number;
   /** Nothing of the layers below shows; overlayfs has no mark for it at the root. */
   opaque_root: boolean;
@@ -50,6 +51,16 @@ type TreeLimits = Pick<
   ImageLimits,
   "tree_bytes" | "tree_entries" | "name_bytes" | "link_hops" | "disk_kept_bytes" | "opaque_listed"
 >;
+
+/** An entry on its way into the tree. */
+interface Making {
+  path: string;
+  entry: TarEntry;
+  /** What a hard link names. */
+  target: string;
+  /** What was at the path. */
+  before: Stats | undefined;
+}
 
 const WHITEOUT = ".wh.";
 const OPAQUE = ".wh..wh..opq";
@@ -65,6 +76,8 @@ export class Tree implements TarSink {
   /** Folders that are there and are no links, so that the way to the next file is short. */
   readonly #folders = new Set<string>([""]);
   readonly #times = new Map<string, number>();
+  /** Devices that were left out; a hard link to one is left out, too. */
+  readonly #devices = new Set<string>();
   readonly facts: TreeFacts = { entries: 0, bytes: 0, left_out: 0, opaque_root: false, opaque: [] };
   #file: { fd: number; entry: TarEntry } | undefined;
   #look_at = 0;
@@ -129,31 +142,35 @@ export class Tree implements TarSink {
   }
 
   #put(path: string, entry: TarEntry): void {
-    const before = this.#stat(path);
-    if (entry.type === "directory") {
-      this.#putFolder(path, entry, before);
-      return;
-    }
     const make = this.#makers[entry.type];
-    if (!make) {
+    if (!make) this.#devices.add(path);
+    if (!make || isLeftOut(path, entry)) {
       this.facts.left_out++;
       return;
     }
     // Looked for first: a link to itself, or to something it replaces, must not remove what it names.
     const target = entry.type === "hardlink" ? this.#linked(entry) : "";
+    if (this.#devices.has(target)) {
+      this.#devices.add(path);
+      this.facts.left_out++;
+      return;
+    }
     if (target === path) return;
     if (target.startsWith(`${path}/`))
       throw new LayerFault(`${shown(entry.path)} is a hard link into what it replaces`);
-    if (before) this.#remove(path);
-    make(path, entry, target);
+    const before = this.#stat(path);
+    if (before && entry.type !== "directory") this.#remove(path);
+    make({ path, entry, target, before });
+    this.#devices.delete(path);
   }
 
   /** What is made of an entry, by its type. Devices are not. */
-  readonly #makers: Partial<Record<EntryType, (path: string, entry: TarEntry, target: string) => void>> = {
-    file: (path, entry) => this.#openFile(path, entry),
-    hardlink: (path, _entry, target) => linkSync(this.#path(target), this.#path(path)),
-    symlink: (path, entry) => this.#putSymlink(path, entry),
-    fifo: (path, entry) => {
+  readonly #makers: Partial<Record<EntryType, (making: Making) => void>> = {
+    directory: ({ path, entry, before }) => this.#putFolder(path, entry, before),
+    file: ({ path, entry }) => this.#openFile(path, entry),
+    hardlink: ({ path, target }) => linkSync(this.#path(target), this.#path(path)),
+    symlink: ({ path, entry }) => this.#putSymlink(path, entry),
+    fifo: ({ path, entry }) => {
       makeFifo(this.#path(path), entry.mode);
       this.#dress(path, entry);
     },
@@ -202,6 +219,11 @@ export class Tree implements TarSink {
     const names = this.#namesOf(link);
     const name = names.pop();
     const target = name === undefined ? "" : `${this.#folder(names, link)}/${name}`;
+    if (this.#devices.has(target)) return target;
+    if (isKernelPath(target)) {
+      const why = "and what is below /dev, /proc and /sys is left out of images";
+      throw new LayerFault(`${shown(path)} is a hard link to ${shown(link)}, ${why}`);
+    }
     const found = target === "" ? undefined : this.#stat(target);
     if (!found || found.isDirectory() || isWhiteout(found))
       throw new LayerFault(`${shown(path)} is a hard link to ${shown(link)}, which is no file of this layer`);
@@ -220,12 +242,16 @@ export class Tree implements TarSink {
   /** `.wh.name`: the layers below have no `name`. `.wh..wh..opq`: they have nothing in this folder. */
   #whiteout(names: string[], name: string): void {
     const folder = this.#folder(names, [...names, name].join("/"));
+    const hidden = name.slice(WHITEOUT.length);
+    if (isKernelPath(folder) || isKernelFolder(`${folder}/${hidden}`)) {
+      this.facts.left_out++;
+      return;
+    }
     if (name === OPAQUE) {
       if (folder === "") this.facts.opaque_root = true;
       else this.#opaque(folder);
       return;
     }
-    const hidden = name.slice(WHITEOUT.length);
     // Other names that begin twice like this are notes of an old file system to itself.
     if (hidden.startsWith(WHITEOUT)) return;
     if (hidden === "" || hidden === "." || hidden === "..")
@@ -265,7 +291,8 @@ export class Tree implements TarSink {
         continue;
       }
       const next = `${at}/${name}`;
-      if (this.#folders.has(next)) {
+      // Nothing is ever made below these, so that there is nothing to look at either.
+      if (this.#folders.has(next) || isKernelPath(next)) {
         at = next;
         continue;
       }
@@ -319,6 +346,10 @@ export class Tree implements TarSink {
       throw Object.assign(new Error("the disk is nearly full (limit disk_kept_bytes)"), { code: "ENOSPC" });
   }
 }
+
+/** Of /dev, /proc and /sys only the folders themselves are taken, as places to mount on. */
+const isLeftOut = (path: string, { type }: TarEntry): boolean =>
+  isKernelPath(path) && !(isKernelFolder(path) && type === "directory");
 
 const bytes = (path: string): Buffer => Buffer.from(path, "latin1");
 const isWhiteout = (stat: Stats): boolean => stat.isCharacterDevice() && stat.rdev === 0;

@@ -1,5 +1,6 @@
 /** Reading and writing in a tree that a stranger made: an image's root file system. */
 import {
+  chmodSync,
   closeSync,
   constants,
   fchmodSync,
@@ -135,11 +136,11 @@ export class GuestTree implements Disposable {
   }
 
   /** Makes a folder and those above it, as far as they are missing. */
-  folder(path: string, uid: number, gid: number): void {
-    closeSync(this.#folder(path, uid, gid));
+  folder(path: string, uid: number, gid: number, mode = 0o755): void {
+    closeSync(this.#folder(path, uid, gid, mode));
   }
 
-  #folder(path: string, uid: number, gid: number): number {
+  #folder(path: string, uid: number, gid: number, mode = 0o755): number {
     try {
       return openInRoot(this.#root, path, O_RDONLY | O_DIRECTORY);
     } catch (thrown) {
@@ -152,7 +153,8 @@ export class GuestTree implements Disposable {
       const there = lstatSync(made, { throwIfNoEntry: false });
       if (there?.isSymbolicLink())
         throw new Error(`${path} is a link in the image, to ${readlinkSync(made)}, where there is nothing`);
-      mkdirSync(made, 0o755);
+      mkdirSync(made, mode);
+      chmodSync(made, mode);
       lchownSync(made, uid, gid);
     } finally {
       closeSync(above);

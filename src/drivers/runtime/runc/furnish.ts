@@ -4,9 +4,13 @@ import { gatewayAddress } from "#machines/names.ts";
 import type { GuestTree } from "../../linux/guest-tree.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 
+/** What the machine's own is mounted on, also when the image does not have it. */
+const MOUNT_POINTS = ["/dev", "/proc", "/sys"];
+
 export function furnish(tree: GuestTree, launch: Launch, owner: number, folders: readonly string[]): void {
   const root = { mode: 0o644, uid: owner, gid: owner };
-  for (const folder of folders) tree.folder(folder, owner, owner);
+  for (const folder of [...MOUNT_POINTS, ...folders]) tree.folder(folder, owner, owner);
+  if (tree.kind("/tmp") === undefined) tree.folder("/tmp", owner, owner, 0o1777);
   for (const [path, text] of Object.entries(platformFiles(launch))) {
     tree.replace(path, { ...root, content: Buffer.from(text) });
   }

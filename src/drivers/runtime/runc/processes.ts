@@ -25,7 +25,8 @@ export function processesOf(
     return {
       words: wordsOf(config.init ?? {}, process, image),
       variables: Object.entries(variables).map(([name, value]) => `${name}=${value}`),
-      folder: image.working_dir || "/",
+      // Some tools write a folder without the slash that it begins with.
+      folder: image.working_dir.startsWith("/") ? image.working_dir : `/${image.working_dir}`,
       user,
     };
   });

@@ -1,0 +1,25 @@
+/**
+ * /dev, /proc and /sys: a machine mounts its own there, so what an image brings below them could never be seen. Root
+ * file systems made by debootstrap have device nodes and links such as /dev/fd, which lead a container runtime astray.
+ */
+import { lstatSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+const KERNEL_FOLDERS = ["/dev", "/proc", "/sys"] as const;
+
+/** One of the folders themselves. Paths begin at the root of the image. */
+export const isKernelFolder = (path: string): boolean => (KERNEL_FOLDERS as readonly string[]).includes(path);
+
+/** One of the folders, or anything below. */
+export const isKernelPath = (path: string): boolean =>
+  KERNEL_FOLDERS.some((folder) => path === folder || path.startsWith(`${folder}/`));
+
+/** Empties them in a layer that was unpacked when their content was still kept. */
+export function emptyKernelFolders(layer: string): void {
+  for (const folder of KERNEL_FOLDERS) {
+    const path = join(layer, folder);
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    const inside = found?.isDirectory() ? readdirSync(path).map((name) => join(path, name)) : [path];
+    for (const one of inside) rmSync(one, { recursive: true, force: true });
+  }
+}
