@@ -86,12 +86,21 @@ class Archive {
     return buffer;
   }
 
-  /** A document of an OCI layout, with the digest it must have. */
-  async blob(digest: string): Promise<Buffer> {
+  /** A document of an OCI layout, with the size and the digest it must have. */
+  async blob({ digest, size }: Descriptor, what: string): Promise<Buffer> {
     const bytes = await this.read(blobPath(digest));
-    if (digestOf(bytes) !== digest) refuseImage(`a document is not what its digest ${digest} says`);
+    checkSize(what, digest, size, bytes.length);
+    checkDigest(what, digest, digestOf(bytes));
     return bytes;
   }
+}
+
+function checkSize(what: string, digest: string, wanted: number, found: number): void {
+  if (wanted !== found) refuseImage(`${what} ${digest} is to have ${wanted} bytes, and has ${found} in the archive`);
+}
+
+function checkDigest(what: string, wanted: string, found: string): void {
+  if (wanted !== found) refuseImage(`${what} is to have the digest ${wanted}, and its bytes have ${found}`);
 }
 
 const blobPath = (digest: string): string => `blobs/${digest.replace(":", "/")}`;
@@ -119,7 +128,8 @@ async function* entriesOf(
   const found: TarEntry[] = [];
   const reader = new TarReader({ entry: (entry) => found.push(entry), data: () => {} }, limits);
   const block = Buffer.alloc(512);
-  for (let at = 0; at < bytes; ) {
+  let at = 0;
+  while (at < bytes) {
     const { bytesRead } = await handle.read(block, 0, block.length, at);
     if (bytesRead === 0) return;
     reader.write(block.subarray(0, bytesRead));
@@ -129,25 +139,28 @@ async function* entriesOf(
     reader.skip(jump);
     at += jump;
   }
+  if (at > bytes) throw new LayerFault("the archive is cut short");
+  reader.end();
 }
 
 async function ociImage(archive: Archive, reference: Reference, limits: ImageLimits): Promise<Packed> {
   const manifests = readIndex(parseDocument(await archive.read("index.json"), "index.json"), "index.json");
   const documents: Buffer[] = [];
-  let document = await archive.blob(chooseNamed(manifests, reference).digest);
+  let document = await archive.blob(chooseNamed(manifests, reference), "the manifest");
   documents.push(document);
   if (isIndex(parseDocument(document, "the index"))) {
     const inner = readIndex(parseDocument(document, "the index"), "the index");
-    document = await archive.blob(choosePlatform(inner, "the archive").digest);
+    document = await archive.blob(choosePlatform(inner, "the archive"), "the manifest");
     documents.push(document);
   }
   const manifest = readManifest(parseDocument(document, "the manifest"), limits);
-  const config = await archive.blob(manifest.config.digest);
+  const config = await archive.blob(manifest.config, "the config");
   const { diff_ids } = readConfig(parseDocument(config, "the config"), manifest.layers.length);
-  const layers = manifest.layers.map(({ digest }, i) => ({
-    ...archive.place(blobPath(digest)),
-    diff_id: diff_ids[i] ?? "",
-  }));
+  const layers = manifest.layers.map(({ digest, size }, i) => {
+    const { start, length } = archive.place(blobPath(digest));
+    checkSize("layer", digest, size, length);
+    return { start, length, digest, diff_id: diff_ids[i] ?? "", told: true };
+  });
   return { documents: [...documents, config], layers };
 }
 
@@ -178,12 +191,20 @@ async function dockerImage(archive: Archive, reference: Reference, limits: Image
   if (!image) refuseImage(`the archive has ${images.length} images and none is called ${reference.given}`);
   const paths = Array.isArray(image.Layers) ? image.Layers.map(String) : [];
   const config = await archive.read(String(image.Config));
+  const named = NAMED_BY_HASH.exec(String(image.Config))?.[1];
+  if (named !== undefined) checkDigest("the config", `sha256:${named}`, digestOf(config));
   const { diff_ids } = readConfig(parseDocument(config, "the config"), paths.length);
-  const layers = paths.map((path, i) => ({ ...archive.place(posix.normalize(path)), diff_id: diff_ids[i] ?? "" }));
+  const layers = paths.map((path, i) => {
+    const { start, length } = archive.place(posix.normalize(path));
+    return { start, length, diff_id: diff_ids[i] ?? "", told: true };
+  });
   const manifest = manifestOf(config, layers);
   readManifest(parseDocument(manifest, "the manifest"), limits);
   return { documents: [manifest, config], layers };
 }
+
+/** How docker, podman and skopeo call the config: by its own hash. */
+const NAMED_BY_HASH = /^(?:blobs\/sha256\/)?([0-9a-f]{64})(?:\.json)?$/;
 
 function parseList(bytes: Buffer): unknown[] {
   try {

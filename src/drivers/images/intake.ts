@@ -33,13 +33,28 @@ export class Intake {
   ): Promise<NameRecord> {
     const reference = readReference(name, "query.name");
     refuseUnnameable(reference);
-    return await this.#receive(upload, signal, async (tar) => {
+    const work = this.#receive(upload, signal, async (tar) => {
       const image = await readArchive(tar, reference, this.#store.limits);
       const digest = await this.#take(tar.file, image, owner, signal);
       const published = { file: tar.file, packed: image, digest, owner };
       if (this.#imported) return await this.#imported.publish(reference, published, signal);
       return await this.name(reference, digest, owner, "imported");
     });
+    try {
+      return await work;
+    } catch (thrown) {
+      await this.#collectRefused();
+      throw thrown;
+    }
+  }
+
+  /** Of an image whose second layer is refused the first one was unpacked; it goes now and not in an hour. */
+  async #collectRefused(): Promise<void> {
+    const { log, layers } = this.#store;
+    await this.#collector
+      .collect({ dry_run: false, all: false })
+      .then(() => layers.emptied())
+      .catch((error: unknown) => log.warn({ error }, "what is left of a refused import could not be removed"));
   }
 
   /** `hangar/hello`, made when it is first asked for and when what it is made of has changed. */
@@ -104,9 +119,9 @@ export class Intake {
   /** Puts an image that is in a file into the store, and answers its digest. */
   async #take(file: string, { documents, layers }: Packed, owner: string, signal: AbortSignal): Promise<string> {
     const { blobs } = this.#store;
-    for (const { diff_id, start, length } of layers) {
-      const source = async () => ({ file, start, length, done: async () => {} });
-      await this.#store.layers.ensure({ diff_id, owner, source, onState: () => {} }, signal);
+    for (const { diff_id, told: verify = false, ...place } of layers) {
+      const source = async () => ({ file, ...place, done: async () => {} });
+      await this.#store.layers.ensure({ diff_id, owner, source, verify, onState: () => {} }, signal);
     }
     const [digest = ""] = await Promise.all(documents.map((document) => blobs.put(document)));
     // Says whether this box can run it, before it has a name.

@@ -17,6 +17,8 @@ export interface LayerSource {
   file: string;
   start: number;
   length: number;
+  /** What the bytes must be, as they travel: the manifest's word. Absent when that was looked at already. */
+  digest?: string;
   /** The bytes are no longer needed. */
   done(): Promise<void>;
   /** The layer could not be made of them just now. Absent when they are found again by who tries again. */
@@ -37,6 +39,8 @@ export interface LayerWish {
   /** Gets the bytes: asked only when they are needed. */
   source(signal: AbortSignal): Promise<LayerSource>;
   onState(state: "unpacking" | "done" | "here"): void;
+  /** The bytes are at hand, and must be the layer also when it is here already. */
+  verify?: boolean;
 }
 
 /**
@@ -96,11 +100,13 @@ export class Layers {
   async ensure(wish: LayerWish, signal: AbortSignal): Promise<LayerRecord> {
     const { diff_id, owner } = wish;
     const here = this.#records.get(diff_id);
-    if (here && this.has(diff_id, owner)) {
+    if (here && this.has(diff_id, owner) && !wish.verify) {
       wish.onState("here");
       return here;
     }
-    const record = await this.#once.do(`${diff_id} ${owner}`, signal, (all) => this.#get(wish, all));
+    const record = wish.verify
+      ? await this.#get(wish, signal)
+      : await this.#once.do(`${diff_id} ${owner}`, signal, (all) => this.#get(wish, all));
     wish.onState("done");
     return record;
   }
@@ -147,15 +153,20 @@ export class Layers {
     await mkdir(into, { mode: 0o755 });
     try {
       const { file, start, length } = bytes;
-      const { diff_id: found, ...facts } = await unpackLayer(
-        { file, start, length, into, limits: this.#limits },
-        signal,
-      );
-      refuseOther(diff_id, found);
+      const {
+        diff_id: found,
+        digest,
+        ...facts
+      } = await unpackLayer({ file, start, length, into, limits: this.#limits }, signal);
+      refuseOther({ diff_id, digest: bytes.digest }, { diff_id: found, digest });
       // One that was unpacked meanwhile for someone else is as good.
       if (!existsSync(this.folder(diff_id))) await rename(into, this.folder(diff_id));
       await syncFolder(this.#layout.layers);
-      if (facts.left_out > 0) this.#log.info({ diff_id, left_out: facts.left_out }, "devices and entries of /dev, /proc and /sys of a layer were left out");
+      if (facts.left_out > 0)
+        this.#log.info(
+          { diff_id, left_out: facts.left_out },
+          "devices and entries of /dev, /proc and /sys of a layer were left out",
+        );
       return facts;
     } catch (thrown) {
       if (thrown instanceof LayerFault) {
@@ -168,10 +179,11 @@ export class Layers {
     }
   }
 
-  async #compare(diff_id: string, { file, start, length, done }: LayerSource, signal: AbortSignal): Promise<void> {
+  async #compare(diff_id: string, bytes: LayerSource, signal: AbortSignal): Promise<void> {
+    const { file, start, length, done } = bytes;
     try {
-      const { diff_id: found } = await unpackLayer({ file, start, length, limits: this.#limits }, signal);
-      refuseOther(diff_id, found);
+      const found = await unpackLayer({ file, start, length, limits: this.#limits }, signal);
+      refuseOther({ diff_id, digest: bytes.digest }, found);
     } catch (thrown) {
       if (!(thrown instanceof LayerFault)) throw thrown;
       await done();
@@ -206,6 +218,13 @@ export class Layers {
   }
 }
 
-function refuseOther(wanted: string, found: string): void {
-  if (wanted !== found) throw new LayerFault(`the image's config says ${wanted}, and it is ${found}`);
+/** The bytes must be what the manifest says, and the tar in them what the config says. */
+function refuseOther(
+  wanted: { diff_id: string; digest: string | undefined },
+  found: { diff_id: string; digest: string },
+): void {
+  if (wanted.digest !== undefined && wanted.digest !== found.digest)
+    throw new LayerFault(`the image's manifest says its digest is ${wanted.digest}, and it is ${found.digest}`);
+  if (wanted.diff_id !== found.diff_id)
+    throw new LayerFault(`the image's config says ${wanted.diff_id}, and it is ${found.diff_id}`);
 }

@@ -11,11 +11,21 @@ import type { ObjectStore } from "#core/objects.ts";
 import { digestOf, hexOf } from "./blobs.ts";
 import { type Layout, temporary } from "./files.ts";
 
+export interface PackedLayer {
+  diff_id: string;
+  start: number;
+  length: number;
+  /** What the manifest that came with it says it is. Absent when the manifest is our own. */
+  digest?: string;
+  /** Its `diff_id` is somebody's word, not what we counted. */
+  told?: boolean;
+}
+
 /** An image in a file: its documents, and where its layers are. */
 export interface Packed {
   /** What its digest is of first, then whatever that needs. */
   documents: readonly Buffer[];
-  layers: readonly { diff_id: string; start: number; length: number }[];
+  layers: readonly PackedLayer[];
 }
 
 /** One as others see it: documents and layers, by their digests. */

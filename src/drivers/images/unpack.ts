@@ -1,5 +1,5 @@
 /** Unpacks one layer, or only reads it. It waits for the disk at every file, so it runs in a thread of its own. */
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline, type Readable, type Transform } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
@@ -19,9 +19,12 @@ export interface UnpackTask {
   limits: ImageLimits;
 }
 
-/** sha256 of the layer as a plain tar, and what came of it. */
+/** What came of a layer, and what it was made from. */
 export interface Unpacked extends TreeFacts {
+  /** sha256 of the layer as a plain tar. */
   diff_id: string;
+  /** sha256 of its bytes as they came, compressed or not. */
+  digest: string;
 }
 
 const NOTHING: TreeFacts = { entries: 0, bytes: 0, left_out: 0, opaque_root: false };
@@ -31,8 +34,11 @@ export async function unpack({ file, start, length, into, limits }: UnpackTask):
   const tree = into === undefined ? undefined : new Tree(into, limits);
   const reader = tree && new TarReader(tree, limits);
   let grown = 0;
+  let read: Hash | undefined;
   try {
-    for await (const chunk of await plain(file, start, length)) {
+    const { chunks, packed } = await plain(file, start, length);
+    read = packed;
+    for await (const chunk of chunks) {
       hash.update(chunk);
       grown += chunk.length;
       if (grown > limits.ratio_from_bytes && grown > length * limits.ratio)
@@ -47,8 +53,11 @@ export async function unpack({ file, start, length, into, limits }: UnpackTask):
     tree?.abandon();
   }
   if (into !== undefined) syncFileSystem(into);
-  return { ...(tree?.facts ?? NOTHING), diff_id: `sha256:${hash.digest("hex")}` };
+  const diff_id = sum(hash);
+  return { ...(tree?.facts ?? NOTHING), diff_id, digest: read ? sum(read) : diff_id };
 }
+
+const sum = (hash: Hash): string => `sha256:${hash.digest("hex")}`;
 
 const MAGIC: readonly [name: string, bytes: Buffer, open: (() => Transform) | undefined][] = [
   ["gzip", Buffer.from("1f8b", "hex"), createGunzip],
@@ -57,22 +66,34 @@ const MAGIC: readonly [name: string, bytes: Buffer, open: (() => Transform) | un
   ["xz", Buffer.from("fd377a585a00", "hex"), undefined],
 ];
 
+/** A layer without its compression. */
+interface Plain {
+  chunks: AsyncIterable<Buffer>;
+  /** Of the compressed bytes, complete when all chunks were read; absent when there is no compression. */
+  packed?: Hash;
+}
+
 /** The layer as a plain tar. Its first bytes say how it is compressed; media types are often wrong. */
-async function plain(file: string, start: number, length: number): Promise<AsyncIterable<Buffer>> {
+async function plain(file: string, start: number, length: number): Promise<Plain> {
   if (length === 0) throw new LayerFault("it is empty");
   const source = createReadStream(file, { start, end: start + length - 1, highWaterMark: 256 * 1024 });
   const first = await peek(source);
   const [name, , open] = MAGIC.find(([, bytes]) => first.subarray(0, bytes.length).equals(bytes)) ?? [];
-  if (name === undefined) return source as AsyncIterable<Buffer>;
+  if (name === undefined) return { chunks: source as AsyncIterable<Buffer> };
   if (!open) {
     source.destroy();
     throw new LayerFault(`it is compressed with ${name}; layers may be gzip, zstd or plain`);
   }
-  // Whichever of the two ends early ends the other; the reader hears what was wrong.
-  return spoken(
-    pipeline(source, open(), () => {}),
-    name,
-  );
+  const packed = createHash("sha256");
+  async function* hashed(chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+    for await (const chunk of chunks) {
+      packed.update(chunk);
+      yield chunk;
+    }
+  }
+  // Whichever of them ends early ends the others; the reader hears what was wrong.
+  const decoder = pipeline(source, hashed, open(), () => {});
+  return { chunks: spoken(decoder, name), packed };
 }
 
 /** The first chunk, put back. */
