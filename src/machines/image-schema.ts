@@ -41,7 +41,9 @@ export const PullImage = Type.Object({
 export const CollectWish = Type.Object({
   dry_run: Type.Optional(Type.Boolean({ description: "Only tell what would go." })),
   all: Type.Optional(
-    Type.Boolean({ description: "Also pulled images that were used lately, if no machine needs them." }),
+    Type.Boolean({
+      description: "Also images that were used or replaced lately, if no machine and no release needs them.",
+    }),
   ),
 });
 

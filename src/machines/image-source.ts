@@ -1,3 +1,4 @@
+import type { ReleaseImage } from "#apps/release-store.ts";
 import type { ImageRef } from "./types.ts";
 
 /** Where a driver's images come from: a store of unpacked layers that is filled by pulling and importing. */
@@ -66,13 +67,21 @@ export interface ImageCatalog {
   import(name: string, upload: AsyncIterable<Uint8Array>, owner: string, signal: AbortSignal): Promise<ImageSummary>;
   /** Asks the registry what the name stands for now and gets all of it, telling how it goes. The last word has `image`. */
   pull(image: string, owner: string, signal: AbortSignal): AsyncIterable<PullProgress>;
-  /** Forgets a name. Fails with `image_in_use` while a machine needs it. */
+  /**
+   * Forgets a name. Fails with `image_in_use` while a machine needs it. An image that a release needs loses its tag and
+   * stays under its digest; that one cannot be removed.
+   */
   remove(image: string, owner: string): Promise<void>;
   /** Removes what nobody needs: pulled images that were not used for long (`all`: not at all), layers without an image. */
   collect(wish: { dry_run: boolean; all: boolean }): Promise<Collected>;
 }
 
 export const PLATFORM = "platform";
+
+export type { ReleaseImage } from "#apps/release-store.ts";
+
+/** What releases need, of all apps: such an image is not cleaned up, whatever its tag stands for by now. */
+export type ReleaseImages = () => Promise<ReleaseImage[]>;
 
 export interface ImageSummary {
   /** As one writes it: `web:1`, `ghcr.io/acme/web:1`. */

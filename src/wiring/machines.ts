@@ -8,6 +8,7 @@ import type { TokenService } from "#auth/tokens.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import { scoped } from "#core/objects.ts";
 import type { Settings } from "#core/settings.ts";
@@ -40,6 +41,7 @@ import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
@@ -177,10 +179,11 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const { clock, log, box, secrets, choice, dir, local_api } = needs;
   const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
   const channel = new Channel(box, clock);
-  const among = { clock, log, dir, channel, doors: hostStore };
+  const releases = () => sqlReleaseStore(database).releaseImages(LIMITS.release_images_kept);
+  const among = { clock, log, dir, channel, doors: hostStore, releases };
   const images = await (wire
     ? sharedImages(database, settings, among)
-    : openImages(dir.file("images"), settings, clock, log));
+    : openImages(dir.file("images"), settings, clock, log, { releases }));
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire });
   const routed = settings.host.network !== "off";
   const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };

@@ -8,6 +8,7 @@ import { farShelf } from "#drivers/images/far-shelf.ts";
 import { type Images, openImages } from "#drivers/images/images.ts";
 import type { Channel } from "#hosts/channel.ts";
 import type { HostStore } from "#hosts/store.ts";
+import type { ReleaseImages } from "#machines/image-source.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -20,13 +21,14 @@ interface Among {
   dir: DataDir;
   channel: Channel;
   doors: Pick<HostStore, "doorOf">;
+  releases: ReleaseImages;
 }
 
 /** Imported images are kept in the object store when there is one, else where they were imported, and got from there. */
 export async function sharedImages(
   database: Database,
   settings: Settings,
-  { clock, log, dir, channel, doors }: Among,
+  { clock, log, dir, channel, doors, releases }: Among,
 ): Promise<Images> {
   const kept = await openObjects(settings.objects, dir.file("imported"), clock);
   const identity = await sqlVolumeStore(database).identity(randomIds(clock).hex(16));
@@ -40,5 +42,5 @@ export async function sharedImages(
     objects: scoped(kept, `images/${identity}/`),
     ...(settings.objects.url === undefined ? { far } : {}),
   };
-  return await openImages(dir.file("images"), settings, clock, log, { sharing });
+  return await openImages(dir.file("images"), settings, clock, log, { sharing, releases });
 }

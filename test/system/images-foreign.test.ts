@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync 
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { promisify } from "node:util";
-import { makeImage, writeLayout } from "#drivers/images/fixtures.ts";
+import { file, makeImage, ociArchive, tar, writeLayout } from "#drivers/images/fixtures.ts";
 import { packageRoot, packagesMissing } from "../debian-root.ts";
 import { realMachinesMissing } from "../rootfs.ts";
 import { tempDir, until } from "../support.ts";
@@ -116,5 +116,31 @@ suite("images that other programs made", { skip: realMachinesMissing() ?? packag
     await livesOnItsOwn(id);
     const said = "/srv/app\n65534\n";
     await until("the machine says where it is", async () => (await machines.sh(id, "cat /tmp/where || true")) === said);
+  });
+
+  test("what a tag stood for before it was imported again still starts, by its digest", async (t) => {
+    const version = (word: string): Buffer => tar(file("version", word));
+    const layered = (word: string): Buffer => ociArchive(makeImage([readFileSync(tarball), version(word)]));
+    const first = (await machines.bring("again:1", layered("old"))).body.digest as string;
+    const release = { definition: {}, image: "again:1", image_digest: first };
+    assert.equal((await machines.ask("POST /v1/apps/web/releases", { body: release })).status, 201);
+    const second = (await machines.bring("again:1", layered("new"))).body.digest as string;
+    assert.notEqual(first, second);
+    assert.equal((await machines.ask("POST /v1/images/gc", { body: { all: true } })).status, 200);
+    const { reference } = (await machines.ask("GET /v1/apps/web/images/resolve?image=again:1")).body;
+    assert.equal(reference, `again:1@${second}`);
+    const wanted: Record<string, string> = {
+      [`again@${first}`]: "old",
+      [`again:1@${first}`]: "old",
+      [reference]: "new",
+    };
+    for (const [image, said] of Object.entries(wanted)) {
+      const id = await machines.run(t, { image, ...RUN });
+      assert.equal(await machines.sh(id, "cat /version"), said, image);
+      const { digest } = (await machines.ask(`GET /v1/apps/web/machines/${id}`)).body.image_ref;
+      assert.ok(image.endsWith(digest), image);
+    }
+    const missing = await machines.ask("GET /v1/apps/web/images/resolve?image=127.0.0.1:9/none:1");
+    assert.deepEqual([missing.status, missing.body.status], [412, "registry_unreachable"]);
   });
 });

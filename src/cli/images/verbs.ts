@@ -187,7 +187,7 @@ const imagesGc: Verb = {
   summary: "Remove images and layers that nothing needs (done by itself once an hour)",
   options: [
     ["--dry-run", "only tell what would go"],
-    ["--all", "also pulled images that were used lately, if no machine needs them"],
+    ["--all", "also images that were used or replaced lately, if no machine and no release needs them"],
   ],
   examples: ["hangar images gc --dry-run"],
   async run({ client }, input) {

@@ -1,16 +1,19 @@
 import type { Collected } from "#machines/image-source.ts";
+import type { Imported } from "./imported.ts";
 import type { NameRecord } from "./names.ts";
-import { layersOf, type Store, shortName } from "./store.ts";
+import { isUntagged, layersOf, type Store, shortName } from "./store.ts";
 
 /** Removes what nobody needs any more. */
 export class Collector {
   readonly #store: Store;
+  readonly #imported: Imported | undefined;
   /** Pulls and imports under way: they bring things that no name leads to yet. */
   #working = 0;
   #collecting: Promise<unknown> = Promise.resolve();
 
-  constructor(store: Store) {
+  constructor(store: Store, imported?: Imported) {
     this.#store = store;
+    this.#imported = imported;
   }
 
   /** Nothing is collected while this goes on, and this waits for what is being collected. */
@@ -31,8 +34,10 @@ export class Collector {
     this.#collecting = done.promise;
     try {
       await before;
+      const imported = (await this.#imported?.collect(wish)) ?? [];
       const found = await this.#find(wish);
-      const answer = { ...(await this.#answer(found)), dry_run: wish.dry_run };
+      const { images, ...rest } = await this.#answer(found);
+      const answer = { ...rest, images: [...imported.map(goneImage), ...images], dry_run: wish.dry_run };
       if (wish.dry_run) return answer;
       for (const record of found.names) await this.#store.names.remove(record);
       for (const digest of found.blobs) {
@@ -67,11 +72,15 @@ export class Collector {
 
   async #find({ all }: { all: boolean }): Promise<Found> {
     const { names, holds, layers, blobs, clock, limits } = this.#store;
-    const held = new Set(holds.list().map(({ digest }) => digest));
-    const long_ago = clock.now() - limits.unused_kept_ms;
-    const going = names
-      .list()
-      .filter(({ source, digest, used_at }) => source === "pulled" && !held.has(digest) && (all || used_at < long_ago));
+    const needed_by = [...holds.list(), ...(await this.#store.releases())];
+    const held = new Set(needed_by.map(({ digest }) => digest));
+    const now = clock.now();
+    const going = names.list().filter((record) => {
+      const kept_ms = record.source === "pulled" ? limits.unused_kept_ms : limits.replaced_kept_ms;
+      // Names that somebody gave stay until they are removed.
+      const passing = record.source === "pulled" || isUntagged(record);
+      return passing && !held.has(record.digest) && (all || record.used_at < now - kept_ms);
+    });
     // What is on its way in has no name yet; then only names go, and their layers at the next clean-up.
     if (this.#working > 0) return { names: going, blobs: [], layers: [] };
     const staying = new Set([
@@ -100,12 +109,18 @@ export class Collector {
     const going = layers.map((diff_id) => ({ diff_id, bytes: this.#store.layers.get(diff_id)?.bytes ?? 0 }));
     const sizes = await Promise.all(blobs.map((digest) => this.#store.blobs.size(digest)));
     return {
-      images: names.map((record) => ({ name: shortName(record), owner: record.owner, digest: record.digest })),
+      images: names.map(goneImage),
       layers: going,
       bytes: [...going.map(({ bytes }) => bytes), ...sizes].reduce((sum, bytes) => sum + bytes, 0),
     };
   }
 }
+
+const goneImage = ({ name, owner, digest }: Pick<NameRecord, "name" | "owner" | "digest">) => ({
+  name: shortName({ name }),
+  owner,
+  digest,
+});
 
 interface Found {
   names: NameRecord[];

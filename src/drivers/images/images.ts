@@ -1,6 +1,7 @@
 /** Images for machines: names resolved, layers got and held, and the catalogue of what is here. */
 import type { Clock } from "#core/clock.ts";
-import { fail } from "#core/errors.ts";
+import { ApiError, fail } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import type { Calls, Lines } from "#hosts/channel.ts";
@@ -16,6 +17,8 @@ import {
   type ImageSummary,
   PLATFORM,
   type PullProgress,
+  type ReleaseImage,
+  type ReleaseImages,
 } from "#machines/image-source.ts";
 import type { ImportedImage } from "#machines/imported-images.ts";
 import type { ImageRef } from "#machines/types.ts";
@@ -33,7 +36,7 @@ import { type Reference, readReference } from "./reference.ts";
 import { CredentialFile } from "./registry/credentials.ts";
 import { Puller } from "./registry/pull.ts";
 import { unreachable } from "./registry/retry.ts";
-import { type Image, imageRef, layersOf, Store, shortName } from "./store.ts";
+import { type Image, imageRef, isUntagged, layersOf, Store, shortName, untagged } from "./store.ts";
 
 /** The images of a platform. `dir` is `images` in its data dir. */
 export async function openImages(
@@ -41,9 +44,9 @@ export async function openImages(
   { registry_config }: Pick<Settings, "registry_config">,
   clock: Clock,
   log: Log,
-  { sharing, ...limits }: Partial<ImageLimits> & { sharing?: Sharing } = {},
+  { sharing, releases, ...limits }: Partial<ImageLimits> & { sharing?: Sharing; releases?: ReleaseImages } = {},
 ): Promise<Images> {
-  const store = await Store.open({ dir, clock, log, limits });
+  const store = await Store.open({ dir, clock, log, limits, releases });
   const imported = sharing && new Imported(store, sharing);
   const images = new Images(store, new CredentialFile(registry_config), imported);
   images.start();
@@ -65,7 +68,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     const { clock, limits, blobs } = store;
     this.#store = store;
     this.#puller = new Puller({ clock, limits, blobs, credentials });
-    this.#collector = new Collector(store);
+    this.#collector = new Collector(store, imported);
     this.#imported = imported;
     this.#intake = new Intake(store, this.#collector, imported);
   }
@@ -99,7 +102,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
       );
     } catch (thrown) {
       if (late.aborted && !signal.aborted) unreachable(reference, new Error("it takes too long, limit resolve_ms"));
-      throw thrown;
+      throw reference.digest === undefined ? thrown : hinted(thrown);
     }
   }
 
@@ -204,17 +207,25 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     const reference = readReference(image, "query.image");
     const { names, holds } = this.#store;
     const imported = await this.#imported?.find({ ...reference, digest: undefined }, owner);
+    const record = names.get(owner, reference.name);
     if (imported) {
       refuseInUse(imported, (await this.#imported?.users(imported.digest)) ?? []);
-      await this.#imported?.remove(imported);
-    } else {
-      const record = names.get(owner, reference.name);
-      if (!record) return notHere(reference);
+      const keep = !(await this.#imported?.isNamedTwice(imported.digest)) && (await this.#keeps(imported));
+      await this.#imported?.remove(imported, { keep });
+    } else if (record) {
       const others = names.list().some((other) => other !== record && other.digest === record.digest);
       refuseInUse(record, others ? [] : holds.of(record.digest));
+      if (!others && (await this.#keeps(record))) await names.put({ ...record, name: untagged(record, record.digest) });
       await names.remove(record);
-    }
+    } else return notHere(reference);
     await this.#collector.collect({ dry_run: false, all: false });
+  }
+
+  /** Whether a release needs the image, so that only its tag can go. Refuses one that has no tag. */
+  async #keeps(record: Pick<NameRecord, "name" | "digest">): Promise<boolean> {
+    const needed = (await this.#store.releases()).filter(({ digest }) => digest === record.digest);
+    if (needed.length > 0 && isUntagged(record)) refuseReleased(record, needed);
+    return needed.length > 0;
   }
 
   async collect(wish: { dry_run: boolean; all: boolean }): Promise<Collected> {
@@ -229,7 +240,8 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
 
   /** The image, when the name is already known to the organization or to all. */
   async #here(reference: Reference, owner: string, signal: AbortSignal): Promise<Image | undefined> {
-    if (isHello(reference) && reference.digest === undefined) return await this.#intake.hello(signal);
+    const hello = isHello(reference) ? await this.#intake.hello(signal) : undefined;
+    if (hello && (reference.digest ?? hello.digest) === hello.digest) return hello;
     const { names, clock } = this.#store;
     const imported = await this.#elsewhere(reference, owner);
     if (imported) return await this.#imported?.load(imported);
@@ -329,8 +341,26 @@ function refuseInUse(record: Pick<NameRecord, "name">, machines: readonly string
   });
 }
 
+/** A digest that no registry has is one of an image that was imported once. */
+function hinted(thrown: unknown): unknown {
+  if (!(thrown instanceof ApiError)) return thrown;
+  const kept = `a machine or one of the newest ${LIMITS.release_images_kept} releases of an app`;
+  const hint = `an imported image is kept by its digest while ${kept} needs it; import it again`;
+  const { hint: before, ...extras } = thrown.extras;
+  return new ApiError(thrown.code, thrown.message, { ...extras, hint: before ? `${before}; ${hint}` : hint });
+}
+
 /** Whatever its tag: there is one. */
 const isHello = ({ registry, repository }: Reference): boolean => HELLO.startsWith(`${registry}/${repository}:`);
+
+function refuseReleased(record: Pick<NameRecord, "name">, needed: readonly ReleaseImage[]): never {
+  const some = needed.slice(0, 3).map(({ app_name, version }) => `release ${version} of ${app_name}`);
+  const more = needed.length > 3 ? ` and ${needed.length - 3} more` : "";
+  fail("image_in_use", `${shortName(record)} is needed for a rollback to ${some.join(", ")}${more}`, {
+    facts: { releases: needed.map(({ app_name, version }) => ({ app_name, version })) },
+    hint: `the images of an app's newest ${LIMITS.release_images_kept} releases are kept (limit release_images_kept)`,
+  });
+}
 
 function referenceOf({ registry, repository, tag, digest }: ImageRef): Reference {
   const named = tag === undefined ? "" : `:${tag}`;

@@ -115,7 +115,10 @@ for (const shared of [true, false]) {
       const { digest } = await two.images.import("web:1", pieces(newer), PLATFORM, NEVER);
       for (const { images } of [one, two]) assert.equal((await images.resolve("web:1", "o1", NEVER)).digest, digest);
       assert.notEqual(before.digest, digest);
+      const replaced = await two.images.resolve(`web:1@${before.digest}`, "o1", NEVER);
+      assert.equal(replaced.digest, before.digest, "what it was before is found by its digest until it is collected");
       await one.images.remove("web:1", PLATFORM);
+      await one.images.collect({ dry_run: false, all: true });
       assert.deepEqual(await two.images.list(PLATFORM), []);
       assert.deepEqual([objects(one.packed), objects(two.packed)], [[], []]);
     });

@@ -14,7 +14,7 @@ import type { LayerSource } from "./layers.ts";
 import { type NameRecord, refuseTooMany } from "./names.ts";
 import { facts, inWords, type Reference, readReference } from "./reference.ts";
 import { type Packed, Shelf, type ShelfReader } from "./shelf.ts";
-import { type Image, layersOf, type Store, shortName } from "./store.ts";
+import { type Image, isUntagged, layersOf, type Store, shortName, untagged } from "./store.ts";
 
 export interface Sharing {
   names: ImportedImages;
@@ -87,15 +87,15 @@ export class Imported {
     const before = await names.find(owner, name);
     if (!before) refuseTooMany((await names.list(owner)).length, this.#store.limits);
     await this.shelf.put(file, packed, signal);
-    // Machines that boot what the name stood for find it by its digest.
-    if (before && before.digest !== digest && (await names.users(before.digest)).length > 0)
-      await names.put({ ...before, name: `${reference.registry}/${reference.repository}@${before.digest}` });
-    const created_at = before?.digest === digest ? before.created_at : this.#store.clock.now();
+    const now = this.#store.clock.now();
+    // What the name stood for stays startable by its digest, for as long as something needs it.
+    if (before && before.digest !== digest)
+      await names.put({ ...before, name: untagged(before, before.digest), created_at: now });
+    const created_at = before?.digest === digest ? before.created_at : now;
     const put = { owner, name, digest, node_id, created_at };
     await names.put(put);
     // Somebody who removed an image with the same layers just now did not know of this one yet.
     await this.shelf.put(file, packed, signal);
-    if (before && before.digest !== digest) await this.#forget(before);
     return recordOf(put);
   }
 
@@ -108,9 +108,32 @@ export class Imported {
     return others.length > 1 ? [] : await this.#sharing.names.users(digest);
   }
 
-  async remove(found: ImportedImage): Promise<void> {
-    await this.#sharing.names.remove(found.owner, found.name);
+  /** `keep`: only the tag goes. */
+  async remove(found: ImportedImage, { keep }: { keep: boolean }): Promise<void> {
+    const { names } = this.#sharing;
+    if (keep) await names.put({ ...found, name: untagged(found, found.digest) });
+    await names.remove(found.owner, found.name);
     await this.#forget(found);
+  }
+
+  async isNamedTwice(digest: string): Promise<boolean> {
+    return (await this.#sharing.names.withDigest(digest)).length > 1;
+  }
+
+  /** Removes those without a tag that no machine and no release needs, and answers them. */
+  async collect({ dry_run, all }: { dry_run: boolean; all: boolean }): Promise<ImportedImage[]> {
+    const { clock, limits, releases } = this.#store;
+    const { names } = this.#sharing;
+    const released = new Set((await releases()).map(({ digest }) => digest));
+    const oldest = clock.now() - limits.replaced_kept_ms;
+    const gone: ImportedImage[] = [];
+    for (const image of (await names.list()).filter(isUntagged)) {
+      const needed = released.has(image.digest) || (await names.users(image.digest)).length > 0;
+      if (needed || !(all || image.created_at < oldest)) continue;
+      gone.push(image);
+      if (!dry_run) await this.remove(image, { keep: false });
+    }
+    return gone;
   }
 
   /** Nobody calls it anything any more: what only it needed goes from the shelf. */

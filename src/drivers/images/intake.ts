@@ -10,7 +10,7 @@ import type { NameRecord } from "./names.ts";
 import { Once } from "./once.ts";
 import { facts, inWords, type Reference, readReference } from "./reference.ts";
 import type { Packed } from "./shelf.ts";
-import { type Image, layersOf, type Store } from "./store.ts";
+import { type Image, layersOf, type Store, untagged } from "./store.ts";
 import { receiveTar } from "./upload.ts";
 
 export class Intake {
@@ -83,6 +83,9 @@ export class Intake {
     const name = reference.digest === undefined ? reference.name : `${registry}/${repository}@${digest}`;
     const before = names.get(owner, name);
     const created_at = before?.digest === digest ? before.created_at : now;
+    // What the name stood for stays startable by its digest, for as long as something needs it.
+    if (before && before.digest !== digest)
+      await names.put({ ...before, name: untagged(before, before.digest), used_at: now });
     const record = { owner, name, digest, source, created_at, used_at: now, ...(made_from ? { made_from } : {}) };
     await names.put(record);
     return record;

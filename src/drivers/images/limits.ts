@@ -1,7 +1,8 @@
 /** Bounds of the image store, by name. What happens at the bound is written beside it. */
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-const DAY = 24 * 60 * MINUTE;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
 
@@ -64,6 +65,8 @@ export const IMAGE_LIMITS = {
   partial_kept_ms: DAY,
   /** A pulled image that no machine holds goes this long after it was last asked for. */
   unused_kept_ms: 7 * DAY,
+  /** An imported image whose tag was imported again stays this long under its digest when no machine or release needs it. */
+  replaced_kept_ms: HOUR,
   /** Between clean-ups. */
   collect_ms: 60 * MINUTE,
 } as const;

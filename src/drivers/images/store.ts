@@ -3,6 +3,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { ReleaseImages } from "#machines/image-source.ts";
 import type { ImageRef } from "#machines/types.ts";
 import { Blobs } from "./blobs.ts";
 import {
@@ -30,6 +31,7 @@ export interface StoreParts {
   log: Log;
   /** Tests make some of them small. */
   limits?: Partial<ImageLimits>;
+  releases?: ReleaseImages | undefined;
 }
 
 /** An image whose documents are here. */
@@ -53,9 +55,10 @@ export class Store {
   readonly layers: Layers;
   readonly names: Names;
   readonly holds: Holds;
+  readonly releases: ReleaseImages;
   readonly #parsed = new Map<string, Image>();
 
-  private constructor({ dir, clock, log, limits }: StoreParts) {
+  private constructor({ dir, clock, log, limits, releases = async () => [] }: StoreParts) {
     this.layout = layoutOf(dir);
     this.limits = { ...IMAGE_LIMITS, ...limits };
     this.clock = clock;
@@ -64,6 +67,7 @@ export class Store {
     this.layers = new Layers({ layout: this.layout, limits: this.limits, log });
     this.names = new Names(this.layout, this.limits);
     this.holds = new Holds(this.layout);
+    this.releases = releases;
   }
 
   static async open(parts: StoreParts): Promise<Store> {
@@ -132,6 +136,12 @@ export function imageRef({ registry, repository, tag }: Reference, { digest, doc
 export function layersOf({ manifest, document }: Image): { diff_id: string; digest: string; size: number }[] {
   return manifest.layers.map(({ digest, size }, i) => ({ diff_id: document.diff_ids[i] ?? "", digest, size }));
 }
+
+/** What an image is called that has no tag: `registry/repository@digest`. */
+export const untagged = ({ name }: Pick<NameRecord, "name">, digest: string): string =>
+  `${name.replace(/@.*|:[^/]*$/, "")}@${digest}`;
+
+export const isUntagged = ({ name }: Pick<NameRecord, "name">): boolean => name.includes("@");
 
 /** A name as people write it. */
 export const shortName = ({ name }: Pick<NameRecord, "name">): string =>
