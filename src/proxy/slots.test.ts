@@ -30,4 +30,14 @@ suite("slots", () => {
     others.rest(SLOT, 0, 1);
     assert.deepEqual([others.load(SLOT), slots.inUse(SLOT)], [1, 0]);
   });
+
+  test("what was picked longer ago comes first, for all who share the memory and across the wrap of the count", () => {
+    const slots = new Slots();
+    const others = new Slots(slots.buffer);
+    new Int32Array(slots.buffer).fill(2 ** 31 - 2, -1);
+    for (const slot of [1, 2, 3]) slots.pick(slot);
+    others.pick(1);
+    assert.ok(slots.pickedBefore(2, 3) && slots.pickedBefore(3, 1));
+    assert.ok(!slots.pickedBefore(1, 2) && !others.pickedBefore(1, 1));
+  });
 });

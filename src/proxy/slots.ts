@@ -4,17 +4,22 @@ import { PROXY_LIMITS } from "./limits.ts";
  * How much each service of each machine is doing, in memory that all workers and the control share. A *slot*
  * is one service of one machine. `load` is what the hard limit bounds, so it is only ever raised together with
  * the comparison; `own` says how much of it is whose, so that a worker that dies takes back what it held. `unused` are
- * the connections in the load that carry nothing at the moment, by worker.
+ * the connections in the load that carry nothing at the moment: in all, and by worker.
  */
 export class Slots {
-  static readonly BYTES = 4 * PROXY_LIMITS.slots * (3 + 2 * PROXY_LIMITS.workers);
+  static readonly BYTES = 4 * (PROXY_LIMITS.slots * (5 + 2 * PROXY_LIMITS.workers) + 1);
   readonly buffer: SharedArrayBuffer;
   readonly #load: Int32Array;
   readonly #waiting: Int32Array;
   /** When it was last busy, in seconds of the monotonic clock that all threads share. */
   readonly #active: Int32Array;
+  /** The number of the pick that chose it last. */
+  readonly #picked: Int32Array;
+  readonly #unusedInAll: Int32Array;
   readonly #own: Int32Array[];
   readonly #unused: Int32Array[];
+  /** How many picks there were, in all workers together. */
+  readonly #picks: Int32Array;
 
   constructor(buffer = new SharedArrayBuffer(Slots.BYTES)) {
     const { slots, workers } = PROXY_LIMITS;
@@ -23,8 +28,11 @@ export class Slots {
     this.#load = column(0);
     this.#waiting = column(1);
     this.#active = column(2);
-    this.#own = Array.from({ length: workers }, (_, worker) => column(3 + worker));
-    this.#unused = Array.from({ length: workers }, (_, worker) => column(3 + workers + worker));
+    this.#picked = column(3);
+    this.#unusedInAll = column(4);
+    this.#own = Array.from({ length: workers }, (_, worker) => column(5 + worker));
+    this.#unused = Array.from({ length: workers }, (_, worker) => column(5 + workers + worker));
+    this.#picks = new Int32Array(buffer, 4 * (5 + 2 * workers) * slots, 1);
   }
 
   load(slot: number): number {
@@ -33,13 +41,23 @@ export class Slots {
 
   /** Of the load, what is in use. */
   inUse(slot: number): number {
-    const unused = this.#unused.reduce((sum, column) => sum + Atomics.load(column, slot), 0);
-    return Math.max(0, this.load(slot) - unused);
+    return Math.max(0, this.load(slot) - Atomics.load(this.#unusedInAll, slot));
   }
 
   /** So many more connections of the worker are open and unused, or fewer. */
   rest(slot: number, worker: number, by: number): void {
     Atomics.add(this.#unused[worker] as Int32Array, slot, by);
+    Atomics.add(this.#unusedInAll, slot, by);
+  }
+
+  /** The load balancer of any worker chose it. */
+  pick(slot: number): void {
+    Atomics.store(this.#picked, slot, Atomics.add(this.#picks, 0, 1) + 1);
+  }
+
+  /** Whether it was picked longer ago than the other one; right across the wrap of the count at 32 bits. */
+  pickedBefore(slot: number, other: number): boolean {
+    return ((Atomics.load(this.#picked, slot) - Atomics.load(this.#picked, other)) | 0) < 0;
   }
 
   waiting(slot: number): number {
@@ -79,9 +97,11 @@ export class Slots {
 
   /** The worker is gone: what it held is free again. */
   forget(worker: number): void {
-    this.#unused[worker]?.fill(0);
     const own = this.#own[worker] as Int32Array;
+    const unused = this.#unused[worker] as Int32Array;
     for (let slot = 0; slot < own.length; slot++) {
+      if (unused[slot] !== 0) Atomics.sub(this.#unusedInAll, slot, unused[slot] as number);
+      unused[slot] = 0;
       if (own[slot] === 0) continue;
       Atomics.sub(this.#load, slot, own[slot] as number);
       own[slot] = 0;

@@ -49,8 +49,8 @@ export interface Waiter {
 
 /**
  * One exposed port of one app in one worker: chooses the machine, and keeps those who wait for one. The least
- * loaded machine within its soft limit is taken, then the least loaded within its hard limit; who finds none
- * waits in line, up to a limit and a deadline.
+ * loaded machine within its soft limit is taken, then the least loaded within its hard limit, and among equally loaded
+ * ones the least recently picked, by any worker (round robin); who finds none waits in line, up to a limit and a deadline.
  */
 export class Route {
   readonly app: AppTable;
@@ -193,12 +193,17 @@ export class Route {
       const fullness = target.fullness();
       if (fullness === undefined || target.shy || !suits(wish, target.table)) continue;
       const rank = wish?.prefer === target.table.machine_id ? -1 : fullness;
-      if (rank >= least) continue;
+      if (rank > least || (rank === least && best && !this.#pickedBefore(target, best))) continue;
       best = target;
       least = rank;
     }
+    if (best) this.#floor.slots.pick(best.table.slot);
     if (least >= 1) this.#wantMore(best !== undefined, wish);
     return best;
+  }
+
+  #pickedBefore(one: TargetState, other: TargetState): boolean {
+    return this.#floor.slots.pickedBefore(one.table.slot, other.table.slot);
   }
 
   #wantMore(full: boolean, wish: Wish | undefined): void {

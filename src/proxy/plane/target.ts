@@ -56,11 +56,11 @@ export class TargetState implements UpstreamOwner {
 
   /** How full it is for a new request, 1 being the soft limit; undefined when nothing more fits. */
   fullness(): number | undefined {
-    const { mode, soft, hard } = this.table;
-    const load = this.load;
-    const unused = mode === "connections" ? this.#idle.length : 0;
-    if (load >= hard && unused === 0) return undefined;
-    return Math.max(0, load - unused) / soft;
+    const { mode, soft, hard, slot } = this.table;
+    const reusable = mode === "connections" && this.#idle.length > 0;
+    if (this.load >= hard && !reusable) return undefined;
+    // Unused connections of other workers are no work for the machine either.
+    return this.#floor.slots.inUse(slot) / soft;
   }
 
   /** A seat for one request or connection; every `true` needs one `leave`. */

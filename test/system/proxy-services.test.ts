@@ -1,0 +1,101 @@
+/** Services of real machines, with web servers from Debian and curl and openssl as their clients. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { promisify } from "node:util";
+import { systemClock } from "#core/clock.ts";
+import { silentLog } from "#core/log.ts";
+import { takeDown } from "#drivers/runtime/runc/down.ts";
+import { freePort } from "#proxy/fixtures.ts";
+import { packageRoot, packagesMissing } from "../debian-root.ts";
+import { type TestPlatform, testPlatform } from "../platform.ts";
+import { fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { shell, tempDir, until } from "../support.ts";
+import { nodeIdOf } from "./leaks.ts";
+
+const execute = promisify(execFile);
+const INTERNAL = 8080;
+const GUEST = { cpu_kind: "shared", cpus: 1, memory_mb: 256 };
+const WEB_SERVER = ["python3", "-m", "http.server", String(INTERNAL), "--bind", "::", "--directory", "/srv"];
+
+interface Ends {
+  after(end: () => unknown): void;
+}
+
+suite("services of real machines", { skip: realMachinesMissing() ?? packagesMissing(["python3", "curl"]) }, () => {
+  const ends: (() => unknown)[] = [];
+  const data_dir = tempDir();
+  let platform: TestPlatform;
+
+  before(async () => {
+    const later = { after: (end: () => unknown) => void ends.push(end) };
+    const images = fixtureImages({ debian: { layers: [packageRoot(tempDir(), ["python3"])] } });
+    const env = {
+      HANGAR_DRIVER: "runc",
+      HANGAR_DATA_DIR: data_dir,
+      HANGAR_AUTOSTOP_IDLE: "1",
+      HANGAR_PROXY_WORKERS: "2",
+    };
+    platform = await testPlatform(later, env, { images });
+  });
+
+  after(async () => {
+    for (const end of ends) await end();
+    if (existsSync(join(data_dir, "node_id")))
+      await takeDown({ data_dir, node_id: nodeIdOf(data_dir), clock: systemClock, log: silentLog });
+  });
+
+  async function app(name: string): Promise<void> {
+    await platform.ask("POST /v1/apps", { body: { app_name: name, org_slug: "personal" } });
+    await platform.ask(`POST /v1/apps/${name}/ip_assignments`, { body: { type: "shared_v4" } });
+  }
+
+  /** A machine that runs a program of Debian; without services a worker. Removed with the test. */
+  async function machine(t: Ends, app_name: string, config: object): Promise<string> {
+    const body = { config: { image: "debian", guest: GUEST, init: { exec: WEB_SERVER }, ...config } };
+    const made = await platform.ask(`POST /v1/apps/${app_name}/machines`, { body });
+    assert.equal(made.status, 200, made.text);
+    t.after(() => platform.ask(`DELETE /v1/apps/${app_name}/machines/${made.body.id}?force=true`));
+    await platform.ask(`GET /v1/apps/${app_name}/machines/${made.body.id}/wait?state=started`);
+    return made.body.id as string;
+  }
+
+  /** What a web server's only page says. */
+  const page = (words: string): object => ({
+    files: [{ guest_path: "/srv/index.html", raw_value: Buffer.from(`${words}\n`).toString("base64") }],
+  });
+
+  const service = (ports: object[], more: object = {}): object => ({
+    services: [{ protocol: "tcp", internal_port: INTERNAL, ports, ...more }],
+  });
+
+  async function curl(...args: string[]): Promise<string> {
+    const { stdout } = await execute("curl", ["--silent", "--show-error", "--max-time", "60", ...args]);
+    return stdout;
+  }
+
+  test("requests one after the other are spread over the machines of an app", async (t) => {
+    await app("spread");
+    const port = await freePort();
+    const open = service([{ port, handlers: ["http"] }]);
+    const names = ["one", "two", "three"];
+    await Promise.all(names.map((name) => machine(t, "spread", { ...open, ...page(name) })));
+    const url = `http://127.0.0.1:${port}/`;
+    const counted = async (script: string): Promise<Record<string, number>> => {
+      const { stdout, stderr, status } = await shell(script, { URL: url });
+      assert.equal(status, 0, stderr);
+      const said = stdout.trim().split("\n");
+      assert.equal(said.length, 60);
+      return Object.fromEntries(names.map((name) => [name, said.filter((one) => one === name).length]));
+    };
+    await until("all three answer", async () => {
+      const said = await Promise.all(names.map(() => curl("--retry", "9", url)));
+      return new Set(said).size === 3;
+    });
+    const even = { one: 20, two: 20, three: 20 };
+    assert.deepEqual(await counted('for i in $(seq 60); do curl -sS "$URL"; done'), even, "a connection each");
+    assert.deepEqual(await counted('curl -sS "$URL?[1-60]"'), even, "one connection");
+  });
+});
