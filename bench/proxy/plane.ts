@@ -11,7 +11,6 @@ const plane = new Plane(
   {
     worker: 0,
     listen_host: "127.0.0.1",
-    domain: "localhost",
     slots: new Slots().buffer,
     monotonic_ms: systemClock.monotonic(),
     fallback: selfSigned(["localhost"], systemClock.now()),

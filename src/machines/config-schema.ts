@@ -144,7 +144,10 @@ const Port = optional({
   tls_options: said(
     optional({
       alpn: said(texts, "Protocols that are offered."),
-      default_self_signed: said(flag, "Show a certificate of our own where there is no other."),
+      default_self_signed: said(
+        flag,
+        "Answer server names that no app on the port has, with a self-signed certificate.",
+      ),
       versions: said(texts, "TLS versions that are taken."),
     }),
     "For the tls handler.",

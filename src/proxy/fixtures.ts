@@ -118,7 +118,6 @@ export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlan
     {
       worker: 0,
       listen_host: "127.0.0.1",
-      domain: "localhost",
       slots: slots.buffer,
       monotonic_ms: clock.monotonic(),
       fallback: selfSigned(["localhost"], systemClock.now()),

@@ -103,7 +103,7 @@ export class ProxyRoom {
     const { listen_host, domain } = settings;
     const fallback = selfSigned([domain, `*.${domain}`], clock.now());
     this.workers = new Workers({
-      settings: { listen_host, domain, fallback, region, host_id: host_ids[0] ?? "", buckets: settings.buckets },
+      settings: { listen_host, fallback, region, host_id: host_ids[0] ?? "", buckets: settings.buckets },
       count: settings.workers,
       slots,
       clock,

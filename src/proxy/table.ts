@@ -62,6 +62,7 @@ export interface PortOptions {
   /** For the head of a request; 0: as long as everywhere. */
   head_ms: number;
   alpn: string[];
+  /** Answers server names that no app on the port has. */
   self_signed: boolean;
   min_version: "TLSv1.2" | "TLSv1.3";
   max_version: "TLSv1.2" | "TLSv1.3";
@@ -140,7 +141,6 @@ export interface Count {
 export interface WorkerSettings {
   worker: number;
   listen_host: string;
-  domain: string;
   slots: SharedArrayBuffer;
   /** What the control's clock says when the worker starts. */
   monotonic_ms: number;

@@ -25,7 +25,7 @@ async function aWorker(
   change: { most?: number } = {},
 ): Promise<{ workers: Workers; port: number; reports: Report[] }> {
   const fallback = selfSigned(["localhost"], systemClock.now());
-  const host = { listen_host: "127.0.0.1", domain: "localhost", region: "local", host_id: "0001" };
+  const host = { listen_host: "127.0.0.1", region: "local", host_id: "0001" };
   const reports: Report[] = [];
   const workers = new Workers({
     settings: { ...host, fallback, buckets: undefined },

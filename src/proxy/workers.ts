@@ -9,7 +9,7 @@ import type { Slots } from "./slots.ts";
 import type { AppTable, Certificate, Order, Report, ShutDoor, WorkerSettings } from "./table.ts";
 
 interface WorkersParts {
-  settings: Pick<WorkerSettings, "listen_host" | "domain" | "fallback" | "region" | "host_id" | "buckets">;
+  settings: Pick<WorkerSettings, "listen_host" | "fallback" | "region" | "host_id" | "buckets">;
   /** One per core when it is 0. */
   count: number;
   /** How many there may be at once, counting those that drain. */

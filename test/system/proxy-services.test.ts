@@ -98,4 +98,50 @@ suite("services of real machines", { skip: realMachinesMissing() ?? packagesMiss
     assert.deepEqual(await counted('for i in $(seq 60); do curl -sS "$URL"; done'), even, "a connection each");
     assert.deepEqual(await counted('curl -sS "$URL?[1-60]"'), even, "one connection");
   });
+
+  /** The names in the certificate that a TLS server shows, or what openssl says went wrong. */
+  async function certificate(port: number, ...args: string[]): Promise<string> {
+    const script = `openssl s_client -connect 127.0.0.1:${port} ${args.join(" ")} </dev/null 2>&1`;
+    const { stdout } = await shell(`${script} | tee /dev/stderr | openssl x509 -noout -ext subjectAltName`, {});
+    return stdout.trim().split("\n").at(-1)?.trim() ?? "";
+  }
+
+  test("a TLS port that one app alone has answers any server name, with curl -k and openssl s_client", async (t) => {
+    await app("alone");
+    const port = await freePort();
+    await machine(t, "alone", { ...service([{ port, handlers: ["tls", "http"] }]), ...page("alone") });
+    const url = `https://127.0.0.1:${port}/`;
+    const ways = [[], ["--tlsv1.2", "--tls-max", "1.2"], ["--tlsv1.3"], ["--http1.1"], ["--http2"]];
+    await until("the web server answers", async () => (await curl("-k", "--retry", "9", url)) === "alone\n");
+    for (const way of ways) {
+      assert.equal(await curl("-k", ...way, url), "alone\n", `no server name, ${way.join(" ")}`);
+      const named = ["--connect-to", `::127.0.0.1:${port}`, "https://shop.example.com/"];
+      assert.equal(await curl("-k", ...way, ...named), "alone\n", `an unknown name, ${way.join(" ")}`);
+    }
+    for (const version of ["-tls1_2", "-tls1_3"])
+      for (const name of ["-noservername", "-servername shop.example.com", "-servername alone.localhost"])
+        assert.equal(await certificate(port, version, name), "DNS:localhost, DNS:*.localhost", `${version} ${name}`);
+  });
+
+  test("a TLS port that apps share: default_self_signed answers unknown names, and without it nobody does", async (t) => {
+    const port = await freePort();
+    const shared = async (name: string, tls_options: object): Promise<void> => {
+      await app(name);
+      await machine(t, name, { ...service([{ port, handlers: ["tls", "http"], tls_options }]), ...page(name) });
+    };
+    const ask = async (name: string): Promise<string> =>
+      await curl("-k", "--connect-to", `::127.0.0.1:${port}`, `https://${name}/`).catch(
+        (thrown: unknown) => `curl ends with ${(thrown as { code: number }).code}`,
+      );
+    await shared("first", {});
+    await shared("second", {});
+    for (const name of ["first", "second"])
+      await until(`${name} answers`, async () => (await ask(`${name}.localhost`)) === `${name}\n`);
+    assert.equal(await ask("shop.example.com"), "curl ends with 35");
+    await shared("third", { default_self_signed: true });
+    await until("third answers", async () => (await ask("third.localhost")) === "third\n");
+    assert.equal(await ask("shop.example.com"), "third\n");
+    assert.equal(await curl("-k", `https://127.0.0.1:${port}/`), "third\n");
+    assert.equal(await ask("first.localhost"), "first\n");
+  });
 });

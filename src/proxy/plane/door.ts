@@ -1,4 +1,4 @@
-import { createServer, isIP, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Http1Client } from "./client.ts";
@@ -27,7 +27,7 @@ const kindOf = ({ table: { options } }: Route): Kind => (options.tls ? "tls" : o
 
 /**
  * One open TCP port. Apps that share it are told apart by host name, or by the name in the TLS hello; so they
- * must all speak the kind of protocol that the first of them does.
+ * must all speak the kind of protocol that the first of them does. An app that alone has the port answers to any name.
  */
 export class Door {
   readonly protocol = "tcp";
@@ -39,6 +39,8 @@ export class Door {
   readonly #server: Server;
   #routes: readonly Route[] = [];
   #byName = new Map<string, Route>();
+  /** Answers names that are nobody's. */
+  #default: Route | undefined;
   #tried_at: number;
   #stopped = false;
 
@@ -65,21 +67,21 @@ export class Door {
     const [first] = routes;
     this.#routes = routes.filter((route) => first && kindOf(route) === kindOf(first));
     this.#byName = new Map();
+    this.#default = defaultRoute(this.#routes);
     // The first one keeps a name that two claim.
     for (const route of [...this.#routes].reverse()) {
       for (const name of route.app.hostnames) this.#byName.set(name, route);
     }
   }
 
-  /** The app of a host name. Who asks by address, or for the bare domain, means the only app there is. */
+  /** The app of a host name, or the one that answers names that are nobody's. */
   find(name: string): Route | undefined {
+    return this.#named(name) ?? this.#default;
+  }
+
+  #named(name: string): Route | undefined {
     const dot = name.indexOf(".");
-    const named = this.#byName.get(name) ?? (dot > 0 ? this.#byName.get(`*${name.slice(dot)}`) : undefined);
-    if (named || this.#routes.length !== 1) return named;
-    const [only] = this.#routes;
-    const bare =
-      name === "" || name === this.#plane.domain || name === "localhost" || isIP(name.replace(/^\[|\]$/g, ""));
-    return bare || only?.app.addresses.includes(this.address) ? only : undefined;
+    return this.#byName.get(name) ?? (dot > 0 ? this.#byName.get(`*${name.slice(dot)}`) : undefined);
   }
 
   /** A port that was taken may be free by now. */
@@ -155,7 +157,7 @@ export class Door {
       if (!hello || !route) {
         // Nobody's name; it is counted where the port is, and not by what the client made up.
         this.#routes[0]?.counters.shakeFailed("");
-        return void socket.destroy();
+        return void (hello ? socket.end(UNRECOGNIZED_NAME, () => socket.destroy()) : socket.destroy());
       }
       if (kind === "tcp") {
         passRaw(socket, route, peer, this.#plane, bytes);
@@ -178,7 +180,8 @@ export class Door {
       if (!done) route.counters.shakeFailed(hello.servername);
     });
     // A client that offers nothing we know is served as if it had offered nothing.
-    this.#plane.keys.secure(socket, { alpn: common, options }, (secure) => {
+    const self_signed = this.#named(hello.servername)?.app.app_id !== route.app.app_id;
+    this.#plane.keys.secure(socket, { alpn: common, options, self_signed }, (secure) => {
       done = true;
       this.#plane.unwatch(watched);
       secure.on("error", () => secure.destroy());
@@ -197,6 +200,19 @@ export class Door {
 }
 
 const EMPTY = Buffer.alloc(0);
+
+/** A fatal TLS alert (RFC 6066, 3): no app has the server name that the client asked for. */
+const UNRECOGNIZED_NAME = Buffer.from([21, 3, 1, 0, 2, 2, 112]);
+
+/**
+ * The app that answers names that are nobody's: the one that alone has the port, or else the oldest of those on a TLS
+ * port that say `default_self_signed`.
+ */
+function defaultRoute(routes: readonly Route[]): Route | undefined {
+  const [first] = routes;
+  if (routes.every(({ app }) => app.app_id === first?.app.app_id)) return first;
+  return routes.find(({ table: { options } }) => options.tls && options.self_signed);
+}
 
 /** Cuts a connection whose beginning takes too long. */
 function patience(plane: Plane, socket: Socket, began: number): Watched {

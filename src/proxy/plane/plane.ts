@@ -42,7 +42,6 @@ interface AppState {
  */
 export class Plane implements Routes {
   readonly region: string;
-  readonly domain: string;
   readonly keys: Keyring;
   /** Answers to ACME's questions, by token. */
   challenges: Readonly<Record<string, string>> = {};
@@ -67,7 +66,6 @@ export class Plane implements Routes {
 
   constructor(settings: WorkerSettings, parts: { clock: Clock; report(report: Report): void }) {
     this.region = settings.region;
-    this.domain = settings.domain;
     this.keys = new Keyring(settings.fallback, settings.ticket_keys);
     this.#settings = settings;
     this.#report = parts.report;
@@ -251,7 +249,7 @@ export class Plane implements Routes {
   #wantedDoors(): { wanted: Map<string, DoorPlace>; left_out: ShutDoor[] } {
     const wanted = new Map<string, DoorPlace>();
     const left_out: ShutDoor[] = [];
-    const apps = [...this.#apps.values()].sort((a, b) => a.table.since - b.table.since);
+    const apps = [...this.#apps.values()].sort(byAge);
     for (const { table, routes } of apps) {
       for (const route of routes.values()) {
         for (const address of addressesOf(table, this.#settings.listen_host)) {
@@ -312,6 +310,10 @@ export class Plane implements Routes {
     this.#report({ type: "drained" });
   }
 }
+
+/** The oldest first; of two of one moment, in the same order in every worker. */
+const byAge = ({ table: a }: AppState, { table: b }: AppState): number =>
+  a.since - b.since || (a.app_id < b.app_id ? -1 : 1);
 
 const CLOSED = { status: 503, reason: "no_machine", text: "the app is no longer served at this port" };
 

@@ -2,6 +2,14 @@ import type { Socket } from "node:net";
 import { createSecureContext, createServer, type SecureContext, type Server, type TLSSocket } from "node:tls";
 import type { Certificate, PortOptions } from "../table.ts";
 
+/** How TLS is spoken on one connection. */
+export interface TlsRules {
+  alpn: readonly string[];
+  options: Pick<PortOptions, "min_version" | "max_version">;
+  /** The self-signed certificate, whatever the name: the app that answers has none for it, and another's is not its own. */
+  self_signed: boolean;
+}
+
 /** The certificates of a worker, by name, ready to be used. */
 export class Keyring {
   readonly #fallback: Certificate;
@@ -33,11 +41,8 @@ export class Keyring {
     );
   }
 
-  context(
-    servername: string,
-    options: Pick<PortOptions, "min_version" | "max_version" | "self_signed">,
-  ): SecureContext {
-    const certificate = options.self_signed ? this.#fallback : this.find(servername);
+  context(servername: string, { options, self_signed }: TlsRules): SecureContext {
+    const certificate = self_signed ? this.#fallback : this.find(servername);
     const versions = `${options.min_version}-${options.max_version}`;
     const known = this.#contexts.get(certificate) ?? new Map<string, SecureContext>();
     this.#contexts.set(certificate, known);
@@ -58,13 +63,9 @@ export class Keyring {
    * Ends TLS on a connection; `done` is told the secure one when the handshake succeeded. The work is that of a
    * TLS server which never listens: it is given connections, one such server for each set of rules.
    */
-  secure(
-    socket: Socket,
-    rules: { alpn: readonly string[]; options: PortOptions },
-    done: (secure: TLSSocket) => void,
-  ): void {
-    const { min_version, max_version, self_signed } = rules.options;
-    const key = `${min_version} ${max_version} ${self_signed} ${rules.alpn.join(" ")}`;
+  secure(socket: Socket, rules: TlsRules, done: (secure: TLSSocket) => void): void {
+    const { min_version, max_version } = rules.options;
+    const key = `${min_version} ${max_version} ${rules.self_signed} ${rules.alpn.join(" ")}`;
     const server = this.#servers.get(key) ?? this.#server(rules);
     this.#servers.set(key, server);
     const name = nameOf(socket);
@@ -73,7 +74,8 @@ export class Keyring {
     server.emit("connection", socket);
   }
 
-  #server({ alpn, options }: { alpn: readonly string[]; options: PortOptions }): Server {
+  #server(rules: TlsRules): Server {
+    const { alpn, options } = rules;
     const server = createServer({
       cert: this.#fallback.chain,
       key: this.#fallback.key,
@@ -81,7 +83,7 @@ export class Keyring {
       maxVersion: options.max_version,
       ticketKeys: this.#ticket_keys,
       ...(alpn.length > 0 ? { ALPNProtocols: [...alpn] } : {}),
-      SNICallback: (name, chosen) => chosen(null, this.context(name.toLowerCase(), options)),
+      SNICallback: (name, chosen) => chosen(null, this.context(name.toLowerCase(), rules)),
     });
     server.on("secureConnection", (secure) => {
       const name = nameOf(secure);
