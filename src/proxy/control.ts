@@ -96,6 +96,12 @@ export class Control {
     return slot === undefined ? 0 : this.#parts.slots.inUse(slot);
   }
 
+  /** The most that a service had in use at once since the last call, as recorded at one of its machines. */
+  takePeak(machine_id: string, internal_port: number): number {
+    const slot = this.#slots.get(`${machine_id} ${internal_port}`);
+    return slot === undefined ? 0 : this.#parts.slots.takePeak(slot);
+  }
+
   /** Resolves when every worker serves by what is known here, or after `patience_ms` at most. */
   async settled(patience_ms: number = PROXY_LIMITS.open_ms, signal?: AbortSignal): Promise<void> {
     const { workers, clock } = this.#parts;

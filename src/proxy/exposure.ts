@@ -52,7 +52,7 @@ export function appTable(parts: ExposureParts): AppTable | undefined {
 }
 
 /** A service of a machine at one of its exposed ports. */
-interface Offer {
+export interface Offer {
   machine: Entry;
   service: ServiceConfig;
   port: PortConfig;
@@ -62,7 +62,7 @@ interface Offer {
 const isOpen = (service: ServiceConfig, port: PortConfig): boolean =>
   service.protocol === "udp" || (port.handlers ?? []).length > 0;
 
-function offers({ machines }: ExposureParts): Offer[] {
+function offers(machines: readonly Entry[]): Offer[] {
   return machines
     .filter(({ state }) => state !== "destroyed" && state !== "destroying")
     .flatMap((machine) =>
@@ -77,12 +77,16 @@ const rangeOf = (port: PortConfig): { start: number; end: number } => {
   return { start, end: port.port ?? port.end_port ?? port["end-port"] ?? start };
 };
 
-function portTables(parts: ExposureParts): PortTable[] {
-  const groups = Map.groupBy(offers(parts), ({ service, port }) => {
+/** The services of an app, each with the machines that can serve it: those with the same protocol and exposed ports. */
+export function servicesOf(machines: readonly Entry[]): Map<string, Offer[]> {
+  return Map.groupBy(offers(machines), ({ service, port }) => {
     const { start, end } = rangeOf(port);
-    return `${service.protocol} ${start} ${end}`;
+    return `${service.protocol} ${start}${end === start ? "" : `-${end}`}`;
   });
-  const all = [...groups.values()];
+}
+
+function portTables(parts: ExposureParts): PortTable[] {
+  const all = [...servicesOf(parts.machines).values()];
   const secure = all.flat().find(({ port }) => port.handlers?.includes("tls") && port.handlers.includes("http"));
   return all.map((group) => portTable(parts, group, secure ? rangeOf(secure.port).start : 443));
 }

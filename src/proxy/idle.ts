@@ -5,7 +5,8 @@ import type { Log } from "#core/log.ts";
 import type { ServiceConfig } from "#machines/config-schema.ts";
 import type { MachineService } from "#machines/service.ts";
 import type { Entry } from "#network/directory.ts";
-import { DEFAULT_SOFT } from "./exposure.ts";
+import { PROXY_LIMITS } from "./limits.ts";
+import { type ServiceGroup, serviceGroups } from "./service-groups.ts";
 
 /** How busy a machine is: what it does now, and when it last did anything (seconds, monotonic). */
 export interface Busyness {
@@ -17,6 +18,10 @@ interface IdleParts {
   /** Machines of every app that is open. */
   apps(): Iterable<readonly Entry[]>;
   busyness(machine: Entry): Busyness;
+  /** What one service of a machine has in use now. */
+  load(machine: Entry, internal_port: number): number;
+  /** The most that service had in use at once, on all machines, since the last call. */
+  takePeak(machine: Entry, internal_port: number): number;
   /** Takes a machine out of the routing, and answers when no worker sends it anything more; then puts it back. */
   withdraw(machine: Entry): Promise<() => void>;
   /** Whether the front doors of other processes let it rest, and the end of that. */
@@ -42,14 +47,26 @@ export function restOf({ config }: Pick<Entry, "config">): Rest | undefined {
   return wishes.includes("suspend") ? "suspend" : "stop";
 }
 
-const minimumOf = ({ config }: Pick<Entry, "config">): number =>
-  Math.max(0, ...(config.services ?? []).map(({ min_machines_running }) => min_machines_running ?? 0));
+/** How much a service had in use while the same machines served it. */
+interface Window {
+  since_s: number;
+  peak: number;
+  /** The peak of the window before; until there was one, nothing is known. */
+  before: number;
+  running: string;
+  /** How many times `idle_s` it takes: the more, the more often a machine was stopped too soon. */
+  length: number;
+  /** How many machines there were before the last one was stopped as one too many; none when none was. */
+  stopped_at: number;
+}
 
-/** Where an app is at home: where its machines are told it is, else where the oldest one is. */
-function primaryRegion(machines: readonly Entry[]): string | undefined {
-  const told = machines.map(({ config }) => config.env?.["PRIMARY_REGION"]).find((region) => region);
-  const oldest = machines.reduce<Entry | undefined>((a, b) => (a && a.created_at <= b.created_at ? a : b), undefined);
-  return told ?? oldest?.region;
+/** How long the next window takes, now that so many machines serve: longer when the last stop was one too many. */
+function backoff(known: Window | undefined, serving: number): Pick<Window, "length" | "stopped_at"> {
+  if (!known) return { length: 1, stopped_at: 0 };
+  const again = known.stopped_at > 0 && serving >= known.stopped_at;
+  return again
+    ? { length: Math.min(2 * known.length, PROXY_LIMITS.excess_windows), stopped_at: 0 }
+    : { length: known.length, stopped_at: known.stopped_at };
 }
 
 interface Decision {
@@ -64,8 +81,7 @@ interface Decision {
  */
 export class IdleWatch {
   readonly #parts: IdleParts;
-  /** The most an app had to do at once, and since when that is looked at. */
-  readonly #peaks = new Map<string, { since_s: number; load: number; running: number }>();
+  readonly #windows = new Map<string, Window>();
   readonly #busy = new Set<string>();
 
   constructor(parts: IdleParts) {
@@ -74,51 +90,112 @@ export class IdleWatch {
 
   /** One look at everything; resolves when what it decided is done. */
   async look(): Promise<void> {
-    const decisions = [...this.#parts.apps()].flatMap((machines) => this.#decide(machines));
+    const seen = new Set<string>();
+    const decisions = [...this.#parts.apps()].flatMap((machines) => {
+      const groups = serviceGroups(machines);
+      for (const { key } of groups) seen.add(key);
+      return this.#decide(machines, groups);
+    });
+    for (const key of this.#windows.keys()) if (!seen.has(key)) this.#windows.delete(key);
     await Promise.all(decisions.map((decision) => this.#rest(decision)));
   }
 
-  #decide(machines: readonly Entry[]): Decision[] {
+  /** A machine may go when every service that it has can spare it. */
+  #decide(machines: readonly Entry[], groups: readonly ServiceGroup[]): Decision[] {
     const now_s = Math.floor(this.#parts.clock.monotonic() / 1000);
-    const running = machines.filter(({ state, cordoned }) => state === "started" && !cordoned);
-    const home = primaryRegion(machines);
-    let at_home = running.filter(({ region }) => region === home).length;
-    const decided: Decision[] = [];
-    for (const machine of running) {
-      const how = restOf(machine);
-      const minimum = minimumOf(machine);
+    this.#measure(groups, now_s);
+    const gone = new Set<string>();
+    const idle = machines.filter((machine) => {
+      const own = groups.filter((group) => group.has(machine));
+      const { load, active_at_s } = this.#parts.busyness(machine);
+      if (!this.#mayRest(machine, own) || load > 0 || now_s - active_at_s < this.#parts.idle_s) return false;
+      if (!own.every((group) => group.keepsMinimum(machine, gone))) return false;
+      gone.add(machine.id);
+      return true;
+    });
+    const decided = idle.flatMap((machine) => {
       const idle_s = now_s - this.#parts.busyness(machine).active_at_s;
-      if (!how || machine.leased || this.#busy.has(machine.id)) continue;
-      if (this.#parts.busyness(machine).load > 0 || idle_s < this.#parts.idle_s) continue;
-      if (machine.region === home && at_home <= minimum) continue;
-      if (machine.region === home) at_home--;
-      decided.push({ machine, how, reason: `no request or connection for ${idle_s} s (autostop ${how})` });
-    }
-    return decided.length > 0 ? decided : this.#excess(running, home, now_s);
+      const how = restOf(machine);
+      return how ? [{ machine, how, reason: `no request or connection for ${idle_s} s (autostop ${how})` }] : [];
+    });
+    return decided.length > 0 ? decided : this.#excess(groups, now_s);
   }
 
-  /** More machines than the load needed for a whole while: the least busy one goes. */
-  #excess(running: readonly Entry[], home: string | undefined, now_s: number): Decision[] {
-    const [first] = running;
-    if (!first) return [];
-    const load = running.reduce((sum, machine) => sum + this.#parts.busyness(machine).load, 0);
-    const known = this.#peaks.get(first.app_id);
-    const peak = known?.running === running.length ? known : { since_s: now_s, load: 0, running: running.length };
-    peak.load = Math.max(peak.load, load);
-    this.#peaks.set(first.app_id, peak);
-    if (now_s - peak.since_s < this.#parts.idle_s) return [];
-    this.#peaks.set(first.app_id, { since_s: now_s, load: 0, running: running.length });
-    const soft = Math.min(...running.map(softLimit));
-    const enough = Math.max(1, Math.ceil(peak.load / soft));
-    const least = running
-      .filter((machine) => restOf(machine) && !machine.leased && !this.#busy.has(machine.id))
-      .sort((a, b) => this.#parts.busyness(a).load - this.#parts.busyness(b).load)[0];
-    const at_home = running.filter(({ region }) => region === home).length;
-    const how = least && restOf(least);
-    if (!how || running.length <= enough || (least.region === home && at_home <= minimumOf(least))) return [];
-    const seconds = this.#parts.idle_s;
-    const reason = `${enough} of ${running.length} machines were enough for ${seconds} s (at most ${peak.load} at once, soft limit ${soft}; autostop ${how})`;
-    return [{ machine: least, how, reason }];
+  #mayRest(machine: Entry, own: readonly ServiceGroup[]): boolean {
+    const { state, cordoned, leased, id } = machine;
+    if (state !== "started" || cordoned || leased || this.#busy.has(id)) return false;
+    return own.length > 0 && restOf(machine) !== undefined;
+  }
+
+  /** Takes down how much each service has in use, in a window that begins anew when machines come or go. */
+  #measure(groups: readonly ServiceGroup[], now_s: number): void {
+    const peaks = new Map<string, number>();
+    const peakAt = (machine: Entry, port: number): number => {
+      const key = `${machine.id} ${port}`;
+      const peak = peaks.get(key) ?? this.#parts.takePeak(machine, port);
+      peaks.set(key, peak);
+      return peak;
+    };
+    for (const { key, members, serving } of groups) {
+      const load = members.reduce((sum, { machine, port }) => sum + this.#parts.load(machine, port), 0);
+      const peak = Math.max(load, ...members.map(({ machine, port }) => peakAt(machine, port)));
+      const running = serving.map(({ machine }) => machine.id).join(" ");
+      const known = this.#windows.get(key);
+      if (known?.running === running) known.peak = Math.max(known.peak, peak);
+      else {
+        const began = { since_s: now_s, peak, before: Number.POSITIVE_INFINITY, running };
+        this.#windows.set(key, { ...began, ...backoff(known, serving.length) });
+      }
+    }
+  }
+
+  /** A service had more machines than its load needed for a whole window: the least busy one goes. */
+  #excess(groups: readonly ServiceGroup[], now_s: number): Decision[] {
+    const ended = groups.filter((group) => this.#endWindow(group, now_s));
+    const gone = new Set<string>();
+    return ended.flatMap((group) => {
+      const least = group.serving
+        .filter(({ machine }) => !gone.has(machine.id) && this.#spares(groups, machine, gone))
+        .sort((a, b) => this.#parts.load(a.machine, a.port) - this.#parts.load(b.machine, b.port))[0];
+      const how = least && restOf(least.machine);
+      if (!how) return [];
+      gone.add(least.machine.id);
+      const window = this.#windows.get(group.key);
+      if (window) window.stopped_at = group.serving.length;
+      return [{ machine: least.machine, how, reason: this.#excessReason(group, how) }];
+    });
+  }
+
+  /** Whether a service's window is over; then the next one begins. */
+  #endWindow({ key, serving }: ServiceGroup, now_s: number): boolean {
+    const window = this.#windows.get(key);
+    if (!window || now_s - window.since_s < this.#parts.idle_s * window.length) return false;
+    // It did without the machine that was stopped.
+    const length = serving.length < window.stopped_at ? Math.max(1, window.length / 2) : window.length;
+    this.#windows.set(key, { ...window, since_s: now_s, peak: 0, before: window.peak, length });
+    return true;
+  }
+
+  /** Whether every service of a machine has enough without it. */
+  #spares(groups: readonly ServiceGroup[], machine: Entry, gone: ReadonlySet<string>): boolean {
+    const own = groups.filter((group) => group.has(machine));
+    return (
+      this.#mayRest(machine, own) &&
+      own.every((group) => group.keepsMinimum(machine, gone) && this.#peak(group) <= group.capacity(machine, gone))
+    );
+  }
+
+  /** The most a service had in use in this window and the one before. */
+  #peak({ key }: ServiceGroup): number {
+    const { peak, before } = this.#windows.get(key) ?? { peak: 0, before: Number.POSITIVE_INFINITY };
+    return Math.max(peak, before);
+  }
+
+  #excessReason(group: ServiceGroup, how: Rest): string {
+    const count = group.serving.length;
+    const limits = [...new Set(group.serving.map(({ soft }) => soft))].join(", ");
+    const seconds = this.#parts.idle_s * (this.#windows.get(group.key)?.length ?? 1);
+    return `${count - 1} of ${count} machines were enough for ${group.name} for ${seconds} s (at most ${this.#peak(group)} at once, soft limit ${limits}; autostop ${how})`;
   }
 
   async #rest({ machine, how, reason }: Decision): Promise<void> {
@@ -150,6 +227,3 @@ export class IdleWatch {
 
 const QUIET_LOOKS = 100;
 const QUIET_LOOK_MS = 100;
-
-const softLimit = ({ config }: Entry): number =>
-  Math.min(...(config.services ?? []).map(({ concurrency }) => concurrency?.soft_limit || DEFAULT_SOFT), 2 ** 31);

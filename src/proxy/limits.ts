@@ -111,6 +111,9 @@ export const PROXY_LIMITS = {
   handshake_names: 100,
   /** Between two looks at what is idle; a shorter autostop_idle makes it shorter. */
   idle_look_ms: 5 * SECOND,
+  /** Times autostop_idle that a service must do with fewer machines before one is stopped: one at first, twice as many after
+   * each such machine that requests started again, up to this. */
+  excess_windows: 32,
 
   // Other front doors.
   /** How long the others have to say whether a machine may rest. Past it: it goes on, and the next look decides anew. */

@@ -138,6 +138,8 @@ export class ProxyRoom {
     this.#idle = new IdleWatch({
       apps: () => this.control.machines(),
       busyness: (machine) => this.#busyness(machine),
+      load: ({ id }, port) => this.control.load(id, port) + (this.#neighbours?.use(id) ?? 0),
+      takePeak: ({ id }, port) => this.control.takePeak(id, port),
       withdraw: (machine) => this.control.withdraw(machine),
       others: this.#neighbours,
       machines: machines.machines,

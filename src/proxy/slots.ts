@@ -7,7 +7,7 @@ import { PROXY_LIMITS } from "./limits.ts";
  * the connections in the load that carry nothing at the moment: in all, and by worker.
  */
 export class Slots {
-  static readonly BYTES = 4 * (PROXY_LIMITS.slots * (5 + 2 * PROXY_LIMITS.workers) + 1);
+  static readonly BYTES = 4 * (PROXY_LIMITS.slots * (6 + 2 * PROXY_LIMITS.workers) + 1);
   readonly buffer: SharedArrayBuffer;
   readonly #load: Int32Array;
   readonly #waiting: Int32Array;
@@ -16,6 +16,8 @@ export class Slots {
   /** The number of the pick that chose it last. */
   readonly #picked: Int32Array;
   readonly #unusedInAll: Int32Array;
+  /** The most that its service had in use at once, on all machines together. */
+  readonly #peak: Int32Array;
   readonly #own: Int32Array[];
   readonly #unused: Int32Array[];
   /** How many picks there were, in all workers together. */
@@ -30,9 +32,10 @@ export class Slots {
     this.#active = column(2);
     this.#picked = column(3);
     this.#unusedInAll = column(4);
-    this.#own = Array.from({ length: workers }, (_, worker) => column(5 + worker));
-    this.#unused = Array.from({ length: workers }, (_, worker) => column(5 + workers + worker));
-    this.#picks = new Int32Array(buffer, 4 * (5 + 2 * workers) * slots, 1);
+    this.#peak = column(5);
+    this.#own = Array.from({ length: workers }, (_, worker) => column(6 + worker));
+    this.#unused = Array.from({ length: workers }, (_, worker) => column(6 + workers + worker));
+    this.#picks = new Int32Array(buffer, 4 * (6 + 2 * workers) * slots, 1);
   }
 
   load(slot: number): number {
@@ -58,6 +61,16 @@ export class Slots {
   /** Whether it was picked longer ago than the other one; right across the wrap of the count at 32 bits. */
   pickedBefore(slot: number, other: number): boolean {
     return ((Atomics.load(this.#picked, slot) - Atomics.load(this.#picked, other)) | 0) < 0;
+  }
+
+  /** So much was in use at once. Two workers at the same moment may lose the smaller figure, or a figure by one. */
+  recordPeak(slot: number, in_use: number): void {
+    if (Atomics.load(this.#peak, slot) < in_use) Atomics.store(this.#peak, slot, in_use);
+  }
+
+  /** The most that was recorded since the last call. */
+  takePeak(slot: number): number {
+    return Atomics.exchange(this.#peak, slot, 0);
   }
 
   waiting(slot: number): number {
@@ -115,5 +128,6 @@ export class Slots {
     Atomics.store(this.#load, slot, 0);
     Atomics.store(this.#waiting, slot, 0);
     Atomics.store(this.#active, slot, now_s);
+    Atomics.store(this.#peak, slot, 0);
   }
 }

@@ -144,4 +144,39 @@ suite("services of real machines", { skip: realMachinesMissing() ?? packagesMiss
     assert.equal(await curl("-k", `https://127.0.0.1:${port}/`), "third\n");
     assert.equal(await ask("first.localhost"), "first\n");
   });
+
+  test("autostop keeps min_machines_running of each service, whatever else of the app runs", async (t) => {
+    await app("steady");
+    const [web, other, probe] = [await freePort(), await freePort(), await freePort()];
+    const open = (port: number): object[] => [{ port, handlers: ["http"] }];
+    const rests = { autostart: true, autostop: "stop" };
+    await machine(t, "steady", { init: { exec: ["sleep", "infinity"] } });
+    await machine(t, "steady", service(open(other)));
+    const kept = { ...service(open(web), { ...rests, min_machines_running: 1 }), ...page("kept") };
+    const ids = [await machine(t, "steady", kept), await machine(t, "steady", kept)];
+    const ask = async (): Promise<string> => await curl("--retry", "9", `http://127.0.0.1:${web}/`);
+    const see = async (id: string) => (await platform.ask(`GET /v1/apps/steady/machines/${id}`)).body;
+    const stops = async (): Promise<number> => {
+      const seen = await Promise.all(ids.map(see));
+      const events = seen.flatMap(({ events }) => events as { status: string; source: string }[]);
+      return events.filter(({ status, source }) => status === "stopping" && source === "proxy").length;
+    };
+    /** Requests keep coming meanwhile. */
+    const steadily = async (what: string, look: () => Promise<boolean>): Promise<void> =>
+      void (await until(what, async () => (await ask()) === "kept\n" && (await look())));
+    const states = async (): Promise<string> =>
+      (await Promise.all(ids.map(see)))
+        .map(({ state }) => String(state))
+        .sort()
+        .join(" ");
+    await steadily("one of two is enough", async () => (await states()) === "started stopped");
+    const before = await stops();
+    // A machine that may rest is stopped three times: so often was everything looked at, and more.
+    const resting = await machine(t, "steady", service(open(probe), rests));
+    for (let i = 0; i < 3; i++) {
+      await steadily("the idle machine is stopped", async () => (await see(resting)).state === "stopped");
+      await platform.ask(`POST /v1/apps/steady/machines/${resting}/start`);
+    }
+    assert.deepEqual([await states(), await stops()], ["started stopped", before]);
+  });
 });

@@ -189,7 +189,10 @@ export class Route {
   #choose(wish: Wish | undefined): TargetState | undefined {
     let best: TargetState | undefined;
     let least = Number.POSITIVE_INFINITY;
+    // With what is being asked for now.
+    let in_use = 1;
     for (const target of this.targets) {
+      in_use += target.inUse;
       const fullness = target.fullness();
       if (fullness === undefined || target.shy || !suits(wish, target.table)) continue;
       const rank = wish?.prefer === target.table.machine_id ? -1 : fullness;
@@ -198,6 +201,8 @@ export class Route {
       least = rank;
     }
     if (best) this.#floor.slots.pick(best.table.slot);
+    const [first] = this.targets;
+    if (first) this.#floor.slots.recordPeak(first.table.slot, in_use);
     if (least >= 1) this.#wantMore(best !== undefined, wish);
     return best;
   }

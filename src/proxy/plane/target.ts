@@ -50,17 +50,21 @@ export class TargetState implements UpstreamOwner {
     return this.#floor.slots.load(this.table.slot);
   }
 
+  get inUse(): number {
+    return this.#floor.slots.inUse(this.table.slot);
+  }
+
   get shy(): boolean {
     return this.#shy_until > this.#floor.now();
   }
 
   /** How full it is for a new request, 1 being the soft limit; undefined when nothing more fits. */
   fullness(): number | undefined {
-    const { mode, soft, hard, slot } = this.table;
+    const { mode, soft, hard } = this.table;
     const reusable = mode === "connections" && this.#idle.length > 0;
     if (this.load >= hard && !reusable) return undefined;
     // Unused connections of other workers are no work for the machine either.
-    return this.#floor.slots.inUse(slot) / soft;
+    return this.inUse / soft;
   }
 
   /** A seat for one request or connection; every `true` needs one `leave`. */
