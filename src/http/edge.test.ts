@@ -62,10 +62,14 @@ suite("framing (P1)", () => {
       await raw(platform, `GET /healthz HTTP/1.1\r\n${HEAD}X: ${"a".repeat(17_000)}\r\n\r\n`),
       /^HTTP\/1\.1 431 .*headers_too_large/s,
     );
-    assert.match(
-      await raw(platform, `GET /${"a".repeat(9_000)} HTTP/1.1\r\n${HEAD}\r\n`),
-      /^HTTP\/1\.1 414 .*uri_too_long/s,
-    );
+    // One that leads nowhere, and names of resources that are too long.
+    for (const path of ["/", "/v1/apps/", "/v1/apps/a/machines/", "/v1/gateway/", "/assets/", "/oidc/"])
+      for (const length of [9_000, 15_000])
+        assert.match(
+          await raw(platform, `GET ${path}${"a".repeat(length)} HTTP/1.1\r\n${HEAD}${AUTH(platform)}\r\n`),
+          /^HTTP\/1\.1 414 .*uri_too_long/s,
+          `${path} ${length}`,
+        );
     assert.match(
       await raw(platform, `GET /v1/apps/%zz HTTP/1.1\r\n${HEAD}${AUTH(platform)}\r\n`),
       /^HTTP\/1\.1 400 .*percent-encoding/s,

@@ -67,8 +67,8 @@ export function createServer(parts: ServerParts): Server {
   const lines = parts.rows.filter(({ line }) => line !== undefined).map(({ path }) => patternOf(path));
   const app = fastify({
     bodyLimit: BODY_LIMIT.bytes,
-    // A name that is too long is one that nothing has: the room says so, in its own words.
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: LIMITS.target_bytes },
+    // No bound of the router's own: a target past target_bytes is refused below, and a name that is too long by its room.
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: LIMITS.header_bytes },
     http: {
       maxHeaderSize: LIMITS.header_bytes,
       headersTimeout: LIMITS.headers_timeout_ms,

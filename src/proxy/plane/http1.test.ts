@@ -180,6 +180,16 @@ suite("the front door, HTTP/1", () => {
     assert.deepEqual(answers, ["503 no_machine", "404 unknown_host"]);
   });
 
+  test("a path of 9,000 characters is the machine's to answer, and one past the limit of a head is 431", async (t) => {
+    const backend = await aBackend(t, (request, response) => response.end(`${request.url?.length} characters`));
+    const door = await aPlane(t);
+    await door.serve({ targets: [aTarget(backend.port)] });
+    const ask = (length: number): Promise<string> =>
+      door.raw(`GET /${"a".repeat(length - 1)} HTTP/1.1\r\nhost: web.localhost\r\nconnection: close\r\n\r\n`);
+    assert.match(await ask(9_000), /^HTTP\/1\.1 200 .*9000 characters/s);
+    assert.match(await ask(PROXY_LIMITS.head_bytes), /^HTTP\/1\.1 431 /);
+  });
+
   test("a certificate authority is answered here; what is no question of its own is the machine's", async (t) => {
     const backend = await aBackend(t, (request, response) => response.end(request.url));
     const door = await aPlane(t);
