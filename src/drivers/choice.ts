@@ -13,9 +13,16 @@ export interface DriverChoice {
 export function chooseDriver(setting: "auto" | "runc" | "sim"): DriverChoice {
   if (setting === "sim") return { name: "sim", reason: "as set; nothing real runs in it" };
   const missing = runcMissing();
-  if (!missing) return { name: "runc", reason: "real containers, each with users, disk and network of its own" };
+  if (!missing)
+    return { name: "runc", reason: `real containers, each with users, disk and network of its own${less()}` };
   if (setting === "runc") throw new SettingsError(`driver: runc cannot be used here: ${missing}`);
   return { name: "sim", reason: `nothing real runs in it, because ${missing}` };
+}
+
+/** What machines on this box have to do without. */
+function less(): string {
+  const missing = lxcfsMissing();
+  return missing ? `; they see the host's memory in /proc, because ${missing}` : "";
 }
 
 /** Programs without which no machine starts, and the package that brings each. */
@@ -52,4 +59,10 @@ export function runcMissing(): string | undefined {
     return `user namespaces cannot be made here (${tried.stderr.trim() || "sysctl user.max_user_namespaces"})`;
   }
   return callsMissing();
+}
+
+/** Why there is no lxcfs on this host, or undefined. */
+export function lxcfsMissing(program = programFile("lxcfs")): string | undefined {
+  if (!program || !existsSync(program)) return "lxcfs is not installed (apt-get install lxcfs)";
+  return existsSync("/dev/fuse") ? undefined : "there is no /dev/fuse (modprobe fuse)";
 }

@@ -189,11 +189,11 @@ note(
 );
 const own = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
 note("only the machine's own processes show", own.length < 20, own.length);
-note(
-  "cgroups are not mounted to be written",
-  !/ cgroup2? rw[, ]/.test(readFileSync("/proc/self/mountinfo", "utf8")),
-  "",
-);
+const writable = readFileSync("/proc/self/mountinfo", "utf8")
+  .split("\n")
+  // The options of the mount count, not those of the file system behind it, which the host shares with everybody.
+  .filter((line) => / - cgroup2? /.test(line) && line.split(" ")[5].split(",")[0] !== "ro");
+note("cgroups are not mounted to be written", writable.length === 0, writable.join(" "));
 note("every mount of a file is nosuid", mountsWithout("nosuid").length === 0, mountsWithout("nosuid").join(" "));
 try {
   mkdirSync("/sys/fs/cgroup/escape");

@@ -21,21 +21,21 @@ export const nodeIdOf = (data_dir: string): string => readFileSync(join(data_dir
 export function census({ data_dir, node_id }: Installation): Census {
   const run = `/run/hangar/${node_id}`;
   const mounts = lines("/proc/self/mountinfo").filter((line) => line.includes(run) || line.includes(`${data_dir}/`));
+  const isKept = (line: string): boolean => line.includes(` ${run} `) || line.includes(` ${run}/lxcfs `);
+  const ofRun = processes().filter((words) => words.includes(run));
   const found: Census = {
-    mounts: mounts.filter((line) => !line.includes(` ${run} `)),
+    mounts: mounts.filter((line) => !isKept(line)),
     loops: loops().filter((file) => file.startsWith(`${data_dir}/`) && !file.startsWith(`${data_dir}/ready/`)),
-    // What is there as long as the platform is: the run dir in memory, and disks that wait for machines.
-    kept: [
-      ...mounts.filter((line) => line.includes(` ${run} `)),
-      ...loops().filter((file) => file.startsWith(`${data_dir}/ready/`)),
-    ],
+    // What is there as long as the platform is: the run dir in memory, lxcfs, and disks that wait for machines.
+    kept: [...mounts.filter(isKept), ...loops().filter((file) => file.startsWith(`${data_dir}/ready/`))],
     devices: names("/sys/class/net").filter((name) => name.startsWith(`h${node_id.slice(0, 5)}`)),
     // A tree per controller, or the one tree of the second version.
     cgroups: ["", ...names("/sys/fs/cgroup")].flatMap((tree) =>
       folders(join("/sys/fs/cgroup", tree, "hangar", node_id)),
     ),
-    processes: processes().filter((words) => words.includes(run) && !words.includes(GUARD)),
-    guard: processes().filter((words) => words.includes(run) && words.includes(GUARD)),
+    processes: ofRun.filter((words) => !words.includes(GUARD) && !words.includes(LXCFS)),
+    guard: ofRun.filter((words) => words.includes(GUARD)),
+    lxcfs: ofRun.filter((words) => words.includes(LXCFS)),
     runc: names(`${run}/runc`),
     boots: names(`${run}/m`),
     exits: names(`${run}/exits`),
@@ -47,8 +47,9 @@ export function census({ data_dir, node_id }: Installation): Census {
 
 /** What freezes machines when their host's lease is over, as it is called. */
 const GUARD = "hangar-guard";
+const LXCFS = "lxcfs --foreground";
 /** What is there whatever a test did, as long as its driver is open. */
-const OPEN = ["kept", "rules", "guard"];
+const OPEN = ["kept", "rules", "guard", "lxcfs"];
 
 /**
  * What is left when everything was taken away. A loop device may outlast its file system for a moment: as long as a

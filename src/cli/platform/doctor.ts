@@ -28,6 +28,7 @@ export const doctor: Verb = {
       cgroups(),
       program("runc", ["--version"], "machines run as real containers", "apt-get install runc"),
       program("criu", ["--version"], "machines suspend with their memory", "apt-get install criu"),
+      program("lxcfs", ["--version"], "machines see their own memory and CPUs in /proc", "apt-get install lxcfs"),
       program("nft", ["--version"], "organizations' networks are kept apart", "apt-get install nftables"),
       program("mkfs.ext4", ["-V"], "volumes can be made", "apt-get install e2fsprogs"),
       program("mkfs.xfs", ["-V"], "copies of volumes share their blocks", "apt-get install xfsprogs"),

@@ -8,12 +8,12 @@ import type { LocalApi } from "#machines/local-api.ts";
 import type { Handle } from "#machines/types.ts";
 import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
-import { removeCgroup } from "./cgroup.ts";
-import { clearBoot, endPrograms, programsEnded } from "./clearing.ts";
+import { clearBoot, clearInstallation, endPrograms, programsEnded } from "./clearing.ts";
 import { discard, discardRest } from "./discard.ts";
 import { Exits, exitOf } from "./exits.ts";
-import { type Layout, type MachinePaths, pathsOf, removeRun } from "./layout.ts";
+import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
+import type { Lxcfs } from "./lxcfs.ts";
 import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
 import { knownIds, type MachineRecord, readRecord, removeRecord, writeRecord } from "./record.ts";
 import { begun, release, runShim } from "./shim.ts";
@@ -30,6 +30,7 @@ export interface BootParts {
   images: ImageSource;
   network: PrivateNetwork;
   stage: Stage;
+  lxcfs: Lxcfs;
   local_api?: LocalApi;
   onTimings?: (id: string, timings: Timings) => void;
 }
@@ -65,6 +66,7 @@ export class Boots {
     for (const { id, record } of found) {
       if (!record) continue;
       this.#uids.take(id, record.uid_base);
+      if (this.runs(record)) this.parts.stage.adopt(id, record.pid);
       network.join(this.paths(id).veth, record.private_ip);
       discardRest(this.paths(id).snapshot);
     }
@@ -83,8 +85,7 @@ export class Boots {
 
   /** Ends every machine and takes away whatever there is of this installation in the kernel. Disks and records stay. */
   async down(): Promise<string[]> {
-    const { layout, network } = this.parts;
-    const ids = knownIds(layout);
+    const ids = knownIds(this.parts.layout);
     await Promise.all(
       ids.map(async (id) => {
         const record = this.read(id);
@@ -94,9 +95,7 @@ export class Boots {
         if (record && record.state !== "frozen") this.write({ ...record, state: "exited" });
       }),
     );
-    await network.removeAll();
-    removeCgroup(layout.cgroup);
-    removeRun(layout);
+    await clearInstallation(this.parts);
     return ids;
   }
 
@@ -182,7 +181,7 @@ export class Boots {
     signal.throwIfAborted();
     // Side by side: the rules name a device that is not there yet.
     const [pid] = await Promise.all([
-      runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false }),
+      runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false, ...stage.affinity(id) }),
       network.firewall.joinSender(this.sender(staged)),
     ]);
     watch.lap("monitor and runc");
@@ -380,12 +379,7 @@ export class Boots {
   async close(): Promise<void> {
     this.#exits.close();
     await Promise.allSettled([...this.#settling.values(), ...this.#clearing.values()]);
-    const { layout, network } = this.parts;
-    if (knownIds(layout).length > 0) return;
-    // The last one turns off the light.
-    await network.removeAll();
-    removeCgroup(layout.cgroup);
-    removeRun(layout);
+    if (knownIds(this.parts.layout).length === 0) await clearInstallation(this.parts);
   }
 }
 

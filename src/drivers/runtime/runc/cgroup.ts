@@ -1,6 +1,7 @@
 /** A machine's cgroup, in either version: version 1 has a tree per controller, version 2 one for all. */
-import { existsSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseCpuList } from "./cpu-placement.ts";
 
 const ROOT = "/sys/fs/cgroup";
 
@@ -37,6 +38,34 @@ const CONTROLLERS = new Set(
 export function canLimitSwap(): boolean {
   const { memory } = cgroupDirs("");
   return memory === undefined || existsSync(join(memory, "memory.memsw.limit_in_bytes"));
+}
+
+/** Without version 1's controllers, or where it stands beside version 2 with none of its own. */
+export const isUnified = (): boolean => cgroupDirs("")["memory"] === undefined;
+
+/** Whether this host can pin a cgroup to CPUs. */
+export function canPinCpus(): boolean {
+  const { cpuset, unified } = cgroupDirs("");
+  if (cpuset) return true;
+  return (unified && read(join(unified, "cgroup.controllers")))?.split(/\s+/).includes("cpuset") ?? false;
+}
+
+const cpusetFile = (path: string): string => {
+  const { cpuset, unified = "" } = cgroupDirs(path);
+  return join(cpuset ?? unified, "cpuset.cpus");
+};
+
+/** The CPUs it is pinned to. */
+export const pinnedCpus = (path: string): number[] => parseCpuList(read(cpusetFile(path)) ?? "");
+
+/** Pins it to other CPUs; false when it is gone. */
+export function pinCpus(path: string, cpus: readonly number[]): boolean {
+  try {
+    writeFileSync(cpusetFile(path), cpus.join(","));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Every process in it. */

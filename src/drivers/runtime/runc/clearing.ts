@@ -3,8 +3,9 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import type { Clock } from "#core/clock.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
-import { type Layout, pathsOf } from "./layout.ts";
+import { type Layout, pathsOf, removeRun } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
+import type { Lxcfs } from "./lxcfs.ts";
 import { kill, startOf } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
 import { mountsUnder, type Stage } from "./stage.ts";
@@ -27,6 +28,17 @@ export async function clearBoot(parts: ClearParts, id: string, volume: MachineRe
   await stage.strike(id, volume);
   // Never into a mount that could not be taken away.
   if (mountsUnder(paths.run).size === 0) rmSync(paths.run, { recursive: true, force: true });
+}
+
+/** There is no machine left, or none that runs: nothing of the installation stays in the kernel. */
+export async function clearInstallation(
+  parts: Pick<ClearParts, "layout" | "network"> & { lxcfs: Lxcfs },
+): Promise<void> {
+  const { layout, network, lxcfs } = parts;
+  await network.removeAll();
+  removeCgroup(layout.cgroup);
+  await lxcfs.end();
+  removeRun(layout);
 }
 
 const MONITOR = "monitor";

@@ -24,9 +24,11 @@ import { execIn } from "./exec.ts";
 import { Freezer } from "./freezer.ts";
 import { LogKeeper } from "./log-keeper.ts";
 import { readLog, watchLog } from "./logs.ts";
+import type { Lxcfs } from "./lxcfs.ts";
 import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
 import { processList } from "./ps.ts";
+import { rebindMachines } from "./rebind.ts";
 import type { MachineRecord } from "./record.ts";
 import type { RootDisks } from "./root-disk.ts";
 import { recoverHalf, suspend } from "./suspend.ts";
@@ -35,13 +37,14 @@ import { tryToSuspend } from "./trial.ts";
 
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
-  const { layout, boots, disks } = openParts(options);
+  const { layout, boots, disks, lxcfs } = openParts(options);
   await boots.open((record) => recoverHalf(boots, record));
+  void lxcfs.watch(() => rebindMachines(boots, lxcfs));
   const freezer = new Freezer(boots, (parts) => tryToSuspend(options, parts));
   disks.open();
   const keeper = new LogKeeper(layout, options.clock, options.log);
   void keeper.run();
-  return new RuncDriver({ boots, disks, keeper, freezer });
+  return new RuncDriver({ boots, disks, keeper, freezer, lxcfs });
 }
 
 interface DriverParts {
@@ -49,6 +52,7 @@ interface DriverParts {
   disks: RootDisks;
   keeper: LogKeeper;
   freezer: Freezer;
+  lxcfs: Lxcfs;
 }
 
 class RuncDriver implements RuntimeDriver {
@@ -57,6 +61,7 @@ class RuncDriver implements RuntimeDriver {
   readonly #disks: RootDisks;
   readonly #keeper: LogKeeper;
   readonly #freezer: Freezer;
+  readonly #lxcfs: Lxcfs;
   readonly #terminals: Terminals;
 
   constructor(of: DriverParts) {
@@ -65,6 +70,7 @@ class RuncDriver implements RuntimeDriver {
     this.#terminals = new Terminals(of.boots);
     this.#disks = of.disks;
     this.#keeper = of.keeper;
+    this.#lxcfs = of.lxcfs;
   }
 
   capabilities(): Capabilities {
@@ -140,6 +146,7 @@ class RuncDriver implements RuntimeDriver {
   async close(): Promise<void> {
     this.#terminals.close();
     this.#keeper.close();
+    this.#lxcfs.close();
     await this.#boots.close();
     await this.#disks.close();
   }

@@ -9,6 +9,7 @@ import { release } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { type Capabilities, type Launch, type Started, SuspendRefused } from "#machines/driver.ts";
+import { lxcfsMissing } from "../../choice.ts";
 import { type Criu, openCriu } from "../../freeze/criu.ts";
 import { program } from "../../linux/program.ts";
 import type { Boots } from "./boots.ts";
@@ -93,7 +94,8 @@ export class Freezer {
 
   async #verdict(criu: Criu, runc_version: string): Promise<string> {
     const shim = createHash("sha256").update(readFileSync(SHIM)).digest("hex").slice(0, 12);
-    const of = `kernel ${release()}, criu ${criu.version}, runc ${runc_version}, shim ${shim}`;
+    const lxcfs = lxcfsMissing() ? "no lxcfs" : "lxcfs";
+    const of = `kernel ${release()}, criu ${criu.version}, runc ${runc_version}, ${lxcfs}, shim ${shim}`;
     const known = this.#remembered();
     // What failed may have been the moment's fault: this process tries again.
     if (known?.of === of && known.problem === "") return "";

@@ -1,9 +1,10 @@
 /** The bundle's config.json: how runc is to confine a machine. One table; what differs per machine is a parameter. */
 import { readFileSync } from "node:fs";
 import type { NetworkHook } from "../../net/private-network.ts";
-import { canLimitSwap } from "./cgroup.ts";
+import { canLimitSwap, isUnified } from "./cgroup.ts";
 import type { MachinePaths } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
+import { LXCFS_FILES } from "./lxcfs.ts";
 import { SECCOMP } from "./seccomp.ts";
 import { BLOCK } from "./uid-blocks.ts";
 
@@ -16,6 +17,12 @@ export interface Confinement {
   swap_mb: number;
   cpus: number;
   shared_cpu: boolean;
+  /** CPUs of the host that it is pinned to. */
+  cpuset?: readonly number[] | undefined;
+  /** It has a cgroup namespace, and its own limits below /sys/fs/cgroup. */
+  own_cgroup: boolean;
+  /** Where the files of lxcfs are that it has over those of its /proc. */
+  lxcfs?: string | undefined;
   volume?: { path: string };
   hook: NetworkHook;
 }
@@ -54,6 +61,9 @@ const MOUNTS = [
   { destination: "/sys", type: "sysfs", source: "sysfs", options: [...TMPFS, "ro"] },
 ];
 
+/** With a namespace of its own it shows the machine's own cgroup and nothing above it. */
+const CGROUPS = { destination: "/sys/fs/cgroup", type: "cgroup", source: "cgroup", options: [...TMPFS, "ro"] };
+
 const MASKED = [
   ..."acpi asound kcore keys latency_stats timer_list timer_stats sched_debug scsi sysrq-trigger interrupts"
     .split(" ")
@@ -62,12 +72,13 @@ const MASKED = [
   "/sys/devices/virtual/powercap",
 ];
 const READONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"];
+const NAMESPACES = ["pid", "ipc", "uts", "mount", "network", "user"];
 
 /** null, zero, full, random, urandom, tty, ptmx and the terminals. */
 const DEVICES: [number, number?][] = [[1, 3], [1, 5], [1, 7], [1, 8], [1, 9], [5, 0], [5, 2], [136]];
 
 export function ociConfig(machine: Confinement): object {
-  const { paths, uid_base } = machine;
+  const { paths, uid_base, own_cgroup } = machine;
   const map = [{ containerID: 0, hostID: uid_base, size: BLOCK }];
   const files = Math.min(RUNC_LIMITS.open_files, openFilesAllowed());
   return {
@@ -79,18 +90,19 @@ export function ociConfig(machine: Confinement): object {
       terminal: machine.tty,
       rlimits: [{ type: "RLIMIT_NOFILE", hard: files, soft: Math.min(files, 10_240) }],
     },
-    mounts: [...MOUNTS, ...binds(machine)],
+    mounts: [...MOUNTS, ...(own_cgroup ? [CGROUPS] : []), ...binds(machine)],
     hooks: { createRuntime: [machine.hook] },
     linux: {
       cgroupsPath: paths.cgroup,
       rootfsPropagation: "rprivate",
       resources: resources(machine),
-      namespaces: ["pid", "ipc", "uts", "mount", "network", "user"].map((type) => ({ type })),
+      namespaces: [...NAMESPACES, ...(own_cgroup ? ["cgroup"] : [])].map((type) => ({ type })),
       uidMappings: map,
       gidMappings: map,
       seccomp: SECCOMP,
       maskedPaths: MASKED,
-      readonlyPaths: READONLY,
+      // Version 1 has a folder for each controller on a tmpfs, which runc leaves writable.
+      readonlyPaths: [...READONLY, ...(own_cgroup && !isUnified() ? [CGROUPS.destination] : [])],
     },
   };
 }
@@ -107,7 +119,7 @@ export function guestProcess(args: readonly string[], env: readonly string[], cw
   };
 }
 
-function binds({ paths, volume }: Confinement): object[] {
+function binds({ paths, volume, lxcfs }: Confinement): object[] {
   const bind = (destination: string, source: string, more: string[]) => ({
     destination,
     type: "bind",
@@ -116,12 +128,13 @@ function binds({ paths, volume }: Confinement): object[] {
   });
   return [
     bind("/.svc", paths.svc, ["ro"]),
-    // An image's /sys must not be a place from which the host's is found again: nothing is bound below it.
+    // Over files of the kernel's own /proc and /sys, which are mounted by then: nothing of the image is in the way.
+    ...(lxcfs === undefined ? [] : LXCFS_FILES.map((file) => bind(file, `${lxcfs}${file}`, ["ro", "noexec"]))),
     ...(volume ? [bind(volume.path, paths.volume, ["rw"])] : []),
   ];
 }
 
-function resources({ memory_mb, swap_mb, cpus, shared_cpu }: Confinement): object {
+function resources({ memory_mb, swap_mb, cpus, shared_cpu, cpuset }: Confinement): object {
   const limit = memory_mb * 1024 * 1024;
   return {
     devices: [
@@ -140,6 +153,7 @@ function resources({ memory_mb, swap_mb, cpus, shared_cpu }: Confinement): objec
       quota: Math.round(cpus * 100_000),
       period: 100_000,
       shares: Math.max(2, Math.round(cpus * (shared_cpu ? 256 : 1024))),
+      ...(cpuset ? { cpus: cpuset.join(",") } : {}),
     },
     pids: { limit: RUNC_LIMITS.pids },
   };

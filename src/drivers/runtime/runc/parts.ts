@@ -7,8 +7,11 @@ import type { VolumeMounts } from "#volumes/mounts.ts";
 import { programFile } from "../../choice.ts";
 import { PrivateNetwork } from "../../net/private-network.ts";
 import { Boots } from "./boots.ts";
-import { type Layout, layoutOf, makeLayout } from "./layout.ts";
+import { pinCpus } from "./cgroup.ts";
+import { CpuPlacement } from "./cpu-placement.ts";
+import { type Layout, layoutOf, makeLayout, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
+import { Lxcfs } from "./lxcfs.ts";
 import { RootDisks } from "./root-disk.ts";
 import { Stage } from "./stage.ts";
 import type { Timings } from "./timings.ts";
@@ -23,6 +26,8 @@ export interface RuncOptions {
   volumes?: VolumeMounts;
   local_api?: LocalApi;
   root_disk_bytes?: number;
+  /** The lxcfs program, when it is not where packages put it. */
+  lxcfs?: string;
   /** Told how the time of each start divided. */
   onTimings?: (id: string, timings: Timings) => void;
   /** Private networks go on at other hosts. */
@@ -36,6 +41,7 @@ export interface Parts {
   layout: Layout;
   boots: Boots;
   disks: RootDisks;
+  lxcfs: Lxcfs;
 }
 
 export function openParts(options: RuncOptions): Parts {
@@ -45,10 +51,12 @@ export function openParts(options: RuncOptions): Parts {
   const network = new PrivateNetwork(options.node_id, { routed: options.routed ?? false });
   const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes, clock);
   const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
-  const stage = new Stage({ layout, disks, network, ...ports });
+  const cpus = new CpuPlacement((id, list) => pinCpus(pathsOf(layout, id).cgroup, list));
+  const lxcfs = new Lxcfs({ layout, clock, log, program: options.lxcfs });
+  const stage = new Stage({ layout, disks, network, cpus, lxcfs, ...ports });
   const told = onTimings ? { onTimings } : {};
   // The monitor wants the whole path.
   const runc = programFile("runc") ?? RUNC;
-  const boots = new Boots({ layout, runc, clock, log, images, network, stage, ...ports, ...told });
-  return { layout, boots, disks };
+  const boots = new Boots({ layout, runc, clock, log, images, network, stage, lxcfs, ...ports, ...told });
+  return { layout, boots, disks, lxcfs };
 }

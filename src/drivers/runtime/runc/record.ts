@@ -36,6 +36,10 @@ export interface MachineRecord {
   version?: string;
   layers: readonly string[];
   volume?: { id: string; device?: string };
+  /** Booted with a cgroup namespace; without in records from before there was one. A resume needs the same. */
+  own_cgroup?: boolean;
+  /** Booted with files of lxcfs over those of its /proc. */
+  lxcfs?: boolean;
   /** A frozen machine: what made its memory images. */
   snapshot?: Snapshot;
 }

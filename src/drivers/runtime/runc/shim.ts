@@ -18,6 +18,8 @@ export interface Shim {
   runc: string;
   /** Folder whose `criu` is the one to use; runc looks for it in the PATH. */
   bin?: string;
+  /** CPUs that the monitor keeps to, and with it the machine. */
+  affinity?: readonly number[];
   restore?: { images: string; options: readonly string[] };
 }
 
@@ -30,7 +32,9 @@ export async function runShim(shim: Shim): Promise<number> {
   for (const file of [paths.runc_log, paths.pid]) rmSync(file, { force: true });
   mkdirSync(paths.logs, { recursive: true, mode: 0o700 });
   const errors = openSync(join(paths.run, "monitor.err"), "a", 0o600);
-  const { pipes, ended } = spawnLean(MONITOR, [...ownWords(shim), ...runcWords(shim)], {
+  const pinned = shim.affinity ? ["taskset", "--cpu-list", shim.affinity.join(",")] : [];
+  const [program = MONITOR, ...words] = [...pinned, MONITOR, ...ownWords(shim), ...runcWords(shim)];
+  const { pipes, ended } = spawnLean(program, words, {
     cwd: paths.run,
     stdio: ["nothing", "nothing", errors, "we read"],
     env: { PATH: `${shim.bin ? `${shim.bin}:` : ""}/usr/sbin:/usr/bin:/sbin:/bin` },

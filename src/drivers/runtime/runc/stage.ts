@@ -20,10 +20,13 @@ import { GuestTree } from "../../linux/guest-tree.ts";
 import { program } from "../../linux/program.ts";
 import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
+import { canPinCpus, pinnedCpus } from "./cgroup.ts";
+import { allowedCpus, type CpuPlacement } from "./cpu-placement.ts";
 import { noteDisks } from "./disk-stats.ts";
 import { furnish } from "./furnish.ts";
 import { openUserNamespace } from "./idmap.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
+import type { Lxcfs } from "./lxcfs.ts";
 import { ociConfig } from "./oci-config.ts";
 import { preflight } from "./preflight.ts";
 import { bootFile, processesOf } from "./processes.ts";
@@ -37,6 +40,8 @@ export interface StageParts {
   layout: Layout;
   disks: RootDisks;
   network: PrivateNetwork;
+  cpus: CpuPlacement;
+  lxcfs: Lxcfs;
   volumes?: VolumeMounts;
   local_api?: LocalApi;
 }
@@ -54,7 +59,7 @@ export class Stage {
 
   /** Everything that must be there before runc or CRIU; what is there already is left alone. */
   async build(launch: Launch, record: MachineRecord, image: HeldImage, watch: Stopwatch): Promise<MachineRecord> {
-    const { layout, network } = this.#parts;
+    const { layout, network, lxcfs } = this.#parts;
     const paths = pathsOf(layout, launch.id);
     this.#folders(paths);
     const bridge = network.open(paths.veth, launch.private_ip);
@@ -63,8 +68,9 @@ export class Stage {
     const processes = this.#fill(launch, record, image, paths);
     await this.#svc(launch.id, record, paths, bootFile(processes));
     watch.lap("files");
-    this.#bundle(launch, record, paths);
-    const staged = { ...record, ...(volume ? { volume } : {}) };
+    const with_lxcfs = await lxcfs.ready();
+    const staged = { ...record, own_cgroup: true, lxcfs: with_lxcfs, ...(volume ? { volume } : {}) };
+    this.#bundle(launch, staged, paths, with_lxcfs ? lxcfs.dir : undefined);
     noteDisks(staged, paths);
     await bridge;
     watch.lap("network");
@@ -78,15 +84,28 @@ export class Stage {
     this.#folders(paths);
     const volume = await this.#root(launch, record, paths, watch);
     await this.#svc(launch.id, record, paths, undefined);
-    this.#bundle(launch, record, paths);
+    this.#bundle(launch, record, paths, record.lxcfs ? await this.#lxcfsFiles() : undefined);
     noteDisks({ ...record, ...(volume ? { volume } : {}) }, paths);
     await network.open(paths.veth, launch.private_ip);
     watch.lap("network");
     return volume;
   }
 
-  /** The memory images are shown to CRIU only while it reads them. */
-  unbindImages(id: string): void {
+  /** A machine that ran before we did. */
+  adopt(id: string, pid: number): void {
+    const { cgroup } = pathsOf(this.#parts.layout, id);
+    this.#parts.cpus.running(id, canPinCpus() ? pinnedCpus(cgroup) : allowedCpus(pid));
+  }
+
+  /** For a host that cannot pin cgroups: the CPUs that the machine's processes inherit from what starts them. */
+  affinity(id: string): { affinity?: readonly number[] } {
+    const cpus = this.#parts.cpus.cpusOf(id);
+    return cpus && !canPinCpus() ? { affinity: cpus } : {};
+  }
+
+  /** The machine has been resumed: its memory images are shown to CRIU only while it reads them. */
+  resumed(id: string): void {
+    this.#parts.cpus.running(id);
     const { images } = pathsOf(this.#parts.layout, id);
     if (mountsUnder(join(images, "..")).has(images)) detach(images);
   }
@@ -210,15 +229,24 @@ export class Stage {
 
   /** The machine runs: what told it how is not left lying about. */
   async started(id: string): Promise<void> {
+    this.#parts.cpus.running(id);
     const dir = await this.#svcDir(id, pathsOf(this.#parts.layout, id));
     rmSync(join(dir, "boot"), { force: true });
   }
 
-  #bundle(launch: Launch, { uid_base, id }: MachineRecord, paths: MachinePaths): void {
-    const { network } = this.#parts;
+  /** A snapshot that has the files must get some: without lxcfs those of the host's own /proc, by the same paths. */
+  async #lxcfsFiles(): Promise<string> {
+    const { lxcfs } = this.#parts;
+    return (await lxcfs.ready()) ? lxcfs.dir : "";
+  }
+
+  #bundle(launch: Launch, record: MachineRecord, paths: MachinePaths, lxcfs: string | undefined): void {
+    const { uid_base, id, own_cgroup = false } = record;
+    const { network, cpus: placement } = this.#parts;
     const { config, private_ip } = launch;
     const { cpus, memory_mb, cpu_kind } = sizeOf(config);
     const [wanted] = config.mounts ?? [];
+    const cpuset = placement.place(id, cpus);
     const oci = ociConfig({
       paths,
       hostname: config.dns?.hostname ?? id,
@@ -228,6 +256,9 @@ export class Stage {
       swap_mb: config.init?.swap_size_mb ?? 0,
       cpus,
       shared_cpu: cpu_kind === "shared",
+      own_cgroup,
+      lxcfs,
+      cpuset: canPinCpus() ? cpuset : undefined,
       ...(wanted?.volume === undefined ? {} : { volume: { path: wanted.path } }),
       hook: network.hook({
         veth: paths.veth,
@@ -252,6 +283,7 @@ export class Stage {
 
   /** Takes every mount away, the innermost first; a volume is given back. */
   async strike(id: string, volume: MachineRecord["volume"]): Promise<void> {
+    this.#parts.cpus.release(id);
     const paths = pathsOf(this.#parts.layout, id);
     const mounts = [...mountsUnder(paths.run)].reverse();
     // In one go: unmounting writes out what is left to write, and may take long.

@@ -105,7 +105,7 @@ export async function recoverHalf(boots: Boots, record: MachineRecord): Promise<
     const { snapshot: _, ...rest } = record;
     boots.running(rest, pid, start);
     await boots.parts.network.attach(boots.sender(record));
-    boots.parts.stage.unbindImages(id);
+    boots.parts.stage.resumed(id);
     rmSync(paths.snapshot, { recursive: true, force: true });
   } else if (record.state === "suspending" && existsSync(join(paths.snapshot, "inventory.img"))) {
     await freeze(boots, record);
@@ -178,7 +178,16 @@ async function goOn(
   mkdirSync(work, { recursive: true, mode: 0o700 });
   signal.throwIfAborted();
   const restore = { images: paths.images, options: [...CRIU_OPTIONS, "--work-path", work] };
-  const pid = await runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false, bin: criu.bin, restore });
+  const pid = await runShim({
+    layout,
+    paths,
+    id,
+    runc,
+    tty: launch.config.init?.tty ?? false,
+    bin: criu.bin,
+    restore,
+    ...stage.affinity(id),
+  });
   watch.lap("restore");
   const lost = weaker(snapshot.confined, confinementOf(paths.cgroup));
   if (lost) throw new Error(`it came back less confined: ${lost}`);
@@ -189,7 +198,7 @@ async function goOn(
   watch.lap("verify");
   const { snapshot: _, ...rest } = record;
   const running = boots.running({ ...rest, ...(volume ? { volume } : {}) }, pid, startOf(pid));
-  stage.unbindImages(id);
+  stage.resumed(id);
   discard(paths.snapshot);
   return handleOf(running);
 }
