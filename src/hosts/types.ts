@@ -40,6 +40,8 @@ export interface HostFacts {
   driver?: string;
   /** Whether machines can be suspended there, or why not. */
   suspend?: string;
+  /** Whether machines can have swap there, or why not. */
+  swap?: string;
   disk_gb?: number;
   version?: string;
   arch?: string;

@@ -1,16 +1,33 @@
 import { isoTime } from "#core/clock.ts";
 import type { HostService } from "#hosts/service.ts";
+import { configWarnings } from "./config.ts";
 import { checkNames } from "./configured-checks.ts";
+import type { RuntimeDriver } from "./driver.ts";
+import { hostWarnings } from "./host-warnings.ts";
 import type { Leases } from "./lease.ts";
 import { waitingReason } from "./outcomes.ts";
 import type { Lease, LoggedEvent, Machine, ShownMachine } from "./types.ts";
 
+interface AnswersParts {
+  leases: Leases;
+  hosts: HostService;
+  driver: Pick<RuntimeDriver, "capabilities">;
+}
+
 /** Machines as they go over the wire. */
 export class Answers {
-  readonly #parts: { leases: Leases; hosts: HostService };
+  readonly #parts: AnswersParts;
 
-  constructor(parts: { leases: Leases; hosts: HostService }) {
+  constructor(parts: AnswersParts) {
     this.#parts = parts;
+  }
+
+  /** A machine that was created or changed just now, with what is odd about its config. */
+  changed(machine: Machine) {
+    const { hosts, driver } = this.#parts;
+    const { config, host_id } = machine;
+    const warnings = [...configWarnings(config), ...hostWarnings(config, hosts.seen(host_id)?.facts, driver)];
+    return this.machine(machine, { warnings });
   }
 
   machine(machine: ShownMachine, options: { include_leases?: boolean | undefined; warnings?: string[] } = {}) {

@@ -67,6 +67,8 @@ export interface Capabilities {
   suspend: boolean;
   /** Why not. */
   suspend_reason?: string;
+  /** Why `init.swap_size_mb` gives machines no swap on this host; left out when it does. */
+  swap_problem?: string;
 }
 
 export interface Ref {

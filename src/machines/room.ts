@@ -151,7 +151,7 @@ export class MachineRoom {
       metadata,
       events,
       relocation,
-      answers: new Answers({ leases, hosts }),
+      answers: new Answers({ leases, hosts, driver }),
       store,
       driver,
     };

@@ -1,7 +1,7 @@
 import { appOf, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { actionRoutes } from "./action-routes.ts";
-import { configProblems, configWarnings } from "./config.ts";
+import { configProblems } from "./config.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { imageResolveRoutes } from "./image-routes.ts";
 import { leaseRoutes } from "./lease-routes.ts";
@@ -98,7 +98,7 @@ function listRoutes({ machines, answers, store }: RouteParts): Row[] {
 
 function ownRoutes(parts: RouteParts): Row[] {
   const { apps, machines, answers } = parts;
-  const changed = (machine: Machine) => answers.machine(machine, { warnings: configWarnings(machine.config) });
+  const changed = (machine: Machine) => answers.changed(machine);
   return [
     route("POST /v1/apps/:app_name/machines", {
       summary: "Create a machine; it boots unless skip_launch",

@@ -214,11 +214,12 @@ export class Duty {
 }
 
 function factsOf(driver: RuntimeDriver, dir: DataDir): HostFacts {
-  const { suspend, suspend_reason } = driver.capabilities();
+  const { suspend, suspend_reason, swap_problem } = driver.capabilities();
   const { bavail, bsize } = statfsSync(dir.path);
   return {
     driver: driver.name,
     suspend: suspend ? "yes" : (suspend_reason ?? "no"),
+    swap: swap_problem ?? "yes",
     disk_gb: Math.floor((bavail * bsize) / 1024 ** 3),
     version: VERSION,
     arch: arch(),

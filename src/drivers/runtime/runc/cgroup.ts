@@ -40,6 +40,12 @@ export function canLimitSwap(): boolean {
   return memory === undefined || existsSync(join(memory, "memory.memsw.limit_in_bytes"));
 }
 
+/** Why machines have no swap on this host, or undefined. Swap is the host's: a cgroup can only be allowed a part of it. */
+export function swapProblem(swaps = readFileSync("/proc/swaps", "utf8")): string | undefined {
+  if (swaps.trim().split("\n").length < 2) return "the host has no swap (swapon --show lists none)";
+  return canLimitSwap() ? undefined : "the host's kernel does not account swap (boot it with swapaccount=1)";
+}
+
 /** Without version 1's controllers, or where it stands beside version 2 with none of its own. */
 export const isUnified = (): boolean => cgroupDirs("")["memory"] === undefined;
 

@@ -20,6 +20,7 @@ import type {
 import type { Handle, ImageRef } from "#machines/types.ts";
 import { type Probed, probe } from "../../net/probe.ts";
 import type { Boots } from "./boots.ts";
+import { swapProblem } from "./cgroup.ts";
 import { execIn } from "./exec.ts";
 import { Freezer } from "./freezer.ts";
 import { LogKeeper } from "./log-keeper.ts";
@@ -74,7 +75,8 @@ class RuncDriver implements RuntimeDriver {
   }
 
   capabilities(): Capabilities {
-    return this.#freezer.capabilities();
+    const problem = swapProblem();
+    return { ...this.#freezer.capabilities(), ...(problem === undefined ? {} : { swap_problem: problem }) };
   }
 
   resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostWarnings } from "./host-warnings.ts";
+
+const PROBLEM = "the host has no swap (swapon --show lists none)";
+const driver = (swap_problem?: string) => ({
+  capabilities: () => ({ suspend: true, ...(swap_problem === undefined ? {} : { swap_problem }) }),
+});
+const WITH_SWAP = { image: "web", init: { swap_size_mb: 512 } };
+const TOLD = [`config.init.swap_size_mb: the machine gets no swap: ${PROBLEM}`];
+
+test("swap on a host without swap is warned of", () => {
+  assert.deepEqual(hostWarnings(WITH_SWAP, undefined, driver(PROBLEM)), TOLD);
+  assert.deepEqual(hostWarnings(WITH_SWAP, {}, driver(PROBLEM)), TOLD, "the host said nothing of itself");
+});
+
+test("among several hosts the machine's own counts", () => {
+  assert.deepEqual(hostWarnings(WITH_SWAP, { swap: PROBLEM }, driver()), TOLD);
+  assert.deepEqual(hostWarnings(WITH_SWAP, { swap: "yes" }, driver(PROBLEM)), []);
+});
+
+test("nothing is warned of where there is swap, or none is wanted", () => {
+  assert.deepEqual(hostWarnings(WITH_SWAP, undefined, driver()), []);
+  assert.deepEqual(hostWarnings({ image: "web" }, undefined, driver(PROBLEM)), []);
+  assert.deepEqual(hostWarnings({ image: "web", init: { swap_size_mb: 0 } }, undefined, driver(PROBLEM)), []);
+});
