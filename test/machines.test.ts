@@ -138,6 +138,35 @@ suite("machines: the specification's table", () => {
     assert.match((await on("GET 00000000000000")).body.error, /machine not found/);
   });
 
+  test("force stops by the stop_config of the version that runs, kill at once; an update stops with the old one", async (t) => {
+    const { create, on, wait } = await bench(t);
+    const config = (signal: string, more: object = {}) => ({
+      config: { image: "web:1", stop_config: { signal }, ...more },
+    });
+    const exitOf = async (id: string) => {
+      const { events } = (await on(`GET ${id}`)).body;
+      return events.find(({ type }: { type: string }) => type === "exit")?.request.exit_event;
+    };
+    const logOf = async (id: string): Promise<string[]> =>
+      (await on(`GET ${id}/logs`)).body.lines.map(({ message }: { message: string }) => message);
+    const { id } = (await create(config("SIGTERM"))).body;
+    await wait(id, "started");
+    const { instance_id } = (await on(`POST ${id}`, config("SIGUSR1"))).body;
+    await on(`GET ${id}/wait?state=started&instance_id=${instance_id}`);
+    assert.deepEqual(await logOf(id), ["started web:1", "stopped by SIGTERM", "started again web:1"]);
+    await on(`DELETE ${id}?force=true`);
+    await wait(id, "destroyed");
+    assert.deepEqual([(await exitOf(id)).exit_code, (await exitOf(id)).signal], [0, -1], "it ended by itself");
+    const slow = { env: { SIM_STOP_MS: "300000" }, stop_config: { signal: "SIGTERM", timeout: "300s" } };
+    const other = (await create(config("SIGTERM", slow))).body.id;
+    await wait(other, "started");
+    await on(`DELETE ${other}?force=true`);
+    assert.equal((await on(`GET ${other}`)).body.state, "destroying");
+    await on(`DELETE ${other}?kill=true`);
+    await wait(other, "destroyed");
+    assert.equal((await exitOf(other)).signal, 9);
+  });
+
   test("list filters by region, state, and any number of metadata pairs", async (t) => {
     const { create, on, wait } = await bench(t);
     const made: string[] = [];

@@ -1,5 +1,7 @@
 /** The Volumes API, to the letter, on the sim disk: making, changing, placing, mounting. */
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { suite, test } from "node:test";
 import { machine, openApi, withHosts } from "./volumes-api.ts";
 
@@ -164,6 +166,31 @@ suite("volumes: attachment", () => {
     await ask(`GET /v1/apps/web/machines/${first.body.id}/wait?state=destroyed`);
     assert.equal((await volumes(`GET /${id}`)).body.attached_machine_id, null);
     assert.equal((await ask("POST /v1/apps/web/machines", machine(id))).status, 200, "and can be mounted again");
+  });
+
+  test("a volume is deleted while its machine is being destroyed, and its data go after the machine", async (t) => {
+    const { ask, volumes, data_dir } = await openApi(t, { HANGAR_VOLUME_UNDELETE_HOURS: "0" });
+    const { id } = (await volumes("POST", { name: "data" })).body;
+    const config = {
+      image: "web:1",
+      env: { SIM_STOP_MS: "300000" },
+      stop_config: { timeout: "300s" },
+      mounts: [{ volume: id, path: "/data" }],
+    };
+    const made = (await ask("POST /v1/apps/web/machines", { body: { config } })).body;
+    await ask(`GET /v1/apps/web/machines/${made.id}/wait?state=started`);
+    assert.equal((await volumes(`DELETE /${id}`)).status, 412, "its machine runs");
+    await ask(`DELETE /v1/apps/web/machines/${made.id}?force=true`);
+    const deleted = await volumes(`DELETE /${id}`);
+    assert.deepEqual([deleted.status, deleted.body.state], [200, "destroyed"], deleted.text);
+    assert.equal((await volumes(`DELETE /${id}`)).status, 404, "once");
+    assert.equal((await volumes(`GET /${id}`)).body.attached_machine_id, made.id);
+    await ask("POST /v1/platform/disk/collect", { body: { apply: true, deleted: true } });
+    assert.ok(existsSync(join(data_dir, "volumes/volumes", `${id}.img`)), "the machine still uses it");
+    await ask(`DELETE /v1/apps/web/machines/${made.id}?kill=true`);
+    await ask(`GET /v1/apps/web/machines/${made.id}/wait?state=destroyed`);
+    await ask("POST /v1/platform/disk/collect", { body: { apply: true, deleted: true } });
+    assert.ok(!existsSync(join(data_dir, "volumes/volumes", `${id}.img`)), "now its data are gone");
   });
 
   test("an update or a patch keeps the mounted volume, and neither adds, changes nor removes one", async (t) => {

@@ -20,7 +20,8 @@ const FULFILLED: Partial<Record<Asked, readonly MachineState[]>> = {
 export function accept(draft: Draft, kind: Asked, payload: OperationPayload): boolean {
   const { machine } = draft;
   if (machine.state === "destroyed") fail("not_found", `machine not found: ${machine.id} is destroyed`);
-  if (machine.state === "destroying") return kind === "destroy" ? false : wrongState(kind, "destroying");
+  if (machine.state === "destroying")
+    return kind === "destroy" ? hurry(draft, payload) : wrongState(kind, "destroying");
   if (kind === "destroy") return destroy(draft, payload);
   const waiting = backingOff(draft);
   if (waiting && (kind === "start" || kind === "restart")) {
@@ -53,6 +54,14 @@ function enqueue(draft: Draft, kind: Asked, payload: OperationPayload): void {
 function destroy(draft: Draft, payload: OperationPayload): boolean {
   for (const operation of draft.operations) draft.finish(operation);
   draft.begin(draft.queue("destroy", payload));
+  return true;
+}
+
+/** A destroy with SIGKILL cuts short one that still waits for the machine to stop by itself. */
+function hurry(draft: Draft, { signal, timeout_ms }: OperationPayload): boolean {
+  const [operation] = draft.operations;
+  if (!operation || signal !== "SIGKILL" || operation.payload.signal === signal) return false;
+  draft.put({ ...operation, payload: { ...operation.payload, signal, timeout_ms: timeout_ms ?? 0 } });
   return true;
 }
 

@@ -30,6 +30,7 @@ export function aMachine(change: Partial<Machine> = {}): Machine {
     next_run_at: null,
     boot: null,
     handle: null,
+    boot_stop_config: null,
     snapshot: false,
     started_at: null,
     restarts: 0,

@@ -57,7 +57,7 @@ async function act({ rig }: Stage, id: string, verb: Verb): Promise<unknown> {
     case "update":
       return await machines.update(await rig.find(id), { config: { image: "web:2" } }, rig.asker());
     case "destroy":
-      return await machines.destroy(id, true, rig.asker());
+      return await machines.destroy(id, { force: true }, rig.asker());
     case "stop":
     case "restart":
       return await machines[verb](id, {}, rig.asker());

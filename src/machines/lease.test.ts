@@ -213,7 +213,7 @@ suite("leases", () => {
     await turns(2);
     await rig.room.leases.release(id, nonce);
     const second = (await queued).lease.nonce;
-    await rig.room.machines.destroy(id, true, rig.asker({ nonce: second }));
+    await rig.room.machines.destroy(id, { force: true }, rig.asker({ nonce: second }));
     await rig.settle();
     await assert.rejects(take(7, { wait_s: 20 }), { code: "not_found" });
     await rig.close();

@@ -73,7 +73,7 @@ function ask(rig: Rig, id: string, verb: Verb): Promise<unknown> {
     case "restart":
       return machines.restart(id, {}, asker);
     case "destroy":
-      return machines.destroy(id, true, asker);
+      return machines.destroy(id, { force: true }, asker);
     case "crash":
       rig.world.crash(id, { exit_code: 1, signal: -1, oom_killed: false, exited_at: rig.clock.now() });
       return Promise.resolve();
@@ -83,9 +83,18 @@ function ask(rig: Rig, id: string, verb: Verb): Promise<unknown> {
   }
 }
 
+const SIGNALS = ["SIGTERM", "SIGUSR1", "SIGQUIT", "SIGHUP"] as const;
+
+/** A version with a stop signal of its own, which its image names: so the machine's log tells which stopped which. */
+function version(number: number) {
+  const signal: (typeof SIGNALS)[number] = SIGNALS[number % SIGNALS.length] ?? "SIGTERM";
+  return { image: `web:${signal}`, stop_config: { signal }, restart: { policy: "no" as const } };
+}
+
 async function update(rig: Rig, id: string, skip_launch: boolean): Promise<unknown> {
-  const config = { image: "web:2", restart: { policy: "no" as const } };
-  return await rig.room.machines.update(await rig.find(id), { config, skip_launch }, rig.asker());
+  const machine = await rig.find(id);
+  const wish = { config: version(machine.revision), skip_launch };
+  return await rig.room.machines.update(machine, wish, rig.asker());
 }
 
 /** Asks, and tells whether it was acknowledged before the process died. */
@@ -105,7 +114,7 @@ async function attempt(rig: Rig, id: string, verb: Verb): Promise<"acknowledged"
 
 async function play(rig: Rig, reaper: Reaper, sequence: readonly Step[]): Promise<void> {
   reaper.left = 0;
-  const { id } = await rig.create({ restart: { policy: "no" } }, { skip_launch: sequence.length % 2 === 0 });
+  const { id } = await rig.create(version(0), { skip_launch: sequence.length % 2 === 0 });
   await rig.settle();
   let state = (await rig.find(id)).state;
   for (const { verb, die_at } of sequence) {
@@ -141,7 +150,18 @@ async function agree(rig: Rig, machine: Machine): Promise<void> {
   assert.equal(real?.state === "frozen", state === "suspended");
   assert.equal(snapshot, state === "suspended");
   if (runs) assert.equal(real.boot, boot);
+  checkStops(real?.log ?? []);
   await checkLog(rig, machine);
+}
+
+/** Every version was stopped by its own signal, whatever version the machine had become by then. */
+function checkStops(log: readonly { message: string }[]): void {
+  let own = "";
+  for (const { message } of log) {
+    own = /^started .*:(SIG\w+)$/.exec(message)?.[1] ?? own;
+    const by = /^stopped by (SIG\w+)$/.exec(message)?.[1];
+    if (by !== undefined && own !== "") assert.equal(by, own, `the version with stop signal ${own} got ${by}`);
+  }
 }
 
 /** M8: every change of state is one event, and every event that names another state is a change the table has. */

@@ -47,25 +47,35 @@ async function boot(parts: PhaseParts, { machine, operation, signal, extend, now
   if (machine.snapshot && machine.boot !== null && machine.handle) {
     const resumed = await driver.resume(await launchOf(parts, machine, machine.boot, true), machine.handle, signal);
     if (resumed) {
-      return booted(machine.boot, resumed, now, { resumed: true });
+      return booted(machine, machine.boot, resumed, now, { resumed: true });
     }
     lost = "the snapshot could not be used; booted cold";
   }
   const keep = lost !== undefined || keepsRootfs(machine);
   const launch = await launchOf(parts, machine, operation.id, keep);
   const started = await driver.start(launch, signal, extend);
-  return booted(operation.id, started, now, lost === undefined ? undefined : { resumed: false, reason: lost });
+  return booted(machine, operation.id, started, now, lost === undefined ? undefined : { resumed: false, reason: lost });
 }
 
 const booted =
   (
+    { config, boot: before, boot_stop_config }: Machine,
     boot: string,
     { handle, image_ref }: Awaited<ReturnType<RuntimeDriver["start"]>>,
     now: number,
     request?: EventRequest,
   ): Outcome =>
   (draft) => {
-    draft.set({ boot, handle, snapshot: false, started_at: now, ...(image_ref ? { image_ref } : {}) });
+    // Who resumes goes on as the version that booted.
+    const stop_config = before === boot && boot_stop_config ? boot_stop_config : (config.stop_config ?? {});
+    draft.set({
+      boot,
+      handle,
+      boot_stop_config: stop_config,
+      snapshot: false,
+      started_at: now,
+      ...(image_ref ? { image_ref } : {}),
+    });
     draft.hop("booted", "host", request);
     return "finished";
   };
@@ -141,8 +151,8 @@ async function replace({ driver }: PhaseParts, { machine, operation, signal, now
   };
 }
 
-async function remove({ driver }: PhaseParts, { machine, signal }: Phase): Promise<Outcome> {
-  const exit = await stopBoot(driver, machine, { signal: "SIGKILL", timeout_ms: 0 }, signal);
+async function remove({ driver }: PhaseParts, { machine, operation, signal }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
   await driver.destroy(machine.id, signal);
   return (draft) => {
     if (exit) draft.note("exit", "destroying", "host", { exit_event: exitEvent(exit, REQUESTED) });
@@ -175,17 +185,19 @@ function putDown(draft: Draft, exit: Exit | undefined, now: number, request: Eve
 }
 
 export function clear(draft: Draft): void {
-  draft.set({ boot: null, handle: null, snapshot: false, started_at: null, checks: {} });
+  draft.set({ boot: null, handle: null, boot_stop_config: null, snapshot: false, started_at: null, checks: {} });
 }
 
 export const refOf = ({ id, boot, handle }: Machine): Ref | undefined =>
   boot === null ? undefined : { id, boot, handle };
 
-export function stopHow({ config }: Machine, { payload }: Operation): StopHow {
+/** As the request says, else as the version says that runs: `config` may be a newer one already. */
+export function stopHow({ config, boot_stop_config }: Machine, { payload }: Operation): StopHow {
   const { stop_timeout_ms, stop_timeout_max_ms } = MACHINE_LIMITS;
-  const timeout = payload.timeout_ms ?? configDuration(config.stop_config?.timeout) ?? stop_timeout_ms;
+  const stop_config = boot_stop_config ?? config.stop_config;
+  const timeout = payload.timeout_ms ?? configDuration(stop_config?.timeout) ?? stop_timeout_ms;
   return {
-    signal: payload.signal ?? config.stop_config?.signal ?? "SIGINT",
+    signal: payload.signal ?? stop_config?.signal ?? "SIGINT",
     timeout_ms: Math.min(timeout, stop_timeout_max_ms),
   };
 }

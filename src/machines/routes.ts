@@ -172,6 +172,8 @@ function otherRoutes(parts: RouteParts): Row[] {
   return [
     route("DELETE /v1/apps/:app_name/machines/:machine_id", {
       summary: "Destroy a machine for good",
+      description:
+        "A running machine needs `force`, which stops it by its `stop_config` first, or `kill`, which ends it at once. The answer does not wait for the end; `kill` also cuts short a stop that is under way.",
       part: "machines",
       access: "delete machine",
       query: schema.DeleteQuery,
@@ -179,7 +181,7 @@ function otherRoutes(parts: RouteParts): Row[] {
       errors: ["lease_held", "lease_lost", "machine_running", "host_unreachable", "conflict"],
       async handle({ query, ...call }) {
         const { id } = await machineOf(parts, call);
-        await machines.destroy(id, query.force ?? query.kill ?? false, askerOf(call));
+        await machines.destroy(id, query, askerOf(call));
         return { ok: true };
       },
     }),

@@ -146,8 +146,8 @@ export const OrgList = Type.Object({
 export const Ok = Type.Object({ ok: flag });
 export const GetQuery = Type.Object({ include_leases: Type.Optional(flag) });
 export const DeleteQuery = Type.Object({
-  force: Type.Optional(Type.Boolean({ description: "Stop it first if it runs." })),
-  kill: Type.Optional(Type.Boolean({ description: "The same as force." })),
+  force: Type.Optional(Type.Boolean({ description: "Stop it first if it runs: its stop signal, then SIGKILL." })),
+  kill: Type.Optional(Type.Boolean({ description: "End it at once if it runs: SIGKILL." })),
 });
 
 const Signal = Type.Union([text, Type.Integer(), Type.Record(text, Type.Unknown())], {

@@ -239,15 +239,16 @@ export class MachineService {
     return await this.#ask(id, asker, (draft) => accept(draft, "restart", { source: asker.source ?? "user", ...how }));
   }
 
-  async destroy(id: string, force: boolean, asker: Asker): Promise<Machine> {
+  /** `force` stops a running machine as its config says, `kill` ends it with SIGKILL at once. */
+  async destroy(id: string, how: { force?: boolean; kill?: boolean }, asker: Asker): Promise<Machine> {
     return await this.#ask(id, asker, (draft) => {
-      if (draft.machine.state !== "destroying" && !force && runs(draft)) {
+      if (draft.machine.state !== "destroying" && !how.force && !how.kill && runs(draft)) {
         fail("machine_running", `unable to destroy machine, not currently stopped: it is ${draft.machine.state}`, {
           facts: { current_state: draft.machine.state },
           hint: "stop it first, or add ?force=true",
         });
       }
-      return accept(draft, "destroy", { source: asker.source ?? "user" });
+      return accept(draft, "destroy", { source: asker.source ?? "user", ...(how.kill ? KILL : {}) });
     });
   }
 
@@ -269,7 +270,7 @@ export class MachineService {
         this.#parts.ledger.change(machine.id, (draft) => {
           if (draft.machine.state === "destroyed") return false;
           draft.set({ lease: null });
-          return accept(draft, "destroy", { source: asker.source ?? "user", reason: "the app is deleted" });
+          return accept(draft, "destroy", { source: asker.source ?? "user", reason: "the app is deleted", ...KILL });
         }),
       ),
     );
@@ -342,6 +343,7 @@ export class MachineService {
       next_run_at: firstRun(config.schedule, { created_at }, created_at),
       boot: null,
       handle: null,
+      boot_stop_config: null,
       snapshot: false,
       started_at: null,
       restarts: 0,
@@ -359,6 +361,8 @@ export class MachineService {
     return await this.resolveImage(image, org_id, signal);
   }
 }
+
+const KILL = { signal: "SIGKILL", timeout_ms: 0 } as const;
 
 /** Who asked and why, as it is put down. */
 const payloadOf = ({ source, reason }: Asker): OperationPayload => ({

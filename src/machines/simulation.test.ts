@@ -126,7 +126,7 @@ class Day {
       () => machines.suspend(id, asker),
       () => machines.restart(id, {}, asker),
       async () => machines.update(await rig.find(id), { config: { image: "web:2" } }, asker),
-      () => this.#next() < 0.3 && machines.destroy(id, true, asker),
+      () => this.#next() < 0.3 && machines.destroy(id, { force: true }, asker),
       () => rig.world.crash(id, exit) && this.#count("exit"),
       () => rig.world.crash(id, exit, "lost") && this.#count("exit, word lost"),
       () => rig.world.crash(id, exit, "twice") && this.#count("exit, word twice"),

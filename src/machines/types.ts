@@ -33,6 +33,8 @@ export interface Machine {
   boot: string | null;
   /** What the driver needs to find it again. */
   handle: Handle | null;
+  /** The `stop_config` of the version that booted, which a later update does not change; null when nothing runs. */
+  boot_stop_config: StopConfig | null;
   /** Whether `handle` can be resumed from. */
   snapshot: boolean;
   started_at: number | null;
@@ -72,6 +74,8 @@ export type ShownMachine = Pick<
 
 /** Where a machine is. */
 export type Place = Pick<Machine, "host_id" | "region" | "private_ip">;
+
+export type StopConfig = NonNullable<MachineConfig["stop_config"]>;
 
 /** Plain JSON that only the driver reads. */
 export type Handle = Record<string, unknown>;

@@ -96,7 +96,7 @@ suite("waiting", () => {
     await rig.room.machines.update(machine, { config: { image: "web:2" } }, rig.asker());
     await assert.rejects(version, { code: "version_conflict", message: /currently replaced/ });
     await rig.settle();
-    await rig.room.machines.destroy(id, true, rig.asker());
+    await rig.room.machines.destroy(id, { force: true }, rig.asker());
     await rig.settle();
     await assert.rejects(gone, { code: "not_found" });
     assert.equal((await rig.room.waits.wait(id, { states: ["destroyed"], timeout_s: 1 }, never)).state, "destroyed");

@@ -265,6 +265,11 @@ export const MIGRATIONS: readonly Migration[] = [
     name: "the image of a release",
     statements: ["image TEXT", "image_digest TEXT"].map((column) => `ALTER TABLE releases ADD COLUMN ${column}`),
   },
+  {
+    id: 15,
+    name: "how the version of a machine that runs is stopped",
+    statements: ["ALTER TABLE machines ADD COLUMN boot_stop_config TEXT"],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */

@@ -77,6 +77,7 @@ function ownRoutes(room: VolumeRoom): Row[] {
     }),
     route("DELETE /v1/apps/:app_name/volumes/:volume_id", {
       summary: "Delete a volume that no machine mounts; its snapshots stay, and for a while it can be taken back",
+      description: "A machine that is being destroyed is no obstacle: the volume's data stay until it is gone.",
       part: "volumes",
       access: "delete app",
       answer: { status: 200, schema: schema.VolumeAnswer },

@@ -147,12 +147,16 @@ export class VolumeService {
     return volume;
   }
 
-  /** It can be taken back for a while, unless it never was whole. */
+  /**
+   * It can be taken back for a while, unless it never was whole. One whose machine is being destroyed is deleted at once,
+   * and its data stay until the machine is gone.
+   */
   async delete(id: string): Promise<Volume> {
-    const { ledger, clock, undelete_ms, executor } = this.#parts;
+    const { store, ledger, clock, undelete_ms, executor } = this.#parts;
+    const detaching = await store.detaching(id);
     const volume = await ledger.change(id, ({ volume: now }) => {
       refuseState(now, now.state !== "destroyed", "deleted");
-      refuseAttached(now);
+      if (!detaching) refuseAttached(now);
       refuseState(now, !["creating", "extending", "moving"].includes(now.state), "deleted");
       const at = clock.now();
       return {

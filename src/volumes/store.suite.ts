@@ -51,6 +51,18 @@ export function volumeStoreSuite(
         assert.deepEqual(await store.unfinished(["0001"]), []);
       }));
 
+    test("a volume that a machine mounts is neither deleted nor forgotten", () =>
+      withStore(async (store) => {
+        const volume = aVolume({ attached_machine_id: "m1" });
+        await store.insert({ volume }, free);
+        const deleted = { ...volume, revision: 2, state: "destroyed" as const, purge_at: 1 };
+        assert.equal(await store.commit({ volume: deleted, only_detached: true }), false);
+        assert.equal(await store.detaching(volume.id), false, "nobody destroys its machine");
+        assert.ok(await store.commit({ volume: deleted }));
+        assert.deepEqual((await store.due(["0001"], 2)).purge, []);
+        assert.equal(await store.forget(volume.id), false);
+      }));
+
     test("a volume that moves is the other host's; what is to be done where it was stays there", () =>
       withStore(async (store) => {
         const volume = aVolume({});

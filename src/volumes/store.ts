@@ -11,7 +11,7 @@ export interface Change {
   unfill?: boolean;
   add_snapshots?: readonly Snapshot[];
   put_snapshots?: readonly Snapshot[];
-  /** Only if the volume is attached to nothing; written while it still is. */
+  /** Only if the volume is attached to nothing, or to a machine that is being destroyed; written while it still is. */
   only_detached?: boolean;
 }
 
@@ -39,6 +39,8 @@ export interface Growing {
  */
 export interface VolumeStore {
   find(id: string): Promise<Volume | undefined>;
+  /** Whether the machine that mounts it is being destroyed: that cannot be undone, and ends with the volume detached. */
+  detaching(id: string): Promise<boolean>;
   /** The volume and its unfinished operations in order, both as of one moment. */
   findWork(id: string): Promise<{ volume: Volume; operations: Operation[] } | undefined>;
   /** By creation; deleted ones only when asked for. */
@@ -60,7 +62,7 @@ export interface VolumeStore {
   commit(change: Change): Promise<boolean>;
   /**
    * Forgets a deleted volume, and with it its key; its snapshots stay. False when it is not deleted, or an
-   * operation still needs it.
+   * operation or a machine still needs it.
    */
   forget(id: string): Promise<boolean>;
 

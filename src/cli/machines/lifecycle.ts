@@ -88,9 +88,15 @@ export const machinesDestroy = lifecycle(
     client.call("DELETE /v1/apps/:app_name/machines/:machine_id", {
       params,
       headers,
-      query: { force: input.options["force"] === true ? true : undefined },
+      query: {
+        force: input.options["force"] === true ? true : undefined,
+        kill: input.options["kill"] === true ? true : undefined,
+      },
     }),
-  [["--force", "even if it runs"]],
+  [
+    ["--force", "even if it runs: its stop signal, then SIGKILL after its stop timeout"],
+    ["--kill", "even if it runs: SIGKILL at once"],
+  ],
 );
 
 /** Verbs that take effect at once. */

@@ -25,6 +25,7 @@ const CHANGING = [
   "next_run_at",
   "boot",
   "handle",
+  "boot_stop_config",
   "snapshot",
   "started_at",
   "restarts",
@@ -55,10 +56,20 @@ export const updateArgs = (machine: Machine): Value[] => [
 
 export type MachineRow = Omit<
   Machine,
-  "image_ref" | "handle" | "cordoned" | "snapshot" | "reserved" | "lease" | "checks" | "events" | "config"
+  | "image_ref"
+  | "handle"
+  | "boot_stop_config"
+  | "cordoned"
+  | "snapshot"
+  | "reserved"
+  | "lease"
+  | "checks"
+  | "events"
+  | "config"
 > & {
   image_ref: string;
   handle: string | null;
+  boot_stop_config: string | null;
   cordoned: number;
   snapshot: number;
   reserved: number;
@@ -92,6 +103,8 @@ export function toMachine(row: MachineRow): Machine {
     next_run_at: row.next_run_at,
     boot: row.boot,
     handle: row.handle === null ? null : (JSON.parse(row.handle) as Machine["handle"]),
+    boot_stop_config:
+      row.boot_stop_config === null ? null : (JSON.parse(row.boot_stop_config) as Machine["boot_stop_config"]),
     snapshot: row.snapshot === 1,
     started_at: row.started_at,
     restarts: row.restarts,

@@ -26,6 +26,9 @@ const WORK = `SELECT ${VOLUME}, o.id AS o_id, o.host_id AS o_host_id, o.position
 /** A snapshot that another is just being built on, or a volume filled from, is needed. */
 const NEEDED = `EXISTS (SELECT 1 FROM volume_snapshots o WHERE o.base_snapshot_id = s.id AND o.status IN ('waiting', 'running'))
   OR EXISTS (SELECT 1 FROM volume_operations o WHERE o.reads = s.id)`;
+/** A volume whose machine, if it has one, is on its way out. */
+const RELEASED = `(attached_machine_id IS NULL OR EXISTS (
+  SELECT 1 FROM machines m WHERE m.id = attached_machine_id AND m.state IN ('destroying', 'destroyed')))`;
 const PACKS_PER_STEP = 200;
 
 export function sqlVolumeStore(database: Database): VolumeStore {
@@ -35,6 +38,10 @@ export function sqlVolumeStore(database: Database): VolumeStore {
     async find(id) {
       const [volume] = await volumes("v.id = ?", [id]);
       return volume;
+    },
+    async detaching(id) {
+      const sql = `SELECT 1 AS one FROM volumes WHERE id = ? AND attached_machine_id IS NOT NULL AND ${RELEASED}`;
+      return (await database.read(sql, [id])).length > 0;
     },
     findWork: (id) => findWork(database, id),
     list: (app_id, { include_deleted }) =>
@@ -50,11 +57,11 @@ export function sqlVolumeStore(database: Database): VolumeStore {
 
     insert: (change, guard) => insert(database, change, guard),
     async commit(change) {
-      const guard = change.only_detached ? " AND attached_machine_id IS NULL" : "";
+      const guard = change.only_detached ? ` AND ${RELEASED}` : "";
       return (await database.write([updateVolume(change.volume, guard), ...contentSteps(change)])).ok;
     },
     async forget(id) {
-      const sql = `DELETE FROM volumes WHERE id = ? AND state = 'destroyed'
+      const sql = `DELETE FROM volumes WHERE id = ? AND state = 'destroyed' AND attached_machine_id IS NULL
         AND NOT EXISTS (SELECT 1 FROM volume_operations o WHERE o.volume_id = volumes.id OR o.reads = volumes.id)`;
       return (await database.write([{ sql, args: [id], rows: 1 }])).ok;
     },
@@ -73,7 +80,10 @@ export function sqlVolumeStore(database: Database): VolumeStore {
           // Further off than any is ever put: the clock was ahead when it was, and is not any more.
           now + 2 * VOLUME_LIMITS.backup_every_ms,
         ]),
-        volumes(`${own} AND v.state = 'destroyed' AND v.purge_at <= ? AND NOT ${busy}`, [...host_ids, now]),
+        volumes(
+          `${own} AND v.state = 'destroyed' AND v.purge_at <= ? AND v.attached_machine_id IS NULL AND NOT ${busy}`,
+          [...host_ids, now],
+        ),
         volumes(
           `${own} AND v.state <> 'destroyed' AND NOT EXISTS (SELECT 1 FROM apps a WHERE a.id = v.app_id)`,
           host_ids,
