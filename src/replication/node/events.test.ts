@@ -41,7 +41,7 @@ suite("the event stream of the specification", () => {
     await until("the connection is lost", () => replica.node.events.status.hostname === undefined);
     const alone = scene.listen(replica.url);
     await until("greeted", () => alone.length > 0);
-    assert.deepEqual(alone, [{ type: "init", data: { isPrimary: false } }], "no primary is known, so none is named");
+    assert.deepEqual(alone, [{ type: "init", data: { isPrimary: false, hostname: "" } }], "no primary is known");
   });
 
   story("primaryChange tells of connecting to a primary and of losing it, each once", async (scene) => {
@@ -61,8 +61,22 @@ suite("the event stream of the specification", () => {
     const hostname = `127.0.0.1:${port}`;
     assert.deepEqual(statuses(heard), [
       ["init", { isPrimary: false, hostname }],
-      ["primaryChange", { isPrimary: false }],
+      ["primaryChange", { isPrimary: false, hostname: "" }],
       ["primaryChange", { isPrimary: false, hostname }],
+    ]);
+  });
+
+  story("primaryChange has a hostname too when the node itself becomes primary, or stops being it", async (scene) => {
+    const { url, node } = await scene.start(scene.dir(), { kind: "primary" });
+    const told = scene.listen(url);
+    await until("greeted", () => told.length > 0);
+    await node.fence();
+    await node.becomePrimary(node.term + 1);
+    await until("told", () => told.length === 3);
+    assert.deepEqual(statuses(told), [
+      ["init", { isPrimary: true }],
+      ["primaryChange", { isPrimary: false, hostname: "" }],
+      ["primaryChange", { isPrimary: true, hostname: "" }],
     ]);
   });
 

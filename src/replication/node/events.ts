@@ -52,7 +52,7 @@ export class EventHub {
     response.on("drain", () => this.#drained(reader));
     response.on("close", () => this.#readers.delete(reader));
     response.on("error", () => this.#readers.delete(reader));
-    this.#send(reader, Buffer.from(line({ type: "init", data: this.#status })), 1);
+    this.#send(reader, Buffer.from(line({ type: "init", data: initData(this.#status) })), 1);
   }
 
   /** Those that came together are sent together: one write for each reader. */
@@ -70,7 +70,7 @@ export class EventHub {
     if (text === this.#told) return;
     this.#status = status;
     this.#told = text;
-    this.#broadcast(line({ type: "primaryChange", data: status }), 1);
+    this.#broadcast(line({ type: "primaryChange", data: named(status) }), 1);
   }
 
   close(): void {
@@ -109,6 +109,12 @@ export class EventHub {
     reader.response.destroy();
   }
 }
+
+/** The specification always has a host name here: the primary's, or an empty one when that is this node or nobody. */
+const named = ({ isPrimary, hostname = "" }: PrimaryStatus): Required<PrimaryStatus> => ({ isPrimary, hostname });
+
+/** And here only when this node is not the primary. */
+const initData = (status: PrimaryStatus): PrimaryStatus => (status.isPrimary ? { isPrimary: true } : named(status));
 
 /** Put together by hand, for there are thousands a second; only the name, which is JSON already, can be anything. */
 function transactionLine(db: string, { position, page_size, commit, timestamp_ms }: TransactionInfo): string {
