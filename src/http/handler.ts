@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
+import { dropEmpty } from "./absence.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
 import type { Recorded } from "./idempotency.ts";
 import { acceptLine, canHaveLine, GOODBYE, type Line, lineToken } from "./line.ts";
@@ -179,7 +180,7 @@ function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Inpu
   const params = request.params as Record<string, string>;
   const rawQuery = { ...(request.query as Record<string, unknown>), ...formOf(row, request) };
   const query = row.query ? coerceQuery(row.query, rawQuery) : rawQuery;
-  const body = row.body ? dropNulls(row.body, orEmpty(row.body, request.body)) : undefined;
+  const body = row.body ? bodyOf(row, row.body, request.body) : undefined;
   const found: Problem[] = [
     ...(row.query ? problems(row.query, query, "query") : []),
     ...(row.body ? problems(row.body, body, "body") : []),
@@ -206,6 +207,10 @@ function formOf({ style }: Row, { hangar }: FastifyRequest): Record<string, stri
     }),
   );
 }
+
+/** The body without what stands for absence. */
+const bodyOf = (row: Row, schema: JsonSchema, body: unknown): unknown =>
+  dropEmpty(row, schema, dropNulls(schema, orEmpty(schema, body)));
 
 /** No body, or the empty array some languages send for an empty object, is an empty object where one is expected. */
 function orEmpty(schema: JsonSchema, body: unknown): unknown {
