@@ -130,6 +130,53 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
       assert.match(federated.text, /svc_edge_http_responses_count\{app="web",region="local",status="200"\} 7170 \d+/);
     });
 
+    test("limit leaves out what is more, with Prometheus' warning; 0 and no value are no limit", async (t) => {
+      const platform = await rig.platform(t);
+      const time = await withRequests(platform, rig);
+      const range = `start=${time - 60}&end=${time}`;
+      const metric = "svc_edge_http_responses_count";
+      const warnings = ["results truncated due to limit"];
+      const questions: [string, number, (data: { result?: unknown[] } & unknown[]) => unknown[]][] = [
+        [`/query?query=${metric}&time=${time}`, 2, ({ result = [] }) => result],
+        [`/query_range?query=${metric}&step=15&${range}`, 2, ({ result = [] }) => result],
+        [`/series?match[]=${metric}&${range}`, 2, (data) => data],
+        [`/labels?${range}`, 4, (data) => data],
+        [`/label/app/values?${range}`, 2, (data) => data],
+      ];
+      for (const [path, all, listOf] of questions) {
+        for (const limit of ["", "0", String(all), String(all + 1)]) {
+          const { body, text } = await platform.ask(`GET ${BASE}${path}&limit=${limit}`);
+          assert.deepEqual([listOf(body.data).length, body.warnings], [all, undefined], `${path} ${limit} ${text}`);
+        }
+        const { body, text } = await platform.ask(`GET ${BASE}${path}&limit=1`);
+        assert.deepEqual([listOf(body.data).length, body.warnings], [1, warnings], `${path} ${text}`);
+        assert.equal((await platform.ask(`GET ${BASE}${path}&limit=-1`)).status, 400, path);
+      }
+    });
+
+    test("parameters without a value are as if they were not there, in the address and in a form", async (t) => {
+      const platform = await rig.platform(t);
+      const time = await withRequests(platform, rig);
+      const base = { query: "svc_edge_http_responses_count" };
+      const questions: [string, Record<string, string>][] = [
+        ["/query", { ...base, time: "", timeout: "", limit: "", dialect: "", nocache: "" }],
+        ["/query_range", { ...base, start: String(time - 60), end: String(time), step: "15", timeout: "", limit: "" }],
+        ["/series", { "match[]": base.query, start: "", end: "", limit: "" }],
+        ["/labels", { start: "", end: "", limit: "" }],
+      ];
+      for (const [path, fields] of questions) {
+        const asked = await platform.ask(`GET ${BASE}${path}?${new URLSearchParams(fields).toString()}`);
+        assert.equal(asked.status, 200, `${path}: ${asked.text}`);
+        const posted = await platform.ask(`POST ${BASE}${path}`, form(fields));
+        assert.equal(posted.status, 200, `${path}: ${posted.text}`);
+      }
+      for (const path of ["/metadata?metric=&limit=", "/status/tsdb?topN=&focusLabel=", "/label/app/values?limit="]) {
+        const { status, text } = await platform.ask(`GET ${BASE}${path}`);
+        assert.equal(status, 200, `${path}: ${text}`);
+      }
+      assert.equal((await platform.ask(`GET ${BASE}/query?query=`)).status, 400, "a query is required");
+    });
+
     test("mistakes are answered in Prometheus' shape, and say where", async (t) => {
       const platform = await rig.platform(t);
       const cases: [string, number, string, RegExp][] = [

@@ -775,28 +775,28 @@ export interface Api {
   /** Evaluate a query at one time. */
   "GET /prometheus/:org_slug/api/v1/query": {
     params: { org_slug: string };
-    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
     body: undefined;
     answer: string;
   };
   /** Evaluate a query at one time. */
   "POST /prometheus/:org_slug/api/v1/query": {
     params: { org_slug: string };
-    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    query: { query: string; time?: string | undefined; step?: string | undefined; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
     body: undefined;
     answer: string;
   };
   /** Evaluate a query over a range of time. */
   "GET /prometheus/:org_slug/api/v1/query_range": {
     params: { org_slug: string };
-    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
     body: undefined;
     answer: string;
   };
   /** Evaluate a query over a range of time. */
   "POST /prometheus/:org_slug/api/v1/query_range": {
     params: { org_slug: string };
-    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
+    query: { query: string; start: string; end: string; step: string; timeout?: string | undefined; limit?: number | undefined; dialect?: "metricsql" | "promql" | undefined; nocache?: boolean | undefined };
     body: undefined;
     answer: string;
   };

@@ -23,6 +23,12 @@ export function dropEmpty({ part }: Pick<Row, "part">, schema: JsonSchema, body:
   return Object.fromEntries(Object.entries(body).filter((field) => !isAbsent(field)));
 }
 
+/** Prometheus takes a parameter without a value for one that is not there, and so do its clients. */
+export function dropEmptyParameters(schema: JsonSchema, query: Record<string, unknown>): Record<string, unknown> {
+  const { required = [] } = schema;
+  return Object.fromEntries(Object.entries(query).filter(([name, value]) => value !== "" || required.includes(name)));
+}
+
 /** A string, or a union that has one: an enumeration, a signal's name or its number. */
 const isText = (schema: JsonSchema | undefined): boolean =>
   schema !== undefined &&

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
-import { dropEmpty } from "./absence.ts";
+import { dropEmpty, dropEmptyParameters } from "./absence.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
 import type { Recorded } from "./idempotency.ts";
 import { acceptLine, canHaveLine, GOODBYE, type Line, lineToken } from "./line.ts";
@@ -178,8 +178,7 @@ interface Input {
 
 function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Input {
   const params = request.params as Record<string, string>;
-  const rawQuery = { ...(request.query as Record<string, unknown>), ...formOf(row, request) };
-  const query = row.query ? coerceQuery(row.query, rawQuery) : rawQuery;
+  const query = queryOf(row, { ...(request.query as Record<string, unknown>), ...formOf(row, request) });
   const body = row.body ? bodyOf(row, row.body, request.body) : undefined;
   const found: Problem[] = [
     ...(row.query ? problems(row.query, query, "query") : []),
@@ -194,6 +193,11 @@ function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Inpu
   const unknown = row.body ? unknownFields(row.body, body) : [];
   if (unknown.length > 0) reply.header("svc-warning", unknown.join("; "));
   return { params, query, body };
+}
+
+function queryOf(row: Row, given: Record<string, unknown>): Record<string, unknown> {
+  if (!row.query) return given;
+  return coerceQuery(row.query, row.style === "prometheus" ? dropEmptyParameters(row.query, given) : given);
 }
 
 /** The parameters of a form in the body; a name that comes several times is a list. */

@@ -6,11 +6,13 @@ import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
 import { builtinMetadata } from "./builtin/catalogue.ts";
 import type { MetricsEngine } from "./engine/engine.ts";
+import type { QueryRequest } from "./engine/evaluator.ts";
 import { answering } from "./failures.ts";
 import { labelNameOf, selectorOf, stepOf, timeOf } from "./params.ts";
 import { QUERY_LIMITS } from "./promql/limits.ts";
 import type { TargetState } from "./scrape/scraper.ts";
 import { targetRoutes } from "./target-routes.ts";
+import { firstOf } from "./truncate.ts";
 import type { Scope } from "./tsdb/metadata-queries.ts";
 
 interface Parts {
@@ -26,13 +28,25 @@ const dialect = Type.Optional(
   Type.Union([Type.Literal("metricsql"), Type.Literal("promql")], { description: "`promql` is strict Prometheus 3." }),
 );
 const nocache = Type.Optional(Type.Boolean({ description: "Compute everything anew." }));
-const InstantQuery = Type.Object({ query: Type.String(), time: text, step: text, timeout: text, dialect, nocache });
+const limit = Type.Optional(
+  Type.Integer({ minimum: 0, description: "At most so many; a warning says when there are more. 0 is all." }),
+);
+const InstantQuery = Type.Object({
+  query: Type.String(),
+  time: text,
+  step: text,
+  timeout: text,
+  limit,
+  dialect,
+  nocache,
+});
 const RangeQuery = Type.Object({
   query: Type.String(),
   start: Type.String(),
   end: Type.String(),
   step: Type.String(),
   timeout: text,
+  limit,
   dialect,
   nocache,
 });
@@ -40,7 +54,7 @@ const ScopeQuery = Type.Object({
   "match[]": list,
   start: text,
   end: text,
-  limit: Type.Optional(Type.Integer({ minimum: 0 })),
+  limit,
 });
 const StatusQuery = Type.Object({
   topN: Type.Optional(Type.Integer({ minimum: 1 })),
@@ -133,20 +147,23 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
 }
 
 function labelRoutes({ engine, clock }: Parts): Row[] {
-  const scopeOf = async (query: {
-    "match[]"?: string[];
-    start?: string;
-    end?: string;
-    limit?: number;
-  }): Promise<Scope> => {
+  const scopeOf = async (query: { "match[]"?: string[]; start?: string; end?: string }): Promise<Scope> => {
     const end_ms = timeOf("end", query.end, clock.now());
     const selector = await selectorOf(query["match[]"]);
     return {
       start_ms: timeOf("start", query.start, end_ms - DAY_MS),
       end_ms,
-      limit: query.limit ?? 0,
       ...(selector ? { selector } : {}),
     };
+  };
+  /** Asks for the list in the request's scope, up to its limit. */
+  const listed = async (
+    query: Parameters<typeof scopeOf>[0] & { limit?: number },
+    ask: (scope: Scope) => Promise<Uint8Array | readonly unknown[]>,
+  ): Promise<Uint8Array | string> => {
+    const scope = await scopeOf(query);
+    const { data, warnings } = await firstOf(query.limit ?? 0, (most) => ask({ ...scope, limit: most }));
+    return success(data, warnings);
   };
   return [
     ...both(
@@ -159,7 +176,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
         handle: async ({ query, signal, ...admitted }) =>
           await answering(async () => {
             if (!query["match[]"]) fail("invalid_request", NO_MATCH);
-            return success(await engine().series(orgOf(admitted).id, await scopeOf(query), signal));
+            return await listed(query, (scope) => engine().series(orgOf(admitted).id, scope, signal));
           }),
       }),
     ),
@@ -171,9 +188,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
         answer: JSON_BYTES,
         errors: QUERY_ERRORS,
         handle: async ({ query, signal, ...admitted }) =>
-          await answering(async () =>
-            success(await engine().labelNames(orgOf(admitted).id, await scopeOf(query), signal)),
-          ),
+          await answering(() => listed(query, (scope) => engine().labelNames(orgOf(admitted).id, scope, signal))),
       }),
     ),
     route(`GET ${BASE}/api/v1/label/:label_name/values`, {
@@ -183,14 +198,9 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
       answer: JSON_BYTES,
       errors: QUERY_ERRORS,
       handle: async ({ params, query, signal, ...admitted }) =>
-        await answering(async () =>
-          success(
-            await engine().labelValues(
-              orgOf(admitted).id,
-              labelNameOf(params.label_name),
-              await scopeOf(query),
-              signal,
-            ),
+        await answering(() =>
+          listed(query, (scope) =>
+            engine().labelValues(orgOf(admitted).id, labelNameOf(params.label_name), scope, signal),
           ),
         ),
     }),
@@ -234,7 +244,7 @@ function grafanaRoutes({ engine, clock }: Parts): Row[] {
     route(`GET ${BASE}/api/v1/metadata`, {
       ...COMMON,
       summary: "What metrics are: the built-in ones of the last day, and what senders said about theirs",
-      query: Type.Object({ metric: text, limit: Type.Optional(Type.Integer({ minimum: 0 })) }),
+      query: Type.Object({ metric: text, limit }),
       answer: JSON_BYTES,
       async handle({ query, ...admitted }) {
         const { id } = orgOf(admitted);
@@ -266,17 +276,19 @@ function grafanaRoutes({ engine, clock }: Parts): Row[] {
   ];
 }
 
-function success(data: unknown): Uint8Array | string {
-  if (!(data instanceof Uint8Array)) return `{"status":"success","data":${JSON.stringify(data)}}`;
-  return Buffer.concat([Buffer.from('{"status":"success","data":'), data, Buffer.from("}")]);
+function success(data: unknown, warnings: readonly string[] = []): Uint8Array | string {
+  const end = warnings.length === 0 ? "}" : `,"warnings":${JSON.stringify(warnings)}}`;
+  if (!(data instanceof Uint8Array)) return `{"status":"success","data":${JSON.stringify(data)}${end}`;
+  return Buffer.concat([Buffer.from('{"status":"success","data":'), data, Buffer.from(end)]);
 }
 
-function optionsOf({ dialect: name, nocache: fresh }: { dialect?: "metricsql" | "promql"; nocache?: boolean }): {
-  dialect?: "metricsql" | "promql";
-  nocache?: boolean;
-} {
-  return { ...(name ? { dialect: name } : {}), ...(fresh ? { nocache: true } : {}) };
-}
+type QueryOptions = Pick<QueryRequest, "dialect" | "nocache" | "limit">;
+
+const optionsOf = ({ dialect: name, nocache: fresh, limit: most }: QueryOptions): QueryOptions => ({
+  ...(name ? { dialect: name } : {}),
+  ...(fresh ? { nocache: true } : {}),
+  ...(most ? { limit: most } : {}),
+});
 
 function limitsOf(timeout: string | undefined): { limits?: { time_ms: number } } {
   const time_ms = stepOf("timeout", timeout);

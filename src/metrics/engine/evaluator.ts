@@ -2,7 +2,9 @@ import type { Dialect } from "../promql/ast.ts";
 import { instant, type RollupCache, range } from "../promql/engine.ts";
 import { writeResult } from "../promql/json.ts";
 import type { QueryLimits } from "../promql/limits.ts";
+import type { QueryResult } from "../promql/results.ts";
 import type { SampleSource } from "../source.ts";
+import { TRUNCATED } from "../truncate.ts";
 
 /** A query at one time, or on a grid when it has a step. */
 export interface QueryRequest {
@@ -15,6 +17,8 @@ export interface QueryRequest {
   /** Neither use nor keep what was computed before. */
   nocache?: boolean;
   limits?: Partial<QueryLimits>;
+  /** Series in the answer; more are left out, with a warning. Absent or 0 is all. */
+  limit?: number;
 }
 
 /** What is remembered between queries of one org. */
@@ -41,9 +45,15 @@ export interface Evaluator {
   ): Uint8Array;
 }
 
+function firstSeries(result: QueryResult, limit: number | undefined): QueryResult {
+  const { data, warnings } = result;
+  if (!limit || !("series" in data) || data.series.length <= limit) return result;
+  return { ...result, data: { ...data, series: data.series.slice(0, limit) }, warnings: [...warnings, TRUNCATED] };
+}
+
 /** The module the worker loads by default. */
 export const evaluator: Evaluator = {
-  evaluate(source, { query, start_ms, end_ms, step_ms, dialect, nocache, limits }, isCancelled, memory) {
+  evaluate(source, { query, start_ms, end_ms, step_ms, dialect, nocache, limits, limit }, isCancelled, memory) {
     const asked = {
       query,
       source,
@@ -54,6 +64,6 @@ export const evaluator: Evaluator = {
     };
     const result =
       step_ms === undefined ? instant({ ...asked, time_ms: end_ms }) : range({ ...asked, start_ms, end_ms, step_ms });
-    return writeResult(result);
+    return writeResult(firstSeries(result, limit));
   },
 };

@@ -5,6 +5,7 @@ import type { Log } from "#core/log.ts";
 import type { ImportedTexts, MetricsEngine } from "../engine/engine.ts";
 import type { QueryRequest } from "../engine/evaluator.ts";
 import type { FederateRequest, OrgText, TextOptions } from "../engine/protocol.ts";
+import { truncateAnswer } from "../truncate.ts";
 import { importExposition } from "../tsdb/exposition.ts";
 import { StorageError } from "../tsdb/files.ts";
 import { Importer, type ImportResult } from "../tsdb/importer.ts";
@@ -95,7 +96,8 @@ class VictoriaEngine implements RemoteEngine {
 
   async query(org_id: string, request: QueryRequest, signal?: AbortSignal): Promise<Uint8Array> {
     const { path, fields } = queryOf(request, this.#labelled(org_id));
-    return Buffer.from(await this.#client.ask(await this.#asker(org_id), path, fields, signal));
+    const answer = await this.#client.ask(await this.#asker(org_id), path, fields, signal);
+    return Buffer.from(truncateAnswer(answer, request.limit));
   }
 
   async series(org_id: string, scope: Scope, signal?: AbortSignal): Promise<Uint8Array> {
@@ -103,8 +105,9 @@ class VictoriaEngine implements RemoteEngine {
   }
 
   async labelNames(org_id: string, scope: Scope, signal?: AbortSignal): Promise<string[]> {
-    const names = await this.#list<string>(org_id, "/api/v1/labels", scope, signal);
-    return names.filter((name) => name !== ORG_LABEL);
+    const names = await this.#list<string>(org_id, "/api/v1/labels", { ...scope, limit: 0 }, signal);
+    const shown = names.filter((name) => name !== ORG_LABEL);
+    return scope.limit ? shown.slice(0, scope.limit) : shown;
   }
 
   async labelValues(org_id: string, name: string, scope: Scope, signal?: AbortSignal): Promise<string[]> {

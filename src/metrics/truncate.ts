@@ -1,0 +1,24 @@
+/** `limit` of the query API: the first so many, and Prometheus' own warning when there are more. */
+export const TRUNCATED = "results truncated due to limit";
+
+/** A list that was asked for with one more than `limit`, so that it shows whether there are more; 0 is all. */
+export async function firstOf(
+  limit: number,
+  ask: (limit: number) => Promise<Uint8Array | readonly unknown[]>,
+): Promise<{ data: Uint8Array | readonly unknown[]; warnings: readonly string[] }> {
+  const found = await ask(limit === 0 ? 0 : limit + 1);
+  if (limit === 0) return { data: found, warnings: [] };
+  const list = found instanceof Uint8Array ? (JSON.parse(Buffer.from(found).toString()) as unknown[]) : found;
+  if (list.length <= limit) return { data: found, warnings: [] };
+  return { data: list.slice(0, limit), warnings: [TRUNCATED] };
+}
+
+/** The same for the answer to a query that another engine has given in full. */
+export function truncateAnswer(body: string, limit: number | undefined): string {
+  if (!limit) return body;
+  const answer = JSON.parse(body) as { data?: { result?: unknown; resultType?: string }; warnings?: string[] };
+  const { result, resultType = "" } = answer.data ?? {};
+  if (!Array.isArray(result) || !["vector", "matrix"].includes(resultType) || result.length <= limit) return body;
+  const data = { ...answer.data, result: result.slice(0, limit) as unknown[] };
+  return JSON.stringify({ ...answer, data, warnings: [...(answer.warnings ?? []), TRUNCATED] });
+}
