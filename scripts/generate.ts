@@ -177,7 +177,7 @@ async function cliPage(): Promise<string> {
       .join("\n\n"),
   );
   const all =
-    "Every command also has `--json`, `--url`, `--token`, `--data-dir`, `--context`, `--show-request` and `--help`; those that look have `--watch`. Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 not allowed, 4 not found, 5 conflict or leased, 6 timed out, 7 no room.";
+    "Every command also has `--json`, `--url`, `--token`, `--data-dir`, `--context`, `--show-request` and `--help`; those that look have `--watch`. Where no app is named it is that of `HANGAR_APP`, else the app of `hangar.toml` or `fly.toml` in this folder (not in those above it); only `apps delete` and `webhooks create` want it named. Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 not allowed, 4 not found, 5 conflict or leased, 6 timed out, 7 no room.";
   return `# The command\n\n${NOTE}${all}\n\n${sections.join("\n\n")}\n`;
 }
 

@@ -4,6 +4,7 @@ import { Command, CommanderError } from "commander";
 import { ClientError, type Outgoing } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
 import { VERSION } from "#core/version.ts";
+import { defaultApp } from "./app-default.ts";
 import { namesAppFirst, optional, withApp } from "./app-first.ts";
 import { complete } from "./complete.ts";
 import { asCurl, createContext, type GlobalOptions } from "./context.ts";
@@ -81,13 +82,16 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
   if (verb.details) command.addHelpText("after", `\n${verb.details()}`);
   command.action(async (...given: unknown[]) => {
     const positional = given.slice(0, -2) as (string | string[] | undefined)[];
-    const options = command.optsWithGlobals<GlobalOptions & Input["options"]>();
+    const given_options = command.optsWithGlobals<GlobalOptions & Input["options"]>();
     const rest = positional.flatMap((argument) => (Array.isArray(argument) ? argument : []));
     const plain = positional.map((argument) => (Array.isArray(argument) ? argument[0] : argument));
+    const place = { env: process.env, cwd: process.cwd() };
+    const app = await defaultApp(verb, { args: plain, options: given_options }, place);
+    const options = app ? { ...given_options, app: app.name } : given_options;
     const context = () => createContext(tellsItself(verb) ? { ...options, dryRun: false } : options, process.env);
     const named = await picked(context(), verb, { args: plain, rest, options });
     const args = app_first ? withApp(verb, named, options) : named;
-    const run = () => verb.run(context(), { args, rest, options });
+    const run = () => verb.run(context(), { args, rest, options, ...(app ? { app_from: app.from } : {}) });
     if (isWatched(verb, options)) return await watchAnswers(run, options.json === true);
     const { data, text, exit } = await run();
     if (options.json) printJson(data);

@@ -1,4 +1,5 @@
 /** The options of a verb: those that all have, its own, and those that come from what kind of verb it is. */
+import { APP_DEFAULT, APP_FLAGS, hasDefaultApp } from "./app-default.ts";
 import { namesAppFirst } from "./app-first.ts";
 import { changesSomething, tellsItself } from "./dry-run.ts";
 import type { Verb } from "./verb.ts";
@@ -17,7 +18,7 @@ export const GLOBAL_OPTIONS: readonly Option[] = [
 
 export function optionsOf(verb: Verb): readonly Option[] {
   const known: [boolean, Option][] = [
-    [namesAppFirst(verb), ["-a, --app <app>", "the app, instead of as the first argument"]],
+    [namesAppFirst(verb), [APP_FLAGS, "the app, instead of as the first argument"]],
     [isReading(verb), ["--watch", "again and again until interrupted; a line each time with --json"]],
     [verb.live === true, ["--once", "once, also on a terminal"]],
     [
@@ -26,5 +27,9 @@ export function optionsOf(verb: Verb): readonly Option[] {
     ],
   ];
   const more = known.flatMap(([applies, option]) => (applies ? [option] : []));
-  return [...GLOBAL_OPTIONS, ...(verb.options ?? []), ...more];
+  return [...GLOBAL_OPTIONS, ...[...(verb.options ?? []), ...more].map((option) => withDefault(verb, option))];
 }
+
+/** The help of every command that takes an app says which one it is when none is named. */
+const withDefault = (verb: Verb, [flags, words]: Option): Option =>
+  flags === APP_FLAGS && hasDefaultApp(verb) ? [flags, `${words} (${APP_DEFAULT})`] : [flags, words];

@@ -28,6 +28,8 @@ export interface Input {
   args: readonly (string | undefined)[];
   rest: readonly string[];
   options: Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+  /** Where `--app` comes from when the command line does not name it: HANGAR_APP, or the path of a file. */
+  app_from?: string;
 }
 
 export interface Result {
@@ -78,11 +80,18 @@ export function numberOption(input: Input, name: string): number | undefined {
   return Number(text);
 }
 
-/** The app that --app names, for verbs that cannot do without. */
+/** The app that --app names, or that stands for it, for verbs that cannot do without. */
 export function neededApp(input: Input): string {
   const app = textOption(input, "app");
-  if (!app) throw new UsageError("say which app: --app <name>");
+  if (!app)
+    throw new UsageError('say which app: --app <name>, HANGAR_APP, or app = "name" in a hangar.toml in this folder');
   return app;
+}
+
+/** The app whose things are listed. The default is left aside for whoever asks for a whole organization. */
+export function filterApp(input: Input): string | undefined {
+  const everything = input.app_from !== undefined && input.options["org"] !== undefined;
+  return everything ? undefined : textOption(input, "app");
 }
 
 /** All values of an option that may be given several times. */

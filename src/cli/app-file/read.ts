@@ -3,6 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { parse } from "smol-toml";
 import { messageOf } from "#core/assert.ts";
 import { UsageError } from "../verb.ts";
+import { APP_FILES } from "./names.ts";
 import { FILE, type Findings, inspect, isTable, NAMED_CHECK } from "./shape.ts";
 
 /** An app's configuration file, looked over: every value is of the kind its key has, so it can be read as such. */
@@ -14,31 +15,40 @@ export interface AppFile {
   warnings: string[];
 }
 
-const NAMES = ["hangar.toml", "fly.toml"];
-
 /** The file that was named, or the one in this folder. */
 export function readAppFile(named: string | undefined, cwd: string): AppFile {
-  const path = named === undefined ? NAMES.map((name) => join(cwd, name)).find(existsSync) : resolve(cwd, named);
+  const path = named === undefined ? APP_FILES.map((name) => join(cwd, name)).find(existsSync) : resolve(cwd, named);
   if (path === undefined) {
-    throw new UsageError(`there is no ${NAMES.join(" or ")} in ${cwd}; name the file with --file, or write one`);
+    throw new UsageError(`there is no ${APP_FILES.join(" or ")} in ${cwd}; name the file with --file, or write one`);
   }
-  let text: string;
+  return parseAppFile(textOf(path), path);
+}
+
+/** The app that a file is for, without a look at the rest of it. */
+export function appNameIn(path: string): string | undefined {
+  const { app } = parsed(textOf(path), path);
+  return typeof app === "string" && app !== "" ? app : undefined;
+}
+
+function textOf(path: string): string {
   try {
-    text = readFileSync(path, "utf8");
+    return readFileSync(path, "utf8");
   } catch (thrown) {
     throw new UsageError(`${path} cannot be read: ${messageOf(thrown)}`, { cause: thrown });
   }
-  return parseAppFile(text, path);
 }
 
-export function parseAppFile(text: string, path: string): AppFile {
-  let values: Record<string, unknown>;
+function parsed(text: string, path: string): Record<string, unknown> {
   try {
-    values = parse(text);
+    return parse(text);
   } catch (thrown) {
     // The parser's own words point at the line.
     throw new UsageError(`${path}: ${messageOf(thrown)}`, { cause: thrown });
   }
+}
+
+export function parseAppFile(text: string, path: string): AppFile {
+  const values = parsed(text, path);
   const found: Findings = { problems: [], warnings: [] };
   inspect(values, FILE, "", found);
   const { checks } = values;

@@ -11,7 +11,7 @@ export const run: Verb = {
   words: "run",
   summary: "Run an image: makes the app if there is none, opens its ports, and waits until it runs; a request wakes it",
   options: [
-    ["-a, --app <app>", "the app it belongs to (default: named after the image)"],
+    ["-a, --app <app>", "the app it belongs to; else one named after the image"],
     ["--org <slug>", "whose app it is, when it has to be made"],
     ...(machinesRun.options ?? []).filter(([flags]) => !flags.includes("--app")),
   ],
@@ -19,6 +19,7 @@ export const run: Verb = {
   async run(context, input) {
     const image = firstArgument(input);
     const app_name = textOption(input, "app") ?? nameOf(image);
+    if (input.app_from !== undefined) context.say(`app ${app_name}, from ${input.app_from}`);
     const org_slug = textOption(input, "org") ?? "personal";
     const made = await context.client
       .call("POST /v1/apps", { body: { app_name, org_slug } })

@@ -4,6 +4,7 @@ import { openApp } from "../network/open.ts";
 import { ago, facts, table } from "../output.ts";
 import {
   type Context,
+  filterApp,
   firstArgument,
   type Input,
   listOption,
@@ -23,13 +24,13 @@ export const machinesList: Verb = {
   summary: "List machines: an app's, or all of an organization",
   options: [
     IN_APP,
-    ["--org <slug>", "the organization (default: personal)"],
+    ["--org <slug>", "all of this organization (default: personal)"],
     ["--state <states...>", "created, started, stopped, suspended, failed or destroyed: only in these states"],
     ["-m, --metadata <pairs...>", "only with this metadata, KEY=VALUE (with --app)"],
   ],
   examples: ["hangar machines list", "hangar machines list --app web --state started"],
   async run(context, input) {
-    const machines = await listed(context, textOption(input, "app"), textOption(input, "org") ?? "personal", input);
+    const machines = await listed(context, filterApp(input), textOption(input, "org") ?? "personal", input);
     if (machines.length === 0) return { data: [], text: "no machines" };
     const now = systemClock.now();
     const rows = machines.map((machine) => [
@@ -99,7 +100,7 @@ export const machinesRun: Verb = {
     ["[command...]", "what to run instead of the image's command, after --"],
   ],
   options: [
-    ["-a, --app <app>", "the app it belongs to (required)"],
+    ["-a, --app <app>", "the app it belongs to"],
     ["--name <name>", "its name (default: made up)"],
     ["--region <region>", "where"],
     ["--rm", "destroy it when it is done"],

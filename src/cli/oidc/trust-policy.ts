@@ -24,7 +24,7 @@ export const oidcTrustPolicy: Verb = {
   summary: "Write what AWS, GCP or Vault needs to trust the machines of one app, and no others",
   arguments: [["<platform>", "aws, gcp or vault"]],
   options: [
-    ["--app <name>", "the app (required)"],
+    ["-a, --app <app>", "the app"],
     ["--machine <name>", "only this machine of it"],
     ["--org <slug>", "the organization (default: personal)"],
     ["--audience <text>", "what tokens are for (default: the platform's own)"],

@@ -2,7 +2,7 @@ import { count } from "#core/words.ts";
 import { table } from "../output.ts";
 import { type Context, type Input, neededApp, UsageError, type Verb } from "../verb.ts";
 
-const APP: readonly [string, string] = ["-a, --app <app>", "the app (required)"];
+const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
 
 const secretsList: Verb = {
   words: "secrets list",

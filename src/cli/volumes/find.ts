@@ -1,9 +1,9 @@
 import type { Volume } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { watch } from "../progress.ts";
-import { type Context, firstArgument, type Input, textOption, UsageError } from "../verb.ts";
+import { type Context, filterApp, firstArgument, type Input, textOption, UsageError } from "../verb.ts";
 
-export const APP: readonly [string, string] = ["-a, --app <app>", "the app (default: the one that has this volume)"];
+export const APP: readonly [string, string] = ["-a, --app <app>", "the app it is looked for in"];
 export const VOLUME: readonly [string, string] = ["<volume>", "id, or a name that only one volume of the app has"];
 
 export interface Found {
@@ -17,7 +17,7 @@ interface ListedVolume extends Volume {
 
 /** The volumes of an app, or of every app of the organization. */
 export async function listVolumes({ client }: Context, input: Input, deleted: boolean): Promise<ListedVolume[]> {
-  const app = textOption(input, "app");
+  const app = filterApp(input);
   const org_slug = textOption(input, "org");
   const names = app ? [app] : (await client.call("GET /v1/apps", { query: { org_slug } })).apps.map(({ name }) => name);
   const lists = names.map(async (app_name) => {
@@ -31,10 +31,15 @@ export async function listVolumes({ client }: Context, input: Input, deleted: bo
 /** The volume a command is about; `deleted`: one that is to be taken back, or whose snapshots are. */
 export async function findVolume(context: Context, input: Input, deleted = false): Promise<Found> {
   const wanted = firstArgument(input);
-  const app_name = textOption(input, "app");
+  const is_default = input.app_from !== undefined;
+  const app_name = is_default ? undefined : textOption(input, "app");
   if (app_name && /^vol_\w+$/.test(wanted)) return { app_name, volume_id: wanted };
-  const all = await listVolumes(context, input, deleted);
-  const found = all.filter(({ id, name }) => id === wanted || name === wanted);
+  const matching = async (asked: Input): Promise<ListedVolume[]> =>
+    (await listVolumes(context, asked, deleted)).filter(({ id, name }) => id === wanted || name === wanted);
+  // The default goes before the others; it may not be deployed yet, and then has none.
+  const own = is_default ? await matching(input).catch(noneWithoutApp) : [];
+  const { app: _, ...anywhere } = input.options;
+  const found = own.length > 0 ? own : await matching(is_default ? { ...input, options: anywhere } : input);
   const [first, second] = found;
   if (!first) {
     const error = `there is no volume ${wanted} in ${app_name ?? "this organization"}`;
@@ -42,6 +47,11 @@ export async function findVolume(context: Context, input: Input, deleted = false
   }
   if (second) throw new UsageError(`several volumes are named ${wanted}: ${found.map(({ id }) => id).join(", ")}`);
   return { app_name: first.app_name, volume_id: first.id };
+}
+
+function noneWithoutApp(thrown: unknown): ListedVolume[] {
+  if (thrown instanceof ClientError && thrown.http === 404) return [];
+  throw thrown;
 }
 
 /** The volume when it is made, with a bar meanwhile. */

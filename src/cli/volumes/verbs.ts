@@ -12,7 +12,7 @@ export const volumesList: Verb = {
   summary: "List the volumes of an app, or of all apps",
   options: [
     ["-a, --app <app>", "only this app's"],
-    ["--org <slug>", "the organization (default: the token's own, or personal)"],
+    ["--org <slug>", "all of this organization (default: the token's own, or personal)"],
     ["--deleted", "deleted ones that can be taken back too"],
   ],
   examples: ["hangar volumes list"],
@@ -42,7 +42,7 @@ export const volumesCreate: Verb = {
   summary: "Create a volume",
   arguments: [["<name>", "letters, digits, underscores and dashes"]],
   options: [
-    ["-a, --app <app>", "the app it belongs to (required)"],
+    ["-a, --app <app>", "the app it belongs to"],
     ["--size <gb>", "its size (default: 3)"],
     ["--region <region>", "where"],
     ["--retention <days>", "how long its snapshots are kept (default: 5)"],
