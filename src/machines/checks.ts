@@ -26,7 +26,7 @@ interface CheckParts {
 
 /**
  * Looks at running machines as their checks say, and writes down what changed: a check that goes on passing
- * costs nothing but the look.
+ * costs nothing but the look. Of one that goes on failing the newest output is kept, since that is what is wrong now.
  */
 export class CheckRunner {
   readonly #parts: CheckParts;
@@ -122,7 +122,8 @@ export class CheckRunner {
       await this.#parts.ledger.change(id, (draft) => {
         const { machine } = draft;
         const before = machine.checks[name];
-        if (machine.boot !== boot || machine.state !== "started" || before?.status === status) return false;
+        if (machine.boot !== boot || machine.state !== "started") return false;
+        if (before?.status === status && (passing || before.output === text)) return false;
         const updated_at = this.#parts.clock.now();
         draft.set({ checks: { ...machine.checks, [name]: { status, output: text, updated_at } } });
         return true;

@@ -113,12 +113,14 @@ function Releases({ app_name }: TabProps): VNode {
         ? empty("No releases yet.", p("Each ", code("hangar deploy"), " is one; an earlier one can be brought back."))
         : sheet(
             "Releases",
-            ["version", "status", "what", "strategy", "by", "when"],
+            ["version", "status", "image", "digest", "what", "strategy", "by", "when"],
             releases.map((release) => ({
               key: String(release.version),
               cells: [
                 `v${release.version}`,
                 badge(release.status),
+                release.image === null ? "" : code(release.image),
+                shortDigest(release.image_digest),
                 release.description,
                 release.strategy,
                 release.created_by,
@@ -129,6 +131,9 @@ function Releases({ app_name }: TabProps): VNode {
     ),
   );
 }
+
+const shortDigest = (digest: string | null): VNode | string =>
+  digest === null ? "" : code({ class: "dim", title: digest }, digest.replace("sha256:", "").slice(0, 12));
 
 function Secrets({ app_name, readOnly }: TabProps): VNode {
   const answer = useAnswer(

@@ -7,7 +7,9 @@ export const STRATEGIES = ["rolling", "immediate", "canary", "bluegreen"] as con
 export type Strategy = (typeof STRATEGIES)[number];
 
 /** A machine that is there. */
-export type Running = Pick<Machine, "id" | "name" | "region" | "state" | "instance_id"> & { config: MachineConfig };
+export type Running = Pick<Machine, "id" | "name" | "region" | "state" | "instance_id" | "image_ref"> & {
+  config: MachineConfig;
+};
 
 export interface Plan {
   strategy: Strategy;

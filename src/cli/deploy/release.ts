@@ -1,21 +1,31 @@
 /** A deploy as a whole: the app is there, the release is written down, the plan is carried out, the outcome is too. */
 import { ClientError } from "#client/client.ts";
-import { parseDuration } from "#core/durations.ts";
+import { messageOf } from "#core/assert.ts";
 import type { Group } from "../app-file/groups.ts";
-import { splitWords, time } from "../app-file/units.ts";
+import { splitWords } from "../app-file/units.ts";
+import { LiveStatus } from "../live-status.ts";
 import { offersServices, openApp } from "../network/open.ts";
 import { type Context, UsageError } from "../verb.ts";
+import { failureText, MachineFailed } from "./failure.ts";
+import { imageText, pinned } from "./image.ts";
 import { machinesOf, type Place, runOnce } from "./machines.ts";
 import { type Plan, planOf, STRATEGIES, type Strategy } from "./plan.ts";
 import { Rollout } from "./run.ts";
+import { releaseCommandMs, type Timing, waitMs } from "./timing.ts";
+import { UndoLog } from "./undo.ts";
 
 /** All that a release needs to be done again: what is kept of it. */
 export interface Definition {
+  /** As it was named. */
   image: string;
+  /** What the name stood for, and the name pinned to it; releases of older versions have neither. */
+  digest?: string;
+  reference?: string;
   strategy: Strategy;
   region?: string;
   groups: Group[];
   release_command?: string;
+  release_command_timeout?: string;
   wait_timeout?: string;
   max_unavailable?: number;
 }
@@ -27,7 +37,13 @@ export interface Wish {
   keep?: boolean;
 }
 
-const WAIT_MS = 5 * 60_000;
+interface ReleaseWish extends Wish {
+  description: string;
+  timing: Timing;
+  /** Make the app when there is none, in this organization or the token's own. */
+  new_app?: { org_slug: string | undefined };
+}
+
 const UNAVAILABLE = 0.33;
 
 export function strategyOf(text: string | undefined): Strategy {
@@ -45,67 +61,111 @@ export async function plan(
 ): Promise<Plan> {
   const machines = await machinesOf({ context, app_name }).catch((thrown: unknown) => {
     // An app that is yet to be made has none.
-    if (thrown instanceof ClientError && thrown.http === 404) return [];
+    if (isNotFound(thrown)) return [];
     throw thrown;
   });
   const { strategy, max_unavailable = UNAVAILABLE } = definition;
   return planOf(definition.groups, machines, { strategy, counts, max_unavailable, keep });
 }
 
+export interface Released {
+  version: number;
+  image: string;
+  image_digest: string;
+  plan: Plan;
+}
+
+/** Fails with what went wrong, after everything that was done is undone. */
 export async function release(
   context: Context,
   app_name: string,
-  definition: Definition,
-  { description, ...wish }: Wish & { description: string },
-): Promise<{ version: number; plan: Plan }> {
-  const { client, say } = context;
-  const params = { app_name };
-  const { releases } = await client.call("GET /v1/apps/:app_name/releases", { params, query: { limit: 1 } });
-  const { version } = await client.call("POST /v1/apps/:app_name/releases", {
-    params,
-    body: { description, strategy: definition.strategy, definition, after: releases[0]?.version ?? 0 },
-  });
-  const end = (status: "complete" | "failed") =>
-    client.call("POST /v1/apps/:app_name/releases/:version", {
-      params: { app_name, version: String(version) },
-      body: { status },
-    });
-  say(`Release ${version} of ${app_name}: ${definition.image}, ${definition.strategy}`);
-  let made: Plan;
+  given: Definition,
+  wish: ReleaseWish,
+): Promise<Released> {
+  const place: Place = {
+    context,
+    app_name,
+    region: given.region,
+    wait_ms: waitMs(given, wish.timing),
+    stable_ms: wish.timing.stable_ms,
+    status: new LiveStatus(),
+    undo: new UndoLog(),
+  };
+  // What cannot be done at all is refused before anything is written.
+  await plan(context, app_name, given, wish);
   try {
-    const place: Place = { context, app_name, region: definition.region, wait_ms: waitOf(definition) };
-    const [first] = definition.groups;
-    if (definition.release_command && first) {
-      say(`Release command: ${definition.release_command}`);
-      await runOnce(place, first, splitWords(definition.release_command));
-    }
-    made = await plan(context, app_name, definition, wish);
-    await new Rollout(place, version).run(made);
-    await end("complete");
+    if (wish.new_app) await ensureApp(place, wish.new_app.org_slug);
+    const definition = await pinned(context, app_name, given);
+    const released = await carryOut(place, definition, wish);
+    // It runs by now: that it cannot be opened to the world does not make the release a failed one.
+    if (definition.groups.some(({ config }) => offersServices(config))) await openApp(context, app_name);
+    return released;
   } catch (thrown) {
-    await end("failed").catch(() => {});
-    throw thrown;
+    throw await undone(place, thrown);
   }
-  // It runs by now: that it cannot be opened to the world does not make the release a failed one.
-  if (definition.groups.some(({ config }) => offersServices(config))) await openApp(context, app_name);
-  return { version, plan: made };
 }
 
-function waitOf({ wait_timeout }: Definition): number {
-  return wait_timeout === undefined ? WAIT_MS : (parseDuration(time(wait_timeout, "s")) ?? WAIT_MS);
+async function carryOut(place: Place, definition: Definition, wish: ReleaseWish): Promise<Released> {
+  const { context, app_name, status } = place;
+  const version = await begin(place, definition, wish.description);
+  status.say(`Release ${version} of ${app_name}: ${imageText(definition)}, ${definition.strategy}`);
+  const end = (outcome: "complete" | "failed") =>
+    context.client.call("POST /v1/apps/:app_name/releases/:version", {
+      params: { app_name, version: String(version) },
+      body: { status: outcome },
+    });
+  // Undone last of all, when nothing of the release runs any more.
+  place.undo.add(`release ${version} is marked as failed`, () => end("failed"));
+  const [first] = definition.groups;
+  if (definition.release_command && first && !wish.keep) {
+    status.say(`Release command: ${definition.release_command}`);
+    const wait_ms = releaseCommandMs(definition, wish.timing);
+    await runOnce({ ...place, wait_ms }, first, splitWords(definition.release_command));
+  }
+  const made = await plan(context, app_name, definition, wish);
+  const rollout = new Rollout(place, version);
+  await rollout.run(made);
+  await end("complete");
+  place.undo.clear();
+  await rollout.finish(made);
+  return { version, image: definition.image, image_digest: definition.digest ?? "", plan: made };
+}
+
+/** Writes the release down; its version. */
+async function begin({ context, app_name }: Place, definition: Definition, description: string): Promise<number> {
+  const params = { app_name };
+  const { strategy, image, digest } = definition;
+  const { releases } = await context.client.call("GET /v1/apps/:app_name/releases", { params, query: { limit: 1 } });
+  const { version } = await context.client.call("POST /v1/apps/:app_name/releases", {
+    params,
+    body: { description, strategy, definition, image, image_digest: digest, after: releases[0]?.version ?? 0 },
+  });
+  return version;
+}
+
+/** Tells why it failed while the machine can still be asked, then undoes what was done. What to throw. */
+async function undone({ status, undo }: Place, thrown: unknown): Promise<unknown> {
+  if (undo.size === 0) return thrown;
+  status.say(thrown instanceof MachineFailed ? failureText(thrown) : `Failed: ${messageOf(thrown)}`);
+  status.say("Undoing what was done:");
+  const steps = await undo.run(({ what, error }) =>
+    status.say(error === undefined ? `  undone: ${what}` : `  could not undo ${what}: ${error}`),
+  );
+  if (!(thrown instanceof ClientError)) return thrown;
+  return new ClientError(thrown.http, { ...thrown.body, error: thrown.message, undone: steps }, thrown);
 }
 
 /** Makes the app unless it is there. */
-export async function ensureApp(
-  { client, say }: Context,
-  app_name: string,
-  org_slug: string | undefined,
-): Promise<void> {
+async function ensureApp({ context: { client }, app_name, status, undo }: Place, org_slug: string | undefined) {
+  const params = { app_name };
   try {
-    await client.call("GET /v1/apps/:app_name", { params: { app_name } });
+    await client.call("GET /v1/apps/:app_name", { params });
   } catch (thrown) {
-    if (!(thrown instanceof ClientError) || thrown.http !== 404) throw thrown;
+    if (!isNotFound(thrown)) throw thrown;
     await client.call("POST /v1/apps", { body: { app_name, ...(org_slug ? { org_slug } : {}) } });
-    say(`App ${app_name} is made`);
+    undo.add(`app ${app_name}`, () => client.call("DELETE /v1/apps/:app_name", { params, query: { force: true } }));
+    status.log(`created app ${app_name}`);
   }
 }
+
+const isNotFound = (thrown: unknown): boolean => thrown instanceof ClientError && thrown.http === 404;

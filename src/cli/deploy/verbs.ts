@@ -1,19 +1,18 @@
 import type { MachineConfig } from "#client/api.ts";
-import { systemClock } from "#core/clock.ts";
-import { type Group, groupsOf } from "../app-file/groups.ts";
+import { ClientError } from "#client/client.ts";
+import { groupsOf } from "../app-file/groups.ts";
 import { type AppFile, readAppFile } from "../app-file/read.ts";
-import { ago, table } from "../output.ts";
-import { type Context, firstArgument, type Input, type Result, textOption, UsageError, type Verb } from "../verb.ts";
-import { machinesOf } from "./machines.ts";
-import { differences, groupName, planLines } from "./plan.ts";
-import { type Definition, ensureApp, plan, release, strategyOf, type Wish } from "./release.ts";
+import { type Context, type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
+import { APP, DRY_RUN, releases, rollback, scale, told } from "./history.ts";
+import { pinned, referenceText } from "./image.ts";
+import { differences, planLines, type Running } from "./plan.ts";
+import { type Definition, plan, release, strategyOf } from "./release.ts";
+import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 const FILE: readonly [string, string] = ["-f, --file <path>", "the file (default: hangar.toml, or fly.toml, here)"];
 /** What other tools call it. */
 const CONFIG: readonly [string, string] = ["-c, --config <path>", "the same as --file"];
-const APP: readonly [string, string] = ["-a, --app <app>", "the app (default: the file's)"];
 const IMAGE: readonly [string, string] = ["--image <image>", "the image (default: the file's)"];
-const DRY_RUN: readonly [string, string] = ["--dry-run", "tell what would be done, and do nothing"];
 
 interface Asked {
   app_name: string;
@@ -24,9 +23,8 @@ interface Asked {
 function asked(context: Context, input: Input): Asked {
   const file = readAppFile(textOption(input, "file") ?? textOption(input, "config"), process.cwd());
   for (const warning of file.warnings) context.say(`warning: ${warning}`);
-  const { app, primary_region } = file.values as { app?: string; primary_region?: string };
-  const app_name = textOption(input, "app") ?? app;
-  if (!app_name) throw new UsageError(`${file.path} names no app; write app = "name", or use --app`);
+  const { primary_region } = file.values as { primary_region?: string };
+  const app_name = neededApp(input);
   const { image: named, build } = file.values as { image?: string; build?: { image?: string } };
   const image = textOption(input, "image") ?? named ?? build?.image;
   if (!image) {
@@ -35,7 +33,7 @@ function asked(context: Context, input: Input): Asked {
     );
   }
   const deploy = (file.values["deploy"] ?? {}) as Record<string, string | number | undefined>;
-  const { release_command, wait_timeout, max_unavailable } = deploy;
+  const { release_command, release_command_timeout, wait_timeout, max_unavailable } = deploy;
   return {
     app_name,
     file,
@@ -45,6 +43,7 @@ function asked(context: Context, input: Input): Asked {
       ...(primary_region === undefined ? {} : { region: primary_region }),
       groups: groupsOf(file, image),
       ...(typeof release_command === "string" ? { release_command } : {}),
+      ...(release_command_timeout === undefined ? {} : { release_command_timeout: String(release_command_timeout) }),
       ...(wait_timeout === undefined ? {} : { wait_timeout: String(wait_timeout) }),
       ...(typeof max_unavailable === "number" ? { max_unavailable } : {}),
     },
@@ -61,23 +60,21 @@ const deploy: Verb = {
     IMAGE,
     ["--strategy <name>", "rolling, immediate, canary or bluegreen (default: the file's, else rolling)"],
     ["--org <slug>", "whose app it is, when it has to be made"],
+    ...TIMING_OPTIONS,
     DRY_RUN,
   ],
   examples: ["hangar deploy --dry-run", "hangar deploy"],
   async run(context, input) {
     const { app_name, definition } = asked(context, input);
     if (input.options["dryRun"] === true) return await told(context, app_name, definition);
-    await ensureApp(context, app_name, textOption(input, "org"));
-    const { version, plan: done } = await release(context, app_name, definition, { description: "deploy" });
-    return { data: { app_name, version, plan: done }, text: `${app_name} runs release ${version}` };
+    const done = await release(context, app_name, definition, {
+      description: "deploy",
+      timing: timingOf(input),
+      new_app: { org_slug: textOption(input, "org") },
+    });
+    return { data: { app_name, ...done }, text: `${app_name} runs release ${done.version}` };
   },
 };
-
-async function told(context: Context, app_name: string, definition: Definition, wish: Wish = {}): Promise<Result> {
-  const planned = await plan(context, app_name, definition, wish);
-  const text = planLines(planned).join("\n") || "nothing to do";
-  return { data: { app_name, definition, plan: planned }, text };
-}
 
 const diff: Verb = {
   words: "diff",
@@ -85,10 +82,15 @@ const diff: Verb = {
   options: [FILE, CONFIG, APP, IMAGE],
   examples: ["hangar diff"],
   async run(context, input) {
-    const { app_name, definition } = asked(context, input);
+    const { app_name, definition: named } = asked(context, input);
+    const definition = await pinned(context, app_name, named).catch((thrown: unknown) => {
+      // Without the app or the image there is no digest to compare; the names differ, or nothing runs.
+      if (thrown instanceof ClientError && thrown.http === 404) return named;
+      throw thrown;
+    });
     const planned = await plan(context, app_name, definition);
     const changes = planned.groups.flatMap(({ group, update }) =>
-      update.map((machine) => ({ machine: machine.name, changes: configChanges(machine.config, group.config) })),
+      update.map((machine) => ({ machine: machine.name, changes: configChanges(machine, group.config) })),
     );
     const lines = changes.flatMap(({ machine, changes: own }) => own.map((change) => `${machine}  ${change}`));
     const others = planLines(planned).filter((line) => !line.startsWith("update"));
@@ -98,14 +100,19 @@ const diff: Verb = {
 };
 
 /** What the platform adds by itself is no difference. */
-function configChanges(before: MachineConfig, after: MachineConfig): string[] {
+function configChanges(machine: Running, after: MachineConfig): string[] {
+  const before = { ...machine.config, image: bootedImage(machine) };
   const plain = (whole: MachineConfig): object => {
-    const { metadata, mounts: _, ...config } = whole;
+    const { metadata, mounts: _, image, ...config } = whole;
     const { fly_release_version: __, ...own } = metadata ?? {};
-    return { ...config, metadata: own };
+    return { image: after.image.includes("@") ? referenceText(image) : image.split("@")[0], ...config, metadata: own };
   };
   return differences(onlyAsked(plain(before), plain(after)), plain(after));
 }
+
+/** A machine that was not made by a deploy may name its image without the digest that it boots. */
+const bootedImage = ({ config: { image }, image_ref }: Running): string =>
+  image.includes("@") ? image : `${image}@${image_ref.digest}`;
 
 /** Parts that the platform fills in where the file says nothing, or only some of it. */
 const FILLED_IN = ["guest", "restart", "stop_config"];
@@ -119,119 +126,6 @@ function onlyAsked(before: object, after: object): object {
       return asked ? [[key, Object.fromEntries(Object.entries(value).filter(([part]) => part in asked))]] : [];
     }),
   );
-}
-
-const releases: Verb = {
-  words: "releases",
-  summary: "List what was deployed, the newest first",
-  options: [APP],
-  examples: ["hangar releases --app web"],
-  async run({ client }, input) {
-    const app_name = needApp(input);
-    const { releases: list } = await client.call("GET /v1/apps/:app_name/releases", {
-      params: { app_name },
-      query: {},
-    });
-    const now = systemClock.now();
-    const rows = list.map((one) => [
-      String(one.version),
-      one.status,
-      one.strategy,
-      one.description,
-      one.created_by,
-      ago(one.created_at, now),
-    ]);
-    const text = rows.length > 0 ? table(["version", "status", "strategy", "what", "by", "when"], rows) : "no releases";
-    return { data: list, text };
-  },
-};
-
-const rollback: Verb = {
-  words: "rollback",
-  summary: "Deploy an earlier release again",
-  arguments: [["[version]", "which (default: the complete one before the one that runs)"]],
-  options: [APP, DRY_RUN],
-  examples: ["hangar rollback --app web"],
-  async run(context, input) {
-    const app_name = needApp(input);
-    const version = input.args[0] ?? (await lastGood(context, app_name));
-    if (!/^[1-9]\d*$/.test(version)) throw new UsageError(`${version} is not a number of \`hangar releases\``);
-    const { definition } = await context.client.call("GET /v1/apps/:app_name/releases/:version", {
-      params: { app_name, version },
-    });
-    if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition);
-    const done = await release(context, app_name, definition as Definition, {
-      description: `rollback to release ${version}`,
-    });
-    return { data: done, text: `${app_name} runs release ${done.version}, the same as ${version}` };
-  },
-};
-
-async function lastGood({ client }: Context, app_name: string): Promise<string> {
-  const { releases: list } = await client.call("GET /v1/apps/:app_name/releases", { params: { app_name }, query: {} });
-  const [, good] = list.filter(({ status }) => status === "complete");
-  if (!good) throw new UsageError(`${app_name} has no earlier release that is complete`);
-  return String(good.version);
-}
-
-const scale: Verb = {
-  words: "scale",
-  summary: "Change how many machines the process groups of an app have",
-  arguments: [["<counts...>", "GROUP=N, or N for the only group"]],
-  options: [APP, DRY_RUN],
-  examples: ["hangar scale 2 --app web --dry-run", "hangar scale 2 --app web"],
-  async run(context, input) {
-    const app_name = needApp(input);
-    const { releases: list } = await context.client.call("GET /v1/apps/:app_name/releases", {
-      params: { app_name },
-      query: {},
-    });
-    const newest = list.find(({ status }) => status === "complete");
-    if (!newest) throw new UsageError(`${app_name} was never deployed; hangar deploy does`);
-    const { definition } = await context.client.call("GET /v1/apps/:app_name/releases/:version", {
-      params: { app_name, version: String(newest.version) },
-    });
-    const wanted = countsOf([firstArgument(input), ...input.rest].filter(Boolean), (definition as Definition).groups);
-    const description = `scale ${Object.entries(wanted)
-      .map(([name, n]) => `${name}=${n}`)
-      .join(" ")}`;
-    const wish = { counts: wanted, keep: true };
-    if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition, wish);
-    const done = await release(context, app_name, definition as Definition, { description, ...wish });
-    const there = await machinesOf({ context, app_name });
-    const counts = Map.groupBy(there, (machine) => groupName(machine) ?? "(none)");
-    const text = [...counts].map(([name, machines]) => `${name}: ${machines.length}`).join("\n");
-    return {
-      data: { version: done.version, groups: Object.fromEntries([...counts].map(([k, v]) => [k, v.length])) },
-      text,
-    };
-  },
-};
-
-function countsOf(words: readonly string[], groups: readonly Group[]): Record<string, number> {
-  const names = groups.map(({ name }) => name);
-  return Object.fromEntries(
-    words.map((word): [string, number] => {
-      const [, name = names[0] ?? "", count = ""] = /^(?:([\w-]+)=)?(\d{1,4})$/.exec(word) ?? [];
-      if (count === "") throw new UsageError(`${word} is not a number of machines such as 2 or worker=3`);
-      if (!names.includes(name))
-        throw new UsageError(`there is no process group ${name}; there is ${names.join(", ")}`);
-      return [name, Number(count)];
-    }),
-  );
-}
-
-function needApp(input: Input): string {
-  return textOption(input, "app") ?? fileApp(input);
-}
-
-/** In a folder with an app's file, that app is meant. */
-function fileApp(input: Input): string {
-  const { app } = readAppFile(textOption(input, "file") ?? textOption(input, "config"), process.cwd()).values as {
-    app?: string;
-  };
-  if (!app) throw new UsageError("say which app: --app <name>");
-  return app;
 }
 
 export const VERBS: readonly Verb[] = [deploy, diff, scale, releases, rollback];

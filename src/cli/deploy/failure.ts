@@ -1,0 +1,83 @@
+/** Why a machine of a deploy failed, in the machine's own words; read before the deploy is undone and the machine is gone. */
+import { setTimeout } from "node:timers/promises";
+import type { Machine } from "#client/api.ts";
+import { ClientError } from "#client/client.ts";
+import { count } from "#core/words.ts";
+import { type Exit, exitOf, type FailingCheck, failingChecks } from "./health.ts";
+import type { Place } from "./machines.ts";
+
+const LOG_LINES = 20;
+/** What a program wrote last can arrive a moment after its exit. */
+const LOG_TRIES = 4;
+const LOG_AGAIN_MS = 250;
+
+export interface MachineFailure {
+  machine_id: string;
+  name: string;
+  state: string;
+  reason: string;
+  exit?: Exit;
+  /** Checks that do not pass. */
+  checks: FailingCheck[];
+  /** The last lines it wrote. */
+  logs: { timestamp: number; stream: string; message: string }[];
+}
+
+/** A machine that is the reason why a deploy fails. `--json` prints `machine`. */
+export class MachineFailed extends ClientError {
+  readonly machine: MachineFailure;
+
+  constructor(error: string, machine: MachineFailure) {
+    super(0, { error, machine });
+    this.machine = machine;
+  }
+}
+
+/** `launch` is the machine as it was created or updated. */
+export async function machineFailed(
+  place: Place,
+  launch: Machine,
+  { what = `machine ${launch.name} (${launch.id})`, reason }: { what?: string; reason: string },
+): Promise<MachineFailed> {
+  const { context, app_name } = place;
+  const params = { app_name, machine_id: launch.id };
+  // A machine that is gone has nothing more to say.
+  const now = await context.client
+    .call("GET /v1/apps/:app_name/machines/:machine_id", { params, query: {} })
+    .catch(() => launch);
+  const logs = await lastLines(place, now).catch(() => []);
+  const exit = now.events.map(exitOf).find((found) => found?.requested_stop === false);
+  return new MachineFailed(`${what}: ${reason}`, {
+    machine_id: launch.id,
+    name: launch.name,
+    state: now.state,
+    reason,
+    ...(exit ? { exit: { exit_code: exit.exit_code, signal: exit.signal, oom_killed: exit.oom_killed } } : {}),
+    checks: failingChecks(now.checks),
+    logs,
+  });
+}
+
+/** Of its last run: what it wrote before that, as another version perhaps, explains nothing. */
+async function lastLines({ context, app_name }: Place, { id, events }: Machine): Promise<MachineFailure["logs"]> {
+  const start = events.find(({ status }) => status === "starting");
+  const since = start ? { since: new Date(start.timestamp).toISOString() } : {};
+  for (let tries = 1; ; tries++) {
+    const { lines } = await context.client.call("GET /v1/apps/:app_name/machines/:machine_id/logs", {
+      params: { app_name, machine_id: id },
+      query: { tail: LOG_LINES, ...since },
+    });
+    if (lines.length > 0 || tries === LOG_TRIES)
+      return lines.map(({ timestamp, stream, message }) => ({ timestamp, stream, message }));
+    await setTimeout(LOG_AGAIN_MS);
+  }
+}
+
+/** The failure for a person; log lines are marked, so that they are not taken for words of ours. */
+export function failureText({ message, machine }: MachineFailed): string {
+  const checks = machine.checks.map(({ name, status, output }) => `  check ${name} is ${status}: ${output}`);
+  const written = machine.logs.map((line) => `  | ${line.message}`);
+  const head =
+    written.length === 0 ? "  it wrote nothing to its log" : `  its last ${count(written.length, "log line")}:`;
+  return [`Failed: ${message}`, ...checks, head, ...written].join("\n");
+}

@@ -1,0 +1,135 @@
+/** Releases that there were: what they ran, deploying one again, and more or fewer machines of the newest. */
+import { systemClock } from "#core/clock.ts";
+import type { Group } from "../app-file/groups.ts";
+import { ago, table } from "../output.ts";
+import { type Context, firstArgument, neededApp, type Result, UsageError, type Verb } from "../verb.ts";
+import { imageText, shortDigest } from "./image.ts";
+import { machinesOf } from "./machines.ts";
+import { groupName, planLines } from "./plan.ts";
+import { type Definition, plan, release, type Wish } from "./release.ts";
+import { TIMING_OPTIONS, timingOf } from "./timing.ts";
+
+export const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
+export const DRY_RUN: readonly [string, string] = ["--dry-run", "tell what would be done, and do nothing"];
+
+/** How the descriptions of releases begin that only changed the number of machines. */
+const SCALE = "scale ";
+
+/** What a dry run answers. */
+export async function told(
+  context: Context,
+  app_name: string,
+  definition: Definition,
+  wish: Wish = {},
+): Promise<Result> {
+  const planned = await plan(context, app_name, definition, wish);
+  const text = planLines(planned).join("\n") || "nothing to do";
+  return { data: { app_name, definition, plan: planned }, text };
+}
+
+export const releases: Verb = {
+  words: "releases",
+  summary: "List what was deployed, the newest first",
+  options: [APP],
+  examples: ["hangar releases --app web"],
+  async run({ client }, input) {
+    const app_name = neededApp(input);
+    const { releases: list } = await client.call("GET /v1/apps/:app_name/releases", {
+      params: { app_name },
+      query: {},
+    });
+    const now = systemClock.now();
+    const rows = list.map((one) => [
+      String(one.version),
+      one.status,
+      one.image ?? "",
+      one.image_digest ? shortDigest(one.image_digest) : "",
+      one.strategy,
+      one.description,
+      one.created_by,
+      ago(one.created_at, now),
+    ]);
+    const heads = ["version", "status", "image", "digest", "strategy", "what", "by", "when"];
+    const text = rows.length > 0 ? table(heads, rows) : "no releases";
+    return { data: list, text };
+  },
+};
+
+export const rollback: Verb = {
+  words: "rollback",
+  summary: "Deploy an earlier release again",
+  arguments: [["[version]", "which (default: the complete one before the one that runs)"]],
+  options: [APP, ...TIMING_OPTIONS, DRY_RUN],
+  examples: ["hangar rollback --app web"],
+  async run(context, input) {
+    const app_name = neededApp(input);
+    const version = input.args[0] ?? (await lastGood(context, app_name));
+    if (!/^[1-9]\d*$/.test(version)) throw new UsageError(`${version} is not a number of \`hangar releases\``);
+    const { definition } = await context.client.call("GET /v1/apps/:app_name/releases/:version", {
+      params: { app_name, version },
+    });
+    if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition);
+    const done = await release(context, app_name, definition as Definition, {
+      description: `rollback to release ${version}`,
+      timing: timingOf(input),
+    });
+    const what = imageText({ image: done.image, digest: done.image_digest });
+    return { data: done, text: `${app_name} runs release ${done.version}, the same as ${version}: ${what}` };
+  },
+};
+
+async function lastGood({ client }: Context, app_name: string): Promise<string> {
+  const { releases: list } = await client.call("GET /v1/apps/:app_name/releases", { params: { app_name }, query: {} });
+  // A change of the number of machines is no other release to go back to.
+  const [, good] = list.filter(({ status, description }) => status === "complete" && !description.startsWith(SCALE));
+  if (!good) throw new UsageError(`${app_name} has no earlier release that is complete`);
+  return String(good.version);
+}
+
+export const scale: Verb = {
+  words: "scale",
+  summary: "Change how many machines the process groups of an app have",
+  arguments: [["<counts...>", "GROUP=N, or N for the only group"]],
+  options: [APP, ...TIMING_OPTIONS, DRY_RUN],
+  examples: ["hangar scale 2 --app web --dry-run", "hangar scale 2 --app web"],
+  async run(context, input) {
+    const app_name = neededApp(input);
+    const { releases: list } = await context.client.call("GET /v1/apps/:app_name/releases", {
+      params: { app_name },
+      query: {},
+    });
+    const newest = list.find(({ status }) => status === "complete");
+    if (!newest) throw new UsageError(`${app_name} was never deployed; hangar deploy does`);
+    const { definition } = await context.client.call("GET /v1/apps/:app_name/releases/:version", {
+      params: { app_name, version: String(newest.version) },
+    });
+    const wanted = countsOf([firstArgument(input), ...input.rest].filter(Boolean), (definition as Definition).groups);
+    const description = `${SCALE}${Object.entries(wanted)
+      .map(([name, n]) => `${name}=${n}`)
+      .join(" ")}`;
+    const wish = { counts: wanted, keep: true };
+    if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition, wish);
+    const timing = timingOf(input);
+    const done = await release(context, app_name, definition as Definition, { description, timing, ...wish });
+    const there = await machinesOf({ context, app_name });
+    const counts = Map.groupBy(there, (machine) => groupName(machine) ?? "(none)");
+    const text = [...counts].map(([name, machines]) => `${name}: ${machines.length}`).join("\n");
+    return {
+      data: { version: done.version, groups: Object.fromEntries([...counts].map(([k, v]) => [k, v.length])) },
+      text,
+    };
+  },
+};
+
+function countsOf(words: readonly string[], groups: readonly Group[]): Record<string, number> {
+  const names = groups.map(({ name }) => name);
+  return Object.fromEntries(
+    words.map((word): [string, number] => {
+      const [, name = names[0] ?? "", count = ""] = /^(?:([\w-]+)=)?(\d{1,4})$/.exec(word) ?? [];
+      if (count === "") throw new UsageError(`${word} is not a number of machines such as 2 or worker=3`);
+      if (!names.includes(name))
+        throw new UsageError(`there is no process group ${name}; there is ${names.join(", ")}`);
+      return [name, Number(count)];
+    }),
+  );
+}

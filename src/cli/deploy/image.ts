@@ -1,0 +1,30 @@
+/** Pins the image of a deploy to a digest, so that a release runs the same bytes whatever its tag stands for later. */
+import type { Group } from "../app-file/groups.ts";
+import type { Context } from "../verb.ts";
+import type { Definition } from "./release.ts";
+
+const DIGEST_CHARS = 12;
+
+/** The definition with the digest that its image stands for now; one that has a digest keeps it. */
+export async function pinned({ client }: Context, app_name: string, definition: Definition): Promise<Definition> {
+  const image = definition.reference ?? definition.image;
+  const { digest, reference } = await client.call("GET /v1/apps/:app_name/images/resolve", {
+    params: { app_name },
+    query: { image },
+  });
+  const groups = definition.groups.map((group): Group => ({ ...group, config: { ...group.config, image: reference } }));
+  return { ...definition, groups, digest, reference };
+}
+
+/** `sha256:0123456789ab…` as people read it. */
+export const shortDigest = (digest: string): string => digest.replace(/^sha256:/, "").slice(0, DIGEST_CHARS);
+
+/** `web:1@sha256:0123456789ab…` as `web:1 (0123456789ab)`. */
+export function referenceText(reference: string): string {
+  const [image = "", digest] = reference.split("@");
+  return imageText(digest === undefined ? { image } : { image, digest });
+}
+
+/** `web:1 (0123456789ab)`. */
+export const imageText = ({ image, digest }: Pick<Definition, "image" | "digest">): string =>
+  digest === undefined ? image : `${image} (${shortDigest(digest)})`;
