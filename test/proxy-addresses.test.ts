@@ -16,13 +16,13 @@ interface House {
   app(name: string, backend: number, service: object, type?: string): Promise<string>;
 }
 
-async function house(t: TestContext): Promise<House> {
+async function house(t: TestContext, env: Record<string, string> = {}): Promise<House> {
   const backends = new Map<string, number>();
   const reach = ({ id }: { id: string }): { host: string; port: number } | undefined => {
     const port = backends.get(id);
     return port === undefined ? undefined : { host: "127.0.0.1", port };
   };
-  const platform = await testPlatform(t, { HANGAR_PROXY_WORKERS: "2" }, { reach });
+  const platform = await testPlatform(t, { HANGAR_PROXY_WORKERS: "2", ...env }, { reach });
   return {
     platform,
     async app(name, backend, service, type = "v4") {
@@ -133,5 +133,28 @@ suite("an app's own address", () => {
       return heard !== undefined;
     });
     assert.deepEqual(heard, ["echo hello", own, port]);
+  });
+});
+
+suite("the URLs of an app's services", () => {
+  test("name the address where the proxy listens when names under localhost do not lead there", async (t) => {
+    const { platform, app } = await house(t, { HANGAR_PROXY_LISTEN_HOST: "127.0.0.3" });
+    const port = await freePort();
+    const web = await aBackend(t, (_request, response) => response.end("web"));
+    await app("web", web.port, { ports: [{ port, handlers: ["http"] }] }, "shared_v4");
+    const { body } = await platform.ask("GET /v1/apps/web/services");
+    assert.deepEqual(body.services[0].urls, [`http://127.0.0.3:${port}`]);
+    assert.equal(await (await fetch(body.services[0].urls[0])).text(), "web");
+  });
+
+  test("name the app where the proxy listens on every address", async (t) => {
+    const { platform, app } = await house(t, { HANGAR_PROXY_LISTEN_HOST: "0.0.0.0" });
+    const [port, raw] = [await freePort(), await freePort()];
+    const web = await aBackend(t, (_request, response) => response.end("web"));
+    await app("web", web.port, { ports: [{ port, handlers: ["http"] }] }, "shared_v4");
+    await app("raw", await sayer(t, "raw"), { ports: [{ port: raw, handlers: ["tcp"] }] }, "shared_v4");
+    const urls = async (name: string) => (await platform.ask(`GET /v1/apps/${name}/services`)).body.services[0].urls;
+    assert.deepEqual(await urls("web"), [`http://web.localhost:${port}`]);
+    assert.deepEqual(await urls("raw"), [`tcp://raw.localhost:${raw}`]);
   });
 });

@@ -121,6 +121,11 @@ export const CATALOGUE = {
     retryable: true,
     meaning: "The image's registry does not answer as it should, and the image is not here.",
   },
+  no_certificate_authority: {
+    http: 412,
+    retryable: false,
+    meaning: "The platform has no certificate authority to ask; set `HANGAR_ACME_DIRECTORY`, or bring a certificate.",
+  },
   wrong_state: {
     http: 412,
     retryable: false,

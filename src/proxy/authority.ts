@@ -7,6 +7,8 @@ import { keyPem, newKey, signingRequest } from "./x509.ts";
 
 /** Who gives certificates. */
 export interface Issuer {
+  /** Whether there is an authority that can be asked. */
+  readonly configured: boolean;
   /** A certificate for one name, and its key. Fails with what is in the way. */
   order(hostname: string): Promise<{ chain: string; key: KeyObject }>;
 }
@@ -31,9 +33,13 @@ export class Authority implements Issuer {
     this.#parts = parts;
   }
 
+  get configured(): boolean {
+    return this.#parts.directory_url !== "";
+  }
+
   async order(hostname: string): Promise<{ chain: string; key: KeyObject }> {
     const { directory_url, directory_ca, clock } = this.#parts;
-    if (directory_url === "") throw new Error("no authority is set: HANGAR_ACME_DIRECTORY");
+    if (!this.configured) throw new Error("no authority is set: HANGAR_ACME_DIRECTORY");
     const { key, url } = await this.#account();
     const present = async (token: string, answer: string): Promise<() => void> => {
       await this.#setChallenges({ ...this.#challenges, [token]: answer });

@@ -87,7 +87,7 @@ function changeRoutes(certificates: Certificates): Row[] {
       access: "write app",
       body: Type.Object({ hostname }),
       answer: { status: 201, schema: CertificateAnswer },
-      errors: ["invalid_name", "name_taken", "limit_reached"],
+      errors: ["invalid_name", "name_taken", "limit_reached", "no_certificate_authority"],
       handle: async ({ body, ...call }) => answer(await certificates.addAcme(appOf(call).id, body.hostname)),
     }),
     route("POST /v1/apps/:app_name/certificates/:hostname/check", {

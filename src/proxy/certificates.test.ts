@@ -13,6 +13,7 @@ const HOUR = 3600_000;
 const DAY = 24 * HOUR;
 
 const NOBODY: Issuer = {
+  configured: true,
   order: async () => {
     throw new Error("no authority");
   },
@@ -49,6 +50,7 @@ function aRoom(issuer = NOBODY) {
 function anIssuer(lifetime_ms: number, open: Promise<void> = Promise.resolve()) {
   const orders: number[] = [];
   const issuer: Issuer = {
+    configured: true,
     async order(hostname) {
       orders.push(room.clock.now());
       await open;
@@ -83,6 +85,13 @@ suite("certificates", () => {
     const wrong = certificates.addCustom("a1", { hostname, fullchain: torn, private_key });
     await assert.rejects(wrong, { code: "invalid_request", message: /cannot be used for TLS/ });
     assert.equal((await certificates.addCustom("a1", { hostname, fullchain: chain, private_key })).state, "ready");
+  });
+
+  test("a certificate is refused at once when there is no authority to ask", async (t) => {
+    const { certificates, rows } = aRoom({ ...NOBODY, configured: false });
+    t.after(() => certificates.close());
+    await assert.rejects(certificates.addAcme("a1", "one.example.com"), { code: "no_certificate_authority" });
+    assert.equal(rows.size, 0);
   });
 
   test("a name that is asked for again and again is got once", async (t) => {

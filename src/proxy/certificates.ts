@@ -88,6 +88,10 @@ export class Certificates {
   /** Asks the authority for one; it is there a while later. */
   async addAcme(app_id: string, name: string): Promise<StoredCertificate> {
     const hostname = this.#name(name);
+    if (!this.#parts.issuer.configured)
+      fail("no_certificate_authority", `no certificate can be got for ${hostname}: there is no certificate authority`, {
+        hint: "set HANGAR_ACME_DIRECTORY to the directory of one (ACME), or bring your own: hangar certs add … --chain FILE --key FILE",
+      });
     if (hostname.startsWith("*."))
       wrongName(
         "an authority gives certificates for *. names only by dns-01, which is not spoken here; bring your own",

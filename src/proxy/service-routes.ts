@@ -6,7 +6,7 @@ import type { Control } from "./control.ts";
 import { DEFAULT_SOFT, isServing, serviceAt } from "./exposure.ts";
 import type { ProxySettings } from "./room.ts";
 import type { StaticPlace } from "./statics-config.ts";
-import { addressesOf, type PortTable } from "./table.ts";
+import { type AppTable, addressesOf, type PortTable } from "./table.ts";
 import type { Workers } from "./workers.ts";
 
 const text = Type.String();
@@ -101,7 +101,6 @@ function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Answer {
   const { control, workers, settings } = parts;
   const table = control.table(app_id);
   const places = table ? addressesOf(table, settings.listen_host) : [];
-  const names = table ? [...(table.shared ? [] : table.addresses), ...table.hostnames] : [];
   const shut = workers.problems.filter(
     (one) => one.protocol === port.protocol && one.port >= port.start && one.port <= port.end,
   );
@@ -110,11 +109,27 @@ function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Answer {
     port: port.start,
     end_port: port.end,
     handlers: handlerNames(port),
-    urls: urls(port, port.options.http ? names : places),
+    urls: table ? urls(port, port.options.http ? webNames(table, places) : bareNames(table, places)) : [],
     problems: shut.filter(({ address }) => places.includes(address)).map(({ problem }) => problem),
     machines: machineAnswers(parts, app_id, port),
   };
 }
+
+/** Addresses at which a name under localhost finds the proxy, which is this box to whoever asks. */
+const LOOPBACK = new Set(["127.0.0.1", "::1", "0.0.0.0", "::"]);
+const UNSPECIFIED = new Set(["0.0.0.0", "::"]);
+const isLocal = (name: string): boolean => name === "localhost" || name.endsWith(".localhost");
+
+/** Names that lead to where the proxy listens, else its addresses. */
+function webNames({ shared, addresses, hostnames }: AppTable, places: readonly string[]): string[] {
+  const loopback = places.some((address) => LOOPBACK.has(address));
+  const names = hostnames.filter((name) => loopback || !isLocal(name));
+  return [...(shared ? [] : addresses), ...(shared && names.length === 0 ? places : []), ...names];
+}
+
+/** Nobody connects to "every address of the box"; the app's name leads to one of them. */
+const bareNames = ({ hostnames: [name] }: AppTable, places: readonly string[]): string[] =>
+  places.map((address) => (UNSPECIFIED.has(address) && name !== undefined ? name : address));
 
 function handlerNames({ protocol, options }: PortTable): string[] {
   const names = [

@@ -16,7 +16,10 @@ async function start(t: Parameters<typeof testPlatform>[0]) {
   const cwd = tempDir();
   const config = join(cwd, "platform.toml");
   writeFileSync(config, '[connectors.github]\nclient_id = "id"\nclient_secret = "secret"\n');
-  const platform = await testPlatform(t, { HANGAR_CONFIG: config });
+  const platform = await testPlatform(t, {
+    HANGAR_CONFIG: config,
+    HANGAR_ACME_DIRECTORY: "http://127.0.0.1:9/directory",
+  });
   const run = (line: string, env: Record<string, string> = {}) =>
     shell(`${HANGAR}\n${line}`, { cwd, HOME: cwd, HANGAR_DATA_DIR: platform.data_dir, ...env });
   return { platform, run };
