@@ -28,6 +28,7 @@ import { REPLICATION_LIMITS } from "#replication/limits.ts";
 import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { next as nextVolume, STATES as VOLUME_STATES } from "#volumes/states.ts";
 import { startPlatform } from "../src/platform.ts";
+import { fieldsPage } from "./fields-page.ts";
 import { named, typeOf } from "./schema-types.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -186,6 +187,7 @@ const files: Record<string, string> = {
   "src/client/api.ts": clientTypes(rows),
   "docs/cli.md": await cliPage(),
   "docs/errors.md": errorsPage(),
+  "docs/fields.md": fieldsPage(rows, { note: NOTE, table }),
   "docs/settings.md": settingsPage(),
   "docs/limits.md": limitsPage(),
   "docs/states.md": statesPage() + volumeStates(),

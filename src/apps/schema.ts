@@ -1,17 +1,18 @@
 import { LIMITS } from "#core/limits.ts";
+import { acts } from "#http/field-support.ts";
 import { Type } from "#http/schema.ts";
 
 export const CreateApp = Type.Object({
   app_name: Type.Optional(
-    Type.String({ description: "1 to 63 lower-case letters, digits and dashes; one namespace for all organizations." }),
+    acts(Type.String(), "1 to 63 lower-case letters, digits and dashes; one namespace for all organizations."),
   ),
-  name: Type.Optional(Type.String({ description: "The same as app_name, for clients that call it so." })),
-  org_slug: Type.Optional(Type.String({ description: "The token's own organization, or `personal`, when left out." })),
+  name: Type.Optional(acts(Type.String(), "The same as app_name, for clients that call it so.")),
+  org_slug: Type.Optional(acts(Type.String(), "The token's own organization, or `personal`, when left out.")),
   network: Type.Optional(
-    Type.String({
-      maxLength: LIMITS.slug_chars,
-      description: "Machines of one organization and network reach each other; `default` when left out.",
-    }),
+    acts(
+      Type.String({ maxLength: LIMITS.slug_chars }),
+      "Machines of one organization and network reach each other; `default` when left out.",
+    ),
   ),
 });
 

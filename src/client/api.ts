@@ -601,7 +601,7 @@ export interface Api {
   "POST /v1/apps/:app_name/volumes": {
     params: { app_name: string };
     query: Record<string, never>;
-    body: { name: string; region?: string | undefined; size_gb?: number | undefined; fstype?: "ext4" | "" | undefined; encrypted?: boolean | undefined; auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined; require_unique_zone?: boolean | undefined; unique_zone_app_wide?: boolean | undefined; machines_only?: boolean | undefined; snapshot_id?: string | undefined; source_volume_id?: string | undefined; compute?: { cpu_kind?: string | undefined; cpus?: number | undefined; memory_mb?: number | undefined; gpu_kind?: string | undefined; gpus?: number | undefined; host_dedication_id?: string | undefined; kernel_args?: string[] | undefined; persist_rootfs?: string | undefined } | undefined; compute_image?: string | undefined };
+    body: { name: string; region?: string | undefined; size_gb?: number | undefined; fstype?: "ext4" | "" | undefined; encrypted?: boolean | undefined; auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined; require_unique_zone?: boolean | undefined; unique_zone_app_wide?: boolean | undefined; machines_only?: boolean | undefined; snapshot_id?: string | undefined; source_volume_id?: string | undefined; compute?: { cpu_kind?: "shared" | "performance" | undefined; gpu_kind?: string | undefined; gpus?: number | undefined; host_dedication_id?: string | undefined; kernel_args?: string[] | undefined; cpus?: number | undefined; memory_mb?: number | undefined; persist_rootfs?: string | undefined } | undefined; compute_image?: string | undefined };
     answer: Volume;
   };
   /** Get a volume; a deleted one too, as long as it can be taken back. */
@@ -1204,7 +1204,7 @@ export interface MachineService {
   protocol: "tcp" | "udp";
   internal_port: number;
   concurrency?: { type?: "connections" | "requests" | undefined; soft_limit?: number | undefined; hard_limit?: number | undefined } | undefined;
-  ports?: ({ port?: number | undefined; start_port?: number | undefined; end_port?: number | undefined; "end-port"?: number | undefined; handlers?: ("http" | "tcp" | "tls" | "proxy_proto" | "pg_tls")[] | undefined; force_https?: boolean | undefined; http_options?: { compress?: boolean | undefined; h2_backend?: boolean | undefined; idle_timeout?: number | undefined; headers_read_timeout?: number | undefined; replay_cache?: unknown[] | undefined; response?: { headers?: Record<string, string | string[] | boolean | null> | undefined; pristine?: boolean | undefined } | undefined } | undefined; tls_options?: { alpn?: string[] | undefined; default_self_signed?: boolean | undefined; versions?: string[] | undefined } | undefined; proxy_proto_options?: { version?: string | undefined } | undefined })[] | undefined;
+  ports?: ({ port?: number | undefined; start_port?: number | undefined; end_port?: number | undefined; "end-port"?: number | undefined; handlers?: ("http" | "tcp" | "tls" | "proxy_proto" | "pg_tls")[] | undefined; force_https?: boolean | undefined; http_options?: { compress?: boolean | undefined; h2_backend?: boolean | undefined; idle_timeout?: number | undefined; headers_read_timeout?: number | undefined; replay_cache?: unknown[] | undefined; response?: { headers?: Record<string, string | string[] | boolean | null> | undefined; pristine?: boolean | undefined } | undefined } | undefined; tls_options?: { alpn?: string[] | undefined; default_self_signed?: boolean | undefined; versions?: ("TLSv1.2" | "TLSv1.3")[] | undefined } | undefined; proxy_proto_options?: { version?: "v1" | "v2" | "1" | "2" | "" | undefined } | undefined })[] | undefined;
   autostart?: boolean | undefined;
   autostop?: boolean | "off" | "stop" | "suspend" | undefined;
   min_machines_running?: number | undefined;
@@ -1217,15 +1217,15 @@ export interface MachineConfig {
   image: string;
   auto_destroy?: boolean | undefined;
   checks?: Record<string, { type?: "tcp" | "http" | undefined; port?: number | undefined; interval?: number | string | undefined; timeout?: number | string | undefined; grace_period?: number | string | undefined; method?: string | undefined; path?: string | undefined; protocol?: "http" | "https" | undefined; tls_server_name?: string | undefined; tls_skip_verify?: boolean | undefined; kind?: "informational" | "readiness" | undefined; headers?: ({ name: string; values: string[] })[] | undefined }> | undefined;
-  dns?: { nameservers?: string[] | undefined; searches?: string[] | undefined; options?: unknown[] | undefined; dns_forward_rules?: unknown[] | undefined; skip_registration?: boolean | undefined; hostname?: string | undefined; hostname_fqdn?: string | undefined } | undefined;
+  dns?: { nameservers?: string[] | undefined; searches?: string[] | undefined; options?: (string | { name: string; value?: string | undefined })[] | undefined; dns_forward_rules?: unknown[] | undefined; skip_registration?: boolean | undefined; hostname?: string | undefined; hostname_fqdn?: string | undefined } | undefined;
   env?: Record<string, string> | undefined;
   files?: ({ guest_path: string; raw_value?: string | undefined; secret_name?: string | undefined; mode?: number | undefined; image_config?: string | undefined })[] | undefined;
-  guest?: { cpu_kind?: string | undefined; gpu_kind?: string | undefined; host_dedication_id?: string | undefined; cpus?: number | undefined; gpus?: number | undefined; memory_mb?: number | undefined; max_memory_mb?: number | undefined; required_host_features?: string[] | undefined; kernel_args?: string[] | undefined; persist_rootfs?: "never" | "restart" | "always" | number | undefined } | undefined;
+  guest?: { cpu_kind?: "shared" | "performance" | undefined; gpu_kind?: string | undefined; gpus?: number | undefined; host_dedication_id?: string | undefined; kernel_args?: string[] | undefined; cpus?: number | undefined; memory_mb?: number | undefined; max_memory_mb?: number | undefined; required_host_features?: string[] | undefined; persist_rootfs?: "never" | "restart" | "always" | number | undefined } | undefined;
   init?: { exec?: string[] | undefined; entrypoint?: string[] | undefined; cmd?: string[] | undefined; kernel_args?: string[] | undefined; tty?: boolean | undefined; swap_size_mb?: number | undefined } | undefined;
   metadata?: Record<string, string> | undefined;
   metrics?: { port: number; path: string; https?: boolean | undefined } | undefined;
   mounts?: ({ volume?: string | undefined; path: string; name?: string | undefined; extend_threshold_percent?: number | undefined; add_size_gb?: number | undefined; size_gb_limit?: number | undefined; encrypted?: boolean | undefined; add_size_percent?: number | undefined; min_add_size_gb?: number | undefined; size_gb?: number | undefined })[] | undefined;
-  processes?: ({ entrypoint?: string[] | undefined; cmd?: string[] | undefined; env?: Record<string, string> | undefined; env_from?: ({ env_var?: string | undefined; field_ref?: string | undefined })[] | undefined; exec?: string[] | undefined; user?: string | undefined; ignore_app_secrets?: boolean | undefined; secrets?: ({ env_var: string; name?: string | undefined })[] | undefined })[] | undefined;
+  processes?: ({ entrypoint?: string[] | undefined; cmd?: string[] | undefined; env?: Record<string, string> | undefined; env_from?: ({ env_var?: string | undefined; field_ref?: "id" | "version" | "app_name" | "private_ip" | "region" | "image" | undefined })[] | undefined; exec?: string[] | undefined; user?: string | undefined; ignore_app_secrets?: boolean | undefined; secrets?: ({ env_var: string; name?: string | undefined })[] | undefined })[] | undefined;
   restart?: { policy: "no" | "on-failure" | "always" | ""; max_retries?: number | undefined } | undefined;
   schedule?: "hourly" | "daily" | "weekly" | "monthly" | undefined;
   services?: MachineService[] | undefined;
@@ -1235,7 +1235,7 @@ export interface MachineConfig {
   stop_config?: { signal?: "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGKILL" | "SIGUSR1" | "SIGUSR2" | "SIGTERM" | undefined; timeout?: number | string | undefined } | undefined;
   containers?: unknown[] | undefined;
   volumes?: unknown[] | undefined;
-  rootfs?: unknown;
+  rootfs?: { persist?: "never" | "restart" | "always" | number | undefined; size_gb?: number | undefined } | undefined;
   cache_drive?: unknown;
   spot?: unknown;
   disable_machine_autostart?: boolean | undefined;
@@ -1268,6 +1268,7 @@ export interface Volume {
   progress?: { done_bytes: number; total_bytes: number } | undefined;
   deleted_at?: string | undefined;
   recoverable_until?: string | undefined;
+  warnings?: string[] | undefined;
 }
 
 export interface VolumeSnapshot {

@@ -68,6 +68,14 @@ export class HostService {
     return this.#parts.own[0] === DEFAULT_HOST && this.#known.every(({ id }) => id === DEFAULT_HOST.id);
   }
 
+  /** A region that no host has is taken where hosts are not declared: then it is a name and nothing else. */
+  regionWarnings(region: string | undefined): string[] {
+    if (!region || !this.everywhere || region === this.default_region) return [];
+    return [
+      `region ${region} is a name only: this box declares no hosts, so everything runs in region ${this.default_region}`,
+    ];
+  }
+
   reachable(id: string): boolean {
     return this.seen(id)?.state !== "failed";
   }

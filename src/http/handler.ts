@@ -5,6 +5,7 @@ import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { dropEmpty, dropEmptyParameters } from "./absence.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
+import { refusedFields } from "./field-support.ts";
 import type { Recorded } from "./idempotency.ts";
 import { acceptLine, canHaveLine, GOODBYE, type Line, lineToken } from "./line.ts";
 import { PAGE_HEADERS } from "./pages.ts";
@@ -182,7 +183,7 @@ function readInput(row: Row, request: FastifyRequest, reply: FastifyReply): Inpu
   const body = row.body ? bodyOf(row, row.body, request.body) : undefined;
   const found: Problem[] = [
     ...(row.query ? problems(row.query, query, "query") : []),
-    ...(row.body ? problems(row.body, body, "body") : []),
+    ...(row.body ? [...problems(row.body, body, "body"), ...refusedFields(row.body, body, "body")] : []),
     ...(row.check?.(body) ?? []),
   ].slice(0, LIMITS.problems_listed);
   const [first, ...others] = found;

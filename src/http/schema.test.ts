@@ -109,7 +109,7 @@ suite("schemas", () => {
 
   test("every keyword they use is one that is understood", () => {
     const known = new Set(
-      "type properties required additionalProperties patternProperties anyOf const items minItems maxItems minLength maxLength pattern minimum maximum multipleOf title description".split(
+      "type properties required additionalProperties patternProperties anyOf const items minItems maxItems minLength maxLength pattern minimum maximum multipleOf title description x-support".split(
         " ",
       ),
     );

@@ -3,6 +3,7 @@ import { assert } from "#core/assert.ts";
 import type { Problem } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { closest } from "#core/words.ts";
+import type { Support } from "./field-support.ts";
 
 /** Schemas of ours are plain JSON Schema, made by `schema.ts`; these are the keywords that are understood. */
 export interface JsonSchema {
@@ -24,6 +25,8 @@ export interface JsonSchema {
   multipleOf?: number;
   title?: string;
   description?: string;
+  /** What the platform does with the field. */
+  "x-support"?: Support;
 }
 
 /** What is wrong with `value`, each problem with its path under `root`. Empty when nothing is. */

@@ -4,6 +4,7 @@ import type { Ref } from "./driver.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { refOf } from "./phases.ts";
 import { askerOf, bad, machineOf, parseSignal, parseTime, type RouteParts } from "./routing.ts";
+import { refuseOtherId } from "./rules.ts";
 import * as schema from "./schema.ts";
 import type { Machine } from "./types.ts";
 
@@ -36,8 +37,9 @@ function lifeRoutes(parts: RouteParts): Row[] {
       answer: { status: 200, schema: schema.Ok },
       errors: CHANGES,
       async handle({ body, ...call }) {
-        const { id } = await machineOf(parts, call);
-        await machines.stop(id, howOf(body, "body"), askerOf(call));
+        const machine = await machineOf(parts, call);
+        refuseOtherId(machine, body.id);
+        await machines.stop(machine.id, howOf(body, "body"), askerOf(call));
         return { ok: true };
       },
     }),

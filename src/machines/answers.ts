@@ -22,11 +22,11 @@ export class Answers {
     this.#parts = parts;
   }
 
-  /** A machine that was created or changed just now, with what is odd about its config. */
-  changed(machine: Machine) {
+  /** A machine that was created or changed just now, with what is odd about its config, and about the request. */
+  changed(machine: Machine, more: readonly string[]) {
     const { hosts, driver } = this.#parts;
     const { config, host_id } = machine;
-    const warnings = [...configWarnings(config), ...hostWarnings(config, hosts.seen(host_id)?.facts, driver)];
+    const warnings = [...more, ...configWarnings(config), ...hostWarnings(config, hosts.seen(host_id)?.facts, driver)];
     return this.machine(machine, { warnings });
   }
 

@@ -9,7 +9,7 @@ import { parseImage } from "./images.ts";
 const all = (config: unknown): string[] =>
   [...problems(Config, config, "config"), ...configProblems(config, "config")].map(({ path }) => path);
 
-/** Everything the specification names, each property at least once. */
+/** Everything the specification names that some host has, each property at least once. */
 const FULL = {
   image: `registry.example/team/web:1.2@sha256:${"a".repeat(64)}`,
   auto_destroy: true,
@@ -41,8 +41,6 @@ const FULL = {
   ],
   guest: {
     cpu_kind: "performance",
-    gpu_kind: "a10",
-    host_dedication_id: "h",
     cpus: 2,
     gpus: 1,
     memory_mb: 4096,
@@ -106,11 +104,19 @@ const FULL = {
   stop_config: { signal: "SIGTERM", timeout: 5_000_000_000 },
 };
 
+const port = (options: object): object => ({
+  services: [{ protocol: "tcp", internal_port: 1, ports: [{ port: 1, handlers: ["tcp"], ...options }] }],
+});
+
 suite("machine config", () => {
   test("every property of the specification is accepted and comes back as it came", () => {
     assert.deepEqual(all(FULL), []);
     assert.deepEqual(complete(FULL as unknown as MachineConfig), FULL);
-    assert.deepEqual(configWarnings(FULL as unknown as MachineConfig), []);
+    assert.deepEqual(configWarnings(FULL as unknown as MachineConfig), [
+      "config.guest.gpus has no effect here: no host has a GPU",
+      "config.guest.kernel_args has no effect here: machines share the kernel of their host",
+      "config.init.kernel_args has no effect here: machines share the kernel of their host",
+    ]);
     assert.deepEqual(all({ image: "x", standbys: ["m1"], size: "shared-cpu-2x", statics: [FULL.statics] }), []);
   });
 
@@ -120,6 +126,23 @@ suite("machine config", () => {
     ["an image with blanks", { image: "a b" }, "config.image"],
     ["odd memory", { guest: { memory_mb: 300 } }, "config.guest.memory_mb"],
     ["no memory", { guest: { memory_mb: 0 } }, "config.guest.memory_mb"],
+    ["an odd kind of cpu", { guest: { cpu_kind: "fast" } }, "config.guest.cpu_kind"],
+    ["an option of the resolver with a line break", { dns: { options: ["a\nb"] } }, "config.dns.options.0"],
+    [
+      "an odd field of the machine",
+      { processes: [{ env_from: [{ env_var: "A", field_ref: "b" }] }] },
+      "config.processes.0.env_from.0.field_ref",
+    ],
+    [
+      "TLS of the future",
+      port({ tls_options: { versions: ["TLSv9"] } }),
+      "config.services.0.ports.0.tls_options.versions.0",
+    ],
+    [
+      "PROXY of the future",
+      port({ proxy_proto_options: { version: "v9" } }),
+      "config.services.0.ports.0.proxy_proto_options.version",
+    ],
     ["half a cpu", { guest: { cpus: 0.5 } }, "config.guest.cpus"],
     ["an unknown persist_rootfs", { guest: { persist_rootfs: "maybe" } }, "config.guest.persist_rootfs"],
     ["size and guest", { size: "shared-cpu-1x", guest: { cpus: 1 } }, "config.size"],
@@ -150,6 +173,7 @@ suite("machine config", () => {
     ],
     ["a relative mount", { mounts: [{ volume: "v", path: "a" }] }, "config.mounts.0.path"],
     ["a check of no kind", { checks: { a: { type: "udp" } } }, "config.checks.a.type"],
+    ["a check without a port", { checks: { a: { type: "tcp" } } }, "config.checks.a.port"],
     ["a check on no port", { checks: { a: { port: 0 } } }, "config.checks.a.port"],
     ["a time without a unit", { checks: { a: { interval: "15" } } }, "config.checks.a.interval"],
     ["a negative time", { checks: { a: { timeout: -1 } } }, "config.checks.a.timeout"],
@@ -238,6 +262,20 @@ suite("machine config", () => {
         ["config.services.0.auto_stop", "autostop"],
       ],
     );
+  });
+
+  test("a tcp port without handlers is told, because it stays closed; a udp port needs none", () => {
+    const ports = [{ port: 5432 }, { port: 443, handlers: ["tls" as const] }];
+    const services = (["tcp", "udp"] as const).map((protocol) => ({ protocol, internal_port: 1, ports }));
+    assert.deepEqual(configWarnings({ image: "x", services }), [
+      'config.services.0.ports.0 has no handlers, so it stays closed to the internet; handlers: ["tcp"] passes bytes on',
+    ]);
+  });
+
+  test("a merge does not refuse what an older version took and the patch leaves alone", () => {
+    const old = { image: "x", guest: { gpu_kind: "a10" }, checks: { a: {} } } as unknown as MachineConfig;
+    assert.equal(mergeConfig(old, { env: { A: "1" } }).env?.["A"], "1");
+    assert.throws(() => mergeConfig(old, { checks: { b: {} } }), /body.config.checks.b.port is required/);
   });
 
   test("sizes: named ones, halves filled in, the default", () => {

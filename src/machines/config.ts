@@ -5,8 +5,9 @@
  */
 import type { Problem } from "#core/errors.ts";
 import { closest } from "#core/words.ts";
-import { type JsonSchema, problems } from "#http/validate.ts";
-import { Config, type MachineConfig } from "./config-schema.ts";
+import { idleFields, refusedFields, strangeFields } from "#http/field-support.ts";
+import { problems } from "#http/validate.ts";
+import { Config, type MachineConfig, type ServiceConfig } from "./config-schema.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { refuse } from "./rules.ts";
 
@@ -26,6 +27,7 @@ type Rule = (config: Loose, path: string) => Problem[];
 
 const RULES: readonly Rule[] = [
   sizes,
+  checks,
   files,
   mounts,
   services,
@@ -62,6 +64,16 @@ function sizes(config: Loose, path: string): Problem[] {
   return found;
 }
 
+/** A service lends its port to its checks; a check on its own has to name one. */
+function checks(config: Loose, path: string): Problem[] {
+  if (!isObject(config["checks"])) return [];
+  return Object.entries(config["checks"]).flatMap(([name, check]) =>
+    isObject(check) && check["port"] === undefined
+      ? [{ path: `${path}.checks.${name}.port`, problem: "is required", allowed: "a whole number of 1 to 65535" }]
+      : [],
+  );
+}
+
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 function files(config: Loose, path: string): Problem[] {
@@ -69,7 +81,7 @@ function files(config: Loose, path: string): Problem[] {
     const at = `${path}.files.${index}`;
     const given = ["raw_value", "secret_name"].filter((name) => typeof file[name] === "string");
     const found: Problem[] = [];
-    if (given.length !== 1) {
+    if (given.length !== 1 && !file["image_config"]) {
       found.push({ path: at, problem: "must have exactly one of raw_value and secret_name" });
     }
     const { raw_value } = file;
@@ -158,8 +170,7 @@ export function metadataProblems(pairs: Record<string, unknown>, path: string): 
 
 /** What is odd in a config without being wrong: keys that nothing reads, fields that do nothing together. */
 export function configWarnings(config: MachineConfig): string[] {
-  // TypeBox does not tell what a schema holds; it is JSON Schema all the same.
-  const found = unknownKeys(Config as unknown as JsonSchema, config, "config");
+  const found = [...strangeFields(Config, config, "config"), ...idleFields(Config, config, "config")];
   for (const [name, check] of Object.entries(config.checks ?? {})) {
     const idle = (["method", "path", "protocol", "headers"] as const).filter((key) => check[key] !== undefined);
     if (check.type === "tcp" && idle.length > 0) {
@@ -167,10 +178,7 @@ export function configWarnings(config: MachineConfig): string[] {
     }
   }
   for (const [index, service] of (config.services ?? []).entries()) {
-    const stops = service.autostop !== undefined && service.autostop !== false && service.autostop !== "off";
-    if (stops && !service.autostart) {
-      found.push(`config.services.${index}: autostop without autostart: what is stopped stays down`);
-    }
+    found.push(...serviceWarnings(service, `config.services.${index}`));
   }
   if (config.schedule && config.restart?.policy === "always") {
     found.push("config.restart: a scheduled machine that always restarts never waits for its schedule");
@@ -178,37 +186,26 @@ export function configWarnings(config: MachineConfig): string[] {
   return found;
 }
 
-const WARNINGS = 32;
-
-function unknownKeys(schema: JsonSchema, value: unknown, path: string): string[] {
-  if (Array.isArray(value)) {
-    const { items } = schema;
-    return items ? value.flatMap((one, index) => unknownKeys(items, one, `${path}.${index}`)) : [];
-  }
-  if (!isObject(value)) return [];
-  const { properties } = schema;
-  const [free] = Object.values(schema.patternProperties ?? {});
-  const found: string[] = [];
-  for (const [key, inner] of Object.entries(value)) {
-    const own = properties && Object.hasOwn(properties, key) ? properties[key] : free;
-    if (own) found.push(...unknownKeys(own, inner, `${path}.${key}`));
-    else if (properties) found.push(unknownWords(`${path}.${key}`, key, Object.keys(properties)));
-  }
-  return found.slice(0, WARNINGS);
-}
-
-function unknownWords(path: string, key: string, known: readonly string[]): string {
-  const near = closest(key, known);
-  return `${path} is not known here; it is kept as it is${near ? `, but did you mean ${near}?` : ""}`;
+function serviceWarnings({ protocol, autostop, autostart, ports = [] }: ServiceConfig, at: string): string[] {
+  const stops = autostop !== undefined && autostop !== false && autostop !== "off";
+  const closed =
+    protocol === "udp" ? [] : ports.flatMap(({ handlers = [] }, port) => (handlers.length > 0 ? [] : [port]));
+  return [
+    ...(stops && !autostart ? [`${at}: autostop without autostart: what is stopped stays down`] : []),
+    ...closed.map(
+      (port) =>
+        `${at}.ports.${port} has no handlers, so it stays closed to the internet; handlers: ["tcp"] passes bytes on`,
+    ),
+  ];
 }
 
 export interface Size {
-  cpu_kind: string;
+  cpu_kind: "shared" | "performance";
   cpus: number;
   memory_mb: number;
 }
 
-const size = (cpu_kind: string, cpus: number, mb_per_cpu: number): Size => ({
+const size = (cpu_kind: Size["cpu_kind"], cpus: number, mb_per_cpu: number): Size => ({
   cpu_kind,
   cpus,
   memory_mb: cpus * mb_per_cpu,
@@ -233,10 +230,20 @@ export function complete(config: MachineConfig): MachineConfig {
   return config.size === undefined ? { ...config, guest: { ...sizeOf(config), ...config.guest } } : config;
 }
 
-/** The config after a JSON merge patch: what is not named stays, null removes. Fails with everything wrong in it. */
+/**
+ * The config after a JSON merge patch: what is not named stays, null removes. Fails with everything that is wrong in it
+ * and was not before: a config that was accepted by an older version may hold what is refused by now.
+ */
 export function mergeConfig(config: MachineConfig, patch: unknown): MachineConfig {
+  const wrong = (one: unknown): Problem[] => [
+    ...problems(Config, one, "body.config"),
+    ...refusedFields(Config, one, "body.config"),
+    ...configProblems(one, "body.config"),
+  ];
   const merged = mergePatch(config, patch) as MachineConfig;
-  refuse([...problems(Config, merged, "body.config"), ...configProblems(merged, "body.config")]);
+  const found = wrong(merged);
+  const before = found.length === 0 ? [] : wrong(config);
+  refuse(found.filter(({ path, problem }) => !before.some((one) => one.path === path && one.problem === problem)));
   return merged;
 }
 

@@ -17,3 +17,7 @@ export function checksOf({ config }: Pick<Machine, "config">): [string, CheckCon
 }
 
 export const checkNames = (machine: Pick<Machine, "config">): string[] => checksOf(machine).map(([name]) => name);
+
+/** The checks that a machine has to pass before it counts as healthy and gets requests; the others are only shown. */
+export const readinessChecks = (machine: Pick<Machine, "config">): string[] =>
+  checksOf(machine).flatMap(([name, { kind }]) => (kind === "informational" ? [] : [name]));

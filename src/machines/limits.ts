@@ -107,6 +107,9 @@ export const MACHINE_LIMITS = {
   /** … but never later than this. */
   webhook_delay_max_ms: 10 * MINUTE,
 
+  /** GB of a root disk whose config names its size. More: 400. */
+  root_disk_gb: 512,
+
   /** A destroyed machine can be read for this long. */
   destroyed_kept_ms: 7 * DAY,
   purge_ms: 10 * MINUTE,

@@ -204,7 +204,7 @@ export function stopHow({ config, boot_stop_config }: Machine, { payload }: Oper
 
 /** `restart` keeps it as long as the machine is the same version, `always` through updates as well. */
 function keepsRootfs({ config }: Machine): Launch["keep_rootfs"] {
-  const persist = config.guest?.persist_rootfs;
+  const persist = config.guest?.persist_rootfs ?? config.rootfs?.persist;
   if (persist === "always" || persist === 2) return true;
   // A machine may have been updated while it was stopped: only who keeps the disk knows which version wrote it.
   return persist === "restart" || persist === 3 ? "version" : false;

@@ -207,12 +207,22 @@ suite("machines that look after themselves", () => {
 suite("machines with a volume", () => {
   test("go where it is; one that is elsewhere, taken, or another app's is refused with both places", async () => {
     const host = (id: string, region: string) => ({ id, region, zone: id, cpus: 1, memory_mb: 512 });
-    const place = { app_id: "a1", region: "fra", host_id: "000b", attached_machine_id: null };
+    const place = {
+      id: "vol_1",
+      app_id: "a1",
+      name: "data",
+      size_gb: 1,
+      encrypted: true,
+      region: "fra",
+      host_id: "000b",
+      attached_machine_id: null,
+    };
     const rig = await Rig.open({
       hosts: [host("000a", "ams"), host("000b", "fra")],
       volumes: {
         locate: async (id) =>
           ({ vol_1: place, vol_2: { ...place, attached_machine_id: "m9" }, vol_3: { ...place, app_id: "a2" } })[id],
+        named: async () => [place],
       },
     });
     await rig.addVolume(aVolume({ region: "fra", host_id: "000b" }));

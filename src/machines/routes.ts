@@ -1,4 +1,5 @@
-import { appOf, orgOf } from "#http/access.ts";
+import { type Admitted, appOf, orgOf } from "#http/access.ts";
+import { idleFields } from "#http/field-support.ts";
 import { type Row, route } from "#http/route.ts";
 import { actionRoutes } from "./action-routes.ts";
 import { configProblems } from "./config.ts";
@@ -9,6 +10,7 @@ import { MACHINE_LIMITS } from "./limits.ts";
 import { logRoutes } from "./log-routes.ts";
 import { metadataRoutes } from "./metadata-routes.ts";
 import { askerOf, bad, listOf, machineOf, type RouteParts } from "./routing.ts";
+import { refuseOtherId, refuseSecretsVersion } from "./rules.ts";
 import * as schema from "./schema.ts";
 import { STATE_ALIASES, STATES } from "./states.ts";
 import { terminalRoutes } from "./terminal-routes.ts";
@@ -18,6 +20,7 @@ export function machineRoutes(parts: RouteParts): Row[] {
   return [
     ...listRoutes(parts),
     ...ownRoutes(parts),
+    ...updateRoutes(parts),
     ...otherRoutes(parts),
     ...actionRoutes(parts),
     ...leaseRoutes(parts),
@@ -96,9 +99,34 @@ function listRoutes({ machines, answers, store }: RouteParts): Row[] {
   ];
 }
 
+type Updating = Admitted & {
+  params: { app_name: string; machine_id: string };
+  body: { id?: string | undefined; min_secrets_version?: number | undefined };
+};
+
+/** The machine that an update is for, when what the update says about it is so. */
+async function updatable(parts: RouteParts, call: Updating): Promise<Machine> {
+  const machine = await machineOf(parts, call);
+  refuseOtherId(machine, call.body.id);
+  const { secrets_version } = await parts.apps.get(call.params.app_name);
+  refuseSecretsVersion(secrets_version, call.body.min_secrets_version);
+  return machine;
+}
+
+/** A machine that was made or changed, with what the request says without effect. */
+async function changedAnswer(
+  { machines, answers }: RouteParts,
+  machine: Machine,
+  body: { region?: string | undefined },
+) {
+  return answers.changed(machine, [
+    ...idleFields(schema.BesideConfig, body, ""),
+    ...(await machines.warnings(machine, body)),
+  ]);
+}
+
 function ownRoutes(parts: RouteParts): Row[] {
   const { apps, machines, answers } = parts;
-  const changed = (machine: Machine) => answers.changed(machine);
   return [
     route("POST /v1/apps/:app_name/machines", {
       summary: "Create a machine; it boots unless skip_launch",
@@ -121,10 +149,15 @@ function ownRoutes(parts: RouteParts): Row[] {
       ],
       async handle(call) {
         const { body, params, signal } = call;
-        const { id: app_id, name: app_name, org_id, network } = await apps.get(params.app_name);
+        const { id: app_id, name: app_name, org_id, network, secrets_version } = await apps.get(params.app_name);
+        refuseSecretsVersion(secrets_version, body.min_secrets_version);
         const wish = { ...body, name: body.name || undefined, region: body.region || undefined };
         const asker = { ...askerOf(call), signal };
-        return changed(await machines.create({ org_id, app_id, app_name, network }, wish, asker));
+        return await changedAnswer(
+          parts,
+          await machines.create({ org_id, app_id, app_name, network }, wish, asker),
+          body,
+        );
       },
     }),
     route("GET /v1/apps/:app_name/machines/:machine_id", {
@@ -135,6 +168,12 @@ function ownRoutes(parts: RouteParts): Row[] {
       answer: { status: 200, schema: schema.MachineAnswer },
       handle: async ({ query, ...call }) => answers.machine(await machineOf(parts, call), query),
     }),
+  ];
+}
+
+function updateRoutes(parts: RouteParts): Row[] {
+  const { machines } = parts;
+  return [
     route("POST /v1/apps/:app_name/machines/:machine_id", {
       summary: "Replace a machine's whole config; it becomes a new version and boots unless skip_launch",
       description: "A running machine is restarted with the new config, with or without skip_launch.",
@@ -147,7 +186,11 @@ function ownRoutes(parts: RouteParts): Row[] {
       errors: [...CHANGE_ERRORS, ...IMAGE_ERRORS],
       async handle(call) {
         const asker = { ...askerOf(call), signal: call.signal };
-        return changed(await machines.update(await machineOf(parts, call), call.body, asker));
+        return await changedAnswer(
+          parts,
+          await machines.update(await updatable(parts, call), call.body, asker),
+          call.body,
+        );
       },
     }),
     route("PATCH /v1/apps/:app_name/machines/:machine_id", {
@@ -161,7 +204,11 @@ function ownRoutes(parts: RouteParts): Row[] {
       async handle(call) {
         const { config, ...rest } = call.body;
         const asker = { ...askerOf(call), signal: call.signal };
-        return changed(await machines.patch(await machineOf(parts, call), { ...rest, patch: config }, asker));
+        return await changedAnswer(
+          parts,
+          await machines.patch(await updatable(parts, call), { ...rest, patch: config }, asker),
+          call.body,
+        );
       },
     }),
   ];

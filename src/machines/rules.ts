@@ -56,12 +56,6 @@ export function refuse(problems: Problem[]): void {
   if (first) fail("invalid_request", `${first.path} ${first.problem}`, { details: problems });
 }
 
-export function mountProblems({ mounts }: MachineConfig): Problem[] {
-  return (mounts ?? []).flatMap((mount, index) =>
-    mount.volume ? [] : [{ path: `body.config.mounts.${index}.volume`, problem: "is required" }],
-  );
-}
-
 /** A mount that names no volume keeps the one that is there: many clients send only its path again. */
 export function keepVolume(config: MachineConfig, before: MachineConfig): MachineConfig {
   const [mount] = config.mounts ?? [];
@@ -87,6 +81,21 @@ export function refuseMoving(machine: Machine, wish: Omit<UpdateWish, "config">)
         : [{ path: `body.${field}`, problem: `cannot be changed; it is ${machine[field]}` }],
     ),
   );
+}
+
+/** A machine boots with the newest secrets; a version that there is not yet cannot be waited for. */
+export function refuseSecretsVersion(current: number, wanted: number | undefined): void {
+  if (wanted === undefined || wanted <= current) return;
+  const path = "body.min_secrets_version";
+  refuse([
+    { path, problem: `is ${wanted}, but the app's secrets are at version ${current}`, allowed: `0 to ${current}` },
+  ]);
+}
+
+/** Clients send the id of the machine a second time in the body. */
+export function refuseOtherId(machine: Machine, id: string | undefined): void {
+  if (!id || id === machine.id) return;
+  refuse([{ path: "body.id", problem: `is not the machine of the path, ${machine.id}` }]);
 }
 
 export function refuseStale(machine: Machine, version: string | undefined): void {

@@ -1,3 +1,4 @@
+import { acts, refused, warned } from "#http/field-support.ts";
 import { Type } from "#http/schema.ts";
 import { Config } from "./config-schema.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
@@ -6,44 +7,43 @@ import { STATES } from "./states.ts";
 const text = Type.String();
 const flag = Type.Boolean();
 
-const lease_ttl = Type.Optional(
-  Type.Integer({
-    minimum: 0,
-    maximum: MACHINE_LIMITS.lease_max_ttl_s,
-    description: "Seconds: lease the machine in the same step; `nonce` comes with the answer.",
-  }),
-);
-
 const common = {
-  name: Type.Optional(Type.String({ description: "Unique in the app; made up when left out. Cannot be changed." })),
-  region: Type.Optional(Type.String({ maxLength: 32, pattern: "^[a-z0-9-]*$", description: "Cannot be changed." })),
-  lease_ttl,
-  skip_service_registration: Type.Optional(
-    Type.Boolean({ description: "Keep it out of request routing, as if created and cordoned." }),
+  name: Type.Optional(acts(text, "Unique in the app; made up when left out. Cannot be changed.")),
+  region: Type.Optional(
+    acts(Type.String({ maxLength: 32, pattern: "^[a-z0-9-]*$" }), "Where it runs. Cannot be changed."),
   ),
-  lsvd: Type.Optional(Type.Boolean({ description: "Accepted and kept; disks are the same either way." })),
-  min_secrets_version: Type.Optional(Type.Integer({ minimum: 0, description: "Boot with at least this version." })),
-  skip_secrets: Type.Optional(flag),
+  lease_ttl: Type.Optional(
+    acts(
+      Type.Integer({ minimum: 0, maximum: MACHINE_LIMITS.lease_max_ttl_s }),
+      "Seconds: lease the machine in the same step; `nonce` comes with the answer.",
+    ),
+  ),
+  skip_service_registration: Type.Optional(acts(flag, "Keep it out of request routing, as if created and cordoned.")),
+  lsvd: Type.Optional(warned(flag, "there is one kind of disk")),
+  min_secrets_version: Type.Optional(
+    acts(Type.Integer({ minimum: 0 }), "Boot with at least this version of the app's secrets."),
+  ),
+  skip_secrets: Type.Optional(warned(flag, "see ignore_app_secrets of a process")),
 };
 
 export const CreateMachine = Type.Object({
   ...common,
-  skip_launch: Type.Optional(Type.Boolean({ description: "Make it, do not boot it." })),
-  config: Config,
+  skip_launch: Type.Optional(acts(flag, "Make it, do not boot it.")),
+  config: acts(Config, "What it is and what it runs."),
 });
 
 const updating = {
   ...common,
-  skip_launch: Type.Optional(Type.Boolean({ description: "Do not boot a machine that is not running." })),
-  current_version: Type.Optional(
-    Type.String({ description: "The instance_id the update is made for; another one is a conflict." }),
-  ),
-  id: Type.Optional(text),
+  skip_launch: Type.Optional(acts(flag, "Do not boot a machine that is not running.")),
+  current_version: Type.Optional(acts(text, "The instance_id the update is made for; another one is a conflict.")),
+  id: Type.Optional(acts(text, "The machine's own; another one is refused.")),
 };
-export const UpdateMachine = Type.Object({ ...updating, config: Config });
+/** What an update, or a create, says beside the config. */
+export const BesideConfig = Type.Object(updating);
+export const UpdateMachine = Type.Object({ ...updating, config: acts(Config, "The whole config.") });
 export const PatchMachine = Type.Object({
   ...updating,
-  config: Type.Record(text, Type.Unknown(), { description: "A JSON merge patch: null removes." }),
+  config: acts(Type.Record(text, Type.Unknown()), "A JSON merge patch: null removes."),
 });
 
 const ImageRef = Type.Object({
@@ -150,14 +150,15 @@ export const DeleteQuery = Type.Object({
   kill: Type.Optional(Type.Boolean({ description: "End it at once if it runs: SIGKILL." })),
 });
 
-const Signal = Type.Union([text, Type.Integer(), Type.Record(text, Type.Unknown())], {
-  description: "A name such as SIGTERM, or its number; SIGINT when left out.",
-});
-const Seconds = Type.Union([text, Type.Number({ minimum: 0 })], { description: "Seconds, or text such as `30s`." });
+const Signal = acts(
+  Type.Union([text, Type.Integer(), Type.Record(text, Type.Unknown())]),
+  "A name such as SIGTERM, or its number; SIGINT when left out.",
+);
+const Seconds = acts(Type.Union([text, Type.Number({ minimum: 0 })]), "Seconds, or text such as `30s`.");
 export const StopBody = Type.Object({
   signal: Type.Optional(Signal),
   timeout: Type.Optional(Seconds),
-  id: Type.Optional(text),
+  id: updating.id,
 });
 export const RestartQuery = Type.Object({
   force_stop: Type.Optional(Type.Boolean({ description: "Kill it instead of asking it to stop." })),
@@ -199,9 +200,11 @@ export const LeaseQuery = Type.Object({
 });
 export const LeaseBody = Type.Object({
   ttl: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.lease_max_ttl_s, description: "Seconds; 30 when left out." }),
+    acts(Type.Integer({ minimum: 1, maximum: MACHINE_LIMITS.lease_max_ttl_s }), "Seconds; 30 when left out."),
   ),
-  description: Type.Optional(Type.String({ maxLength: MACHINE_LIMITS.lease_description_chars })),
+  description: Type.Optional(
+    acts(Type.String({ maxLength: MACHINE_LIMITS.lease_description_chars }), "Shown to whoever finds it leased."),
+  ),
 });
 export const LeaseAnswer = Type.Object({
   status: text,
@@ -224,11 +227,11 @@ export const MetadataChange = Type.Object({
 });
 
 export const ExecBody = Type.Object({
-  command: Type.Optional(Type.Array(text)),
-  cmd: Type.Optional(Type.String({ description: "One line, split at blanks and quotes." })),
-  stdin: Type.Optional(text),
-  container: Type.Optional(text),
-  timeout: Type.Optional(Type.Integer({ minimum: 0, description: "Seconds, 60 when left out." })),
+  command: Type.Optional(acts(Type.Array(text), "The program and its arguments.")),
+  cmd: Type.Optional(acts(text, "One line, split at blanks and quotes.")),
+  stdin: Type.Optional(acts(text, "What it reads.")),
+  container: Type.Optional(refused(text, "a machine has no containers")),
+  timeout: Type.Optional(acts(Type.Integer({ minimum: 0 }), "Seconds, 60 when left out.")),
 });
 export const ExecAnswer = Type.Object({
   exit_code: Type.Integer(),

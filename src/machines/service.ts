@@ -11,16 +11,8 @@ import type { Leases } from "./lease.ts";
 import type { Ledger } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { machineName, privateAddress } from "./names.ts";
-import {
-  keepVolume,
-  mountProblems,
-  refuse,
-  refuseInsert,
-  refuseMoving,
-  refuseStale,
-  refuseVolume,
-  volumeProblems,
-} from "./rules.ts";
+import { mountedVolume, mountWarnings, refuseReferences, standbyProblems } from "./references.ts";
+import { keepVolume, refuse, refuseInsert, refuseMoving, refuseStale, volumeProblems } from "./rules.ts";
 import { firstRun } from "./schedule.ts";
 import type { ListFilter, MachineStore } from "./store.ts";
 import type { ImageRef, Machine, MachineConfig, OperationPayload, ShownMachine, Source } from "./types.ts";
@@ -38,6 +30,8 @@ interface MachineParts {
 /** Where volumes are; the room that keeps them answers it. */
 export interface VolumeFinder {
   locate(volume_id: string): Promise<VolumePlace | undefined>;
+  /** The volumes of an app that have this name. */
+  named(app_id: string, name: string): Promise<VolumePlace[]>;
   /** Whether volumes can go from one host to another; absent is no. */
   readonly movable?: boolean;
   /** A volume goes where its machine has gone; what cannot be begun now is begun when the machine starts there. */
@@ -45,7 +39,11 @@ export interface VolumeFinder {
 }
 
 export interface VolumePlace {
+  id: string;
   app_id: string;
+  name: string;
+  size_gb: number;
+  encrypted: boolean;
   region: string;
   host_id: string;
   attached_machine_id: string | null;
@@ -121,7 +119,7 @@ export class MachineService {
     const id = ids.hex(14);
     let name = wish.name ?? machineName(ids);
     checkSlug(name, "body.name");
-    refuse(mountProblems(wish.config));
+    refuse(await standbyProblems(this.#parts, { app_id: owner.app_id, machine_id: id }, wish.config));
     let pinned = await this.#volumePlace(owner, wish, id);
     const image_ref = await this.#resolve(wish.config.image, owner.org_id, asker);
     // Placed anew when the host that had room is full by the time it is written.
@@ -181,6 +179,8 @@ export class MachineService {
   ): Promise<Machine> {
     const { leases, clock } = this.#parts;
     refuseMoving(machine, wish);
+    const { app_id, id: machine_id, config: known } = machine;
+    await refuseReferences(this.#parts, { app_id, machine_id, before: known }, keepVolume(configFrom(machine), known));
     return await this.#parts.ledger.change(
       machine.id,
       (draft) => {
@@ -215,6 +215,12 @@ export class MachineService {
       },
       asker.ids,
     );
+  }
+
+  /** What a request for a machine says that is otherwise, without being in the way. */
+  async warnings({ config }: Machine, { region }: { region?: string | undefined }): Promise<string[]> {
+    const { hosts } = this.#parts;
+    return [...(await mountWarnings(this.#parts, config)), ...hosts.regionWarnings(region)];
   }
 
   /** Answers where the machine was. A machine that runs, or is about to, is left alone. */
@@ -297,15 +303,12 @@ export class MachineService {
 
   /** A machine goes where its volume is. Fails when it cannot: the volume is elsewhere, or taken. */
   async #volumePlace(
-    owner: Owner,
-    { config, region }: CreateWish,
-    id: string,
-  ): Promise<{ region?: string; host_id?: string; volume?: string }> {
-    const volume = config.mounts?.[0]?.volume;
-    const { volumes } = this.#parts;
-    if (!volume || !volumes) return {};
-    const place = refuseVolume(volume, await volumes.locate(volume), { app_id: owner.app_id, machine_id: id, region });
-    return { region: place.region, host_id: place.host_id, volume };
+    { app_id }: Owner,
+    wish: CreateWish,
+    machine_id: string,
+  ): Promise<{ config: MachineConfig; region?: string; host_id?: string; volume?: string }> {
+    const { config, place } = await mountedVolume(this.#parts, { app_id, machine_id }, wish);
+    return place ? { config, region: place.region, host_id: place.host_id, volume: place.id } : { config };
   }
 
   async #blank(

@@ -1,7 +1,7 @@
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
-import { checkNames } from "./configured-checks.ts";
+import { readinessChecks } from "./configured-checks.ts";
 import { type News, topics } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { isPersistent, STATE_ALIASES, STATES } from "./states.ts";
@@ -26,11 +26,10 @@ export interface Reached {
 const CONDITIONS: Record<string, (machine: Machine) => boolean> = {
   /** Nothing is being done and nothing waits to be. */
   settled: (machine) => machine.pending === 0 && isPersistent(machine.state),
-  /** It runs, and every check it has passes. */
+  /** It runs, and every check passes that is not only informational. */
   healthy: (machine) => {
     if (machine.state !== "started") return false;
-    const names = checkNames(machine);
-    return names.every((name) => machine.checks[name]?.status === "passing");
+    return readinessChecks(machine).every((name) => machine.checks[name]?.status === "passing");
   },
 };
 

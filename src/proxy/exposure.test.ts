@@ -98,6 +98,15 @@ suite("what is open to the world", () => {
     assert.equal(targets({ checks: { web: { status: "critical" } } }), 0);
   });
 
+  test("an informational check that fails keeps no requests away", () => {
+    const targets = (kind: string): number | undefined => {
+      const services = [{ protocol: "tcp", internal_port: 8080, ports: [{ port: 80, handlers: ["http"] }] }];
+      const config = { services, checks: { web: { type: "tcp", port: 80, kind } } };
+      return exposed([], [SHARED], { config, checks: { web: { status: "critical" } } })?.ports[0]?.targets.length;
+    };
+    assert.deepEqual([targets("informational"), targets("readiness")], [1, 0]);
+  });
+
   test("a range is one port of the table, however its end is spelled", () => {
     for (const end of [{ end_port: 8010 }, { "end-port": 8010 }]) {
       const table = exposed([{ start_port: 8000, ...end, handlers: ["tcp"] }]);

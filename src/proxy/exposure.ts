@@ -1,5 +1,6 @@
 /** What of an app is open to the world: its machines' services, as the table that workers serve by. */
 import type { ServiceConfig } from "#machines/config-schema.ts";
+import { checksOf } from "#machines/configured-checks.ts";
 import type { ImageLayer } from "#machines/image-source.ts";
 import type { Entry } from "#network/directory.ts";
 import { type IpAssignment, isEgress } from "#network/types.ts";
@@ -106,10 +107,14 @@ function portTable(parts: ExposureParts, group: readonly Offer[], https_port: nu
   };
 }
 
-/** Gets requests: runs, is not cordoned, and no check says it is unwell. */
+/** Gets requests: runs, is not cordoned, and no check fails that is more than informational. */
 export function isServing({ machine }: Pick<Offer, "machine">): boolean {
   const { state, cordoned, checks } = machine;
-  return state === "started" && !cordoned && Object.values(checks).every(({ status }) => status !== "critical");
+  if (state !== "started" || cordoned) return false;
+  const failing = Object.keys(checks).filter((name) => checks[name]?.status === "critical");
+  if (failing.length === 0) return true;
+  const configured = new Map(checksOf(machine));
+  return failing.every((name) => configured.get(name)?.kind === "informational");
 }
 
 const COMING: readonly string[] = ["starting", "restarting", "replacing"];

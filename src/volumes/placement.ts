@@ -1,6 +1,7 @@
 import { fail } from "#core/errors.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Host } from "#hosts/types.ts";
+import type { UniqueZone } from "./store.ts";
 
 export interface Wanted {
   name: string;
@@ -8,30 +9,33 @@ export interface Wanted {
   /** The machine that is to mount it: the volume goes where that fits. */
   cpus: number;
   memory_mb: number;
-  /** Zones that have a volume of this name, when it must have one without. */
+  /** Zones that have a volume already, when it must have one without. */
   taken_zones: readonly string[];
+  unique_zone: UniqueZone;
   /** Where it must go, because what it is made from is there. */
   host_id?: string;
 }
 
 /** The host a volume goes to. Fails with what is in the way: no zone that is free, no room, no such region. */
 export async function placeVolume(hosts: HostService, wanted: Wanted): Promise<Host> {
-  const { name, region = hosts.default_region, cpus, memory_mb, taken_zones, host_id } = wanted;
+  const { region = hosts.default_region, cpus, memory_mb, taken_zones, host_id } = wanted;
   if (taken_zones.length > 0) {
     const here = (await hosts.hosts()).filter(
       (host) => (hosts.everywhere || host.region === region) && (host_id === undefined || host.id === host_id),
     );
     const zones = [...new Set(here.map(({ zone }) => zone))];
-    if (zones.length > 0 && zones.every((zone) => taken_zones.includes(zone))) noZone(name, region, zones);
+    if (zones.length > 0 && zones.every((zone) => taken_zones.includes(zone))) noZone(wanted, region, zones);
   }
   return await hosts.place({ region, cpus, memory_mb, not_zones: taken_zones, ...(host_id ? { host_id } : {}) });
 }
 
-function noZone(name: string, region: string, zones: readonly string[]): never {
+function noZone({ name, unique_zone }: Wanted, region: string, zones: readonly string[]): never {
+  const app_wide = unique_zone === "app";
   fail(
     "volume_placement_capacity",
     `insufficient resources to create new volume: every zone of region ${region} (${zones.join(", ")}) has a volume ` +
-      `named ${JSON.stringify(name)} already, and require_unique_zone is true`,
+      `${app_wide ? "of this app" : `named ${JSON.stringify(name)}`} already, and ` +
+      `${app_wide ? "unique_zone_app_wide" : "require_unique_zone"} is true`,
     {
       facts: { region, zones, require_unique_zone: true },
       hint: "pass require_unique_zone: false, another name, or another region",

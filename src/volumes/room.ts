@@ -18,6 +18,7 @@ import type { MountedVolume, VolumeMounts } from "./mounts.ts";
 import { VolumeService } from "./service.ts";
 import { SnapshotService } from "./snapshots.ts";
 import type { VolumeStore } from "./store.ts";
+import type { Volume } from "./types.ts";
 import { VolumeUpkeep } from "./upkeep.ts";
 
 export interface RoomParts {
@@ -101,10 +102,12 @@ export class VolumeRoom implements VolumeMounts {
   /** Where a volume is, for placing the machine that is to mount it. */
   async locate(volume_id: string) {
     const volume = await this.parts.store.find(volume_id);
-    if (!volume || volume.state === "destroyed") return undefined;
-    const { app_id, region, host_id, attached_machine_id, state } = volume;
-    const unready = state === "created" ? {} : { unready: `it is ${state}` };
-    return { app_id, region, host_id, attached_machine_id, ...unready };
+    return volume && volume.state !== "destroyed" ? placeOf(volume) : undefined;
+  }
+
+  async named(app_id: string, name: string) {
+    const volumes = await this.parts.store.list(app_id, {});
+    return volumes.filter((volume) => volume.name === name).map(placeOf);
   }
 
   get movable(): boolean {
@@ -168,4 +171,10 @@ export class VolumeRoom implements VolumeMounts {
     const volumes = (await store.all(hosts.own)).filter(({ state }) => state !== "destroyed");
     return await Promise.all(volumes.map((volume) => this.answers.measure(volume)));
   }
+}
+
+function placeOf({ id, app_id, name, size_gb, encryption, region, host_id, attached_machine_id, state }: Volume) {
+  const unready = state === "created" ? {} : { unready: `it is ${state}` };
+  const encrypted = encryption !== null;
+  return { id, app_id, name, size_gb, encrypted, region, host_id, attached_machine_id, ...unready };
 }

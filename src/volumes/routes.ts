@@ -1,5 +1,6 @@
 import type { AppService } from "#apps/service.ts";
 import { type Admitted, appOf } from "#http/access.ts";
+import { idleFields } from "#http/field-support.ts";
 import { type Row, route } from "#http/route.ts";
 import { diskRoutes } from "./disk-routes.ts";
 import type { VolumeRoom } from "./room.ts";
@@ -47,7 +48,9 @@ function listRoutes({ volumes, answers }: VolumeRoom, apps: AppService): Row[] {
       async handle({ body, params, ids }) {
         const { id: app_id, name: app_name, org_id } = await apps.get(params.app_name);
         const wish = { ...body, region: body.region || undefined };
-        return answers.changed(await volumes.create({ org_id, app_id, app_name }, wish, ids));
+        const made = answers.changed(await volumes.create({ org_id, app_id, app_name }, wish, ids));
+        const warnings = [...idleFields(schema.CreateVolume, body, ""), ...volumes.warnings(wish)];
+        return warnings.length > 0 ? { ...made, warnings } : made;
       },
     }),
   ];

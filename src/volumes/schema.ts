@@ -1,3 +1,5 @@
+import { Hardware } from "#hosts/compute-schema.ts";
+import { acts, warned } from "#http/field-support.ts";
 import { Type } from "#http/schema.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import { STATES } from "./states.ts";
@@ -8,63 +10,52 @@ const flag = Type.Boolean();
 const whole = Type.Integer({ minimum: 0 });
 const { size_gb_min, size_gb_max, retention_days_min, retention_days_max, retention_days_default } = VOLUME_LIMITS;
 const size = Type.Integer({ minimum: size_gb_min, maximum: size_gb_max });
-const retention = Type.Integer({
-  minimum: retention_days_min,
-  maximum: retention_days_max,
-  description: `Days to keep snapshots; ${retention_days_default} when left out.`,
-});
+const retention = acts(
+  Type.Integer({ minimum: retention_days_min, maximum: retention_days_max }),
+  `Days to keep snapshots; ${retention_days_default} when left out.`,
+);
+
+const Compute = Type.Partial(
+  Type.Object({
+    ...Hardware,
+    cpus: acts(whole, "It goes to a host that has so many free."),
+    memory_mb: acts(whole, "It goes to a host that has so much free."),
+    persist_rootfs: warned(text, "it is for the config of the machine"),
+  }),
+);
 
 export const CreateVolume = Type.Object({
-  name: text,
-  region: Type.Optional(
-    Type.String({ description: "The default region when left out; required when made from a snapshot." }),
-  ),
+  name: acts(text, "Several volumes may have the same."),
+  region: Type.Optional(acts(text, "The default region when left out; required when made from a snapshot.")),
   size_gb: Type.Optional(
-    Type.Integer({
-      minimum: size_gb_min,
-      maximum: size_gb_max,
-      description: `${VOLUME_LIMITS.size_gb_default} when left out; of a restore or a fork, the size of what it is made from.`,
-    }),
-  ),
-  fstype: Type.Optional(Type.Union([Type.Literal("ext4"), Type.Literal("")], { description: "`ext4`." })),
-  encrypted: Type.Optional(
-    Type.Boolean({
-      description: "True when left out. Refused where no way to encrypt works; never said and not done.",
-    }),
-  ),
-  auto_backup_enabled: Type.Optional(Type.Boolean({ description: "A snapshot a day; true when left out." })),
-  snapshot_retention: Type.Optional(retention),
-  require_unique_zone: Type.Optional(
-    Type.Boolean({ description: "In a zone without another volume of this name; true when left out." }),
-  ),
-  unique_zone_app_wide: Type.Optional(flag),
-  machines_only: Type.Optional(Type.Boolean({ description: "Kept for clients that send it; there is nothing else." })),
-  snapshot_id: Type.Optional(Type.String({ description: "Make it from this snapshot." })),
-  source_volume_id: Type.Optional(Type.String({ description: "Make it a fork of this volume." })),
-  compute: Type.Optional(
-    Type.Partial(
-      Type.Object({
-        cpu_kind: text,
-        cpus: whole,
-        memory_mb: whole,
-        gpu_kind: text,
-        gpus: whole,
-        host_dedication_id: text,
-        kernel_args: Type.Array(text),
-        persist_rootfs: text,
-      }),
-      { description: "The machine that is to mount it: the volume goes where that fits." },
+    acts(
+      size,
+      `${VOLUME_LIMITS.size_gb_default} when left out; of a restore or a fork, the size of what it is made from.`,
     ),
   ),
-  compute_image: Type.Optional(text),
+  fstype: Type.Optional(acts(Type.Union([Type.Literal("ext4"), Type.Literal("")]), "`ext4`.")),
+  encrypted: Type.Optional(
+    acts(flag, "True when left out. Refused where no way to encrypt works; never said and not done."),
+  ),
+  auto_backup_enabled: Type.Optional(acts(flag, "A snapshot a day; true when left out.")),
+  snapshot_retention: Type.Optional(retention),
+  require_unique_zone: Type.Optional(acts(flag, "In a zone without another volume of this name; true when left out.")),
+  unique_zone_app_wide: Type.Optional(
+    acts(flag, "With require_unique_zone: in a zone without any other volume of the app."),
+  ),
+  machines_only: Type.Optional(warned(flag, "nothing but machines can mount a volume")),
+  snapshot_id: Type.Optional(acts(text, "Make it from this snapshot.")),
+  source_volume_id: Type.Optional(acts(text, "Make it a fork of this volume.")),
+  compute: Type.Optional(acts(Compute, "The machine that is to mount it: the volume goes where that fits.")),
+  compute_image: Type.Optional(warned(text, "images are fetched when a machine starts")),
 });
 
 export const UpdateVolume = Type.Object({
-  auto_backup_enabled: Type.Optional(flag),
+  auto_backup_enabled: Type.Optional(acts(flag, "A snapshot a day.")),
   snapshot_retention: Type.Optional(retention),
 });
 
-export const ExtendVolume = Type.Object({ size_gb: size });
+export const ExtendVolume = Type.Object({ size_gb: acts(size, "The new size.") });
 
 export const ListQuery = Type.Object({
   summary: Type.Optional(Type.Boolean({ description: "Leave out what the file systems say: faster." })),
@@ -103,6 +94,7 @@ export const VolumeAnswer = Type.Object(
     progress: Type.Optional(Progress),
     deleted_at: Type.Optional(text),
     recoverable_until: Type.Optional(text),
+    warnings: Type.Optional(Type.Array(text, { description: "Of a create: what it says without effect." })),
   },
   { title: "Volume" },
 );

@@ -11,7 +11,7 @@ import { type Origin, originOf } from "./origin.ts";
 import { placeVolume } from "./placement.ts";
 import { refuseAttached, refuseInsert, refuseName, refuseShrinking, refuseState } from "./rules.ts";
 import { blank } from "./snapshots.ts";
-import type { VolumeStore } from "./store.ts";
+import type { UniqueZone, VolumeStore } from "./store.ts";
 import type { Volume } from "./types.ts";
 
 export interface VolumeParts {
@@ -42,6 +42,7 @@ export interface CreateWish {
   auto_backup_enabled?: boolean | undefined;
   snapshot_retention?: number | undefined;
   require_unique_zone?: boolean | undefined;
+  unique_zone_app_wide?: boolean | undefined;
   snapshot_id?: string | undefined;
   source_volume_id?: string | undefined;
   compute?: { cpus?: number | undefined; memory_mb?: number | undefined } | undefined;
@@ -87,6 +88,11 @@ export class VolumeService {
     const made = (await store.find(id)) ?? volume;
     if (made.state === "destroyed") broken(made, "the volume could not be made");
     return made;
+  }
+
+  /** What a request for a volume says that is otherwise, without being in the way. */
+  warnings({ region }: CreateWish): string[] {
+    return this.#parts.hosts.regionWarnings(region);
   }
 
   async update(
@@ -199,7 +205,7 @@ export class VolumeService {
     { id, origin, operation_id }: { id: string; origin: Origin; operation_id: string },
   ): Promise<Volume> {
     const { store } = this.#parts;
-    const unique_zone = wish.require_unique_zone ?? true;
+    const unique_zone = (wish.require_unique_zone ?? true) && (wish.unique_zone_app_wide ? "app" : "name");
     const { kind, payload, source } = origin;
     // Placed anew when another volume of the name took the zone by the time it is written.
     for (let race = 0; race < VOLUME_LIMITS.write_races; race++) {
@@ -223,7 +229,7 @@ export class VolumeService {
     { app_id }: Owner,
     { name, region, compute }: CreateWish,
     origin: Origin,
-    unique_zone: boolean,
+    unique_zone: UniqueZone,
   ): Promise<Pick<Volume, "region" | "zone" | "host_id">> {
     const { store, hosts } = this.#parts;
     const host = await placeVolume(hosts, {
@@ -231,7 +237,8 @@ export class VolumeService {
       region: region ?? origin.region,
       cpus: compute?.cpus ?? 0,
       memory_mb: compute?.memory_mb ?? 0,
-      taken_zones: unique_zone ? await store.zones(app_id, name) : [],
+      taken_zones: unique_zone ? await store.zones(app_id, unique_zone === "name" ? name : undefined) : [],
+      unique_zone,
       ...(origin.host_id ? { host_id: origin.host_id } : {}),
     });
     return { region: region ?? origin.region ?? host.region, zone: host.zone, host_id: host.id };

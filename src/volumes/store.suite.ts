@@ -18,8 +18,8 @@ export function volumeStoreSuite(
         await close();
       }
     }
-    const free = { limit: 100, unique_zone: false };
-    const alone = { limit: 100, unique_zone: true };
+    const free = { limit: 100, unique_zone: false } as const;
+    const alone = { limit: 100, unique_zone: "name" } as const;
 
     test("a volume comes back as it was written, with its operations in order", () =>
       withStore(async (store) => {
@@ -96,7 +96,7 @@ export function volumeStoreSuite(
         assert.deepEqual([await store.count("a1"), (await store.list("a1", { include_deleted: true })).length], [1, 2]);
         assert.deepEqual(Object.fromEntries(await store.counts(made.org_id)), { a1: 1, a2: 1 });
         assert.equal((await store.counts("none")).size, 0);
-        const over = { limit: 2, unique_zone: false };
+        const over = { limit: 2, unique_zone: false } as const;
         assert.equal(await store.insert({ volume: aVolume({ id: "over" }) }, over), "limit");
       }));
 

@@ -25,6 +25,9 @@ export type Inserted =
   /** The snapshot or the volume it is made from is gone. */
   | "no_source";
 
+/** What the zone of a volume must not have: another of its name in the app, any other of the app, or no matter. */
+export type UniqueZone = "name" | "app" | false;
+
 /** Why a volume should grow: what its machine's mount says. */
 export interface Growing {
   volume: Volume;
@@ -50,13 +53,13 @@ export interface VolumeStore {
   count(app_id: string): Promise<number>;
   /** The same of every app of the organization that has any, by the app's id. */
   counts(org_id: string): Promise<ReadonlyMap<string, number>>;
-  /** In which zones the app has a volume of this name. */
-  zones(app_id: string, name: string): Promise<string[]>;
+  /** In which zones the app has a volume of this name, or any. */
+  zones(app_id: string, name: string | undefined): Promise<string[]>;
 
-  /** `unique_zone`: not where another volume of the app has its name. `source`: only while it is there. */
+  /** `unique_zone`: not where another volume is. `source`: only while it is there. */
   insert(
     change: Change,
-    guard: { limit: number; unique_zone: boolean; source?: { snapshot_id?: string; volume_id?: string } },
+    guard: { limit: number; unique_zone: UniqueZone; source?: { snapshot_id?: string; volume_id?: string } },
   ): Promise<Inserted>;
   /** False when somebody changed the volume since it was read. Nothing was written then. */
   commit(change: Change): Promise<boolean>;

@@ -1,4 +1,5 @@
 import type { MachineConfig } from "#machines/types.ts";
+import { growthStep } from "#volumes/growth.ts";
 import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import type { Change, Growing, Inserted, VolumeStore } from "#volumes/store.ts";
 import type { Operation, Snapshot, Volume } from "#volumes/types.ts";
@@ -51,8 +52,10 @@ export function sqlVolumeStore(database: Database): VolumeStore {
     all: (host_ids) => volumes(`v.host_id IN (${marks(host_ids)}) ORDER BY v.created_at, v.id`, host_ids),
     ...counted(database, "volumes"),
     async zones(app_id, name) {
-      const sql = "SELECT DISTINCT zone FROM volumes WHERE app_id = ? AND name = ? AND state <> 'destroyed'";
-      return (await database.read<{ zone: string }>(sql, [app_id, name])).map(({ zone }) => zone);
+      const named = name === undefined ? "" : " AND name = ?";
+      const sql = `SELECT DISTINCT zone FROM volumes WHERE app_id = ?${named} AND state <> 'destroyed'`;
+      const args = name === undefined ? [app_id] : [app_id, name];
+      return (await database.read<{ zone: string }>(sql, args)).map(({ zone }) => zone);
     },
 
     insert: (change, guard) => insert(database, change, guard),
@@ -150,9 +153,12 @@ async function insert(
 ): Promise<Inserted> {
   const { volume } = change;
   const { id, app_id, org_id, name, zone } = volume;
-  const alone = unique_zone
-    ? "NOT EXISTS (SELECT 1 FROM volumes WHERE app_id = ? AND name = ? AND zone = ? AND state <> 'destroyed')"
-    : "1 = 1";
+  const rivals = {
+    name: { where: "app_id = ? AND zone = ? AND name = ?", args: [app_id, zone, name] },
+    app: { where: "app_id = ? AND zone = ?", args: [app_id, zone] },
+  };
+  const rival = unique_zone ? rivals[unique_zone] : undefined;
+  const alone = rival ? `NOT EXISTS (SELECT 1 FROM volumes WHERE ${rival.where} AND state <> 'destroyed')` : "1 = 1";
   const outcome = await database.write([
     // Locks the app against being deleted meanwhile, and against another insert into the same zone.
     { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
@@ -162,7 +168,7 @@ async function insert(
       args: [org_id, limit],
       rows: 1,
     },
-    insertVolume(volume, alone, unique_zone ? [app_id, name, zone] : []),
+    insertVolume(volume, alone, rival?.args ?? []),
     ...contentSteps(change),
   ]);
   if (outcome.ok) return "inserted";
@@ -218,11 +224,11 @@ async function growing(database: Database, host_ids: readonly string[]): Promise
   );
   return rows.flatMap(({ config, ...row }): Growing[] => {
     const [mount] = (JSON.parse(config) as MachineConfig).mounts ?? [];
-    const { extend_threshold_percent, add_size_gb, size_gb_limit } = mount ?? {};
+    const { extend_threshold_percent, size_gb_limit } = mount ?? {};
+    const volume = toVolume(row);
+    const add_size_gb = growthStep(mount ?? {}, volume.size_gb);
     if (!extend_threshold_percent || !add_size_gb) return [];
-    return [
-      { volume: toVolume(row), extend_threshold_percent, add_size_gb, size_gb_limit: size_gb_limit || undefined },
-    ];
+    return [{ volume, extend_threshold_percent, add_size_gb, size_gb_limit: size_gb_limit || undefined }];
   });
 }
 

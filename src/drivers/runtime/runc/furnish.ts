@@ -40,8 +40,8 @@ function contentOf(
 
 function platformFiles({ id, app_name, private_ip, config }: Launch): Record<string, string> {
   const { dns } = config;
-  const hostname = dns?.hostname ?? id;
-  const full = dns?.hostname_fqdn ?? `${id}.vm.${app_name}.internal`;
+  const hostname = dns?.hostname || id;
+  const full = dns?.hostname_fqdn || `${id}.vm.${app_name}.internal`;
   const servers = dns?.nameservers?.length ? dns.nameservers : [gatewayAddress(private_ip)];
   return {
     "/etc/hostname": `${hostname}\n`,
@@ -54,7 +54,14 @@ function platformFiles({ id, app_name, private_ip, config }: Launch): Record<str
     "/etc/resolv.conf": [
       ...(dns?.searches?.length ? [`search ${dns.searches.join(" ")}`] : []),
       ...servers.map((server) => `nameserver ${server}`),
+      ...(dns?.options?.length ? [`options ${dns.options.map(resolverOption).join(" ")}`] : []),
       "",
     ].join("\n"),
   };
+}
+
+/** An option as resolv.conf has it, such as `rotate` or `ndots:2`. */
+function resolverOption(option: string | { name: string; value?: string }): string {
+  if (typeof option === "string") return option;
+  return option.value ? `${option.name}:${option.value}` : option.name;
 }

@@ -69,10 +69,14 @@ export class RootDisks {
     this.#fill();
   }
 
-  /** Mounts the disk in `file` at `target`; an empty one is made when there is none. */
-  async mount(file: string, target: string): Promise<void> {
+  /** Mounts the disk in `file` at `target`; an empty one is made when there is none, of `bytes` unless that is 0. */
+  async mount(file: string, target: string, bytes = 0): Promise<void> {
     if (existsSync(file)) {
       await this.#free(file);
+      return await mountLoop(file, target);
+    }
+    if (bytes > 0 && bytes !== this.#size) {
+      await formatNew(file, bytes);
       return await mountLoop(file, target);
     }
     const ready = await this.#next();
@@ -171,17 +175,30 @@ export class RootDisks {
     rmSync(file, { force: true });
     const fd = openSync(file, "w+", 0o600);
     try {
-      const size = String(Math.floor(this.#size / 1024));
-      const lazy = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
-      // A root disk never grows: the room that is kept for that would be most of what is copied.
-      const made = ["-q", "-F", "-m", "0", "-O", "^resize_inode", "-J", "size=16", "-E", lazy];
-      await program("mkfs.ext4", [...made, file, `${size}k`]);
+      await makeFileSystem(file, this.#size);
       return { size: fstatSync(fd).size, pieces: [...written(fd)] };
     } finally {
       closeSync(fd);
       rmSync(file, { force: true });
     }
   }
+}
+
+async function makeFileSystem(file: string, bytes: number): Promise<void> {
+  const size = String(Math.floor(bytes / 1024));
+  const lazy = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
+  // A root disk never grows: the room that is kept for that would be most of what is copied.
+  const made = ["-q", "-F", "-m", "0", "-O", "^resize_inode", "-J", "size=16", "-E", lazy];
+  await program("mkfs.ext4", [...made, file, `${size}k`]);
+}
+
+/** Formats a disk of a size of its own: too rare to keep a pattern for. Under its name only when it is whole. */
+async function formatNew(file: string, bytes: number): Promise<void> {
+  const part = `${file}.part`;
+  rmSync(part, { force: true });
+  closeSync(openSync(part, "wx", 0o600));
+  await makeFileSystem(part, bytes);
+  renameSync(part, file);
 }
 
 /**

@@ -14,6 +14,7 @@ import { sizeOf } from "#machines/config.ts";
 import type { Launch } from "#machines/driver.ts";
 import type { HeldImage } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
+import { GIB } from "#volumes/disk.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
 import { bind, CallError, detach, MS, mount, mountWith, syncFileSystem } from "../../linux/calls.ts";
 import { GuestTree } from "../../linux/guest-tree.ts";
@@ -137,7 +138,10 @@ export class Stage {
     const namespace = openUserNamespace(record.uid_base);
     namespace.catch(() => {});
     try {
-      if (!mounted.has(paths.upper)) await this.#parts.disks.mount(paths.disk, paths.upper);
+      if (!mounted.has(paths.upper)) {
+        const { size_gb = 0 } = launch.config.rootfs ?? {};
+        await this.#parts.disks.mount(paths.disk, paths.upper, size_gb * GIB);
+      }
       watch.lap("disk");
       const [wanted] = launch.config.mounts ?? [];
       const volume = wanted?.volume === undefined ? undefined : { id: wanted.volume };
@@ -249,7 +253,7 @@ export class Stage {
     const cpuset = placement.place(id, cpus);
     const oci = ociConfig({
       paths,
-      hostname: config.dns?.hostname ?? id,
+      hostname: config.dns?.hostname || id,
       uid_base,
       tty: config.init?.tty ?? false,
       memory_mb,

@@ -1,0 +1,18 @@
+/** The hardware that a machine, or a volume on behalf of one, may ask its host for. */
+import { acts, refused, warned } from "#http/field-support.ts";
+import { Type } from "#http/schema.ts";
+
+const text = Type.String();
+const NO_GPU = "no host has a GPU";
+
+export const Hardware = {
+  cpu_kind: acts(
+    Type.Union([Type.Literal("shared"), Type.Literal("performance")]),
+    "Whether it has a share of each CPU, or all of it; shared when left out.",
+  ),
+  gpu_kind: refused(text, NO_GPU),
+  // Whoever names no kind sends one GPU, which is the default, or none.
+  gpus: refused(Type.Integer({ minimum: 0, maximum: 64 }), NO_GPU, [1]),
+  host_dedication_id: refused(text, "no host is dedicated"),
+  kernel_args: warned(Type.Array(text), "machines share the kernel of their host"),
+};
