@@ -26,6 +26,14 @@ async function start(t: Parameters<typeof testPlatform>[0]) {
 }
 
 suite("hangar", () => {
+  test("warnings of an answer are printed beside the result", async (t) => {
+    const { platform, run } = await start(t);
+    await platform.ask("POST /v1/apps", { body: { app_name: "web" } });
+    const { stdout, stderr } = await run("hangar volumes create data --app web --region mars");
+    assert.match(stderr, /^warning: region mars is a name only/m);
+    assert.match(stdout, /^created vol_/);
+  });
+
   test("every example of every command works", async (t) => {
     const { platform, run } = await start(t);
     const { token, id } = (await platform.ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body;

@@ -68,6 +68,7 @@ export const volumesCreate: Verb = {
       ...(cpus || memory_mb ? { compute: { cpus, memory_mb } } : {}),
     };
     const volume = await context.client.call("POST /v1/apps/:app_name/volumes", { params: { app_name }, body });
+    for (const warning of volume.warnings ?? []) context.say(`warning: ${warning}`);
     return { data: volume, text: `created ${volume.id} (${volume.name}, ${volume.size_gb} GB) in ${volume.region}` };
   },
 };
