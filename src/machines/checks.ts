@@ -25,8 +25,8 @@ interface CheckParts {
 }
 
 /**
- * Looks at running machines as their checks say, and writes down what changed: a check that goes on passing
- * costs nothing but the look. Of one that goes on failing the newest output is kept, since that is what is wrong now.
+ * Looks at running machines as their checks say, and writes down what changed: a check whose result stays the same
+ * costs nothing but the look.
  */
 export class CheckRunner {
   readonly #parts: CheckParts;
@@ -34,6 +34,8 @@ export class CheckRunner {
   readonly #ends: (() => void)[] = [];
   /** The boot whose checks are being run, by machine. */
   readonly #boots = new Map<string, { boot: string; instance_id: string; names: string[] }>();
+  /** When a check's output was last written without a change of its status, on the clock that never jumps. */
+  readonly #output_written = new Map<string, number>();
   readonly #closing = new AbortController();
   readonly #looking = new Set<Promise<void>>();
 
@@ -60,7 +62,10 @@ export class CheckRunner {
     const before = this.#boots.get(id);
     const runs = state === "started" && boot !== null;
     if (runs && before?.boot === boot && before.instance_id === instance_id) return;
-    for (const name of before?.names ?? []) this.#timers.cancel(`${id}/${name}`);
+    for (const name of before?.names ?? []) {
+      this.#timers.cancel(`${id}/${name}`);
+      this.#output_written.delete(`${id}/${name}`);
+    }
     this.#boots.delete(id);
     const checks = runs ? checksOf(machine) : [];
     if (boot === null || checks.length === 0) return;
@@ -123,13 +128,23 @@ export class CheckRunner {
         const { machine } = draft;
         const before = machine.checks[name];
         if (machine.boot !== boot || machine.state !== "started") return false;
-        if (before?.status === status && (passing || before.output === text)) return false;
-        const updated_at = this.#parts.clock.now();
+        const changed = before?.status !== status;
+        if (!changed && (before.output === text || !this.#mayWriteOutput(`${id}/${name}`))) return false;
+        const updated_at = changed ? this.#parts.clock.now() : before.updated_at;
         draft.set({ checks: { ...machine.checks, [name]: { status, output: text, updated_at } } });
         return true;
       });
     } catch (thrown) {
       if (!(thrown instanceof ApiError) || thrown.code !== "not_found") throw thrown;
     }
+  }
+
+  /** An output that differs at every look, because there is a time in it, is not written at every look. */
+  #mayWriteOutput(check: string): boolean {
+    const now = this.#parts.clock.monotonic();
+    const last = this.#output_written.get(check) ?? Number.NEGATIVE_INFINITY;
+    if (now - last < MACHINE_LIMITS.check_output_ms) return false;
+    this.#output_written.set(check, now);
+    return true;
   }
 }

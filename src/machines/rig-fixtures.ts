@@ -39,6 +39,7 @@ export interface RigOptions {
   fault?: (call: keyof RuntimeDriver, id: string, signal?: AbortSignal) => Promise<void>;
   /** What a variant that is known to be wrong does differently. */
   wrapStore?: (store: MachineStore) => MachineStore;
+  wrapDriver?: (driver: RuntimeDriver) => RuntimeDriver;
   clock?: VirtualClock;
   volumes?: VolumeFinder;
 }
@@ -100,7 +101,7 @@ export class Rig {
     const { fault } = this.#options;
     const sim = simDriver({ clock: this.clock, world: this.world, ...(fault ? { fault } : {}) });
     const calls = ["start", "stop", "suspend", "resume", "destroy"] as const;
-    const driver = mortal(sim, calls, dead, outside);
+    const driver = mortal(this.#options.wrapDriver?.(sim) ?? sim, calls, dead, outside);
     const hosts = this.hosts;
     const parts = { store: this.store, hosts, driver, clock: this.clock, log: silentLog, secrets: async () => ({}) };
     const { volumes } = this.#options;
