@@ -128,6 +128,49 @@ suite("volumes: growing by themselves", () => {
   });
 });
 
+suite("volumes: growing by a share of their size", () => {
+  test("grows by add_size_percent, by min_add_size_gb at least, up to the limit; the machine's log says so", async (t) => {
+    const clock = virtualClock();
+    const platform = await testPlatform(t, {}, { clock });
+    const { ask, data_dir } = platform;
+    await ask("POST /v1/apps", { body: { app_name: "web" } });
+    const made: [string, number, number, string][] = [];
+    for (const [name, more, first, last] of [
+      ["share", { add_size_percent: 150, size_gb_limit: 4 }, 3, 4],
+      ["least", { add_size_percent: 10, min_add_size_gb: 5, size_gb_limit: 6 }, 6, 6],
+    ] as const) {
+      const { id } = (await ask("POST /v1/apps/web/volumes", { body: { name, size_gb: 1 } })).body;
+      const mounts = [{ volume: id, path: "/data", extend_threshold_percent: 1, ...more }];
+      const machine = (await ask("POST /v1/apps/web/machines", { body: { config: { image: "x", mounts } } })).body.id;
+      const image = openSync(join(data_dir, "volumes/volumes", `${id}.img`), "r+");
+      for (let i = 0; i < 64; i++) writeSync(image, Buffer.alloc(1 << 20, 1));
+      closeSync(image);
+      made.push([id, first, last, machine]);
+    }
+    const size = async (id: string): Promise<number> => (await ask(`GET /v1/apps/web/volumes/${id}`)).body.size_gb;
+    const grows = (id: string, to: number): Promise<unknown> =>
+      until(`${id} has ${to} GB`, async () => {
+        await clock.advance(5000);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        return (await size(id)) >= to;
+      });
+    for (const [id, first, last, machine] of made) {
+      await grows(id, last);
+      assert.equal(await size(id), last);
+      const { events } = (await ask(`GET /v1/apps/web/machines/${machine}`)).body;
+      const reasons = events
+        .filter(({ type }: { type: string }) => type === "volume_extended")
+        .map(({ request }: { request: { reason: string } }) => request.reason);
+      assert.match(reasons.at(-1), new RegExp(`volume ${id} grew from 1 to ${first} GB`));
+      assert.equal(
+        (await ask(`GET /v1/apps/web/volumes/${id}`)).body.needs_restart,
+        false,
+        "the sim disk grows in use",
+      );
+    }
+  });
+});
+
 suite("volumes: what takes room", () => {
   test("df and gc tell the truth, and a preview removes nothing", async (t) => {
     const { ask, volumes, data_dir } = await openApi(t);

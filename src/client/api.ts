@@ -1262,6 +1262,7 @@ export interface Volume {
   fstype: string;
   snapshot_retention: number;
   auto_backup_enabled: boolean;
+  needs_restart: boolean;
   host_dedication_key: string;
   host_status: string;
   error?: string | undefined;

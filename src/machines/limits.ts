@@ -73,7 +73,7 @@ export const MACHINE_LIMITS = {
   check_timeout_ms: 10 * SECOND,
   check_output_chars: 2000,
   /** A check whose output changes while its status stays is written down once in this time; the newest one counts. */
-  check_output_ms: 60 * SECOND,
+  check_output_ms: 5 * SECOND,
 
   exec_default_s: 60,
   exec_max_s: 600,

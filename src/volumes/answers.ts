@@ -52,7 +52,7 @@ export class Answers {
   #answer(volume: Volume, usage: Usage, fstype: string) {
     const { hosts, executor } = this.#parts;
     const { id, name, state, size_gb, region, zone, encryption, attached_machine_id, created_at } = volume;
-    const { snapshot_retention, auto_backup_enabled, deleted_at, purge_at, error } = volume;
+    const { snapshot_retention, auto_backup_enabled, deleted_at, purge_at, error, needs_restart } = volume;
     const progress = executor.progress(id);
     return {
       id,
@@ -72,6 +72,7 @@ export class Answers {
       fstype,
       snapshot_retention,
       auto_backup_enabled,
+      needs_restart,
       host_dedication_key: "",
       host_status: hosts.reachable(volume.host_id) ? "ok" : "unreachable",
       ...(error === null ? {} : { error }),

@@ -19,7 +19,7 @@ import { VolumeService } from "./service.ts";
 import { SnapshotService } from "./snapshots.ts";
 import type { VolumeStore } from "./store.ts";
 import type { Volume } from "./types.ts";
-import { VolumeUpkeep } from "./upkeep.ts";
+import { type Grown, VolumeUpkeep } from "./upkeep.ts";
 
 export interface RoomParts {
   store: VolumeStore;
@@ -34,6 +34,8 @@ export interface RoomParts {
   movable?: boolean;
   /** Of a process among several on one database. */
   wire?: Wire;
+  /** Called when a volume has grown by itself. */
+  grown?: (grown: Grown) => Promise<void>;
 }
 
 export class VolumeRoom implements VolumeMounts {
@@ -84,6 +86,7 @@ export class VolumeRoom implements VolumeMounts {
       garbage,
       clock,
       log,
+      grown: parts.grown,
     });
   }
 

@@ -88,6 +88,7 @@ export const VolumeAnswer = Type.Object(
     fstype: text,
     snapshot_retention: Type.Integer(),
     auto_backup_enabled: flag,
+    needs_restart: Type.Boolean({ description: "It has grown, and its machine sees that after a restart." }),
     host_dedication_key: text,
     host_status: text,
     error: Type.Optional(Type.String({ description: "Why it failed." })),

@@ -32,6 +32,7 @@ export type UniqueZone = "name" | "app" | false;
 export interface Growing {
   volume: Volume;
   extend_threshold_percent: number;
+  /** By how much it grows at a time, at its size now. */
   add_size_gb: number;
   size_gb_limit: number | undefined;
 }

@@ -22,6 +22,16 @@ interface UpkeepParts {
   garbage: Garbage;
   clock: Clock;
   log: Log;
+  /** Called when a volume has grown by itself. */
+  grown?: ((grown: Grown) => Promise<void>) | undefined;
+}
+
+/** A volume as it was, and its size since. */
+export interface Grown {
+  volume: Volume;
+  size_gb: number;
+  /** Its machine sees the new size after a restart. */
+  needs_restart: boolean;
 }
 
 /** Looks now and then at what is due: growth, daily snapshots, what has expired, what nobody needs. */
@@ -91,7 +101,7 @@ export class VolumeUpkeep {
   }
 
   async #grow({ volume, extend_threshold_percent, add_size_gb, size_gb_limit }: Growing): Promise<void> {
-    const { disk, keys, volumes, log } = this.#parts;
+    const { disk, keys, volumes, log, grown } = this.#parts;
     // One that its machine does not see yet does not get emptier by growing again.
     if (volume.needs_restart) return;
     const usage = await disk.usage(keys.open(volume));
@@ -100,7 +110,8 @@ export class VolumeUpkeep {
     const size_gb = Math.min(volume.size_gb + add_size_gb, limit);
     if (size_gb <= volume.size_gb) return;
     log.info({ volume: volume.id, from: volume.size_gb, to: size_gb }, "a volume grows by its machine's config");
-    await volumes.extend(volume.id, size_gb, this.#ids);
+    const { needs_restart } = await volumes.extend(volume.id, size_gb, this.#ids);
+    await grown?.({ volume, size_gb, needs_restart });
   }
 }
 

@@ -30,6 +30,7 @@ import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
+import { volumeGrew } from "#machines/volume-growth.ts";
 import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
@@ -46,6 +47,7 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
 import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
+import type { Grown } from "#volumes/upkeep.ts";
 import { databaseRoutes } from "./databases.ts";
 import type { Emulated } from "./emulated.ts";
 import { openFabric } from "./fabric.ts";
@@ -184,7 +186,8 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const images = await (wire
     ? sharedImages(database, settings, among)
     : openImages(dir.file("images"), settings, clock, log, { releases }));
-  const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire });
+  const grown = (what: Grown): Promise<void> => volumeGrew(room.ledger, what);
+  const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire, grown });
   const routed = settings.host.network !== "off";
   const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
@@ -214,13 +217,14 @@ interface VolumeNeeds {
   hosts: HostService;
   driver: string;
   wire: Wire | undefined;
+  grown(grown: Grown): Promise<void>;
 }
 
 /** Volumes on the disk that goes with the driver, their snapshots in the object store of the settings. */
 async function openVolumes(
   database: Database,
   { data_dir, objects, volume_undelete_hours, volume_disk: disk, volume_pool: pool }: Settings,
-  { clock, log, box, hosts, driver, wire }: VolumeNeeds,
+  { clock, log, box, hosts, driver, wire, grown }: VolumeNeeds,
 ): Promise<VolumeRoom> {
   const store = sqlVolumeStore(database);
   const kept = await openObjects(objects, join(data_dir, "objects"), clock);
@@ -236,5 +240,6 @@ async function openVolumes(
     undelete_ms: volume_undelete_hours * 3_600_000,
     movable: objects.url !== undefined,
     ...(wire ? { wire } : {}),
+    grown,
   });
 }

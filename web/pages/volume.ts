@@ -122,6 +122,9 @@ function facts({ app_name }: Params, volume: Volume): VNode {
   return div(
     dl({ class: "facts panel" }, ...rows.map(([name, value]) => div({ key: name }, dt(name), dd(value)))),
     volume.error ? div({ class: "note bad" }, volume.error) : null,
+    volume.needs_restart
+      ? p({ class: "note" }, `It has grown to ${volume.size_gb} GB; restart its machine to use all of it.`)
+      : null,
     volume.deleted_at
       ? p(
           { class: "note bad" },

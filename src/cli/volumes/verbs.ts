@@ -23,7 +23,7 @@ export const volumesList: Verb = {
       volume.name,
       volume.app_name,
       volume.state,
-      `${volume.size_gb} GB`,
+      `${volume.size_gb} GB${volume.needs_restart ? " (restart)" : ""}`,
       volume.blocks === 0 ? "" : `${usedPercent(volume)} %`,
       `${volume.region} (${volume.zone})`,
       volume.attached_machine_id ?? "",
@@ -100,6 +100,8 @@ function describe(volume: Volume, app_name: string): string {
     ["snapshots", snapshotWords(volume)],
     ["created", volume.created_at],
   ];
+  if (volume.needs_restart)
+    pairs.push(["restart", `needed to use all of it: hangar machines restart ${volume.attached_machine_id}`]);
   if (volume.recoverable_until) pairs.push(["recoverable", `until ${volume.recoverable_until}`]);
   return facts(pairs);
 }
