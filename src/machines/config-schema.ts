@@ -181,7 +181,10 @@ const Port = optional({
   tls_options: acts(
     optional({
       alpn: acts(texts, "Protocols that are offered."),
-      default_self_signed: acts(flag, "Answer server names that no app on the port has, with a self-signed certificate."),
+      default_self_signed: acts(
+        flag,
+        "Answer server names that no app on the port has, with a self-signed certificate.",
+      ),
       versions: acts(Type.Array(literals(["TLSv1.2", "TLSv1.3"])), "TLS versions that are taken; both when left out."),
     }),
     "For the tls handler.",
