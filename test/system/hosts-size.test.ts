@@ -14,7 +14,7 @@ import { runs } from "../support.ts";
 import { twice } from "./hosts-history.ts";
 import { aHouse, type ControlBox, type HostBox } from "./hosts-house.ts";
 import { until } from "./hosts-support.ts";
-import { TICKER, Ticks, uptime } from "./hosts-ticks.ts";
+import { TICKER, Ticks, tickClock } from "./hosts-ticks.ts";
 import { Writers } from "./hosts-writes.ts";
 
 const MACHINES = "/v1/apps/web/machines";
@@ -115,7 +115,7 @@ async function lose(scene: Scene, index: number, pair: Pair, ids: readonly strin
   const there = ids.filter((id) => before.get(id)?.host === host.id);
   assert.ok(there.length > 0, "it has machines to lose");
   await until("what stays ticks", async () => ticks.of(host.id, pair.stays).length > 2, PATIENCE_MS);
-  const at = uptime();
+  const at = tickClock();
   await what.begin(host);
   const begun = await until(
     "the standby ticks",

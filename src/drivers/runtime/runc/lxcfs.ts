@@ -6,7 +6,7 @@
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
@@ -28,8 +28,8 @@ export const LXCFS_PROBE = "/sys/devices/system/cpu/online";
 const LOOK_MS = 1000;
 /** Machines that are found without its files are looked for so many looks apart. */
 const SWEEP = 30;
-/** It answers within a millisecond; one that takes longer than this hangs, and what reads its files hangs with it. */
-const ANSWER_MS = 5000;
+/** It answers within a millisecond; one that takes longer, twice, hangs, and what reads its files hangs with it. */
+const ANSWER_MS = 3000;
 const START_MS = 10_000;
 /** How long one that could not be started is left alone. */
 const RETRY_MS = 60_000;
@@ -132,15 +132,20 @@ export class Lxcfs {
     }
   }
 
-  /** Read on another thread: one that hangs must not take us with it. It is let go when the daemon is ended. */
+  /** Read on another thread: a daemon that hangs must not take us with it. The thread is released when it is ended. */
   async #answers(): Promise<boolean> {
     if (this.#pid() === undefined || !this.#mounted()) return false;
-    const { clock } = this.#parts;
+    const { clock, layout } = this.#parts;
     const answered = readFile(join(this.dir, LXCFS_PROBE)).then(
       () => true,
       () => false,
     );
-    return await Promise.race([answered, clock.sleep(ANSWER_MS).then(() => false)]);
+    const within = async (ms: number) => await Promise.race([answered, clock.sleep(ms).then(() => undefined)]);
+    const answer = await within(ANSWER_MS);
+    if (answer !== undefined) return answer;
+    // All threads may have been busy with a large disk. They take turns: when this is through, the read has begun.
+    await stat(layout.run);
+    return (await within(ANSWER_MS)) ?? false;
   }
 
   /** The daemon's process; undefined when it is gone, or its number is somebody else's by now. */
