@@ -20,8 +20,9 @@ const root = join(import.meta.dirname, "..");
  * hosts, every page of the documents. What they hold to is looked at by quicker tests too, in smaller numbers.
  */
 export const NIGHT = new Set(
-  `cli cli-affordances cli-db cli-people deploy-machines examples-real guides hosts-autostop hosts-loss hosts-network hosts-room
-  hosts-terminal hosts-together lease-clock metrics-crash metrics-damage metrics-differential metrics-postgres-machine
+  `cli cli-affordances cli-db cli-people deploy-machines examples-real guides hosts-autostop hosts-loss hosts-network
+  hosts-room hosts-terminal hosts-together images-odd lease-clock metrics-crash metrics-damage metrics-differential
+  metrics-postgres-machine
   metrics-remote package proxy-replace replication-crash-points replication-etcd replication-events replication-large
   replication-machines replication-power runc-abuse runc-kill runc-network runc-reboot runc-upgrade soak store-backup
   store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-databases web-load web-pages`.split(
