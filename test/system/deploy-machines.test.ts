@@ -133,7 +133,7 @@ grace_period = "0s"
   const machines = async (): Promise<{ id: string; instance_id: string; config: { image: string } }[]> =>
     (await platform.ask("GET /v1/apps/shop/machines")).body;
 
-  test("a deploy after the tag was imported again is a difference, and runs the new code", async () => {
+  test("rollback and scale run the digest of their release after the tag was imported again", async () => {
     write({ more: service() });
     await ok("deploy");
     assert.equal(await page(), "one");
@@ -143,6 +143,26 @@ grace_period = "0s"
     await ok("deploy");
     assert.equal(await page(), "two");
     assert.match(await ok("diff"), /nothing differs/);
+
+    await ok("rollback");
+    assert.equal(await page(), "one", "the old code, by its digest");
+    await importPage("three");
+    await ok("scale 2");
+    const images = new Set((await machines()).map(({ config }) => config.image));
+    const releases = JSON.parse((await hangar("releases --json")).stdout);
+    const [scaled, rolled_back, second, first] = releases;
+    assert.equal(releases.length, 4);
+    assert.deepEqual([scaled.image, scaled.image_digest], ["shop:1", first.image_digest]);
+    assert.deepEqual(
+      [rolled_back.image_digest, second.image_digest === first.image_digest],
+      [first.image_digest, false],
+    );
+    assert.deepEqual([...images], [`shop:1@${first.image_digest}`]);
+    assert.match(
+      await ok("releases"),
+      new RegExp(`shop:1 +${first.image_digest.slice("sha256:".length).slice(0, 12)}`),
+    );
+    await ok("scale 1");
   });
 
   test("a program that does not exist fails every deploy, with the reason", async () => {
