@@ -30,6 +30,7 @@ function machineOf(i: number): MeasuredMachine {
     host: "0001",
     instance: `i${i}`,
     private_ip: `127.1.${i >> 8}.${i & 255}`,
+    private_ipv4: null,
     boot: "b",
     handle: null,
     started_at: 0,

@@ -32,6 +32,10 @@ export const LIMITS = {
   /** Problems listed in one answer. More exist, these come first. */
   problems_listed: 64,
 
+  // Connections to machines.
+  /** An address of a machine that says nothing for this long: its other one is tried beside it. */
+  dial_stagger_ms: 250,
+
   // Idempotency-Key.
   idempotency_key_chars: 255,
   /** A repeated request is recognised for this long. */

@@ -64,7 +64,7 @@ export class Draft {
    * host it leaves was lost: written only while it still is.
    */
   move(place: Place, lost_epoch?: number): void {
-    this.set(place);
+    this.set({ ...place, private_ipv4: null });
     this.#lost_epoch = lost_epoch;
     for (const operation of this.operations) this.put({ ...operation, host_id: place.host_id });
   }

@@ -164,7 +164,9 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         const run = await driver.exec(ref, { command: ["echo", "hi"], timeout_ms: 5000 }, never);
         assert.deepEqual([run.exit_code, run.stdout], [0, "hi\n"]);
         assert.ok((await driver.ps(ref)).length > 0);
+        assert.deepEqual((await driver.listening(ref)) ?? [], []);
         await driver.stop(ref, HOW, never);
+        await assert.rejects(driver.listening(ref));
         await assert.rejects(driver.exec(ref, { command: ["true"], timeout_ms: 1000 }, never));
         await assert.rejects(driver.signal(ref, "SIGTERM"));
         assert.ok(Array.isArray((await driver.logs(id, { tail: 10 })).lines));

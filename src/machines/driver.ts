@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { ListenSocket } from "#core/listening.ts";
 import type { CheckConfig } from "./config-schema.ts";
 import type { Handle, ImageRef, MachineConfig } from "./types.ts";
 
@@ -47,6 +48,8 @@ export interface RuntimeDriver {
   /** Runs a program on a terminal. Resolves when it runs, or is about to say on its screen why it cannot. */
   terminal(ref: Ref, wanted: TerminalWish, signal: AbortSignal): Promise<Terminal>;
   ps(ref: Ref): Promise<Process[]>;
+  /** What its programs listen on, read from its network; undefined where that cannot be known. */
+  listening(ref: Ref): Promise<ListenSocket[] | undefined>;
   /** Lines a machine wrote, oldest first: the newest ones, or what came after a page that was read before. */
   logs(id: string, from: LogsFrom): Promise<LogPage>;
   /** Calls `wake` when there may be more; answers what ends that. */
@@ -97,6 +100,8 @@ export interface Launch {
 
 export interface Started {
   handle: Handle;
+  /** Where programs that listen on IPv4 alone are reached from its host, when the machine has such an address. */
+  private_ipv4?: string;
   /** What the image turned out to be. */
   image_ref?: ImageRef;
 }
@@ -123,6 +128,8 @@ export interface Observed {
   id: string;
   boot: string;
   state: "running" | "frozen" | "gone";
+  /** Of one that runs: see `Started`. */
+  private_ipv4?: string;
   /** How it ended, as far as that is known. */
   exit?: Exit;
 }
@@ -180,7 +187,7 @@ export interface Process {
   directory: string;
   cpu: number;
   rss: number;
-  listen_sockets: { proto: string; address: string }[];
+  listen_sockets: ListenSocket[];
 }
 
 /** `since` is in milliseconds; a cursor is what the page before answered. */

@@ -308,7 +308,7 @@ export class Executor {
     if (machine.boot !== exit.boot || (machine.state !== "started" && machine.state !== "suspended")) return false;
     if (machine.state === "suspended") {
       // Its memory is gone; the next start is a cold one.
-      draft.set({ snapshot: false, boot: null, handle: null });
+      draft.set({ snapshot: false, boot: null, handle: null, private_ipv4: null });
       return true;
     }
     const restarts = restartsSoFar(machine, exit);

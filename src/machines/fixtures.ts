@@ -32,6 +32,7 @@ export function aMachine(change: Partial<Machine> = {}): Machine {
     handle: null,
     boot_stop_config: null,
     snapshot: false,
+    private_ipv4: null,
     started_at: null,
     restarts: 0,
     cpus,

@@ -61,7 +61,7 @@ const booted =
   (
     { config, boot: before, boot_stop_config }: Machine,
     boot: string,
-    { handle, image_ref }: Awaited<ReturnType<RuntimeDriver["start"]>>,
+    { handle, image_ref, private_ipv4 }: Awaited<ReturnType<RuntimeDriver["start"]>>,
     now: number,
     request?: EventRequest,
   ): Outcome =>
@@ -72,6 +72,7 @@ const booted =
       boot,
       handle,
       boot_stop_config: stop_config,
+      private_ipv4: private_ipv4 ?? null,
       snapshot: false,
       started_at: now,
       ...(image_ref ? { image_ref } : {}),
@@ -185,7 +186,15 @@ function putDown(draft: Draft, exit: Exit | undefined, now: number, request: Eve
 }
 
 export function clear(draft: Draft): void {
-  draft.set({ boot: null, handle: null, boot_stop_config: null, snapshot: false, started_at: null, checks: {} });
+  draft.set({
+    boot: null,
+    handle: null,
+    boot_stop_config: null,
+    private_ipv4: null,
+    snapshot: false,
+    started_at: null,
+    checks: {},
+  });
 }
 
 export const refOf = ({ id, boot, handle }: Machine): Ref | undefined =>

@@ -8,6 +8,7 @@ import type { Log } from "#core/log.ts";
 import type { Wire } from "#core/wire.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Host } from "#hosts/types.ts";
+import { learnAddresses } from "./addresses.ts";
 import { Answers } from "./answers.ts";
 import { CheckRunner } from "./checks.ts";
 import type { RuntimeDriver } from "./driver.ts";
@@ -104,6 +105,11 @@ export class MachineRoom {
     // What moved away is gone before anything else is looked at.
     await this.#leftovers?.sweep();
     await this.executor.start();
+    const { hosts, store, driver, log } = this.#parts;
+    // A machine without one is reached over IPv6 all the same.
+    await learnAddresses({ host_ids: hosts.own, store, driver, ledger: this.ledger }).catch((error: unknown) =>
+      log.warn({ error }, "the IPv4 addresses of running machines could not be found out"),
+    );
     await this.upkeep.start();
     await this.checks.start();
   }

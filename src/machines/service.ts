@@ -348,6 +348,7 @@ export class MachineService {
       handle: null,
       boot_stop_config: null,
       snapshot: false,
+      private_ipv4: null,
       started_at: null,
       restarts: 0,
       cpus,

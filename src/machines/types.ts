@@ -13,6 +13,8 @@ export interface Machine {
   region: string;
   host_id: string;
   private_ip: string;
+  /** Its IPv4 address on its host while it runs; null when it has none that is known. */
+  private_ipv4: string | null;
   created_at: number;
 
   /** Goes up by one with every change: who read 7 may write only while it is 7. */
@@ -62,6 +64,7 @@ export type ShownMachine = Pick<
   | "host_id"
   | "instance_id"
   | "private_ip"
+  | "private_ipv4"
   | "created_at"
   | "updated_at"
   | "image_ref"

@@ -15,6 +15,7 @@ export type Entry = Pick<
   | "host_id"
   | "instance_id"
   | "private_ip"
+  | "private_ipv4"
   | "state"
   | "cordoned"
   | "checks"
@@ -137,8 +138,8 @@ export class Directory {
 }
 
 function entryOf(machine: Listed): Entry {
-  const { id, org_id, app_id, app_name, name, region, host_id, instance_id, private_ip, state } = machine;
-  const { cordoned, checks, created_at, started_at, image_ref, config, lease } = machine;
-  const place = { id, org_id, app_id, app_name, name, region, host_id, instance_id, private_ip };
+  const { id, org_id, app_id, app_name, name, region, host_id, instance_id, private_ip, private_ipv4 } = machine;
+  const { state, cordoned, checks, created_at, started_at, image_ref, config, lease } = machine;
+  const place = { id, org_id, app_id, app_name, name, region, host_id, instance_id, private_ip, private_ipv4 };
   return { ...place, state, cordoned, checks, created_at, started_at, image_ref, config, leased: lease !== null };
 }

@@ -1,4 +1,5 @@
 /** What of an app is open to the world: its machines' services, as the table that workers serve by. */
+import type { Address } from "#core/dial.ts";
 import type { ServiceConfig } from "#machines/config-schema.ts";
 import { checksOf } from "#machines/configured-checks.ts";
 import type { ImageLayer } from "#machines/image-source.ts";
@@ -11,10 +12,11 @@ import type { AppTable, PortOptions, PortTable, Target } from "./table.ts";
 type PortConfig = NonNullable<ServiceConfig["ports"]>[number];
 
 /** Where a machine's port can be reached from here; undefined when it cannot. */
-export type Reach = (
-  machine: Pick<Entry, "id" | "private_ip">,
-  port: number,
-) => { host: string; port: number } | undefined;
+export type Reach = (machine: Pick<Entry, "id" | "private_ip" | "private_ipv4">, port: number) => Address | undefined;
+
+/** At the machine's own addresses. */
+export const ownAddress: Reach = ({ private_ip: host, private_ipv4: ipv4 }, port) =>
+  ipv4 === null ? { host, port } : { host, ipv4, port };
 
 interface ExposureParts {
   app: { id: string; name: string; org_id: string; created_at: number };

@@ -53,6 +53,8 @@ export const PROXY_LIMITS = {
   handshake_ms: 10 * SECOND,
   /** How long a datagram client is remembered after its last datagram. */
   datagram_idle_ms: MINUTE,
+  /** An address of a machine that did not refuse datagrams for this long takes them. */
+  datagram_settle_ms: SECOND,
 
   // Waiting for a machine.
   /** Requests that wait for one service, per worker. One more: 503. */
@@ -71,6 +73,8 @@ export const PROXY_LIMITS = {
   pooled: 256,
   /** Clients of datagram services remembered by one worker. One more: the datagram is dropped. */
   datagram_clients: 4096,
+  /** Datagrams of one client that are kept while it is found out which address of the machine takes them. More: not kept. */
+  datagram_kept_bytes: 32 * KIB,
   /** Open ports. Ranges count each of their ports; the ones past the limit stay closed and are listed so. */
   doors: 2048,
   /** Services of machines that can be reached at the same time. The ones past it get no requests. */

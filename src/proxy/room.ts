@@ -18,7 +18,7 @@ import { Authority } from "./authority.ts";
 import { certificateRoutes } from "./certificate-routes.ts";
 import { Certificates } from "./certificates.ts";
 import { Control } from "./control.ts";
-import type { Reach } from "./exposure.ts";
+import { ownAddress, type Reach } from "./exposure.ts";
 import { type Busyness, IdleWatch, restOf } from "./idle.ts";
 import { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
@@ -68,8 +68,6 @@ export interface ProxyParts {
   /** Of one control process among several. */
   among?: { node_id: string; wire: Wire };
 }
-
-const ownAddress: Reach = ({ private_ip }, port) => ({ host: private_ip, port });
 
 export class ProxyRoom {
   readonly rows: Row[];

@@ -1,3 +1,4 @@
+import type { Address } from "#core/dial.ts";
 import type { BucketsSetting } from "#core/proxy-settings.ts";
 import type { ImageLayer } from "#machines/image-source.ts";
 
@@ -70,13 +71,11 @@ export interface PortOptions {
   https_port: number;
 }
 
-export interface Target {
+export interface Target extends Address {
   machine_id: string;
   instance_id: string;
   region: string;
   host_id: string;
-  host: string;
-  port: number;
   slot: number;
   /** What is counted and bounded. */
   mode: "connections" | "requests";

@@ -270,6 +270,11 @@ export const MIGRATIONS: readonly Migration[] = [
     name: "how the version of a machine that runs is stopped",
     statements: ["ALTER TABLE machines ADD COLUMN boot_stop_config TEXT"],
   },
+  {
+    id: 16,
+    name: "IPv4 addresses of machines",
+    statements: ["ALTER TABLE machines ADD COLUMN private_ipv4 TEXT"],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */

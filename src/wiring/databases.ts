@@ -38,9 +38,10 @@ export function databaseRoutes({ clock, apps, machines, engine, reach }: Databas
     return (await Promise.all(own.map((app) => running(app, instances)))).flat();
   };
   const running = async (app: App, instances: ReadonlySet<string>): Promise<NodePlace[]> =>
-    (await machines.list(app.id, { states: ["started"] })).flatMap(({ id, name, instance_id, private_ip, config }) => {
+    (await machines.list(app.id, { states: ["started"] })).flatMap((machine) => {
+      const { id, name, instance_id, config } = machine;
       const { metrics } = config;
-      const address = metrics && !metrics.https ? reach({ id, private_ip }, metrics.port) : undefined;
+      const address = metrics && !metrics.https ? reach(machine, metrics.port) : undefined;
       if (!address || !instances.has(instance_id)) return [];
       return [{ app_name: app.name, machine_id: id, machine_name: name, instance_id, address }];
     });

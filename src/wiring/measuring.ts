@@ -33,7 +33,7 @@ import { parseRemoteAddress } from "#metrics/remote/address.ts";
 import { openRemoteEngine } from "#metrics/remote/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { Scraper } from "#metrics/scrape/scraper.ts";
-import type { Reach } from "#proxy/exposure.ts";
+import { ownAddress, type Reach } from "#proxy/exposure.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 
@@ -152,7 +152,7 @@ export async function openSources(parts: SourceParts): Promise<Pick<MeasuringPar
   const { openRuncStats } = await import("#drivers/runtime/runc/stats.ts");
   return {
     stats: openRuncStats({ data_dir: dir.path, node_id: dir.node_id, clock }),
-    reach: reach ?? (({ private_ip }, port) => ({ host: private_ip, port })),
+    reach: reach ?? ownAddress,
     providers: [traffic],
   };
 }
@@ -223,7 +223,7 @@ export class MeasuredMachines {
   #follow(machine: Machine): void {
     const known = this.#running.get(machine.id);
     const measured = measuredOf(machine);
-    if (measured && known?.boot === measured.boot && known.instance === measured.instance) return;
+    if (measured && known && isSame(known, measured)) return;
     if (known) {
       this.#running.delete(machine.id);
       this.#listener?.ended(machine.id);
@@ -233,6 +233,9 @@ export class MeasuredMachines {
     this.#listener?.started(measured);
   }
 }
+
+const isSame = (a: MeasuredMachine, b: MeasuredMachine): boolean =>
+  a.boot === b.boot && a.instance === b.instance && a.private_ipv4 === b.private_ipv4;
 
 const labelsOf = ({ org_id, app_name, region, host_id, instance_id }: Machine) => ({
   org_id,
@@ -244,7 +247,7 @@ const labelsOf = ({ org_id, app_name, region, host_id, instance_id }: Machine) =
 
 /** Undefined when it does not run. */
 function measuredOf(machine: Machine): MeasuredMachine | undefined {
-  const { id, app_id, private_ip, boot, handle, started_at, cpus, memory_mb, config, state } = machine;
+  const { id, app_id, private_ip, private_ipv4, boot, handle, started_at, cpus, memory_mb, config, state } = machine;
   if (state !== "started" || boot === null) return undefined;
   const [mount] = config.mounts ?? [];
   const port = Number(config.metadata?.[POSTGRES_PORT_KEY]);
@@ -253,6 +256,7 @@ function measuredOf(machine: Machine): MeasuredMachine | undefined {
     id,
     app_id,
     private_ip,
+    private_ipv4,
     boot,
     handle,
     started_at: started_at ?? machine.updated_at,

@@ -16,6 +16,7 @@ const machine: MeasuredMachine = {
   host: "0001",
   instance: "i1",
   private_ip: "fdaa::1",
+  private_ipv4: null,
   boot: "b1",
   handle: null,
   started_at: 0,

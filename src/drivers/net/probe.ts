@@ -1,8 +1,9 @@
-/** A check of a machine: a connection, or a request, from this host to its private address. */
+/** A check of a machine: a connection, or a request, from this host to its private address of either family. */
 import { request as httpRequest, type RequestOptions } from "node:http";
-import { request as httpsRequest } from "node:https";
-import { connect } from "node:net";
+import type { Socket } from "node:net";
+import { connect as tlsConnect } from "node:tls";
 import { messageOf } from "#core/assert.ts";
+import { dialed, Endpoint } from "#core/dial.ts";
 import type { CheckConfig } from "#machines/config-schema.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 
@@ -11,48 +12,47 @@ export interface Probed {
   output: string;
 }
 
-/** Never fails: what went wrong is the output. It ends with `signal`, and by no clock of its own. */
-export async function probe(host: string, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
-  try {
-    signal.throwIfAborted();
-    return check.type === "http" ? await ask(host, check, signal) : await reach(host, check.port ?? 0, signal);
-  } catch (thrown) {
-    return { passing: false, output: messageOf(thrown) };
-  }
+export interface ProbeParts {
+  private_ip: string;
+  private_ipv4: string;
+  /** Asked when no connection comes about: what the machine listens on instead. */
+  unreachable(port: number): string | undefined;
 }
 
-async function reach(host: string, port: number, signal: AbortSignal): Promise<Probed> {
-  const socket = connect({ host, port, family: 6, signal });
+/** Never fails: what went wrong is the output. It ends with `signal`, and by no clock of its own. */
+export async function probe(machine: ProbeParts, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
+  const { private_ip: host, private_ipv4: ipv4 } = machine;
+  const port = check.port ?? 0;
+  let socket: Socket;
   try {
-    await new Promise<void>((resolve, reject) => {
-      socket.once("connect", resolve).once("error", reject);
-    });
-    return { passing: true, output: `port ${port} takes connections` };
+    socket = await dialed(new Endpoint({ host, ipv4, port }), { signal });
+  } catch (thrown) {
+    const reason = signal.aborted ? undefined : machine.unreachable(port);
+    return { passing: false, output: reason ? `${messageOf(thrown)}: ${reason}` : messageOf(thrown) };
+  }
+  try {
+    if (check.type !== "http") return { passing: true, output: `port ${port} takes connections` };
+    return await ask(socket, host, check, signal);
+  } catch (thrown) {
+    return { passing: false, output: messageOf(thrown) };
   } finally {
     socket.destroy();
   }
 }
 
 /** As a load balancer would ask: anything from 200 to 299 is well. */
-async function ask(host: string, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
-  const headers = headersOf(check, host);
+async function ask(plain: Socket, host: string, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
+  const tls = { socket: plain, servername: check.tls_server_name ?? "", rejectUnauthorized: !check.tls_skip_verify };
+  const socket = check.protocol === "https" ? tlsConnect(tls) : plain;
   const options: RequestOptions = {
-    host,
-    family: 6,
-    port: check.port,
     method: check.method ?? "GET",
     path: check.path ?? "/",
-    headers,
-    agent: false,
+    headers: headersOf(check, host),
+    createConnection: () => socket,
     signal,
   };
-  const tls = {
-    servername: check.tls_server_name ?? "",
-    rejectUnauthorized: !check.tls_skip_verify,
-  };
-  const https = check.protocol === "https";
   return await new Promise((resolve, reject) => {
-    const asked = https ? httpsRequest({ ...options, ...tls }) : httpRequest(options);
+    const asked = httpRequest(options);
     asked.once("error", reject).once("response", (response) => {
       const { statusCode = 0 } = response;
       let text = "";

@@ -17,7 +17,7 @@ import type { MachineStore } from "#machines/store.ts";
 import { converse } from "#machines/terminals.ts";
 
 /** What reaches into a machine, wherever it is. All else is done by the executor of its own host. */
-const INSIDE = ["signal", "exec", "terminal", "ps", "logs"] as const;
+const INSIDE = ["signal", "exec", "terminal", "ps", "listening", "logs"] as const;
 
 interface RemoteParts {
   /** What this process runs itself, and what resolves images; in one that runs nothing, only the latter is used. */
@@ -58,6 +58,7 @@ export function reachingDriver(parts: RemoteParts): RuntimeDriver {
       return farTerminal(await channel.line(door, "terminal", { ref, wanted }, signal));
     },
     ps: (ref) => through<Process[]>(ref.id, "ps", { ref }, () => local.ps(ref)),
+    listening: (ref) => through(ref.id, "listening", { ref }, () => local.listening(ref)),
     logs: (id, from) => through<LogPage>(id, "logs", { id, from }, () => local.logs(id, from)),
   };
   return new Proxy(local, {
@@ -81,6 +82,7 @@ export function insideCalls(driver: RuntimeDriver): Calls {
       return await driver.exec(ref, command, signal);
     },
     ps: async (body) => await driver.ps((body as { ref: Ref }).ref),
+    listening: async (body) => await driver.listening((body as { ref: Ref }).ref),
     logs: async (body) => {
       const { id, from } = body as { id: string; from: LogsFrom };
       return await driver.logs(id, from);

@@ -1,13 +1,12 @@
 import pg from "pg";
+import { type Address, Endpoint } from "#core/dial.ts";
 import type { Log } from "#core/log.ts";
 import { BUILTIN_LIMITS } from "./limits.ts";
 import { type Question, questionsFor } from "./postgres-questions.ts";
 import type { BuiltinSample, Machines, MeasuredMachine, SampleProvider } from "./sources.ts";
 
 /** How to get into the database of a machine. */
-export interface PostgresLogin {
-  host: string;
-  port: number;
+export interface PostgresLogin extends Address {
   user: string;
   password: string;
 }
@@ -75,19 +74,8 @@ export class PostgresReader {
     if (known) await this.#leave(id);
     const login = await this.#parts.login(machine, postgres_port);
     if (!login) return undefined;
-    const timeout = BUILTIN_LIMITS.postgres_ms;
-    const client = new pg.Client({
-      ...login,
-      database: "postgres",
-      application_name: "hangar metrics",
-      connectionTimeoutMillis: timeout,
-      query_timeout: timeout,
-      statement_timeout: timeout,
-    });
-    // Word of a connection that breaks while idle; the next round finds out by itself.
-    client.on("error", () => undefined);
+    const client = await connected(login);
     try {
-      await client.connect();
       const { rows } = await client.query<{ version: number }>(
         "SELECT current_setting('server_version_num')::int AS version",
       );
@@ -106,6 +94,40 @@ export class PostgresReader {
     this.#connections.delete(id);
     await connection?.client.end().catch(() => undefined);
   }
+}
+
+/** A client that is connected, at whichever address the database listens on. */
+async function connected(login: PostgresLogin): Promise<pg.Client> {
+  let problem: unknown;
+  for (const host of new Endpoint(login).hosts) {
+    const client = clientOf({ ...login, host });
+    try {
+      await client.connect();
+      return client;
+    } catch (error) {
+      await client.end().catch(() => undefined);
+      problem ??= error;
+    }
+  }
+  throw problem;
+}
+
+function clientOf({ host, port, user, password }: PostgresLogin): pg.Client {
+  const timeout = BUILTIN_LIMITS.postgres_ms;
+  const client = new pg.Client({
+    host,
+    port,
+    user,
+    password,
+    database: "postgres",
+    application_name: "hangar metrics",
+    connectionTimeoutMillis: timeout,
+    query_timeout: timeout,
+    statement_timeout: timeout,
+  });
+  // Word of a connection that breaks while idle; the next round finds out by itself.
+  client.on("error", () => undefined);
+  return client;
 }
 
 function samplesOf(machine: MeasuredMachine, question: Question, row: Row): BuiltinSample[] {

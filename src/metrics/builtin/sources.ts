@@ -16,6 +16,7 @@ export interface MeasuredMachine {
   /** The `instance` label: the machine's `instance_id`. */
   instance: string;
   private_ip: string;
+  private_ipv4: string | null;
   boot: string;
   /** Only the driver reads it. */
   handle: Readonly<Record<string, unknown>> | null;

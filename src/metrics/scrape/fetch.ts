@@ -1,17 +1,12 @@
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { connect as tlsConnect } from "node:tls";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
+import { type Address, dial, Endpoint } from "#core/dial.ts";
 import { AnswerReader } from "./answer.ts";
 import type { Allowance } from "./budget.ts";
 import { noRoom, ScrapeFailure, tooLarge } from "./failure.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
-
-/** Where a machine's port is reached from here. */
-export interface Address {
-  host: string;
-  port: number;
-}
 
 export interface Fetched {
   /** Good until `release`. */
@@ -46,14 +41,16 @@ interface Asking {
  * not its packing, not where it points.
  */
 export class Line {
-  readonly #address: Address;
+  readonly #endpoint: Endpoint;
   readonly #tls: boolean;
   readonly #request: string;
   #socket: Socket | undefined;
+  /** Ends the attempt to connect, while there is one. */
+  #giveUp: (() => void) | undefined;
   #asking: Asking | undefined;
 
   constructor(address: Address, path: string, https: boolean) {
-    this.#address = address;
+    this.#endpoint = new Endpoint(address);
     this.#tls = https;
     this.#request = requestOf(address, path);
   }
@@ -84,13 +81,39 @@ export class Line {
   }
 
   #send(): void {
-    this.#socket ??= this.#connect();
-    this.#socket.write(this.#request, "latin1");
+    if (this.#socket) this.#socket.write(this.#request, "latin1");
+    else this.#connect();
   }
 
-  #connect(): Socket {
-    const socket = this.#tls ? this.#openTls() : this.#openPlain();
-    socket.setNoDelay(true);
+  #connect(): void {
+    let own: Socket | undefined;
+    const onread = {
+      buffer: received,
+      callback: (count: number): boolean => {
+        if (own && this.#socket === own) this.#take(received, count);
+        return true;
+      },
+    };
+    this.#giveUp = dial(this.#endpoint, { noDelay: true, ...(this.#tls ? {} : { onread }) }, (plain, problem) => {
+      this.#giveUp = undefined;
+      if (!plain) return this.close(problem ?? new ScrapeFailure("it cannot be reached"));
+      own = this.#tls ? this.#secured(plain) : plain;
+      this.#follow(own);
+      own.write(this.#request, "latin1");
+    });
+  }
+
+  #secured(plain: Socket): Socket {
+    // A machine's certificate is its own affair: who answers on its private address is that machine.
+    const socket: Socket = tlsConnect({ socket: plain, rejectUnauthorized: false });
+    socket.on("data", (part: Buffer) => {
+      if (this.#socket === socket) this.#take(part, part.length);
+    });
+    return socket;
+  }
+
+  #follow(socket: Socket): void {
+    this.#socket = socket;
     // Whatever a connection says that is no longer ours is nobody's business.
     const mine = (what: () => void) => () => {
       if (this.#socket === socket) what();
@@ -107,30 +130,6 @@ export class Line {
       "close",
       mine(() => this.#ended(error)),
     );
-    return socket;
-  }
-
-  #openPlain(): Socket {
-    const socket: Socket = connect({
-      ...this.#address,
-      onread: {
-        buffer: received,
-        callback: (count) => {
-          if (this.#socket === socket) this.#take(received, count);
-          return true;
-        },
-      },
-    });
-    return socket;
-  }
-
-  #openTls(): Socket {
-    // A machine's certificate is its own affair: who answers on its private address is that machine.
-    const socket: Socket = tlsConnect({ ...this.#address, rejectUnauthorized: false });
-    socket.on("data", (part: Buffer) => {
-      if (this.#socket === socket) this.#take(part, part.length);
-    });
-    return socket;
   }
 
   #take(bytes: Buffer, count: number): void {
@@ -172,6 +171,8 @@ export class Line {
   }
 
   #drop(): void {
+    this.#giveUp?.();
+    this.#giveUp = undefined;
     const socket = this.#socket;
     this.#socket = undefined;
     socket?.destroy();

@@ -121,6 +121,7 @@ function machineOf(id: string, metrics: MeasuredMachine["metrics"]): MeasuredMac
     host: "0001",
     instance: `instance-${id}`,
     private_ip: "fdaa::1",
+    private_ipv4: null,
     boot: "b1",
     handle: null,
     started_at: 0,

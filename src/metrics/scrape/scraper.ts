@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
+import type { Address } from "#core/dial.ts";
 import type { Log } from "#core/log.ts";
 import type { MeasuredMachine } from "../builtin/sources.ts";
 import type { MetricsEngine } from "../engine/engine.ts";
@@ -9,7 +10,7 @@ import { onGrid } from "../ticks.ts";
 import type { ImportResult } from "../tsdb/importer.ts";
 import { type Allowance, Budget } from "./budget.ts";
 import { ScrapeFailure } from "./failure.ts";
-import { type Address, type Fetched, Line } from "./fetch.ts";
+import { type Fetched, Line } from "./fetch.ts";
 import { HealthReports, healthSeries } from "./health.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
 import { Outbox } from "./outbox.ts";

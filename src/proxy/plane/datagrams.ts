@@ -6,10 +6,29 @@ import type { Plane } from "./plane.ts";
 import type { Route, Waiter } from "./route.ts";
 import type { TargetState } from "./target.ts";
 
-interface Session {
-  socket: Socket;
+interface Client {
+  key: string;
+  address: string;
+  port: number;
+}
+
+/** One client's way to a machine. */
+interface Session extends Client {
+  route: Route;
   target: TargetState;
+  socket: Socket | undefined;
+  /** The machine's address that the socket is connected to, and those that were not tried yet. */
+  host: string;
+  untried: string[];
+  /** Whether the socket can send, and who hears how that went. */
+  open: boolean;
+  sent: (error: Error | null) => void;
+  since: number;
   used_at: number;
+  /** What was sent while it is not sure that this address takes it: sent again at the next one. */
+  kept: Buffer[];
+  kept_bytes: number;
+  settled: boolean;
 }
 
 /**
@@ -52,8 +71,9 @@ export class DatagramDoor {
   }
 
   sweep(now: number): void {
-    for (const [key, session] of this.#sessions) {
-      if (now - session.used_at > PROXY_LIMITS.datagram_idle_ms) this.#forget(key, session);
+    for (const session of this.#sessions.values()) {
+      if (session.open && !session.settled && now - session.since > PROXY_LIMITS.datagram_settle_ms) settle(session);
+      if (now - session.used_at > PROXY_LIMITS.datagram_idle_ms) this.#forget(session);
     }
   }
 
@@ -75,7 +95,7 @@ export class DatagramDoor {
   close(): void {
     this.#stopped = true;
     this.#plane.unwatch(this);
-    for (const [key, session] of this.#sessions) this.#forget(key, session);
+    for (const session of this.#sessions.values()) this.#forget(session);
     try {
       this.#socket.close();
     } catch {
@@ -95,7 +115,7 @@ export class DatagramDoor {
     route.counters.moved(data.length, 0);
     if (session) {
       session.used_at = this.#plane.now();
-      session.socket.send(data);
+      this.#send(session, data);
       return;
     }
     const waiting = this.#waiting.get(key);
@@ -103,10 +123,10 @@ export class DatagramDoor {
     if (waiting) return void (waiting.length < 16 && waiting.push(data));
     if (this.#sessions.size + this.#waiting.size >= PROXY_LIMITS.datagram_clients) return;
     this.#waiting.set(key, [data]);
-    this.#ask(route, key, address, port);
+    this.#ask(route, { key, address, port });
   }
 
-  #ask(route: Route, key: string, address: string, port: number): void {
+  #ask(route: Route, client: Client): void {
     const waiter: Waiter = {
       kind: "seat",
       fresh: true,
@@ -114,34 +134,88 @@ export class DatagramDoor {
       since: 0,
       refused_at: undefined,
       gone: false,
-      got: (target) => this.#open(route, target as TargetState, { key, address, port }),
-      refused: () => void this.#waiting.delete(key),
+      got: (target) => this.#open(route, target as TargetState, client),
+      refused: () => void this.#waiting.delete(client.key),
     };
     route.obtain(waiter);
   }
 
-  #open(route: Route, target: TargetState, to: { key: string; address: string; port: number }): void {
-    const { host, port } = target.table;
+  #open(route: Route, target: TargetState, client: Client): void {
+    const now = this.#plane.now();
+    const session: Session = {
+      ...client,
+      route,
+      target,
+      socket: undefined,
+      host: "",
+      untried: [...target.endpoint.hosts],
+      open: false,
+      sent: () => {},
+      since: now,
+      used_at: now,
+      kept: [],
+      kept_bytes: 0,
+      settled: false,
+    };
+    this.#sessions.set(client.key, session);
+    for (const data of this.#waiting.get(client.key) ?? []) this.#send(session, data);
+    this.#waiting.delete(client.key);
+    this.#connect(session);
+  }
+
+  /** Connects to the machine's next address. That it refuses is an error of the socket, or of the next send. */
+  #connect(session: Session): void {
+    const host = session.untried.shift() ?? "";
     const socket = createSocket(isIPv6(host) ? "udp6" : "udp4");
-    const session: Session = { socket, target, used_at: this.#plane.now() };
-    this.#sessions.set(to.key, session);
-    socket.on("error", () => this.#forget(to.key, session));
+    Object.assign(session, { socket, host, open: false, since: this.#plane.now() });
+    const failed = (error: Error | null): void => void (error && this.#refused(session, socket));
+    session.sent = failed;
+    socket.on("error", failed);
     socket.on("message", (data) => {
       session.used_at = this.#plane.now();
-      route.counters.moved(0, data.length);
-      this.#socket.send(data, to.port, to.address);
+      if (!session.settled) settle(session);
+      session.route.counters.moved(0, data.length);
+      this.#socket.send(data, session.port, session.address);
     });
-    socket.connect(port, host, () => {
-      for (const data of this.#waiting.get(to.key) ?? []) socket.send(data);
-      this.#waiting.delete(to.key);
+    socket.connect(session.target.table.port, host, () => {
+      if (session.socket !== socket) return;
+      session.open = true;
+      for (const data of session.kept) socket.send(data, session.sent);
+      if (session.untried.length === 0) settle(session);
     });
   }
 
-  #forget(key: string, session: Session): void {
-    if (this.#sessions.get(key) !== session) return;
-    this.#sessions.delete(key);
-    this.#waiting.delete(key);
-    session.socket.close();
+  #send(session: Session, data: Buffer): void {
+    if (!session.settled && session.kept_bytes + data.length <= PROXY_LIMITS.datagram_kept_bytes) {
+      session.kept.push(data);
+      session.kept_bytes += data.length;
+    }
+    if (session.open) session.socket?.send(data, session.sent);
+  }
+
+  #refused(session: Session, socket: Socket): void {
+    if (session.socket !== socket) return;
+    if (session.settled || session.untried.length === 0) {
+      this.#forget(session);
+      return;
+    }
+    socket.close();
+    this.#connect(session);
+  }
+
+  #forget(session: Session): void {
+    if (this.#sessions.get(session.key) !== session) return;
+    this.#sessions.delete(session.key);
+    const { socket } = session;
+    session.socket = undefined;
+    socket?.close();
     session.target.leave();
   }
+}
+
+/** This address takes datagrams: nothing need be sent again, and the next client begins here. */
+function settle(session: Session): void {
+  session.settled = true;
+  session.kept = [];
+  session.target.endpoint.prefer(session.host);
 }

@@ -5,68 +5,79 @@ import {
   constants,
   type IncomingHttpHeaders,
 } from "node:http2";
+import type { Socket } from "node:net";
+import { dial, type Endpoint } from "#core/dial.ts";
 import type { TargetCounters } from "./counters.ts";
 import { fieldsOf, LENIENT, trailerLines } from "./h2-fields.ts";
 import { type AnswerHead, CHUNKED } from "./head.ts";
-import type { Exchange, Line } from "./upstream.ts";
+import { type Exchange, type Line, TO_MACHINE } from "./upstream.ts";
+
+const CLOSED_EARLY = (): Error => new Error("the connection was closed before it was open");
+
+type Told = (line: Line | undefined, problem?: Error) => void;
 
 /** The HTTP/2 connection to one machine; opened when it is first needed, and again when it was lost. */
 export class Http2Backend {
-  readonly #origin: string;
+  readonly #at: Endpoint;
   readonly #counters: TargetCounters;
   readonly #now: () => number;
   #session: ClientHttp2Session | undefined;
+  /** Those who wait for the connection that is being opened. */
+  #waiting: Told[] | undefined;
+  #giveUp: (() => void) | undefined;
 
-  constructor(at: { host: string; port: number }, counters: TargetCounters, now: () => number) {
-    this.#origin = `http://${at.host.includes(":") ? `[${at.host}]` : at.host}:${at.port}`;
+  constructor(at: Endpoint, counters: TargetCounters, now: () => number) {
+    this.#at = at;
     this.#counters = counters;
     this.#now = now;
   }
 
-  line(done: (line: Line | undefined, problem?: Error) => void): void {
-    const known = this.#session;
-    const session = known && !known.closed && !known.destroyed ? known : this.#connect();
-    if (!session.connecting) {
-      done(new Http2Line(session));
-      return;
+  line(done: Told): void {
+    const session = this.#session;
+    if (this.#waiting) this.#waiting.push(done);
+    else if (session && !session.closed && !session.destroyed) done(new Http2Line(session));
+    else {
+      this.#waiting = [done];
+      this.#dial();
     }
-    let told = false;
-    const tell = (line: Line | undefined, problem?: Error): void => {
-      // Once: what happens to the connection later is not the business of who waited for it.
-      if (told) return;
-      told = true;
-      done(line, problem);
-    };
-    // The machine may be gone before the connection is there; then it opens all the same, or ends without a word.
-    const closed = (): void => tell(undefined, new Error("the connection was closed before it was open"));
-    session.once("connect", () => (session.closed ? closed() : tell(new Http2Line(session))));
-    session.once("error", (problem: Error) => tell(undefined, problem));
-    session.once("close", closed);
   }
 
-  #connect(): ClientHttp2Session {
+  #dial(): void {
     const began = this.#now();
-    const session = connect(this.#origin, LENIENT as object);
-    this.#session = session;
-    // Everybody who waits for it listens.
-    session.setMaxListeners(0);
-    let open = false;
-    session.once("connect", () => {
-      open = true;
+    this.#giveUp = dial(this.#at, { ...TO_MACHINE, allowHalfOpen: false }, (socket, problem) => {
+      this.#giveUp = undefined;
+      if (!socket) return this.#tell(undefined, problem);
       this.#counters.connected((this.#now() - began) / 1000);
+      this.#open(socket);
     });
-    session.on("error", () => {});
+  }
+
+  #open(socket: Socket): void {
+    const session = connect("http://machine", { ...LENIENT, createConnection: () => socket } as object);
+    this.#session = session;
+    session.once("connect", () => this.#tell(session));
+    session.on("error", (problem: Error) => this.#tell(undefined, problem));
     session.on("close", () => {
-      if (open) this.#counters.disconnected();
+      this.#counters.disconnected();
       if (this.#session === session) this.#session = undefined;
+      this.#tell(undefined, CLOSED_EARLY());
     });
-    return session;
+  }
+
+  /** Once: what happens to the connection later is not the business of who waited for it. */
+  #tell(session: ClientHttp2Session | undefined, problem?: Error): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    for (const done of waiting) done(session && new Http2Line(session), problem);
   }
 
   /** What is in progress may end. */
   close(): void {
+    this.#giveUp?.();
+    this.#giveUp = undefined;
     this.#session?.close();
     this.#session = undefined;
+    this.#tell(undefined, CLOSED_EARLY());
   }
 }
 

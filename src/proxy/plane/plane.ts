@@ -190,7 +190,8 @@ export class Plane implements Routes {
   #target(before: AppState | undefined, table: TargetState["table"], app: AppTable): TargetState {
     const known = before?.targets.get(table.slot);
     const same = known?.table.machine_id === table.machine_id && known.table.mode === table.mode;
-    if (known && same && known.table.host === table.host && known.table.instance_id === table.instance_id) {
+    const there = known?.table.host === table.host && known.table.ipv4 === table.ipv4;
+    if (known && same && there && known.table.instance_id === table.instance_id) {
       known.table = table;
       return known;
     }

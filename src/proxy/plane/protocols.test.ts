@@ -8,6 +8,7 @@ import { text as read } from "node:stream/consumers";
 import { suite, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { gunzipSync } from "node:zlib";
+import { Endpoint } from "#core/dial.ts";
 import { aBackend, aPlane, aTarget } from "../fixtures.ts";
 import { TargetCounters } from "./counters.ts";
 import { Http2Backend } from "./h2-backend.ts";
@@ -174,7 +175,11 @@ suite("the front door, other protocols", () => {
     assert.deepEqual([seen, door.slots.load(target.slot)], [2, 0]);
     // The machine goes while it is being connected to.
     for (const port of [target.port, 1]) {
-      const backend = new Http2Backend({ host: "127.0.0.1", port }, new TargetCounters("o1", {}), () => 0);
+      const backend = new Http2Backend(
+        new Endpoint({ host: "127.0.0.1", port }),
+        new TargetCounters("o1", {}),
+        () => 0,
+      );
       const told = new Promise((resolve) => backend.line((_, problem) => resolve(problem?.message)));
       backend.close();
       assert.equal(await told, "the connection was closed before it was open", `port ${port}`);

@@ -1,10 +1,11 @@
 import type { Socket } from "node:net";
+import { dial, Endpoint } from "#core/dial.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import type { Slots } from "../slots.ts";
 import type { Target } from "../table.ts";
 import type { TargetCounters } from "./counters.ts";
 import { Http2Backend } from "./h2-backend.ts";
-import { dial, type Line, Upstream, type UpstreamOwner } from "./upstream.ts";
+import { type Line, TO_MACHINE, Upstream, type UpstreamOwner } from "./upstream.ts";
 
 /** What targets share inside one worker. */
 export interface Floor {
@@ -24,6 +25,8 @@ export interface Floor {
  */
 export class TargetState implements UpstreamOwner {
   table: Target;
+  /** Its addresses; every connection of any kind remembers here which one answers. */
+  readonly endpoint: Endpoint;
   readonly counters: TargetCounters;
   /** Called when there is room again. */
   readonly onRoom = new Set<() => void>();
@@ -41,6 +44,7 @@ export class TargetState implements UpstreamOwner {
 
   constructor(table: Target, floor: Floor, counters: TargetCounters) {
     this.table = table;
+    this.endpoint = new Endpoint(table);
     this.#floor = floor;
     this.counters = counters;
     floor.slots.touch(table.slot, floor.shared_s());
@@ -110,7 +114,7 @@ export class TargetState implements UpstreamOwner {
       if (how.preface) this.#single.add(upstream);
       done(upstream);
     };
-    Upstream.open(this.table, this, opened, how);
+    Upstream.open(this.endpoint, this, opened, how);
     return true;
   }
 
@@ -124,7 +128,7 @@ export class TargetState implements UpstreamOwner {
   takeSocket(preface: Buffer | undefined, done: (socket: Socket | undefined, problem?: Error) => void): boolean {
     if (!this.sit() && !(this.#dropOne() && this.sit())) return false;
     const started = this.#floor.now();
-    dial(this.table, (socket, problem) => {
+    dial(this.endpoint, TO_MACHINE, (socket, problem) => {
       if (!socket) {
         this.#refused();
         return done(undefined, problem);
@@ -190,7 +194,7 @@ export class TargetState implements UpstreamOwner {
   /** One stream of the HTTP/2 connection to the machine. */
   #takeStream(done: (line: Line | undefined, problem?: Error) => void): boolean {
     if (!this.sit()) return false;
-    this.#backend ??= new Http2Backend(this.table, this.counters, () => this.#floor.now());
+    this.#backend ??= new Http2Backend(this.endpoint, this.counters, () => this.#floor.now());
     this.#backend.line((line, problem) => {
       if (!line) this.#refused();
       done(line, problem);

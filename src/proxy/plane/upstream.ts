@@ -1,4 +1,5 @@
-import { connect, type OnReadOpts, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { dial, type Endpoint } from "#core/dial.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { BadMessage } from "./bad-message.ts";
 import { BodyReader, type BodySink } from "./body.ts";
@@ -51,6 +52,9 @@ export interface UpstreamOwner {
   closed(upstream: Upstream): void;
 }
 
+/** How every connection to a machine is opened. */
+export const TO_MACHINE = { noDelay: true, allowHalfOpen: true, timeout_ms: PROXY_LIMITS.connect_ms } as const;
+
 /** One HTTP/1.1 connection to a machine: one exchange at a time. */
 export class Upstream implements Line {
   readonly socket: Socket;
@@ -95,7 +99,7 @@ export class Upstream implements Line {
 
   /** Connects; `done` is told the connection or why there is none. `preface` is written before anything else. */
   static open(
-    at: { host: string; port: number },
+    at: Endpoint,
     owner: UpstreamOwner,
     done: (upstream: Upstream | undefined, problem?: Error) => void,
     how: { preface?: Buffer | undefined; upgrade?: boolean } = {},
@@ -115,7 +119,7 @@ export class Upstream implements Line {
         return true;
       },
     };
-    dial(at, opened, onread);
+    dial(at, { ...TO_MACHINE, ...(onread ? { onread } : {}) }, opened);
   }
 
   get unsent(): boolean {
@@ -306,25 +310,4 @@ export class Upstream implements Line {
     this.#closed = true;
     this.#owner.closed(this);
   }
-}
-
-/** A socket that is connected, or why there is none. */
-export function dial(
-  at: { host: string; port: number },
-  done: (socket: Socket | undefined, problem?: Error) => void,
-  onread?: OnReadOpts,
-): void {
-  const reading = onread ? { onread } : {};
-  const socket = connect({ host: at.host, port: at.port, noDelay: true, allowHalfOpen: true, ...reading });
-  const timer = setTimeout(() => socket.destroy(new Error("the machine does not answer")), PROXY_LIMITS.connect_ms);
-  const failed = (problem: Error): void => {
-    clearTimeout(timer);
-    done(undefined, problem);
-  };
-  socket.once("error", failed);
-  socket.once("connect", () => {
-    clearTimeout(timer);
-    socket.off("error", failed);
-    done(socket);
-  });
 }

@@ -2,14 +2,10 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import type { NodeState } from "#core/db-nodes.ts";
+import { type Address, dialed, Endpoint } from "#core/dial.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { readBody } from "../node/peer.ts";
 import { type NodeNews, readNews, readState } from "./node-words.ts";
-
-export interface Address {
-  host: string;
-  port: number;
-}
 
 export interface NodeListener {
   /** How it is; only why not, when it cannot be asked. */
@@ -25,13 +21,14 @@ export async function followNode(
   listener: NodeListener,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Promise<void> {
+  const endpoint = new Endpoint(address);
   while (!signal.aborted) {
     const ending = new AbortController();
     const both = AbortSignal.any([signal, ending.signal]);
     try {
-      const events = await ask(address, "/events", both);
+      const events = await ask(endpoint, "/events", both);
       // Asked after the stream has begun: what happens from here on is in one of the two.
-      await Promise.race([readLines(events, listener), keepAsking(address, listener, clock, both)]);
+      await Promise.race([readLines(events, listener), keepAsking(endpoint, listener, clock, both)]);
     } catch (thrown) {
       if (!signal.aborted) listener.state(undefined, messageOf(thrown));
     } finally {
@@ -42,14 +39,16 @@ export async function followNode(
 }
 
 /** How a node is, asked once. */
-export async function askNode(address: Address, signal: AbortSignal): Promise<NodeState> {
-  const answer = await ask(address, "/info", signal);
+export async function askNode(endpoint: Endpoint, signal: AbortSignal): Promise<NodeState> {
+  const answer = await ask(endpoint, "/info", signal);
   return readState((await readBody(answer, "observed_bytes")).toString("utf8"));
 }
 
-async function ask({ host, port }: Address, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+async function ask(endpoint: Endpoint, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+  const socket = await dialed(endpoint, { timeout_ms: silence_ms, signal });
+  const { host, port } = endpoint;
   const answer = await new Promise<IncomingMessage>((done, failed) => {
-    const request = httpRequest({ host, port, path, signal, agent: false }, done);
+    const request = httpRequest({ host, port, path, signal, createConnection: () => socket }, done);
     request.on("error", failed);
     // A stream is silent for as long as nothing happens; whether its node is still there the other question tells.
     const silent = setTimeout(() => request.destroy(new Error("it does not answer")), silence_ms);
@@ -64,9 +63,14 @@ async function ask({ host, port }: Address, path: string, signal: AbortSignal): 
   throw new Error(`${path} answers ${answer.statusCode}`);
 }
 
-async function keepAsking(address: Address, listener: NodeListener, clock: Clock, signal: AbortSignal): Promise<void> {
+async function keepAsking(
+  endpoint: Endpoint,
+  listener: NodeListener,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   for (;;) {
-    listener.state(await askNode(address, signal), "");
+    listener.state(await askNode(endpoint, signal), "");
     await clock.sleep(observed_info_ms, signal);
   }
 }

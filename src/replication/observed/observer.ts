@@ -5,9 +5,10 @@
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import type { NodeMessage, NodeName, ObservedNode } from "#core/db-nodes.ts";
+import { type Address, Endpoint } from "#core/dial.ts";
 import { fail } from "#core/errors.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { type Address, askNode, followNode, type NodeListener } from "./node-link.ts";
+import { askNode, followNode, type NodeListener } from "./node-link.ts";
 import { Outbox } from "./outbox.ts";
 
 export interface NodePlace extends NodeName {
@@ -35,7 +36,7 @@ export class Observer {
     return await Promise.all(
       (await this.#find(org_id)).map(async ({ address, ...node }) => {
         try {
-          return { ...node, state: await askNode(address, signal), reason: "" };
+          return { ...node, state: await askNode(new Endpoint(address), signal), reason: "" };
         } catch (thrown) {
           return { ...node, state: null, reason: messageOf(thrown) };
         }

@@ -5,8 +5,6 @@ import type { Log } from "#core/log.ts";
 import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopHow } from "#machines/driver.ts";
 import type { HeldImage, ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
-import type { Handle } from "#machines/types.ts";
-import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { clearBoot, clearInstallation, endPrograms, programsEnded } from "./clearing.ts";
 import { discard, discardRest } from "./discard.ts";
@@ -15,11 +13,11 @@ import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
-import { knownIds, type MachineRecord, readRecord, removeRecord, writeRecord } from "./record.ts";
+import { ipv4Of, knownIds, type MachineRecord, readRecord, removeRecord, startedOf, writeRecord } from "./record.ts";
 import { begun, release, runShim } from "./shim.ts";
 import type { Stage } from "./stage.ts";
 import { Stopwatch, type Timings } from "./timings.ts";
-import { indexOf, UidBlocks } from "./uid-blocks.ts";
+import { UidBlocks } from "./uid-blocks.ts";
 import { whileComing } from "./while-coming.ts";
 
 export interface BootParts {
@@ -140,7 +138,7 @@ export class Boots {
     signal.throwIfAborted();
     const { id, boot } = launch;
     const before = this.read(id);
-    if (before?.boot === boot && this.runs(before)) return { handle: handleOf(before) };
+    if (before?.boot === boot && this.runs(before)) return startedOf(before);
     await this.#vacate(id, before, keeps(launch, before));
     const watch = new Stopwatch(this.parts.clock);
     const image = await whileComing(extend, this.parts.images.hold(launch, launch.image_ref, signal));
@@ -159,7 +157,7 @@ export class Boots {
       const record = await this.#boot(launch, intent, image, signal, watch);
       this.parts.onTimings?.(id, watch.end());
       this.parts.log.debug({ machine: id, ...watch.end() }, "a machine has started");
-      return { handle: handleOf(record), image_ref: image.ref };
+      return { ...startedOf(record), image_ref: image.ref };
     } catch (thrown) {
       await this.#clear(id, this.read(id));
       this.write({ ...intent, state: "exited" });
@@ -197,8 +195,8 @@ export class Boots {
   }
 
   /** Under which addresses a machine may send. */
-  sender({ id, private_ip, uid_base }: MachineRecord) {
-    return { veth: this.paths(id).veth, private_ip, ipv4: ipv4Of(indexOf(uid_base)) };
+  sender(record: MachineRecord) {
+    return { veth: this.paths(record.id).veth, private_ip: record.private_ip, ipv4: ipv4Of(record) };
   }
 
   /** Written down as running. Of one that has ended meanwhile word came too early, and is heard now. */
@@ -369,7 +367,7 @@ export class Boots {
     const record = this.read(id);
     if (record?.boot !== boot) return { id, boot, state: "gone" };
     if (record.state === "frozen") return { id, boot, state: "frozen" };
-    if (this.runs(record)) return { id, boot, state: "running" };
+    if (this.runs(record)) return { id, boot, state: "running", private_ipv4: ipv4Of(record) };
     // In any other state a call of ours is in the middle of it, and tells how it went.
     if (record.state === "running") await this.settle(record);
     const { exit } = this.read(id) ?? record;
@@ -387,6 +385,3 @@ export class Boots {
 function keeps({ keep_rootfs, instance_id }: Launch, before: MachineRecord | undefined): boolean {
   return keep_rootfs === "version" ? (before?.version ?? instance_id) === instance_id : keep_rootfs;
 }
-
-/** What finds a boot again is all in the record; the handle shows which process it was. */
-export const handleOf = ({ boot, pid, pid_start }: MachineRecord): Handle => ({ boot, pid, pid_start });

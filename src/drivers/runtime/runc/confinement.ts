@@ -1,8 +1,8 @@
 /** How a machine's processes are confined, read from the kernel: it must be as strict after a resume as before. */
 import { readFileSync } from "node:fs";
-import { connect } from "node:net";
+import { type Address, dialed, Endpoint } from "#core/dial.ts";
+import { type ListenSocket, portOf } from "#core/listening.ts";
 import { processesIn } from "./cgroup.ts";
-import { listeners } from "./ps.ts";
 
 /** What of a process's status speaks of its rights. */
 const FIELDS = ["Uid", "Gid", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp"];
@@ -57,27 +57,23 @@ function gained(was: Map<string, string>, is: Map<string, string>): boolean {
   });
 }
 
-/** Ports on which a machine takes connections at its private address. */
-export function portsOf(init: number): number[] {
-  const open = [...listeners(init).values()].flatMap(({ proto, address }) => {
-    const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(address) ?? [];
-    return proto === "tcp" && (host === "[::]" || host.startsWith("[fdaa:")) ? [Number(port)] : [];
-  });
-  return [...new Set(open)].slice(0, PORTS);
+/** Ports on which a machine takes connections at one of its own addresses. */
+export function portsOf(sockets: readonly ListenSocket[]): number[] {
+  const open = sockets.filter(({ proto, address }) => proto === "tcp" && OWN.test(address));
+  return [...new Set(open.map(({ address }) => portOf(address)))].slice(0, PORTS);
 }
 
+/** All addresses, or the one that a machine has of each family. */
+const OWN = /^(0\.0\.0\.0|100\.|\[::\]|\[fdaa:)/;
 /** More than a few say no more. */
 const PORTS = 3;
 
 /** Whether a connection to the port is taken within the time. */
-export async function answers(host: string, port: number, ms: number): Promise<boolean> {
-  return await new Promise((resolve) => {
-    const socket = connect({ host, port, family: 6 });
-    const done = (answer: boolean): void => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.setTimeout(ms, () => done(false));
-    socket.once("connect", () => done(true)).once("error", () => done(false));
-  });
+export async function answers(at: Address, timeout_ms: number): Promise<boolean> {
+  try {
+    (await dialed(new Endpoint(at), { timeout_ms })).destroy();
+    return true;
+  } catch {
+    return false;
+  }
 }

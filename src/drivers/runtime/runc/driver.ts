@@ -1,3 +1,4 @@
+import { type ListenSocket, unreachableReason } from "#core/listening.ts";
 import type { CheckConfig } from "#machines/config-schema.ts";
 import type {
   Capabilities,
@@ -28,9 +29,9 @@ import { readLog, watchLog } from "./logs.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
-import { processList } from "./ps.ts";
+import { listeners, processList } from "./ps.ts";
 import { rebindMachines } from "./rebind.ts";
-import type { MachineRecord } from "./record.ts";
+import { ipv4Of, type MachineRecord } from "./record.ts";
 import type { RootDisks } from "./root-disk.ts";
 import { recoverHalf, suspend } from "./suspend.ts";
 import { Terminals } from "./terminal.ts";
@@ -123,6 +124,10 @@ class RuncDriver implements RuntimeDriver {
     return await processList(this.#boots.paths(ref.id).cgroup, pid);
   }
 
+  async listening(ref: Ref): Promise<ListenSocket[]> {
+    return listeners(this.#running(ref).pid);
+  }
+
   async logs(id: string, from: LogsFrom): Promise<LogPage> {
     return await readLog(this.#boots.paths(id), from);
   }
@@ -134,7 +139,9 @@ class RuncDriver implements RuntimeDriver {
   async probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
     const record = this.#boots.read(ref.id);
     if (record?.boot !== ref.boot || !this.#boots.runs(record)) return { passing: false, output: "nothing runs" };
-    return await probe(record.private_ip, check, signal);
+    const { private_ip, pid } = record;
+    const unreachable = (port: number) => unreachableReason(listeners(pid), { proto: "tcp", port });
+    return await probe({ private_ip, private_ipv4: ipv4Of(record), unreachable }, check, signal);
   }
 
   onExit(listener: (notice: ExitNotice) => void): () => void {

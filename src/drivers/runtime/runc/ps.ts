@@ -1,5 +1,6 @@
 /** The processes of a machine, read from this host's own table. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import type { ListenSocket } from "#core/listening.ts";
 import type { Process } from "#machines/driver.ts";
 import { processesIn } from "./cgroup.ts";
 
@@ -8,7 +9,7 @@ const TICKS = 100;
 const PAGE = 4096;
 
 export async function processList(cgroup: string, init: number): Promise<Process[]> {
-  const listening = listeners(init);
+  const listening = listenersByInode(init);
   const uptime = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]);
   return processesIn(cgroup)
     .flatMap((pid) => {
@@ -21,7 +22,7 @@ export async function processList(cgroup: string, init: number): Promise<Process
     .sort((a, b) => a.pid - b.pid);
 }
 
-function describe(pid: number, uptime: number, listening: Map<string, { proto: string; address: string }>): Process {
+function describe(pid: number, uptime: number, listening: Map<string, ListenSocket>): Process {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat
@@ -57,16 +58,20 @@ export function sockets(pid: number): string[] {
   });
 }
 
-const LISTEN = "0A";
+/** A socket's state in the kernel's tables when it takes what comes from anybody. */
+const OPEN: Record<string, string> = { tcp: "0A", udp: "07" };
 
-/** Who listens in the machine's network, by socket. */
-export function listeners(pid: number): Map<string, { proto: string; address: string }> {
-  const found = new Map<string, { proto: string; address: string }>();
+/** What is listened on in a process's network. */
+export const listeners = (pid: number): ListenSocket[] => [...listenersByInode(pid).values()];
+
+/** The same, by the number of the socket. */
+export function listenersByInode(pid: number): Map<string, ListenSocket> {
+  const found = new Map<string, ListenSocket>();
   for (const proto of ["tcp", "tcp6", "udp", "udp6"]) {
     for (const line of lines(`/proc/${pid}/net/${proto}`)) {
       const [, local = "", , state, , , , , , inode = ""] = line.trim().split(/\s+/);
-      if (proto.startsWith("tcp") && state !== LISTEN) continue;
-      found.set(inode, { proto: proto.replace("6", ""), address: address(local) });
+      const plain = proto.replace("6", "");
+      if (state === OPEN[plain]) found.set(inode, { proto: plain, address: address(local) });
     }
   }
   return found;
@@ -86,8 +91,12 @@ function address(text: string): string {
   const words = hex.match(/.{8}/g) ?? [];
   const bytes = words.flatMap((word) => (word.match(/../g) ?? []).reverse());
   const number = Number.parseInt(port, 16);
-  if (bytes.length === 4) return `${bytes.map((byte) => Number.parseInt(byte, 16)).join(".")}:${number}`;
+  // IPv4 as programs see it that use IPv6 sockets for both, such as those on the JVM.
+  const ipv4 = /^0{20}ffff/i.test(bytes.join("")) ? bytes.slice(12) : bytes;
+  if (ipv4.length === 4) return `${ipv4.map((byte) => Number.parseInt(byte, 16)).join(".")}:${number}`;
   const groups = (bytes.join("").match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, ""));
-  const plain = groups.join(":");
-  return `[${plain === "0:0:0:0:0:0:0:0" ? "::" : plain}]:${number}`;
+  return `[${SHORT[groups.join(":")] ?? groups.join(":")}]:${number}`;
 }
+
+/** Addresses that everybody knows in their short form. */
+const SHORT: Record<string, string> = { "0:0:0:0:0:0:0:0": "::", "0:0:0:0:0:0:0:1": "::1" };

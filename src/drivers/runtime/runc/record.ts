@@ -12,8 +12,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import type { Exit } from "#machines/driver.ts";
+import type { Exit, Started } from "#machines/driver.ts";
+import type { Handle } from "#machines/types.ts";
+import { hostIpv4 } from "../../net/names.ts";
 import { type Layout, pathsOf } from "./layout.ts";
+import { indexOf } from "./uid-blocks.ts";
 
 export interface MachineRecord {
   id: string;
@@ -53,6 +56,16 @@ export interface Snapshot {
   ports: readonly number[];
   images: Record<string, string>;
 }
+
+/** What finds a boot again is all in the record; the handle shows which process it was. */
+export const handleOf = ({ boot, pid, pid_start }: MachineRecord): Handle => ({ boot, pid, pid_start });
+
+export const ipv4Of = ({ uid_base }: Pick<MachineRecord, "uid_base">): string => hostIpv4(indexOf(uid_base));
+
+export const startedOf = (record: MachineRecord): Started => ({
+  handle: handleOf(record),
+  private_ipv4: ipv4Of(record),
+});
 
 /**
  * Undefined when there is none, or one that was torn by a power cut: then nothing of it runs either, and its folder is

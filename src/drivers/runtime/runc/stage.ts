@@ -19,7 +19,6 @@ import type { VolumeMounts } from "#volumes/mounts.ts";
 import { bind, CallError, detach, MS, mount, mountWith, syncFileSystem } from "../../linux/calls.ts";
 import { GuestTree } from "../../linux/guest-tree.ts";
 import { program } from "../../linux/program.ts";
-import { ipv4Of } from "../../net/names.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { canPinCpus, pinnedCpus } from "./cgroup.ts";
 import { allowedCpus, type CpuPlacement } from "./cpu-placement.ts";
@@ -31,11 +30,11 @@ import type { Lxcfs } from "./lxcfs.ts";
 import { ociConfig } from "./oci-config.ts";
 import { preflight } from "./preflight.ts";
 import { bootFile, processesOf } from "./processes.ts";
-import type { MachineRecord } from "./record.ts";
+import { ipv4Of, type MachineRecord } from "./record.ts";
 import type { RootDisks } from "./root-disk.ts";
 import { dropCopies, showLayer } from "./shifted.ts";
 import type { Stopwatch } from "./timings.ts";
-import { BLOCK, indexOf } from "./uid-blocks.ts";
+import { BLOCK } from "./uid-blocks.ts";
 
 export interface StageParts {
   layout: Layout;
@@ -267,7 +266,7 @@ export class Stage {
       hook: network.hook({
         veth: paths.veth,
         private_ip,
-        ipv4: ipv4Of(indexOf(uid_base)),
+        ipv4: ipv4Of(record),
         uid_base,
         uid_count: BLOCK,
       }),

@@ -7,12 +7,13 @@ import type { Handle } from "#machines/types.ts";
 import { CRIU_OPTIONS, type Criu, complaint, openToMachine, settleOnDisk, sumsOf } from "../../freeze/criu.ts";
 import { bind } from "../../linux/calls.ts";
 import { program } from "../../linux/program.ts";
-import { type Boots, handleOf } from "./boots.ts";
+import type { Boots } from "./boots.ts";
 import { answers, confinementOf, portsOf, weaker } from "./confinement.ts";
 import { discard } from "./discard.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { isAlive, numberIn, startOf } from "./process-table.ts";
-import type { MachineRecord, Snapshot } from "./record.ts";
+import { listeners } from "./ps.ts";
+import { handleOf, ipv4Of, type MachineRecord, type Snapshot, startedOf } from "./record.ts";
 import { runShim } from "./shim.ts";
 import { Stopwatch } from "./timings.ts";
 
@@ -39,7 +40,7 @@ export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: Ab
     criu: parts.criu.version,
     runc: parts.runc_version,
     confined: confinementOf(paths.cgroup),
-    ports: portsOf(record.pid),
+    ports: portsOf(listeners(record.pid)),
     images: {},
   };
   const suspending = boots.write({ ...record, state: "suspending", snapshot });
@@ -124,14 +125,14 @@ export async function resume(parts: SuspendParts, launch: Launch, signal: AbortS
   const { id, boot } = launch;
   const record = boots.read(id);
   if (record?.boot !== boot) return undefined;
-  if (boots.runs(record)) return { handle: handleOf(record) };
+  if (boots.runs(record)) return startedOf(record);
   if (record.state !== "frozen" || !record.snapshot) return undefined;
   const watch = new Stopwatch(boots.parts.clock);
   try {
-    const handle = await goOn(parts, launch, record, record.snapshot, watch, signal);
+    const running = await goOn(parts, launch, record, record.snapshot, watch, signal);
     boots.parts.onTimings?.(id, watch.end());
     boots.parts.log.debug({ machine: id, ...watch.end() }, "a machine has been resumed");
-    return { handle };
+    return startedOf(running);
   } catch (thrown) {
     const why = complaint(join(boots.paths(id).run, "criu/restore.log")) ?? messageOf(thrown);
     boots.parts.log.warn({ machine: id, reason: why }, "a snapshot could not be used; the machine boots cold");
@@ -160,7 +161,7 @@ async function goOn(
   snapshot: Snapshot,
   watch: Stopwatch,
   signal: AbortSignal,
-): Promise<Handle> {
+): Promise<MachineRecord> {
   const { boots, criu } = parts;
   const { id, private_ip } = launch;
   const { stage, layout, network, runc } = boots.parts;
@@ -193,12 +194,13 @@ async function goOn(
   if (lost) throw new Error(`it came back less confined: ${lost}`);
   await network.attach(boots.sender(record));
   for (const port of snapshot.ports) {
-    if (!(await answers(private_ip, port, ANSWER_MS))) throw new Error(`it does not answer on port ${port} any more`);
+    const at = { host: private_ip, ipv4: ipv4Of(record), port };
+    if (!(await answers(at, ANSWER_MS))) throw new Error(`it does not answer on port ${port} any more`);
   }
   watch.lap("verify");
   const { snapshot: _, ...rest } = record;
   const running = boots.running({ ...rest, ...(volume ? { volume } : {}) }, pid, startOf(pid));
   stage.resumed(id);
   discard(paths.snapshot);
-  return handleOf(running);
+  return running;
 }

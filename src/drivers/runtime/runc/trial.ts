@@ -34,7 +34,7 @@ export async function tryToSuspend(options: RuncOptions, found: Omit<SuspendPart
     const launch = launchOf(node_id);
     const { handle } = await boots.start(launch, never);
     const ref = { id: ID, boot: launch.boot, handle };
-    for (let tries = 0; !(await answers(launch.private_ip, PORT, 100)); tries++) {
+    for (let tries = 0; !(await answers({ host: launch.private_ip, port: PORT }, 100)); tries++) {
       if (tries > TRIES) throw new Error("the machine it was tried with did not come up");
       await clock.sleep(20);
     }

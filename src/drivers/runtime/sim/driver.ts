@@ -195,6 +195,12 @@ class SimDriver implements RuntimeDriver {
     return [{ pid: 1, stime: 0, rtime, command: "/sim/init", directory: "/", cpu: 0, rss: 0, listen_sockets: [] }];
   }
 
+  /** Nothing runs, so nothing listens, and nobody is to be told so. */
+  async listening(ref: Ref): Promise<undefined> {
+    await this.#begin("listening", ref.id);
+    this.#running(ref);
+  }
+
   async logs(id: string, from: LogsFrom): Promise<LogPage> {
     const log = this.#world.boots.get(id)?.log ?? [];
     const after = "cursor" in from ? Number(from.cursor) : -1;
