@@ -75,7 +75,7 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
     return spawnSync("nsenter", [`--net=/proc/${pid}/ns/net`, ...words], { encoding: "utf8" });
   };
 
-  test("organizations do not reach each other, in neither direction, nor the same by IPv4", async () => {
+  test("machines reach their own network over IPv6 and IPv4, and no other organization's", async () => {
     const serve = { init: { exec: ["/usr/bin/node", "-e", SAYS_WHO.replace("listen(0", "listen(80")] } };
     const [one, sibling, other] = await Promise.all([start(serve, "o1"), start(serve, "o1"), start(serve, "o2")]);
     const address = (ref: Ref): string => /inet (100\.\S+)\/32/.exec(inside(ref, "ip", "addr").stdout)?.[1] ?? "";
@@ -86,6 +86,7 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
     await Promise.all([
       hears(one, other.private_ip, 80).then((said) => assert.equal(said, "", "the other organization's")),
       hears(other, one.private_ip, 80).then((said) => assert.equal(said, "", "and back")),
+      hears(one, address(sibling), 80).then((said) => assert.equal(said.replace("::ffff:", ""), address(one))),
       hears(one, address(other), 80).then((said) => assert.equal(said, "", "by IPv4")),
       hears(other, address(one), 80).then((said) => assert.equal(said, "", "and back by IPv4")),
     ]);

@@ -6,6 +6,8 @@
  * - the host takes from machines what asks for names, for the gateway on their network, pings and neighbours; from a
  *   machine that is not on its bridge yet it takes nothing;
  * - a machine sends only under its own addresses, and is no router;
+ * - machines of one network reach each other over IPv4 by way of the host, which does not tell them a shorter way: it
+ *   would outlive the machine that had the address;
  * - what leaves the host leaves under the host's address.
  *
  * Tables are replaced as a whole, so that loading them again after a crash is the same as loading them once.
@@ -151,6 +153,10 @@ table inet ${table} {
     tcp dport 53 accept
     ip6 daddr fdaa::/16 tcp dport 4280 accept
     drop
+  }
+  chain told {
+    type filter hook output priority filter; policy accept;
+    oifname "${prefix}b*" icmp type redirect drop
   }
   chain out {
     type nat hook postrouting priority srcnat; policy accept;

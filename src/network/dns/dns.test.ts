@@ -39,7 +39,7 @@ async function aServer(
   const store = { aliveAnywhere: async () => machines } as unknown as MachineStore;
   const directory = new Directory({ store, bus });
   await directory.start();
-  const server = new DnsServer({ directory, loadApp, log: silentLog, upstreams });
+  const server = new DnsServer({ directory, host_ids: ["0001"], loadApp, log: silentLog, upstreams });
   const port = await listening(server);
   t.after(() => {
     server.close();
@@ -59,6 +59,21 @@ function asked(id: number, name: string): Buffer {
 }
 
 suite("names of the private network", () => {
+  test("A queries are answered with the IPv4 addresses of machines on the caller's host", async (t) => {
+    const { resolver } = await aServer(t, [
+      machine("1", { host_id: "0001", private_ipv4: "100.96.0.1" }),
+      machine("2", { host_id: "0002", private_ipv4: "100.96.0.2" }),
+      machine("3", { host_id: "0001", region: "ams" }),
+    ]);
+    assert.deepEqual(await resolver.resolve4("web.internal"), ["100.96.0.1"]);
+    assert.deepEqual(await resolver.resolve4("1.vm.web.internal"), ["100.96.0.1"]);
+    // The name is there, and has no such address for this caller.
+    await assert.rejects(resolver.resolve4("2.vm.web.internal"), { code: "ENODATA" });
+    await assert.rejects(resolver.resolve4("ams.web.internal"), { code: "ENODATA" });
+    await assert.rejects(resolver.resolve4("_api.internal"), { code: "ENODATA" });
+    assert.equal((await resolver.resolve6("web.internal")).length, 3);
+  });
+
   test("machines are found by app, region, id, process group and metadata", async (t) => {
     const { resolver } = await aServer(t, [
       machine("1"),
@@ -163,7 +178,7 @@ suite("names of the private network", () => {
       store: {} as MachineStore,
       bus: new LocalBus<News>({ onError() {}, onFull: () => assert.fail() }),
     });
-    const server = new DnsServer({ directory, loadApp: async () => {}, log: silentLog, upstreams: [] });
+    const server = new DnsServer({ directory, host_ids: [], loadApp: async () => {}, log: silentLog, upstreams: [] });
     const open = (): number => readdirSync("/proc/self/fd").length;
     const before = open();
     for (let i = 0; i < 20; i++) await assert.rejects(server.listen("192.0.2.1", "fdaa:1:2::3", 0));

@@ -1,5 +1,5 @@
 /** DNS messages, as far as a server of a few names needs them: one question in, records out. */
-export const TYPES = { TXT: 16, AAAA: 28, OPT: 41, ANY: 255 } as const;
+export const TYPES = { A: 1, TXT: 16, AAAA: 28, OPT: 41, ANY: 255 } as const;
 export const RCODES = { ok: 0, failure: 2, no_name: 3 } as const;
 
 export interface Question {
@@ -14,7 +14,7 @@ export interface Question {
   bytes: Buffer;
 }
 
-export type RecordData = { type: "AAAA"; address: Uint8Array } | { type: "TXT"; text: string };
+export type RecordData = { type: "A" | "AAAA"; address: Uint8Array } | { type: "TXT"; text: string };
 
 const HEADER = 12;
 const TTL_S = 5;
@@ -82,7 +82,7 @@ export function writeAnswer(
 }
 
 function recordBytes(record: RecordData): Buffer {
-  const data = record.type === "AAAA" ? Buffer.from(record.address) : textBytes(record.text);
+  const data = record.type === "TXT" ? textBytes(record.text) : Buffer.from(record.address);
   const fixed = Buffer.alloc(10);
   fixed.writeUInt16BE(TYPES[record.type], 0);
   fixed.writeUInt16BE(1, 2);

@@ -3,13 +3,16 @@ import type { Entry } from "../directory.ts";
 
 export const ZONE = "internal";
 
-export type Found = { addresses: string[] } | { text: string } | undefined;
+/** IPv6 addresses, and those of IPv4 that the asker can use. */
+export type Found = { ipv6: string[]; ipv4: string[] } | { text: string } | undefined;
 
 interface World {
   /** The host's own address in the asker's network. */
   gateway: string;
   /** Machines of the asker's network that run. */
   running: readonly Entry[];
+  /** Whether a machine is on the asker's host: IPv4 addresses of others lead nowhere from there. */
+  isHere(machine: Entry): boolean;
   /** All machines of an app in that network, those at rest included. */
   all(app_name: string): Promise<readonly Entry[]>;
 }
@@ -26,7 +29,12 @@ export async function findName(name: string, world: World): Promise<Found> {
   if (text !== undefined) return { text };
   if (machines.length === 0) return undefined;
   const chosen = choose(asked, machines);
-  return chosen && chosen.length > 0 ? { addresses: chosen.map(({ private_ip }) => private_ip) } : undefined;
+  if (!chosen || chosen.length === 0) return undefined;
+  const here = chosen.filter((machine) => world.isHere(machine));
+  return {
+    ipv6: chosen.map(({ private_ip }) => private_ip),
+    ipv4: here.flatMap(({ private_ipv4 }) => private_ipv4 ?? []),
+  };
 }
 
 const registered = (machines: readonly Entry[]): Entry[] =>
@@ -70,7 +78,7 @@ async function textOf(
 
 /** Names that belong to no app. */
 function ownName(name: string, { gateway, running }: World): Found {
-  if (name === "_api") return { addresses: [gateway] };
+  if (name === "_api") return { ipv6: [gateway], ipv4: [] };
   if (name === "_apps") return { text: [...new Set(running.map(({ app_name }) => app_name))].sort().join(",") };
   if (name !== "_instances") return undefined;
   const rows = registered(running).map(

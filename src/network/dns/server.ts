@@ -6,12 +6,14 @@ import { gatewayAddress } from "#machines/names.ts";
 import { addressBytes, networkOf } from "../bytes.ts";
 import type { Directory, Entry } from "../directory.ts";
 import { NETWORK_LIMITS } from "../limits.ts";
-import { type Question, RCODES, readQuestion, TYPES, writeAnswer } from "./message.ts";
+import { type Question, RCODES, type RecordData, readQuestion, TYPES, writeAnswer } from "./message.ts";
 import { findName, ZONE } from "./names.ts";
 import { askOverTcp, serveMessages } from "./tcp.ts";
 
 interface DnsParts {
   directory: Directory;
+  /** The hosts whose machines ask here. */
+  host_ids: readonly string[];
   /** Brings in all machines of an app, those at rest included. */
   loadApp(app_name: string): Promise<void>;
   log: Log;
@@ -103,10 +105,11 @@ export class DnsServer {
   }
 
   async #own(question: Question, network: string, size: number): Promise<Buffer> {
-    const { directory, loadApp } = this.#parts;
+    const { directory, loadApp, host_ids } = this.#parts;
     const near = (machine: Entry): boolean => networkOf(machine.private_ip) === networkOf(network);
     const found = await findName(question.name, {
       gateway: gatewayAddress(network),
+      isHere: ({ host_id }) => host_ids.includes(host_id),
       running: [...directory.all()].filter((machine) => machine.state === "started" && near(machine)),
       all: async (app_name) => {
         await loadApp(app_name);
@@ -119,8 +122,9 @@ export class DnsServer {
       const records = wants(TYPES.TXT) ? [{ type: "TXT" as const, text: found.text }] : [];
       return writeAnswer(question, RCODES.ok, records, size);
     }
-    const addresses = wants(TYPES.AAAA) ? found.addresses : [];
-    const records = addresses.map((ip) => ({ type: "AAAA" as const, address: addressBytes(ip) }));
+    const of = (type: "A" | "AAAA", addresses: readonly string[]): RecordData[] =>
+      wants(TYPES[type]) ? addresses.map((ip) => ({ type, address: addressBytes(ip) })) : [];
+    const records = [...of("AAAA", found.ipv6), ...of("A", found.ipv4)];
     return writeAnswer(question, RCODES.ok, records, size);
   }
 
