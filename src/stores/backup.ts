@@ -170,7 +170,7 @@ const TABLE_NAMES: ReadonlySet<string> = new Set(TABLES);
 function insertStep(table: string, row: Record<string, Value>): Step {
   const columns = Object.keys(row);
   // Names become part of the statement, so only names of ours do.
-  if (!TABLE_NAMES.has(table) || !columns.every((column) => /^[a-z_]+$/.test(column))) {
+  if (!TABLE_NAMES.has(table) || !columns.every((column) => /^[a-z_][a-z0-9_]*$/.test(column))) {
     throw new BackupError(`the backup names a table or column that does not exist: ${table}`);
   }
   const marks = columns.map(() => "?").join(", ");

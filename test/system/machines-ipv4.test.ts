@@ -100,7 +100,11 @@ suite("programs that listen on one address family", {
     assert.equal(status, 200, text);
     t.after(() => platform.ask(`DELETE /v1/apps/web/machines/${body.id}?force=true`));
     const wait = `GET /v1/apps/web/machines/${body.id}/wait?state=started&timeout=60`;
-    assert.equal((await platform.ask(wait)).status, 200, (await platform.ask(`GET /v1/apps/web/machines/${body.id}`)).text);
+    assert.equal(
+      (await platform.ask(wait)).status,
+      200,
+      (await platform.ask(`GET /v1/apps/web/machines/${body.id}`)).text,
+    );
     return body.id as string;
   }
   const get = async (): Promise<{ status: number; text: string }> => {
@@ -189,7 +193,9 @@ suite("programs that listen on one address family", {
     if (state !== "suspended") return t.skip("this box cannot suspend");
     assert.equal((await get()).status, 200);
     const { events } = await shown(id);
-    const start = (events as { request?: { resumed?: boolean } }[]).find(({ request }) => request?.resumed !== undefined);
+    const start = (events as { request?: { resumed?: boolean } }[]).find(
+      ({ request }) => request?.resumed !== undefined,
+    );
     assert.equal(start?.request?.resumed, true);
   });
 });
