@@ -39,7 +39,8 @@ suite("hosted databases", () => {
     });
     const { port } = server.address() as AddressInfo;
     const machine = { id: "m1", boot: "b1", postgres_port: port } as MeasuredMachine;
-    const login = { host: "127.0.0.1", port, user: "postgres", password: "x" };
+    // It listens on IPv4 alone.
+    const login = { host: "::1", ipv4: "127.0.0.1", port, user: "postgres", password: "x" };
     const reader = new PostgresReader({ machines: async () => [machine], log: silentLog, login: async () => login });
     assert.deepEqual(await reader.read(), []);
     assert.equal(sockets.length, 1);
