@@ -763,7 +763,7 @@ export interface Api {
     params: { app_name: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { open: boolean; services: ({ protocol: string; port: number; end_port: number; handlers: string[]; urls: string[]; problems: string[]; machines: ({ id: string; state: string; internal_port: number; serving: boolean; in_progress: number; soft_limit: number; hard_limit?: number | undefined; autostart: boolean; autostop: string })[] })[]; statics: ({ url_prefix: string; source: string; problem?: string | undefined })[] };
+    answer: { open: boolean; services: ({ protocol: string; port: number; end_port: number; handlers: string[]; urls: string[]; problems: string[]; machines: ({ id: string; state: string; internal_port: number; serving: boolean; problem?: string | undefined; in_progress: number; soft_limit: number; hard_limit?: number | undefined; autostart: boolean; autostop: string })[] })[]; statics: ({ url_prefix: string; source: string; problem?: string | undefined })[] };
   };
   /** Replace the proxy's workers without a dropped request; proxy_id changes its colour. */
   "POST /v1/proxy/reload": {

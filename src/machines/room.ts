@@ -4,6 +4,7 @@ import { type Bus, LocalBus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
+import type { ListenSocket } from "#core/listening.ts";
 import type { Log } from "#core/log.ts";
 import type { Wire } from "#core/wire.ts";
 import type { HostService } from "#hosts/service.ts";
@@ -19,6 +20,7 @@ import { Ledger, type News } from "./ledger.ts";
 import { Leftovers } from "./leftovers.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { Metadata } from "./metadata.ts";
+import { refOf } from "./phases.ts";
 import { Relocation } from "./relocation.ts";
 import type { RouteParts } from "./routing.ts";
 import { MachineService, type VolumeFinder } from "./service.ts";
@@ -142,6 +144,14 @@ export class MachineRoom {
     await this.checks.close();
     await this.executor.close();
     await this.#parts.driver.close();
+  }
+
+  /** What a machine listens on; undefined when it does not run, or when that cannot be known. */
+  async listening(id: string): Promise<ListenSocket[] | undefined> {
+    const { store, driver } = this.#parts;
+    const machine = await store.find(id);
+    const ref = machine?.state === "started" ? refOf(machine) : undefined;
+    return ref && (await driver.listening(ref));
   }
 
   /** What the routes need. */

@@ -47,6 +47,8 @@ export const PROXY_LIMITS = {
   refused_ms: 10 * SECOND,
   /** Between two tries. */
   retry_ms: 50,
+  /** What a machine listens on is looked at, for those who cannot reach it, at most this often. */
+  listening_ms: SECOND,
   /** How often deadlines are looked at. */
   sweep_ms: 500,
   /** From the first byte to the end of a TLS handshake. Past it: closed. */

@@ -22,6 +22,7 @@ import { ownAddress, type Reach } from "./exposure.ts";
 import { type Busyness, IdleWatch, restOf } from "./idle.ts";
 import { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
+import { Listening } from "./listening.ts";
 import { Neighbours } from "./neighbours.ts";
 import { type ProxySample, Totals } from "./samples.ts";
 import { serviceRoutes } from "./service-routes.ts";
@@ -48,7 +49,7 @@ export interface ProxySettings {
 
 export interface ProxyParts {
   settings: ProxySettings;
-  machines: Pick<MachineRoom, "machines" | "bus">;
+  machines: Pick<MachineRoom, "machines" | "bus" | "listening">;
   store: MachineStore;
   apps: Pick<AppStore, "findApp">;
   /** Whether there are private networks to answer for names in, and what else answers there. */
@@ -81,6 +82,7 @@ export class ProxyRoom {
   readonly #idle: IdleWatch;
   readonly #neighbours: Neighbours | undefined;
   readonly #totals = new Totals();
+  readonly #listening: Listening;
   readonly #names: NetworkKeeper | undefined;
   readonly #closing = new AbortController();
   #staying = false;
@@ -89,6 +91,7 @@ export class ProxyRoom {
     this.#parts = parts;
     const { settings, clock, log, machines, store, host_ids, region } = parts;
     const slots = new Slots();
+    this.#listening = new Listening({ read: (id) => machines.listening(id), clock });
     this.directory = new Directory({ store, bus: machines.bus });
     this.#addresses = new Addresses({
       store: parts.addressStore,
@@ -156,7 +159,13 @@ export class ProxyRoom {
     this.rows = [
       ...addressRoutes(this.#addresses),
       ...certificateRoutes(this.certificates),
-      ...serviceRoutes({ control: this.control, workers: this.workers, directory: this.directory, settings }),
+      ...serviceRoutes({
+        control: this.control,
+        workers: this.workers,
+        directory: this.directory,
+        listening: this.#listening,
+        settings,
+      }),
     ];
   }
 
@@ -274,10 +283,15 @@ export class ProxyRoom {
 
   #hear(report: Report, colour: Colour): void {
     const { clock, log } = this.#parts;
-    if (report.type === "counts") this.#totals.add(report.counts, colour, clock.now());
+    if (report.type === "unreachable") void this.#explain(report.machine_id, report.port);
+    else if (report.type === "counts") this.#totals.add(report.counts, colour, clock.now());
     else if (report.type === "start" && !this.#closing.signal.aborted) {
       this.#starter.start(report).catch((error: unknown) => log.error({ error }, "autostart failed"));
     }
+  }
+
+  async #explain(machine_id: string, port: number): Promise<void> {
+    this.workers.explain(machine_id, port, await this.#listening.reason(machine_id, "tcp", port));
   }
 
   /** Addresses changed: when this resolves, the ports are open or closed. */

@@ -1,9 +1,11 @@
 import Type, { type Static } from "typebox";
 import { appOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
-import type { Directory } from "#network/directory.ts";
+import type { ServiceConfig } from "#machines/config-schema.ts";
+import type { Directory, Entry } from "#network/directory.ts";
 import type { Control } from "./control.ts";
 import { DEFAULT_SOFT, isServing, serviceAt } from "./exposure.ts";
+import type { Listening } from "./listening.ts";
 import type { ProxySettings } from "./room.ts";
 import type { StaticPlace } from "./statics-config.ts";
 import { type AppTable, addressesOf, type PortTable } from "./table.ts";
@@ -23,6 +25,9 @@ const ServiceAnswer = Type.Object({
       state: text,
       internal_port: Type.Integer(),
       serving: Type.Boolean({ description: "Whether it gets requests." }),
+      problem: Type.Optional(
+        Type.String({ description: "Why requests to it fail all the same: what its program listens on instead." }),
+      ),
       in_progress: Type.Integer({ description: "Requests or connections, as its concurrency counts." }),
       soft_limit: Type.Integer(),
       hard_limit: Type.Optional(Type.Integer()),
@@ -42,6 +47,7 @@ interface Parts {
   control: Control;
   workers: Workers;
   directory: Directory;
+  listening: Listening;
   settings: Pick<ProxySettings, "listen_host" | "buckets">;
 }
 
@@ -64,7 +70,7 @@ export function serviceRoutes(parts: Parts): Row[] {
         const table = control.table(appOf(call).id);
         return {
           open: table !== undefined,
-          services: (table?.ports ?? []).map((port) => serviceAnswer(parts, appOf(call).id, port)),
+          services: await Promise.all((table?.ports ?? []).map((port) => serviceAnswer(parts, appOf(call).id, port))),
           statics: (table ? control.statics(appOf(call).id) : []).map((place) => staticAnswer(place, parts.settings)),
         };
       },
@@ -97,7 +103,7 @@ function whyShut(bucket: string, buckets: ProxySettings["buckets"]): string | un
 
 type Answer = Static<typeof ServiceAnswer>;
 
-function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Answer {
+async function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Promise<Answer> {
   const { control, workers, settings } = parts;
   const table = control.table(app_id);
   const places = table ? addressesOf(table, settings.listen_host) : [];
@@ -111,7 +117,7 @@ function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Answer {
     handlers: handlerNames(port),
     urls: table ? urls(port, port.options.http ? webNames(table, places) : bareNames(table, places)) : [],
     problems: shut.filter(({ address }) => places.includes(address)).map(({ problem }) => problem),
-    machines: machineAnswers(parts, app_id, port),
+    machines: await Promise.all(machineAnswers(parts, app_id, port)),
   };
 }
 
@@ -146,23 +152,33 @@ function urls({ protocol, start, options }: PortTable, names: readonly string[])
   return names.map((name) => `${scheme}://${name.includes(":") ? `[${name}]` : name}${usual ? "" : `:${start}`}`);
 }
 
-function machineAnswers({ control, directory }: Parts, app_id: string, port: PortTable): Answer["machines"] {
-  return directory.machines(app_id).flatMap((machine) => {
+type MachineAnswer = Answer["machines"][number];
+
+function machineAnswers(parts: Parts, app_id: string, port: PortTable): Promise<MachineAnswer>[] {
+  return parts.directory.machines(app_id).flatMap((machine) => {
     const service = serviceAt(machine, port.protocol, port.start);
-    if (!service) return [];
-    const { soft_limit, hard_limit } = service.concurrency ?? {};
-    return [
-      {
-        id: machine.id,
-        state: machine.state,
-        internal_port: service.internal_port,
-        serving: isServing({ machine }),
-        in_progress: control.load(machine.id, service.internal_port),
-        soft_limit: soft_limit || DEFAULT_SOFT,
-        ...(hard_limit ? { hard_limit } : {}),
-        autostart: service.autostart === true,
-        autostop: String(service.autostop ?? "off"),
-      },
-    ];
+    return service ? [machineAnswer(parts, machine, service)] : [];
   });
+}
+
+async function machineAnswer(
+  { control, listening }: Parts,
+  machine: Entry,
+  { protocol, internal_port, concurrency, autostart, autostop }: ServiceConfig,
+): Promise<MachineAnswer> {
+  const { soft_limit, hard_limit } = concurrency ?? {};
+  const serving = isServing({ machine });
+  const problem = serving ? await listening.reason(machine.id, protocol, internal_port) : undefined;
+  return {
+    id: machine.id,
+    state: machine.state,
+    internal_port,
+    serving,
+    ...(problem ? { problem } : {}),
+    in_progress: control.load(machine.id, internal_port),
+    soft_limit: soft_limit || DEFAULT_SOFT,
+    ...(hard_limit ? { hard_limit } : {}),
+    autostart: autostart === true,
+    autostop: String(autostop ?? "off"),
+  };
 }

@@ -105,6 +105,8 @@ export type Order =
   | { type: "no app"; app_id: string }
   | { type: "certificates"; certificates: Certificate[] }
   | { type: "challenges"; answers: Record<string, string> }
+  /** Why a port of a machine takes no connections, as far as that is known. */
+  | { type: "unreachable"; machine_id: string; port: number; reason: string | undefined }
   | { type: "ready?"; id: number }
   /** Listens no more, finishes what it has, and ends. Patient: clients that may just be about to ask get a while. */
   | { type: "drain"; patient: boolean };
@@ -122,6 +124,8 @@ export type Report =
   /** Everything ordered before `id` is in place. */
   | { type: "ready"; id: number }
   | { type: "start"; app_id: string; port: number; protocol: "tcp" | "udp"; reason: string; machine_id?: string }
+  /** A machine's port takes no connections: it is to be found out why. */
+  | { type: "unreachable"; machine_id: string; port: number }
   | { type: "doors"; failed: ShutDoor[] }
   | { type: "counts"; counts: Count[] }
   | { type: "drained" };

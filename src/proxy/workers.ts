@@ -96,6 +96,11 @@ export class Workers {
     this.#tell({ type: "challenges", answers });
   }
 
+  /** Why a port of a machine takes no connections; undefined when that is not known. */
+  explain(machine_id: string, port: number, reason: string | undefined): void {
+    this.#tell({ type: "unreachable", machine_id, port, reason });
+  }
+
   /** Resolves when everything told so far is in force in every worker. */
   async settled(): Promise<void> {
     await Promise.all(this.#all().map((member) => this.#ask(member)));

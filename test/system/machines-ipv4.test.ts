@@ -1,5 +1,6 @@
 /** Programs of Debian that listen on one address family, and everything of the platform that connects to them. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -198,4 +199,48 @@ suite("programs that listen on one address family", {
     );
     assert.equal(start?.request?.resumed, true);
   });
+
+  test("a program on loopback: the check, the services, explain and the 502 say what it listens on", async (t) => {
+    // Not looked at before the program listens.
+    const checks = { port: { type: "tcp", port: 8000, interval: "1s", timeout: "5s", grace_period: "5s" } };
+    const id = await machine(t, web("127.0.0.1"), { checks });
+    const only = /the program listens on 127\.0\.0\.1:8000 only; let it listen on 0\.0\.0\.0:8000 or \[::\]:8000/;
+    await until("the check says so", async () => {
+      const [check] = Object.values((await shown(id)).checks as Record<string, { output: string }>);
+      return only.test(check?.output ?? "");
+    });
+    // Without the check, which would take it out of service.
+    await platform.ask(`DELETE /v1/apps/web/machines/${id}?force=true`);
+    const served = await machine(t, web("127.0.0.1"));
+    const answer = get();
+    const problem = await until("the services say so", async () => {
+      const { services } = (await platform.ask("GET /v1/apps/web/services")).body;
+      const found = services[0]?.machines.find((one: { id: string }) => one.id === served);
+      return only.test(found?.problem ?? "") ? (found as { serving: boolean }) : undefined;
+    });
+    assert.equal(problem.serving, true);
+    const told = await explained(served);
+    assert.match(told, only);
+    assert.doesNotMatch(told, /it serves/);
+    const { status, text } = await answer;
+    assert.equal(status, 502);
+    assert.match(text, only);
+  });
+
+  test("a port that nothing listens on is told with the ports that are open", async (t) => {
+    const id = await machine(t, web("0.0.0.0", 3000));
+    await until("the services say so", async () => {
+      const { services } = (await platform.ask("GET /v1/apps/web/services")).body;
+      const found = services[0]?.machines.find((one: { id: string }) => one.id === id);
+      return found?.problem === "nothing listens on port 8000; the machine listens on 0.0.0.0:3000";
+    });
+  });
+
+  /** What `hangar machines explain` prints. */
+  async function explained(id: string): Promise<string> {
+    const env = { ...process.env, HANGAR_URL: platform.base_url, HANGAR_TOKEN: platform.token };
+    const program = join(import.meta.dirname, "../../bin/hangar.mjs");
+    const child = spawn(process.execPath, [program, "machines", "explain", id, "--app", "web"], { env });
+    return `${await read(child.stdout)}${await read(child.stderr)}`;
+  }
 });

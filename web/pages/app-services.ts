@@ -23,6 +23,7 @@ export interface Service {
     state: string;
     internal_port: number;
     serving: boolean;
+    problem?: string | undefined;
     in_progress: number;
     soft_limit: number;
     hard_limit?: number | undefined;
@@ -30,6 +31,12 @@ export interface Service {
     autostop: string;
   }[];
 }
+
+/** Why it cannot be reached: a port that is not open, or machines whose programs listen elsewhere. */
+export const troubles = ({ problems, machines }: Service): string[] => [
+  ...problems,
+  ...machines.flatMap(({ id, problem }) => (problem === undefined ? [] : [`${id}: ${problem}`])),
+];
 
 export const portWords = ({ port, end_port, protocol, handlers }: Service): string =>
   `${end_port > port ? `${port}–${end_port}` : port}/${protocol}${handlers.length > 0 ? ` ${handlers.join(", ")}` : ""}`;
@@ -125,7 +132,7 @@ function OneService({
   return card(
     span(portWords(service), " "),
     p(addresses(service)),
-    service.problems.length > 0 ? ul(...service.problems.map((text) => li({ key: text }, text))) : null,
+    troubles(service).length > 0 ? ul(...troubles(service).map((text) => li({ key: text }, text))) : null,
     sheet(
       `Machines behind ${portWords(service)}`,
       ["machine", "state", "port", "serving", "in progress", "last hour, all ports", "when nobody asks"],
@@ -138,7 +145,7 @@ function OneService({
           ),
           badge(machine.state),
           String(machine.internal_port),
-          machine.serving ? "yes" : "no",
+          machine.problem ? span({ title: machine.problem }, "requests fail") : machine.serving ? "yes" : "no",
           `${machine.in_progress} of ${machine.soft_limit}${machine.hard_limit ? `, at most ${machine.hard_limit}` : ""}`,
           visited ? lastHour(machine.id) : "…",
           machine.autostop === "off"

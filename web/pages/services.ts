@@ -3,7 +3,7 @@ import { a, div, h, p, span } from "../html.ts";
 import { badge, block, empty, pageHead, sheet, useAnswer, when } from "../parts/basics.ts";
 import { to } from "../router.ts";
 import { call, org } from "../session.ts";
-import { addresses, portWords, type Service } from "./app-services.ts";
+import { addresses, portWords, type Service, troubles } from "./app-services.ts";
 
 /** Apps are asked one by one; more than these are looked at on their own pages. */
 const APPS = 50;
@@ -49,10 +49,10 @@ export function Page(): VNode {
                 a({ href: to("apps", app_name, "services") }, app_name),
                 portWords(service),
                 addresses(service),
-                `${service.machines.filter(({ serving }) => serving).length} of ${service.machines.length}`,
+                `${service.machines.filter(({ serving, problem }) => serving && !problem).length} of ${service.machines.length}`,
                 open
-                  ? service.problems.length > 0
-                    ? span({ title: service.problems.join("\n") }, badge("warning"))
+                  ? troubles(service).length > 0
+                    ? span({ title: troubles(service).join("\n") }, badge("warning"))
                     : badge("ok")
                   : span({ class: "dim" }, "closed: no address"),
               ],

@@ -156,7 +156,8 @@ function trafficReasons(
 
 type Served = Services["services"][number]["machines"][number];
 
-function servingText({ serving, in_progress, soft_limit, state, autostart }: Served): string {
+function servingText({ serving, problem, in_progress, soft_limit, state, autostart }: Served): string {
+  if (problem !== undefined) return `requests fail: ${problem}`;
   if (serving) return `it serves, ${in_progress} of ${soft_limit} in progress`;
   return `it does not serve while it is ${state}${autostart ? ", and is started when somebody asks" : ""}`;
 }

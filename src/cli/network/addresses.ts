@@ -74,7 +74,7 @@ export const servicesList: Verb = {
         service.urls[0] ?? "",
         service.handlers.join(",") || service.protocol,
         machine.id,
-        machine.serving ? "serving" : machine.state,
+        machine.problem ?? (machine.serving ? "serving" : machine.state),
         busy(machine),
         `start ${machine.autostart ? "on" : "off"}, stop ${machine.autostop}`,
       ]),

@@ -80,6 +80,7 @@ export class Plane implements Routes {
       worker: settings.worker,
       now: () => clock.monotonic(),
       shared_s: () => Math.floor((clock.monotonic() + ahead) / 1000),
+      unreachable: ({ machine_id, port }) => this.#report({ type: "unreachable", machine_id, port }),
     };
     this.#sweeper = setInterval(() => this.#sweep(), PROXY_LIMITS.sweep_ms);
   }
@@ -142,6 +143,9 @@ export class Plane implements Routes {
       case "challenges":
         this.challenges = order.answers;
         return;
+      case "unreachable":
+        this.#explain(order);
+        return;
       case "ready?":
         return void this.#tellReady(order.id);
       case "drain":
@@ -157,6 +161,12 @@ export class Plane implements Routes {
     for (const { targets } of this.#apps.values()) for (const target of targets.values()) target.retire();
     this.#buckets.close();
     this.#tellCounts();
+  }
+
+  #explain({ machine_id, port, reason }: Extract<Order, { type: "unreachable" }>): void {
+    for (const { targets } of this.#apps.values())
+      for (const target of targets.values())
+        if (target.table.machine_id === machine_id && target.table.port === port) target.reason = reason;
   }
 
   #setApp(table: AppTable): void {

@@ -151,7 +151,7 @@ export class Route {
     if (!target) return false;
     const done = (connection: Line | Socket | undefined, problem?: Error): void => {
       if (!connection) {
-        this.#again(waiter, problem);
+        this.#again(waiter, target, problem);
         return;
       }
       if (!waiter.gone) {
@@ -170,16 +170,16 @@ export class Route {
   }
 
   /** A machine could not be connected to. The next try may find it, or another one, ready. */
-  #again(waiter: Waiter, problem: Error | undefined): void {
+  #again(waiter: Waiter, target: TargetState, problem: Error | undefined): void {
     if (waiter.gone) return;
     const now = this.#floor.now();
     waiter.refused_at ??= now;
     if (now - waiter.refused_at > PROXY_LIMITS.refused_ms) {
-      const internal = this.targets[0]?.table.port ?? 0;
+      const why = target.reason ?? "does the program listen there, on all addresses?";
       waiter.refused({
         status: 502,
         reason: "machine_unreachable",
-        text: `no machine of ${this.app.app_name} takes connections on port ${internal} (${problem?.message ?? "refused"}); does the program listen there, on all addresses?`,
+        text: `no machine of ${this.app.app_name} takes connections on port ${target.table.port} (${problem?.message ?? "refused"}); ${why}`,
       });
       return;
     }

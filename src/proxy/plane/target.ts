@@ -15,6 +15,8 @@ export interface Floor {
   now(): number;
   /** Seconds on the clock of the control, for what it compares. */
   shared_s(): number;
+  /** A machine's port takes no connections. */
+  unreachable(target: Target): void;
 }
 
 /**
@@ -37,8 +39,11 @@ export class TargetState implements UpstreamOwner {
   readonly #resting = new Set<Upstream>();
   /** Connections that are closed after their exchange. */
   readonly #single = new WeakSet<Upstream>();
+  /** Why it takes no connections, as far as that is known. */
+  reason: string | undefined;
   /** It refused a connection; not tried again before. */
   #shy_until = 0;
+  #reported_at = Number.NEGATIVE_INFINITY;
   #gone = false;
   #backend: Http2Backend | undefined;
 
@@ -110,6 +115,7 @@ export class TargetState implements UpstreamOwner {
         done(undefined, problem);
         return;
       }
+      this.reason = undefined;
       this.counters.connected((this.#floor.now() - started) / 1000);
       if (how.preface) this.#single.add(upstream);
       done(upstream);
@@ -133,6 +139,7 @@ export class TargetState implements UpstreamOwner {
         this.#refused();
         return done(undefined, problem);
       }
+      this.reason = undefined;
       this.counters.connected((this.#floor.now() - started) / 1000);
       this.hold(socket);
       if (preface) socket.write(preface);
@@ -203,7 +210,12 @@ export class TargetState implements UpstreamOwner {
   }
 
   #refused(): void {
-    this.#shy_until = this.#floor.now() + PROXY_LIMITS.retry_ms;
+    const now = this.#floor.now();
+    this.#shy_until = now + PROXY_LIMITS.retry_ms;
+    if (now - this.#reported_at >= PROXY_LIMITS.listening_ms) {
+      this.#reported_at = now;
+      this.#floor.unreachable(this.table);
+    }
     this.leave();
   }
 
