@@ -3,7 +3,7 @@ import { suite, test } from "node:test";
 import type { ServiceConfig } from "#machines/config-schema.ts";
 import type { Entry } from "#network/directory.ts";
 import type { IpAssignment } from "#network/types.ts";
-import { appTable } from "./exposure.ts";
+import { appTable, ownAddresses } from "./exposure.ts";
 import { OPTIONS } from "./fixtures.ts";
 import type { AppTable, PortOptions } from "./table.ts";
 
@@ -40,6 +40,14 @@ function exposed(
 }
 
 suite("what is open to the world", () => {
+  test("a machine's IPv4 address is used on its own host alone", () => {
+    const reach = ownAddresses(["0001"]);
+    const machine = { id: "m1", host_id: "0001", private_ip: "fdaa:1:2:1::2", private_ipv4: "100.96.0.1" };
+    assert.deepEqual(reach(machine, 80), { host: "fdaa:1:2:1::2", ipv4: "100.96.0.1", port: 80 });
+    assert.deepEqual(reach({ ...machine, host_id: "0002" }, 80), { host: "fdaa:1:2:1::2", port: 80 });
+    assert.deepEqual(reach({ ...machine, private_ipv4: null }, 80), { host: "fdaa:1:2:1::2", port: 80 });
+  });
+
   test("nothing without an address, and nothing without a handler", () => {
     assert.equal(exposed([{ port: 80, handlers: ["http"] }], []), undefined);
     assert.equal(exposed([{ port: 80, handlers: [] }]), undefined);

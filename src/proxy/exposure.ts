@@ -12,11 +12,19 @@ import type { AppTable, PortOptions, PortTable, Target } from "./table.ts";
 type PortConfig = NonNullable<ServiceConfig["ports"]>[number];
 
 /** Where a machine's port can be reached from here; undefined when it cannot. */
-export type Reach = (machine: Pick<Entry, "id" | "private_ip" | "private_ipv4">, port: number) => Address | undefined;
+export type Reach = (
+  machine: Pick<Entry, "id" | "host_id" | "private_ip" | "private_ipv4">,
+  port: number,
+) => Address | undefined;
 
-/** At the machine's own addresses. */
-export const ownAddress: Reach = ({ private_ip: host, private_ipv4: ipv4 }, port) =>
-  ipv4 === null ? { host, port } : { host, ipv4, port };
+/**
+ * At the machine's own addresses. Its IPv4 address means something on its own host only: on another one a machine of
+ * somebody else may have the same.
+ */
+export const ownAddresses =
+  (host_ids: readonly string[]): Reach =>
+  ({ host_id, private_ip: host, private_ipv4: ipv4 }, port) =>
+    ipv4 !== null && host_ids.includes(host_id) ? { host, ipv4, port } : { host, port };
 
 interface ExposureParts {
   app: { id: string; name: string; org_id: string; created_at: number };

@@ -18,7 +18,7 @@ import { Authority } from "./authority.ts";
 import { certificateRoutes } from "./certificate-routes.ts";
 import { Certificates } from "./certificates.ts";
 import { Control } from "./control.ts";
-import { ownAddress, type Reach } from "./exposure.ts";
+import { ownAddresses, type Reach } from "./exposure.ts";
 import { type Busyness, IdleWatch, restOf } from "./idle.ts";
 import { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
@@ -129,7 +129,7 @@ export class ProxyRoom {
       workers: this.workers,
       slots,
       domain,
-      reach: parts.reach ?? ownAddress,
+      reach: parts.reach ?? ownAddresses(host_ids),
       layers: new ImageLayers({ images: parts.images, onChange: (app_id) => this.control.touch(app_id), log }),
       clock,
       log,

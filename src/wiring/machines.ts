@@ -118,7 +118,7 @@ export async function openMachines(database: Database, settings: Settings, needs
   const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire });
   const fabric = wire && openFabric(database, settings, { ...needs, hosts, wire, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
-  const sources = await openSources({ ...needs, machines: running, proxy });
+  const sources = await openSources({ ...needs, machines: running, proxy, host_ids: hosts.own });
   const measuring = openMeasuring(settings, {
     ...needs,
     sampled: needs.emulated?.sampled ?? true,

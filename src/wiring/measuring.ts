@@ -33,7 +33,7 @@ import { parseRemoteAddress } from "#metrics/remote/address.ts";
 import { openRemoteEngine } from "#metrics/remote/engine.ts";
 import { metricsRoutes } from "#metrics/routes.ts";
 import { Scraper } from "#metrics/scrape/scraper.ts";
-import { ownAddress, type Reach } from "#proxy/exposure.ts";
+import { ownAddresses, type Reach } from "#proxy/exposure.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 
@@ -75,7 +75,7 @@ export function openMeasuring(settings: MetricsSettings, parts: MeasuringParts):
   const postgres = new PostgresReader({ machines: machines.list, log, login: loginFrom(parts) });
   const providers = [...parts.providers, postgres.read];
   const sampler = new Sampler({ clock, log, engine, machines: machines.list, stats, volumes, providers });
-  const scraper = new Scraper({ clock, log, engine, reach });
+  const scraper = new Scraper({ clock, log, engine, reach: (machine, port) => reach(placeOf(machine), port) });
   return {
     engine,
     rows: metricsRoutes({ engine, clock, targets: (org_id) => scraper.targets(org_id) }),
@@ -128,6 +128,8 @@ interface SourceParts {
   clock: Clock;
   machines: MeasuredMachines;
   proxy: Pick<ProxyRoom, "proxySamples">;
+  /** The hosts that this process is. */
+  host_ids: readonly string[];
   /** Where a machine's port is, when the driver does not know it. */
   reach?: Reach;
 }
@@ -141,7 +143,7 @@ async function realFirst(real: BuiltinSample[], made_up: SampleProvider): Promis
 
 /** How machines of the chosen driver are read and reached. What sim runs serves nobody, so its traffic is made up. */
 export async function openSources(parts: SourceParts): Promise<Pick<MeasuringParts, "stats" | "reach" | "providers">> {
-  const { choice, dir, clock, machines, proxy, reach } = parts;
+  const { choice, dir, clock, machines, proxy, host_ids, reach } = parts;
   const traffic = (): BuiltinSample[] => [...proxy.proxySamples(clock.now())];
   if (choice.name === "sim") {
     const made_up = simTraffic({ clock, machines: machines.list });
@@ -152,15 +154,17 @@ export async function openSources(parts: SourceParts): Promise<Pick<MeasuringPar
   const { openRuncStats } = await import("#drivers/runtime/runc/stats.ts");
   return {
     stats: openRuncStats({ data_dir: dir.path, node_id: dir.node_id, clock }),
-    reach: reach ?? ownAddress,
+    reach: reach ?? ownAddresses(host_ids),
     providers: [traffic],
   };
 }
 
+const placeOf = (machine: MeasuredMachine) => ({ ...machine, host_id: machine.host });
+
 /** The password that `hangar postgres create` gave the app; without one the database is not asked. */
 function loginFrom({ secrets, reach }: MeasuringParts) {
   return async (machine: MeasuredMachine, port: number): Promise<PostgresLogin | undefined> => {
-    const address = reach(machine, port);
+    const address = reach(placeOf(machine), port);
     const password = (await secrets.reveal(machine.app_id))["POSTGRES_PASSWORD"];
     return address && password ? { ...address, user: "postgres", password } : undefined;
   };
