@@ -214,7 +214,8 @@ class Traffic {
       .filter((id) => !ids.includes(id))
       .map((machine_id) => ({ machine_id, region: "local" }));
     const table = { protocol: "tcp", start: 80, end: 80, options: OPTIONS, targets, startable, empty: "" } as const;
-    const floor = { slots: fleet.slots, worker: 0, now: () => fleet.time_ms, shared_s: () => fleet.now_s };
+    const clock = { now: () => fleet.time_ms, shared_s: () => fleet.now_s };
+    const floor = { slots: fleet.slots, worker: 0, ...clock, unreachable: () => {} };
     return new Route({
       app: anAppTable("web", table),
       table,

@@ -63,7 +63,7 @@ function workers(count: number, names: readonly string[], slots = new Slots()) {
   const targets = names.map((machine_id, slot) => aTarget(1, { machine_id, slot }));
   const port = { protocol: "tcp", start: 80, end: 80, options: OPTIONS, targets, startable: [], empty: "" } as const;
   const routes = Array.from({ length: count }, (_, worker) => {
-    const floor = { slots, worker, now: () => 0, shared_s: () => 0 };
+    const floor = { slots, worker, now: () => 0, shared_s: () => 0, unreachable: () => {} };
     const states = targets.map((target) => new TargetState(target, floor, new TargetCounters("o1", {})));
     const counters = new EdgeCounters("o1", {});
     const rest = { counters, statics: undefined as never, floor, askStart: () => {} };
