@@ -1,12 +1,12 @@
 /** A stream that is opened again when it breaks, each time a little later, until nobody wants it any more. */
 import { ClientError } from "#client/client.ts";
 
-const RETRY_MS = [500, 1000, 2000, 5000, 10_000];
+const RETRY_MS = [100, 500, 1000, 2000, 5000, 10_000];
 
 export interface Rounds {
   /** Opens the stream and reads it to its end; `alive` is told that it works. */
   round(alive: () => void): Promise<void>;
-  /** It broke, and will be opened again. */
+  /** It broke and could not be opened at once; it is tried again. */
   broken(): void;
 }
 
@@ -21,7 +21,8 @@ export async function again({ round, broken }: Rounds, signal: AbortSignal): Pro
       if (thrown instanceof ClientError && [401, 403, 404].includes(thrown.http)) return thrown;
     }
     if (signal.aborted) return undefined;
-    broken();
+    // A browser ends every connection when a network interface comes or goes. One that opens again was never missed.
+    if (failures > 0) broken();
     await pause(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0, signal);
   }
   return undefined;
@@ -37,26 +38,4 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
     const timer = setTimeout(done, ms);
     signal.addEventListener("abort", done);
   });
-}
-
-/** Draws once per frame however much comes. A tab that is not seen has no frames; then once a second. */
-export function oncePerFrame(draw: () => void): { ask(): void; stop(): void } {
-  let frame = 0;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const run = (): void => {
-    frame = 0;
-    timer = undefined;
-    draw();
-  };
-  return {
-    ask() {
-      if (frame !== 0 || timer !== undefined) return;
-      if (document.hidden) timer = setTimeout(run, 1000);
-      else frame = requestAnimationFrame(run);
-    },
-    stop() {
-      cancelAnimationFrame(frame);
-      clearTimeout(timer);
-    },
-  };
 }

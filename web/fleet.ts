@@ -5,8 +5,9 @@
  *          → what an event does not tell (a new machine, a new config) is asked for, all of it in one request
  */
 import { ClientError } from "#client/client.ts";
-import { again, oncePerFrame } from "./again.ts";
+import { again } from "./again.ts";
 import { Cell } from "./cell.ts";
+import { oncePerFrame } from "./frame.ts";
 import { call, session } from "./session.ts";
 
 export interface FleetMachine {

@@ -134,13 +134,25 @@ function LinkState(): VNode {
 
 const loaded = new Map<string, ComponentType<PageProps>>();
 
+/** A page's module. One that the browser dropped, because the network changed, is asked for again. */
+async function loadPage({ load }: Page): ReturnType<Page["load"]> {
+  for (const pause_ms of [100, 500, 1000]) {
+    try {
+      return await load();
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, pause_ms));
+    }
+  }
+  return await load();
+}
+
 function Shown({ page }: { page: Page }): VNode {
   const { path, query } = useCell(place);
   const [view, setView] = useState<ComponentType<PageProps> | undefined>(() => loaded.get(page.id));
   const [error, setError] = useState<unknown>();
   const first = useRef(true);
   useEffect(() => {
-    page.load().then(
+    loadPage(page).then(
       (module) => {
         loaded.set(page.id, module.Page);
         setView(() => module.Page);

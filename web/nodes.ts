@@ -1,7 +1,8 @@
 /** What the nodes of replicated databases tell, followed while somebody looks. */
 import { useEffect, useState } from "preact/hooks";
 import type { NodeMessage, NodeState, ObservedNode } from "#client/db-nodes.ts";
-import { again, oncePerFrame } from "./again.ts";
+import { again } from "./again.ts";
+import { oncePerFrame } from "./frame.ts";
 import { session } from "./session.ts";
 
 const STREAM = "GET /v1/orgs/:org_slug/db_nodes";

@@ -6,6 +6,8 @@ import { place } from "./router.ts";
 const TOKEN = "hangar.token";
 const ORG = "hangar.org";
 const DEFAULT_ORG = "personal";
+/** A browser drops its connections when a network interface of the box comes or goes, as those of machines do: try again. */
+const RETRIES = 4;
 
 export interface Organization {
   slug: string;
@@ -56,7 +58,7 @@ export const isFull = (now: Session | undefined): boolean => now?.kind === "full
 /** Begins a session; rejects with the platform's words when the token is no good. */
 export async function signIn(text: string): Promise<void> {
   const token = text.trim().replace(/^(Bearer|SvcV1)\s+/i, "");
-  const client = new Client({ base_url: location.origin, token });
+  const client = new Client({ base_url: location.origin, token, retries: RETRIES });
   const [current, listed] = await Promise.all([
     client.call("GET /v1/tokens/current", {}),
     client.call("GET /v1/orgs", {}),
@@ -86,7 +88,7 @@ async function redeem(): Promise<void> {
   if (code === undefined) return;
   history.replaceState(null, "", "#/");
   place.set({ path: [], query: new URLSearchParams() });
-  const stranger = new Client({ base_url: location.origin, token: undefined });
+  const stranger = new Client({ base_url: location.origin, token: undefined, retries: RETRIES });
   const { token } = await stranger.call("POST /v1/tokens/sign_in", { body: { code } });
   sessionStorage.setItem(TOKEN, token);
 }

@@ -1,7 +1,7 @@
 /** Lines that machines write, as they write them: of one machine, or of all machines of an app. */
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { oncePerFrame } from "../again.ts";
+import { oncePerFrame } from "../frame.ts";
 import { button, code, div, h, input, label, section, span } from "../html.ts";
 import { session } from "../session.ts";
 import { loading, problem } from "./basics.ts";
