@@ -20,6 +20,8 @@ export interface DriverParts {
   local_api?: LocalApi;
   /** Private networks go on at other hosts. */
   routed?: boolean;
+  /** The block of IPv4 addresses that other hosts have a route to. */
+  ipv4_block?: number | undefined;
   /** The box of the sim driver, and what goes wrong on it. */
   sim?: Pick<SimOptions, "world" | "fault"> | undefined;
 }

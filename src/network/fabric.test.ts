@@ -25,7 +25,7 @@ async function aFabric(t: TestContext, machines: readonly Machine[]) {
   const directory = new Directory({ store: { aliveAnywhere: async () => machines } as unknown as MachineStore, bus });
   await directory.start();
   const clock = virtualClock();
-  const peers = new Map<string, Peer>([[OTHER, { node_id: OTHER, underlay: "10.0.0.2", seen_at: 0 }]]);
+  const peers = new Map<string, Peer>([[OTHER, { node_id: OTHER, underlay: "10.0.0.2", seen_at: 0, block: 3 }]]);
   const kept: (readonly FarEnd[])[] = [];
   const broken = { value: false };
   const fabric = new Fabric({
@@ -35,7 +35,8 @@ async function aFabric(t: TestContext, machines: readonly Machine[]) {
     directory,
     store: {
       peers: async () => [...peers.values()],
-      announce: async (peer) => void peers.set(peer.node_id, peer),
+      announce: async (peer) => void peers.set(peer.node_id, { ...peer, block: null }),
+      takeBlock: async () => undefined,
     },
     hosts: async () => [
       { id: "aaaa", node_id: OWN },
@@ -72,7 +73,7 @@ suite("the private network between hosts", () => {
     await fabric.start();
     const address = platformAddress(OTHER);
     const nets = ["fdaa:1:2:bbbb::/64", "fdaa:7:8:bbbb::/64"];
-    assert.deepEqual(kept, [[{ node_id: OTHER, underlay: "10.0.0.2", address, nets }]]);
+    assert.deepEqual(kept, [[{ node_id: OTHER, underlay: "10.0.0.2", address, nets, net4: "100.65.128.0/17" }]]);
     assert.equal(peers.get(OWN)?.underlay, "10.0.0.1", "the others are told where we are");
   });
 

@@ -9,6 +9,7 @@ import type { Wire } from "#core/wire.ts";
 import { hostPrefix } from "#machines/names.ts";
 import { groupsText } from "./bytes.ts";
 import type { Directory, Entry } from "./directory.ts";
+import { blockNet } from "./ipv4-blocks.ts";
 import { NETWORK_LIMITS } from "./limits.ts";
 
 /** A process of the platform that takes part in the private network. */
@@ -18,13 +19,17 @@ export interface Peer {
   underlay: string;
   /** When it was last heard of, by its own wall clock. */
   seen_at: number;
+  /** The block of its machines' IPv4 addresses; null when it has none. */
+  block: number | null;
 }
 
 /** Keeps and finds peers; decides nothing. Implemented in stores/, examined by `peer-store.suite.ts`. */
 export interface PeerStore {
   peers(): Promise<Peer[]>;
   /** A peer is where it says it is; those that were not heard of since `forget_before` are forgotten. */
-  announce(peer: Peer, forget_before: number): Promise<void>;
+  announce(peer: Omit<Peer, "block">, forget_before: number): Promise<void>;
+  /** The block that a process has, or the first of `blocks` that nobody has and that is its own from now on. */
+  takeBlock(node_id: string, blocks: readonly number[]): Promise<number | undefined>;
 }
 
 /** Another process, and what is behind it. */
@@ -35,6 +40,8 @@ export interface FarEnd {
   address: string;
   /** What machines on it have, such as `fdaa:1:2:3::/64`. */
   nets: readonly string[];
+  /** The block of their IPv4 addresses, such as `100.64.128.0/17`; undefined when there is no route to them. */
+  net4: string | undefined;
 }
 
 /** What carries packets to other hosts. Implemented in drivers/net. */
@@ -119,6 +126,7 @@ export class Fabric {
         underlay: peer.underlay,
         address: platformAddress(peer.node_id),
         nets: [...new Set((nets.get(peer.node_id) ?? []).map(({ net }) => net))].sort(),
+        net4: peer.block === null ? undefined : blockNet(peer.block),
       })),
     );
     this.#known = new Set(remote.map(({ net }) => net));

@@ -15,14 +15,25 @@ export function peerStoreSuite(
       await store.announce({ node_id: "b", underlay: "10.0.0.2", seen_at: 200 }, 0);
       await store.announce({ node_id: "a", underlay: "10.0.0.3", seen_at: 150 }, 0);
       assert.deepEqual(await store.peers(), [
-        { node_id: "a", underlay: "10.0.0.3", seen_at: 150 },
-        { node_id: "b", underlay: "10.0.0.2", seen_at: 200 },
+        { node_id: "a", underlay: "10.0.0.3", seen_at: 150, block: null },
+        { node_id: "b", underlay: "10.0.0.2", seen_at: 200, block: null },
       ]);
       await store.announce({ node_id: "b", underlay: "10.0.0.2", seen_at: 300 }, 151);
       assert.deepEqual(
         (await store.peers()).map(({ node_id }) => node_id),
         ["b"],
       );
+      await close();
+    });
+
+    test("each process has a block of addresses of its own, and keeps it", async () => {
+      const { store, close } = await open();
+      const blocks = await Promise.all(["a", "b", "c"].map((node_id) => store.takeBlock(node_id, [1, 2, 3])));
+      assert.equal(new Set(blocks).size, 3);
+      assert.equal(await store.takeBlock("a", [1, 2, 3]), blocks[0]);
+      assert.equal(await store.takeBlock("d", [1, 2, 3]), undefined, "there are no more");
+      await store.announce({ node_id: "b", underlay: "10.0.0.2", seen_at: 1 }, 0);
+      assert.equal((await store.peers())[0]?.block, blocks[1]);
       await close();
     });
   });

@@ -40,12 +40,14 @@ function exposed(
 }
 
 suite("what is open to the world", () => {
-  test("a machine's IPv4 address is used on its own host alone", () => {
+  test("a machine's IPv4 address is used on its own host, and where there is a route to it", () => {
     const reach = ownAddresses(["0001"]);
     const machine = { id: "m1", host_id: "0001", private_ip: "fdaa:1:2:1::2", private_ipv4: "100.96.0.1" };
     assert.deepEqual(reach(machine, 80), { host: "fdaa:1:2:1::2", ipv4: "100.96.0.1", port: 80 });
     assert.deepEqual(reach({ ...machine, host_id: "0002" }, 80), { host: "fdaa:1:2:1::2", port: 80 });
     assert.deepEqual(reach({ ...machine, private_ipv4: null }, 80), { host: "fdaa:1:2:1::2", port: 80 });
+    const routed = { ...machine, host_id: "0002", private_ipv4: "100.64.0.1" };
+    assert.equal(reach(routed, 80)?.ipv4, "100.64.0.1", "of a block that there is a route to");
   });
 
   test("nothing without an address, and nothing without a handler", () => {

@@ -4,6 +4,7 @@ import type { ServiceConfig } from "#machines/config-schema.ts";
 import { checksOf } from "#machines/configured-checks.ts";
 import type { ImageLayer } from "#machines/image-source.ts";
 import type { Entry } from "#network/directory.ts";
+import { isRouted } from "#network/ipv4-blocks.ts";
 import { type IpAssignment, isEgress } from "#network/types.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import { staticsOf } from "./statics-config.ts";
@@ -18,13 +19,13 @@ export type Reach = (
 ) => Address | undefined;
 
 /**
- * At the machine's own addresses. Its IPv4 address means something on its own host only: on another one a machine of
- * somebody else may have the same.
+ * At the machine's own addresses. An IPv4 address without a route means something on the machine's own host only: on
+ * another one a machine of somebody else may have the same.
  */
 export const ownAddresses =
   (host_ids: readonly string[]): Reach =>
   ({ host_id, private_ip: host, private_ipv4: ipv4 }, port) =>
-    ipv4 !== null && host_ids.includes(host_id) ? { host, ipv4, port } : { host, port };
+    ipv4 !== null && (isRouted(ipv4) || host_ids.includes(host_id)) ? { host, ipv4, port } : { host, port };
 
 interface ExposureParts {
   app: { id: string; name: string; org_id: string; created_at: number };

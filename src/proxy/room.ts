@@ -148,14 +148,7 @@ export class ProxyRoom {
       clock,
       log,
     });
-    const loadApp = async (name: string): Promise<void> => {
-      const app = await parts.apps.findApp(name);
-      if (app) await this.directory.load(app);
-    };
-    const { doors = [] } = parts;
-    this.#names = parts.names
-      ? new NetworkKeeper({ directory: this.directory, host_ids, loadApp, clock, log, doors })
-      : undefined;
+    this.#names = parts.names ? this.#openNames() : undefined;
     this.rows = [
       ...addressRoutes(this.#addresses),
       ...certificateRoutes(this.certificates),
@@ -167,6 +160,15 @@ export class ProxyRoom {
         settings,
       }),
     ];
+  }
+
+  #openNames(): NetworkKeeper {
+    const { apps, host_ids, clock, log, doors = [] } = this.#parts;
+    const loadApp = async (name: string): Promise<void> => {
+      const app = await apps.findApp(name);
+      if (app) await this.directory.load(app);
+    };
+    return new NetworkKeeper({ directory: this.directory, host_ids, loadApp, clock, log, doors });
   }
 
   #openNeighbours(): Neighbours | undefined {

@@ -273,7 +273,10 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     id: 16,
     name: "IPv4 addresses of machines",
-    statements: ["ALTER TABLE machines ADD COLUMN private_ipv4 TEXT"],
+    statements: [
+      "ALTER TABLE machines ADD COLUMN private_ipv4 TEXT",
+      "CREATE TABLE network_blocks (node_id TEXT PRIMARY KEY, block BIGINT NOT NULL UNIQUE)",
+    ],
   },
 ];
 

@@ -20,17 +20,20 @@ interface FabricNeeds {
   hosts: HostService;
   wire: Wire;
   directory: Directory;
+  /** The block of IPv4 addresses that this process has. */
+  ipv4_block: number | undefined;
 }
 
 /** Undefined when the settings want none. */
 export function openFabric(
   database: Database,
   { host: { network, underlay }, role }: Settings,
-  { box, dir, hosts, wire, directory, clock, log }: FabricNeeds,
+  { box, dir, hosts, wire, directory, clock, log, ipv4_block }: FabricNeeds,
 ): Pick<Fabric, "start" | "close"> | undefined {
   if (network === "off") return undefined;
   const { node_id } = dir;
-  const tunnel = openTunnel(network, { node_id, underlay, key: box.derive("private network between hosts") });
+  const key = box.derive("private network between hosts");
+  const tunnel = openTunnel(network, { node_id, underlay, key, ipv4_block });
   const store = sqlPeerStore(database);
   const own = hosts.own;
   const fabric = new Fabric({

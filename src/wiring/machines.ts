@@ -35,6 +35,7 @@ import { webhookRoutes } from "#machines/webhook-routes.ts";
 import { Webhooks } from "#machines/webhooks.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { NetworkDoor } from "#network/dns/keeper.ts";
+import { SHARED_BLOCKS } from "#network/ipv4-blocks.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import { type FrontDoor, frontDriver } from "#proxy/front-driver.ts";
 import type { ProxyRoom } from "#proxy/room.ts";
@@ -42,6 +43,7 @@ import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
+import { sqlPeerStore } from "#stores/sql/peers.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
@@ -93,7 +95,7 @@ interface MachinesPart {
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, log, box, appStore, dir } = needs;
   const opened = await openRoom(database, settings, { ...needs, door: doorOf(() => proxy) });
-  const { images, hosts, hostStore, volumes, store, duty, wire, room } = opened;
+  const { images, hosts, hostStore, volumes, store, duty, wire, room, ipv4_block } = opened;
   const apps = new AppService({
     store: appStore,
     clock,
@@ -116,7 +118,8 @@ export async function openMachines(database: Database, settings: Settings, needs
     runner: dir.node_id,
   });
   const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire });
-  const fabric = wire && openFabric(database, settings, { ...needs, hosts, wire, directory: proxy.directory });
+  const fabric =
+    wire && openFabric(database, settings, { ...needs, hosts, wire, ipv4_block, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const sources = await openSources({ ...needs, machines: running, proxy, host_ids: hosts.own });
   const measuring = openMeasuring(settings, {
@@ -189,7 +192,8 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const grown = (what: Grown): Promise<void> => volumeGrew(room.ledger, what);
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire, grown });
   const routed = settings.host.network !== "off";
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, sim: needs.emulated?.sim };
+  const ipv4_block = wire && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
+  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
   const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
   const runtime = frontDriver(needs.around?.(opened) ?? opened, needs.door);
@@ -207,7 +211,7 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
     secrets: (app_id) => secrets.reveal(app_id),
     ...(duty ? { shared: { wire, holds: (id: string) => duty.holds(id) } } : {}),
   });
-  return { images, hosts, hostStore, volumes, store, duty, wire, room };
+  return { images, hosts, hostStore, volumes, store, duty, wire, room, ipv4_block };
 }
 
 interface VolumeNeeds {

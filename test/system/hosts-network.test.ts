@@ -23,6 +23,14 @@ const CONFIG = {
   services: [{ protocol: "tcp", internal_port: 80, autostart: true, ports: [{ port: PORT, handlers: ["http"] }] }],
 };
 
+/** The same by a program that listens on IPv4 alone, behind another port. */
+const PORT4 = 8081;
+const CONFIG4 = {
+  ...CONFIG,
+  init: { exec: ["sh", "-c", SERVE.replace("[::]:80", "0.0.0.0:80")] },
+  services: [{ protocol: "tcp", internal_port: 80, ports: [{ port: PORT4, handlers: ["http"] }] }],
+};
+
 interface Made {
   id: string;
   private_ip: string;
@@ -30,8 +38,14 @@ interface Made {
   host: HostBox;
 }
 
-async function aMachine(control: ControlBox, app: string, region: string, host: HostBox): Promise<Made> {
-  const made = await control.ask("POST", `/v1/apps/${app}/machines`, { config: CONFIG, region });
+async function aMachine(
+  control: ControlBox,
+  app: string,
+  region: string,
+  host: HostBox,
+  config: object = CONFIG,
+): Promise<Made> {
+  const made = await control.ask("POST", `/v1/apps/${app}/machines`, { config, region });
   const id = String(made["id"]);
   const path = `/v1/apps/${app}/machines/${id}`;
   await control.ask("GET", `${path}/wait?state=started&timeout=60`);
@@ -88,8 +102,8 @@ const pings = (from: Made, source: string, to: Made): boolean =>
   inside(from, "busybox", "ping", "-6", "-c", "1", "-W", "2", "-I", source, to.private_ip) === 0;
 
 /** The first request through the front door, which may have to wake somebody. */
-async function served(control: ControlBox): Promise<string> {
-  const answer = await fetch(`http://${control.box.address}:${PORT}/`);
+async function served(control: ControlBox, port = PORT): Promise<string> {
+  const answer = await fetch(`http://${control.box.address}:${port}/`);
   const words = (await answer.text()).trim();
   return answer.ok ? words : "";
 }
@@ -169,6 +183,28 @@ for (const carrier of ["vxlan", "wireguard"]) {
       }
 
       await control.ask("POST", "/v1/apps/web/ip_assignments", { type: "shared_v4" });
+      await control.ask("POST", "/v1/apps", { app_name: "four", org_slug: "personal" });
+      await control.ask("POST", "/v1/apps/four/ip_assignments", { type: "shared_v4" });
+      const four = await aMachine(control, "four", "r2", there, CONFIG4);
+      await until(
+        "the front door reaches a program on IPv4 alone on the other box",
+        async () => (await served(control, PORT4)) === four.id,
+      );
+      const shown = there.box.run(
+        "nsenter",
+        `--net=/proc/${pidOf(four)}/ns/net`,
+        "ip",
+        "-4",
+        "-o",
+        "addr",
+        "show",
+        "eth0",
+      );
+      const ipv4 = /inet ([\d.]+)/.exec(shown.stdout)?.[1] ?? assert.fail(shown.stdout);
+      assert.equal(await asks(control, two, ipv4), four.id, "a machine of its network on the same box");
+      assert.equal(await asks(control, alien, ipv4), "", "another organization's, on the same box");
+      assert.equal(await asks(control, one, ipv4), "", "machines on other boxes use IPv6");
+
       await control.ask("POST", `${one.path}/stop`);
       await until("the front door reaches the other box", async () => (await served(control)) === two.id);
       await control.ask("POST", `${two.path}/suspend`);

@@ -108,6 +108,9 @@ const addresses = ({ veth, private_ip, ipv4 }: Sender): Element[] => [
 
 const nft = (text: string): Promise<string> => program("nft", ["-f", "-"], { input: `${text}\n` });
 
+/** Of IPv4 addresses, what those of the platform's own processes have in common: the last of a block (ipv4-blocks.ts). */
+const PROCESSES = "100.64.127.255";
+
 /** The sets are made first and apart, so that what they hold outlives a new load of the rules. */
 const rules = (table: string, prefix: string): string => `
 add table inet ${table}
@@ -130,12 +133,14 @@ table inet ${table} {
     fib saddr . iif oif missing drop
     oifname . ip6 saddr @near accept
     oifname "${prefix}b*" ip6 saddr fdaa:0:0::/48 accept
+    oifname "${prefix}b*" ip saddr & ${PROCESSES} == ${PROCESSES} accept
     drop
   }
   chain leaving {
     tcp flags syn tcp option maxseg size set rt mtu
     iifname . ip6 daddr @near accept
     iifname "${prefix}b*" ip6 daddr fdaa:0:0::/48 ct state { established, related } accept
+    iifname "${prefix}b*" ip daddr & ${PROCESSES} == ${PROCESSES} ct state { established, related } accept
     drop
   }
   chain host {

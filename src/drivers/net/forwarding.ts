@@ -45,8 +45,10 @@ export class Forwarding {
     this.#change(Object.fromEntries(closed.filter((name) => this.#get(name) === "0").map((name) => [name, "1"])));
   }
 
-  /** What comes in at this device over IPv6 is passed on. */
+  /** What comes in at this device is passed on. */
   passOn(device: string): void {
+    // Ours alone, and gone with the device.
+    this.#set(ipv4(device), "1");
     const own = ipv6(device, "force_forwarding");
     const alone = existsSync(join(this.#places.settings, own));
     if (alone) this.#set(own, "1");

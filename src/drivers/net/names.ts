@@ -16,6 +16,3 @@ export const hardware = (name: string): string => `02:${(digest(name).slice(0, 1
 
 /** The host's address on every bridge, where machines send what goes out over IPv4. */
 export const GATEWAY4 = "169.254.77.1";
-
-/** A machine's own IPv4 address, by its place among all of this host. The host and its network on this host reach it. */
-export const hostIpv4 = (index: number): string => `100.${96 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;

@@ -10,6 +10,7 @@ import { isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { addressBytes } from "#network/bytes.ts";
 import { type FarEnd, platformAddress, type Tunnel } from "#network/fabric.ts";
+import { processIpv4 } from "#network/ipv4-blocks.ts";
 import { program } from "../linux/program.ts";
 import { Forwarding } from "./forwarding.ts";
 import { setting } from "./kernel-settings.ts";
@@ -50,11 +51,20 @@ const PROTOCOL = "172";
 const AROUND_BYTES = 80;
 const USUAL_MTU = 1500;
 
-export function openTunnel(name: CarrierName, parts: { node_id: string; underlay: string; key: Uint8Array }): Tunnel {
-  const { node_id, underlay } = parts;
+export interface TunnelParts {
+  node_id: string;
+  underlay: string;
+  key: Uint8Array;
+  /** This process's block of IPv4 addresses; without one there are no routes for IPv4. */
+  ipv4_block: number | undefined;
+}
+
+export function openTunnel(name: CarrierName, parts: TunnelParts): Tunnel {
+  const { node_id, underlay, ipv4_block } = parts;
   const device = deviceName(node_id, "t", node_id);
   const carrier = CARRIERS[name]({ ...parts, device, mtu: mtuOf(underlay) - AROUND_BYTES });
   const address = platformAddress(node_id);
+  const address4 = ipv4_block === undefined ? undefined : processIpv4(ipv4_block);
   const forwarding = new Forwarding();
   return {
     async keep(ends) {
@@ -66,9 +76,11 @@ export function openTunnel(name: CarrierName, parts: { node_id: string; underlay
         setting(`ipv6/conf/${device}/accept_ra`, "0");
         forwarding.passOn(device);
       }
-      await ip([`address replace ${address}/128 dev ${device} nodad`, `link set ${device} up`]);
+      const own4 = address4 ? [`address replace ${address4}/32 dev ${device} scope link`] : [];
+      await ip([`address replace ${address}/128 dev ${device} nodad`, `link set ${device} up`, ...own4]);
       await carrier.keep(ends);
-      await keepRoutes(device, wantedRoutes(ends, address, carrier.neighbours));
+      await keepRoutes("-6", device, wantedRoutes(ends, address, carrier.neighbours));
+      if (address4) await keepRoutes("-4", device, wantedRoutes4(ends, address4, carrier.neighbours));
     },
     async remove() {
       await removeDevice(device);
@@ -91,10 +103,26 @@ function wantedRoutes(ends: readonly FarEnd[], src: string, neighbours: boolean)
   ]);
 }
 
-async function keepRoutes(device: string, wanted: readonly Way[]): Promise<void> {
-  const shown = await program("ip", ["-6", "-j", "route", "show", "dev", device, "proto", PROTOCOL]);
-  const found = JSON.parse(shown || "[]") as { dst: string; gateway?: string; prefsrc?: string }[];
-  const there = found.map(({ dst, gateway = "", prefsrc: src = "" }) => ({ dst, gateway, src }));
+/** One route for each process, to the block of its machines. IPv4 goes by way of the same neighbours as IPv6. */
+const wantedRoutes4 = (ends: readonly FarEnd[], src: string, neighbours: boolean): Way[] =>
+  ends.flatMap(({ address, net4 }) => (net4 ? [{ dst: net4, gateway: neighbours ? address : "", src }] : []));
+
+interface ShownRoute {
+  dst: string;
+  gateway?: string;
+  /** A gateway of the other family. */
+  via?: { host: string };
+  prefsrc?: string;
+}
+
+async function keepRoutes(family: "-4" | "-6", device: string, wanted: readonly Way[]): Promise<void> {
+  const shown = await program("ip", [family, "-j", "route", "show", "dev", device, "proto", PROTOCOL]);
+  const found = JSON.parse(shown || "[]") as ShownRoute[];
+  const there = found.map(({ dst, gateway, via, prefsrc: src = "" }) => ({
+    dst,
+    gateway: gateway ?? via?.host ?? "",
+    src,
+  }));
   const keys = new Set(wanted.map(keyOf));
   const known = new Set(there.map(keyOf));
   await ip([
@@ -107,10 +135,13 @@ async function keepRoutes(device: string, wanted: readonly Way[]): Promise<void>
       .sort((a, b) => a.gateway.length - b.gateway.length)
       .map(
         ({ dst, gateway, src }) =>
-          `route replace ${dst} ${gateway ? `via ${gateway} ` : ""}dev ${device} src ${src} proto ${PROTOCOL}`,
+          `route replace ${dst} ${viaOf(family, gateway)}dev ${device} src ${src} proto ${PROTOCOL}`,
       ),
   ]);
 }
+
+const viaOf = (family: "-4" | "-6", gateway: string): string =>
+  gateway === "" ? "" : `via ${family === "-4" ? "inet6 " : ""}${gateway} `;
 
 /** The same way, however its addresses are written. */
 function keyOf({ dst, gateway, src }: Way): string {
@@ -121,7 +152,7 @@ function keyOf({ dst, gateway, src }: Way): string {
 
 /** What `ip` is to do, line by line, in one go. */
 async function ip(lines: readonly string[]): Promise<void> {
-  if (lines.length > 0) await program("ip", ["-6", "-batch", "-"], { input: `${lines.join("\n")}\n` });
+  if (lines.length > 0) await program("ip", ["-batch", "-"], { input: `${lines.join("\n")}\n` });
 }
 
 async function removeDevice(device: string): Promise<void> {

@@ -35,7 +35,7 @@ export function wireguard({ device, node_id, mtu, key }: CarrierParts): Carrier 
         "[Peer]",
         `PublicKey = ${publicKey(secretOf(end.node_id))}`,
         `Endpoint = ${isIPv6(end.underlay) ? `[${end.underlay}]` : end.underlay}:${PORT}`,
-        `AllowedIPs = ${[`${end.address}/128`, ...end.nets].join(", ")}`,
+        `AllowedIPs = ${[`${end.address}/128`, ...end.nets, ...(end.net4 ? [end.net4] : [])].join(", ")}`,
       ]);
       // Peers that stay keep what they have agreed on.
       await program("wg", ["syncconf", device, "/dev/stdin"], { input: `${[...own, ...others].join("\n")}\n` });

@@ -324,7 +324,11 @@ suite("elected nodes", () => {
     next.close();
     assert.deepEqual(
       heard.filter(({ type }) => type !== "tx").map(({ data }) => data),
-      [{ isPrimary: false, hostname: new URL(a.url).host }, { isPrimary: false, hostname: "" }, { isPrimary: true, hostname: "" }],
+      [
+        { isPrimary: false, hostname: new URL(a.url).host },
+        { isPrimary: false, hostname: "" },
+        { isPrimary: true, hostname: "" },
+      ],
     );
   });
 

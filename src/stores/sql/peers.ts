@@ -4,7 +4,10 @@ import type { Database } from "../database.ts";
 export function sqlPeerStore(database: Database): PeerStore {
   return {
     async peers() {
-      const rows = await database.read<Peer>("SELECT node_id, underlay, seen_at FROM network_peers ORDER BY node_id");
+      const rows = await database.read<Peer>(
+        `SELECT network_peers.node_id, underlay, seen_at, block FROM network_peers
+         LEFT JOIN network_blocks ON network_blocks.node_id = network_peers.node_id ORDER BY network_peers.node_id`,
+      );
       return rows.map((row) => ({ ...row }));
     },
     async announce({ node_id, underlay, seen_at }, forget_before) {
@@ -16,6 +19,22 @@ export function sqlPeerStore(database: Database): PeerStore {
           args: [node_id, underlay, seen_at],
         },
       ]);
+    },
+    async takeBlock(node_id, blocks) {
+      const sql = `INSERT INTO network_blocks (node_id, block)
+                   SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM network_blocks WHERE node_id = ?)
+                   ON CONFLICT DO NOTHING`;
+      for (;;) {
+        const taken = await database.read<{ node_id: string; block: number }>(
+          "SELECT node_id, block FROM network_blocks",
+        );
+        const own = taken.find((one) => one.node_id === node_id);
+        if (own) return own.block;
+        const free = blocks.find((block) => !taken.some((one) => one.block === block));
+        if (free === undefined) return undefined;
+        // Somebody else may have been faster: then it is looked for again.
+        await database.write([{ sql, args: [node_id, free, node_id] }]);
+      }
     },
   };
 }

@@ -29,6 +29,8 @@ export interface BootParts {
   network: PrivateNetwork;
   stage: Stage;
   lxcfs: Lxcfs;
+  /** Other hosts have a route to machines with addresses of it. */
+  ipv4_block?: number;
   local_api?: LocalApi;
   onTimings?: (id: string, timings: Timings) => void;
 }
@@ -140,6 +142,7 @@ export class Boots {
     const before = this.read(id);
     if (before?.boot === boot && this.runs(before)) return startedOf(before);
     await this.#vacate(id, before, keeps(launch, before));
+    const { ipv4_block } = this.parts;
     const watch = new Stopwatch(this.parts.clock);
     const image = await whileComing(extend, this.parts.images.hold(launch, launch.image_ref, signal));
     watch.lap("image");
@@ -150,6 +153,7 @@ export class Boots {
       state: "starting",
       uid_base: this.#uids.take(id, before?.uid_base),
       private_ip: launch.private_ip,
+      ...(ipv4_block === undefined ? {} : { ipv4_block }),
       version: launch.instance_id,
       layers: image.layers,
     });

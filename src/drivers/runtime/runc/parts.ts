@@ -32,6 +32,8 @@ export interface RuncOptions {
   onTimings?: (id: string, timings: Timings) => void;
   /** Private networks go on at other hosts. */
   routed?: boolean;
+  /** The block of IPv4 addresses that other hosts have a route to. */
+  ipv4_block?: number | undefined;
 }
 
 /** Where Debian puts it, and where it is said to be missing when it is nowhere. Docker's own packages put it elsewhere. */
@@ -54,7 +56,10 @@ export function openParts(options: RuncOptions): Parts {
   const cpus = new CpuPlacement((id, list) => pinCpus(pathsOf(layout, id).cgroup, list));
   const lxcfs = new Lxcfs({ layout, clock, log, program: options.lxcfs });
   const stage = new Stage({ layout, disks, network, cpus, lxcfs, ...ports });
-  const told = onTimings ? { onTimings } : {};
+  const told = {
+    ...(onTimings ? { onTimings } : {}),
+    ...(options.ipv4_block === undefined ? {} : { ipv4_block: options.ipv4_block }),
+  };
   // The monitor wants the whole path.
   const runc = programFile("runc") ?? RUNC;
   const boots = new Boots({ layout, runc, clock, log, images, network, stage, lxcfs, ...ports, ...told });

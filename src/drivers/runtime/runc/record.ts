@@ -14,7 +14,7 @@ import {
 import { dirname } from "node:path";
 import type { Exit, Started } from "#machines/driver.ts";
 import type { Handle } from "#machines/types.ts";
-import { hostIpv4 } from "../../net/names.ts";
+import { LONE_BLOCK, machineIpv4 } from "#network/ipv4-blocks.ts";
 import { type Layout, pathsOf } from "./layout.ts";
 import { indexOf } from "./uid-blocks.ts";
 
@@ -35,6 +35,8 @@ export interface MachineRecord {
   kernel_boot?: string;
   exit?: Exit;
   private_ip: string;
+  /** Which block its IPv4 address is from; this host's alone when left out. */
+  ipv4_block?: number;
   /** Of the machine's config, when this boot began: whose root disk it is. */
   version?: string;
   layers: readonly string[];
@@ -60,7 +62,8 @@ export interface Snapshot {
 /** What finds a boot again is all in the record; the handle shows which process it was. */
 export const handleOf = ({ boot, pid, pid_start }: MachineRecord): Handle => ({ boot, pid, pid_start });
 
-export const ipv4Of = ({ uid_base }: Pick<MachineRecord, "uid_base">): string => hostIpv4(indexOf(uid_base));
+export const ipv4Of = ({ uid_base, ipv4_block = LONE_BLOCK }: Pick<MachineRecord, "uid_base" | "ipv4_block">): string =>
+  machineIpv4(ipv4_block, indexOf(uid_base));
 
 export const startedOf = (record: MachineRecord): Started => ({
   handle: handleOf(record),
