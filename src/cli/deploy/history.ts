@@ -82,7 +82,7 @@ async function lastGood({ client }: Context, app_name: string): Promise<string> 
   const { releases: list } = await client.call("GET /v1/apps/:app_name/releases", { params: { app_name }, query: {} });
   // A change of the number of machines is no other release to go back to.
   const [, good] = list.filter(({ status, description }) => status === "complete" && !description.startsWith(SCALE));
-  if (!good) throw new UsageError(`${app_name} has no earlier release that is complete`);
+  if (!good) throw new UsageError(`${app_name} has no earlier release to go back to: \`hangar releases\` lists them`);
   return String(good.version);
 }
 

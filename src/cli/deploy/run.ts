@@ -2,7 +2,7 @@
  * Carries out a plan. What was done is remembered as it is done, so that a deploy that fails halfway is undone:
  * machines go back to the config they had, new ones go.
  */
-import type { MachineConfig } from "#client/api.ts";
+import type { Machine, MachineConfig } from "#client/api.ts";
 import type { Group } from "../app-file/groups.ts";
 import { configFor, cordon, create, destroy, type Place, update } from "./machines.ts";
 import type { GroupPlan, Plan, Running, Strategy } from "./plan.ts";
@@ -21,9 +21,7 @@ export class Rollout {
 
   async run(plan: Plan): Promise<void> {
     for (const group of plan.groups) await STRATEGY[plan.strategy](this, group);
-    for (const { group, create: count } of plan.groups) {
-      for (let i = 0; i < count; i++) await this.make(group);
-    }
+    for (const { group, create: count } of plan.groups) await this.make(group, count);
   }
 
   /** What is left when everything new runs: from here on there is no way back, and none is needed. */
@@ -35,16 +33,7 @@ export class Rollout {
 
   /** Updates machines side by side. The first that fails ends the wait for the others, so that all can be undone. */
   async change(machines: readonly Running[], group: Group, wait: boolean): Promise<void> {
-    const failing = new AbortController();
-    const changes = machines.map(async (machine) => {
-      try {
-        await this.#change(machine, group, wait ? failing.signal : undefined);
-      } catch (thrown) {
-        failing.abort(thrown);
-      }
-    });
-    await Promise.all(changes);
-    failing.signal.throwIfAborted();
+    await sideBySide(machines, (machine, failing) => this.#change(machine, group, wait ? failing : undefined));
   }
 
   async #change(machine: Running, group: Group, wait: AbortSignal | undefined): Promise<void> {
@@ -56,13 +45,20 @@ export class Rollout {
     status.log(`updated ${machine.name} (${machine.id})${wait ? ", healthy" : ""}`);
   }
 
-  async make(group: Group): Promise<string> {
+  /** New machines, created one after the other, since each takes a free volume, and waited for side by side. */
+  async make(group: Group, count: number): Promise<Machine[]> {
     const { undo, status } = this.#place;
-    const machine = await create(this.#place, { ...group, config: this.#stamped(group.config) });
-    undo.add(`machine ${machine.name} (${machine.id})`, () => destroy(this.#place, machine.id));
-    await untilHealthy(this.#place, machine);
-    status.log(`created ${machine.name} (${machine.id}), healthy`);
-    return machine.id;
+    const made: Machine[] = [];
+    for (let i = 0; i < count; i++) {
+      const machine = await create(this.#place, { ...group, config: this.#stamped(group.config) });
+      undo.add(`machine ${machine.name} (${machine.id})`, () => destroy(this.#place, machine.id));
+      made.push(machine);
+    }
+    await sideBySide(made, async (machine, failing) => {
+      await untilHealthy(this.#place, machine, failing);
+      status.log(`created ${machine.name} (${machine.id}), healthy`);
+    });
+    return made;
   }
 
   async remove({ id, name }: Pick<Running, "id" | "name">): Promise<void> {
@@ -88,6 +84,13 @@ export class Rollout {
   }
 }
 
+/** Does `work` for all at once. The first that fails is thrown when the others have ended; they are told by the signal. */
+async function sideBySide<T>(all: readonly T[], work: (one: T, failing: AbortSignal) => Promise<void>): Promise<void> {
+  const failing = new AbortController();
+  await Promise.all(all.map((one) => work(one, failing.signal).catch((thrown: unknown) => failing.abort(thrown))));
+  failing.signal.throwIfAborted();
+}
+
 const STRATEGY: Record<Strategy, (rollout: Rollout, plan: GroupPlan) => Promise<void>> = {
   async rolling(rollout, { group, update: machines, at_once }) {
     for (let at = 0; at < machines.length; at += at_once) {
@@ -102,15 +105,14 @@ const STRATEGY: Record<Strategy, (rollout: Rollout, plan: GroupPlan) => Promise<
   /** One more machine has to be healthy first; it goes again before the others follow. */
   async canary(rollout, plan) {
     if (plan.update.length > 0 && !plan.group.mount) {
-      const id = await rollout.make(plan.group);
-      await rollout.remove({ id, name: "the canary" });
+      for (const { id } of await rollout.make(plan.group, 1)) await rollout.remove({ id, name: "the canary" });
     }
     await STRATEGY.rolling(rollout, plan);
   },
 
   /** As many new ones beside the old; the old go when the new of every group are healthy. */
   async bluegreen(rollout, { group, update: machines }) {
-    for (const _ of machines) await rollout.make(group);
+    await rollout.make(group, machines.length);
     for (const machine of machines) await rollout.retire(machine);
   },
 };
