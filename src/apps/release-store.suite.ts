@@ -63,8 +63,8 @@ export function releaseStoreSuite(
       await store.insertRelease({ ...RELEASE, image: null, image_digest: null }, 50);
       const kept = (await store.releaseImages(3)).map((one) => ({ ...one }));
       assert.deepEqual(kept, [
-        { app_name: "a1", version: 2, digest: `sha256:${"2".repeat(64)}` },
-        { app_name: "a1", version: 3, digest: `sha256:${"3".repeat(64)}` },
+        { org_id: "o1", app_name: "a1", version: 2, digest: `sha256:${"2".repeat(64)}` },
+        { org_id: "o1", app_name: "a1", version: 3, digest: `sha256:${"3".repeat(64)}` },
       ]);
       await close();
     });

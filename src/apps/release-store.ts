@@ -20,6 +20,7 @@ export interface Release {
 
 /** An image that a release needs, for a rollback to it. */
 export interface ReleaseImage {
+  org_id: string;
   app_name: string;
   version: number;
   digest: string;

@@ -22,7 +22,7 @@ printf %s "$POSTGRES_PASSWORD" > /home/app/password
 ${programs}/initdb -D /home/app/data -U postgres -A scram-sha-256 --pwfile=/home/app/password --locale=C -E UTF8 --no-sync
 rm /home/app/password
 echo 'host all all all scram-sha-256' >> /home/app/data/pg_hba.conf
-exec ${programs}/postgres -D /home/app/data -k /home/app -c listen_addresses='*' -c fsync=off
+exec ${programs}/postgres -D /home/app/data -k /home/app -c listen_addresses='0.0.0.0' -c fsync=off
 `;
 
 /** An image with the Postgres of this box. */

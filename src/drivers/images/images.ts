@@ -222,8 +222,11 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 
   /** Whether a release needs the image, so that only its tag can go. Refuses one that has no tag. */
-  async #keeps(record: Pick<NameRecord, "name" | "digest">): Promise<boolean> {
-    const needed = (await this.#store.releases()).filter(({ digest }) => digest === record.digest);
+  async #keeps({ owner, ...record }: Pick<NameRecord, "name" | "digest" | "owner">): Promise<boolean> {
+    // An organization's image is for its own apps; those of others are none of its business.
+    const mayNeed = (org_id: string): boolean => owner === PLATFORM || org_id === owner;
+    const all = await this.#store.releases();
+    const needed = all.filter(({ digest, org_id }) => digest === record.digest && mayNeed(org_id));
     if (needed.length > 0 && isUntagged(record)) refuseReleased(record, needed);
     return needed.length > 0;
   }

@@ -63,7 +63,7 @@ for (const shared of [false, true]) {
     test("the images of releases are not collected, and a tag that is removed leaves them", async (t) => {
       const { images, needed, dir } = await openKept(t, shared);
       const [old, fresh] = [await bring(images, "web:1", "old"), await bring(images, "web:1", "new")];
-      needed.push({ app_name: "shop", version: 3, digest: old }, { app_name: "shop", version: 4, digest: fresh });
+      needed.push({ org_id: "o1", app_name: "shop", version: 3, digest: old }, { org_id: "o1", app_name: "shop", version: 4, digest: fresh });
       await images.remove("web:1", PLATFORM);
       await images.collect(ALL);
       assert.deepEqual((await listed(images)).toSorted(), [`web@${old}`, `web@${fresh}`].toSorted());
@@ -89,7 +89,7 @@ for (const shared of [false, true]) {
       await bring(images, "web:1", "new");
       assert.equal(await bring(images, "web:1", "old"), old);
       await bring(images, "other:1", "old");
-      needed.push({ app_name: "shop", version: 1, digest: old });
+      needed.push({ org_id: "o1", app_name: "shop", version: 1, digest: old });
       await images.remove("web:1", PLATFORM);
       await images.collect(ALL);
       assert.equal(await start(images, "other:1"), old);

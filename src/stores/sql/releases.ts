@@ -51,7 +51,7 @@ export function sqlReleaseStore(database: Database): ReleaseStore {
 
     releaseImages: (per_app) =>
       database.read(
-        `SELECT a.name AS app_name, r.version, r.image_digest AS digest FROM releases r JOIN apps a ON a.id = r.app_id
+        `SELECT a.org_id, a.name AS app_name, r.version, r.image_digest AS digest FROM releases r JOIN apps a ON a.id = r.app_id
          WHERE r.image_digest IS NOT NULL
          AND r.version > (SELECT max(version) FROM releases WHERE app_id = r.app_id) - ? ORDER BY a.name, r.version`,
         [per_app],
