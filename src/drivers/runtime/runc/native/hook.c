@@ -8,7 +8,7 @@
  * OUTSIDE are netlink messages in hexadecimal, made by the platform: sent in the machine's network namespace, where
  * descriptor 100 stands for the host's own, and then in the host's.
  */
-#include "syscalls.h"
+#include "say.h"
 
 enum {
   AT_FDCWD = -100, O_WRONLY = 1, CLONE_NEWNET = 0x40000000, AF_NETLINK = 16, SOCK_RAW = 3, HOST = 100, INPUT_MAX = 65536,
@@ -17,18 +17,6 @@ enum {
 
 static char input[INPUT_MAX];
 static unsigned char messages[MESSAGES_MAX] __attribute__((aligned(4))), answer[MESSAGES_MAX] __attribute__((aligned(4)));
-
-static word length(const char *text) {
-  word n = 0;
-  while (text[n]) n++;
-  return n;
-}
-
-static void say(const char *text) { call(SYS_write, 2, text, length(text), 0); }
-
-static void leave(int code) {
-  for (;;) call(SYS_exit_group, code, 0, 0, 0);
-}
 
 static void say_number(long number) {
   char digits[24], *at = digits + sizeof digits - 1;

@@ -1,20 +1,8 @@
 /* How a program of the machine is run: looked up in its PATH, and when that fails, why, in words. */
 #pragma once
-#include "syscalls.h"
+#include "say.h"
 
 enum { PROT_READ = 1, PROT_WRITE = 2, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32, SIG_BLOCK = 0, SIG_SETMASK = 2, SIGCHLD = 17, TIOCSPGRP = 0x5410, EACCES = 13, ENOENT = 2 };
-
-static word length(const char *text) {
-  word n = 0;
-  while (text[n]) n++;
-  return n;
-}
-
-static void say(const char *text) { call(SYS_write, 2, text, length(text), 0); }
-
-static void leave(int code) {
-  for (;;) call(SYS_exit_group, code, 0, 0, 0);
-}
 
 static void broken(const char *why) {
   say("hangar: ");

@@ -7,7 +7,7 @@
  * is mounted at PATH is unmounted first, even when the file system behind it no longer answers. No program of the
  * machine is run, and PATH must be one that the machine cannot replace: below its /proc or /sys.
  */
-#include "syscalls.h"
+#include "say.h"
 
 enum {
   AT_FDCWD = -100, AT_EMPTY_PATH = 0x1000, O_CLOEXEC = 02000000, CLONE_NEWNS = 0x20000, OPEN_TREE_CLONE = 1,
@@ -16,18 +16,6 @@ enum {
 };
 
 struct mount_attr { unsigned long long set, clear, propagation, userns; };
-
-static word length(const char *text) {
-  word n = 0;
-  while (text[n]) n++;
-  return n;
-}
-
-static void say(const char *text) { call(SYS_write, 2, text, length(text), 0); }
-
-static void leave(int code) {
-  for (;;) call(SYS_exit_group, code, 0, 0, 0);
-}
 
 static long checked(long result, const char *what) {
   if (result >= 0) return result;
