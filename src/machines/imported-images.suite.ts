@@ -32,6 +32,8 @@ export function importedImagesSuite(
       await addMachine(aMachine({ id: "m1", image_ref }));
       assert.deepEqual(await store.users("sha256:aa"), ["m1"]);
       assert.deepEqual(await store.users("sha256:bb"), []);
+      assert.deepEqual(await store.users("sha256:aa", aMachine().org_id), ["m1"]);
+      assert.deepEqual(await store.users("sha256:aa", "another"), []);
       assert.equal(await store.remove("o1", "hub/web:1"), true);
       assert.equal(await store.remove("o1", "hub/web:1"), false);
       assert.deepEqual(await store.list(), [theirs]);

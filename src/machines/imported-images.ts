@@ -21,6 +21,6 @@ export interface ImportedImages {
   withDigest(digest: string): Promise<ImportedImage[]>;
   /** False when there is none. */
   remove(owner: string, name: string): Promise<boolean>;
-  /** Machines that boot from it, wherever they are. */
-  users(digest: string): Promise<string[]>;
+  /** Machines that boot from it, wherever they are; of one organization, or of all. */
+  users(digest: string, org_id?: string): Promise<string[]>;
 }

@@ -1,5 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { PLATFORM } from "#machines/image-source.ts";
 import { type Layout, readJson, writeSoon } from "./files.ts";
 
 /** A machine that boots from an image. */
@@ -34,9 +35,10 @@ export class Holds {
     return [...this.#holds.values()];
   }
 
-  /** The machines that hold the image. */
-  of(digest: string): string[] {
-    return this.list().flatMap((hold) => (hold.digest === digest ? [hold.machine_id] : []));
+  /** The machines that hold the image, as far as they are `viewer`'s business: an organization's own, or all. */
+  of(digest: string, viewer: string): string[] {
+    const shown = ({ org_id }: Hold): boolean => viewer === PLATFORM || viewer === org_id;
+    return this.list().flatMap((hold) => (hold.digest === digest && shown(hold) ? [hold.machine_id] : []));
   }
 
   put(hold: Hold): void {

@@ -156,7 +156,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     const owners = owner === PLATFORM ? [undefined] : ownersFor(owner);
     const imported = await Promise.all(owners.map(async (one) => (await this.#imported?.records(one)) ?? []));
     const records = [...imported.flat(), ...owners.flatMap((one) => names.list(one))];
-    const all = await Promise.all(records.map((record) => summarize(this.#store, record)));
+    const all = await Promise.all(records.map((record) => summarize(this.#store, record, owner)));
     return all.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
@@ -167,7 +167,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
       if (imported) await this.#imported?.load(imported);
       const record = imported ? { ...imported, source: "imported" as const, used_at: imported.created_at } : undefined;
       const named = record ?? this.#named(reference, one);
-      if (named) return await describe(this.#store, named);
+      if (named) return await describe(this.#store, named, owner);
     }
     return notHere(reference);
   }
@@ -178,7 +178,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     owner: string,
     signal: AbortSignal,
   ): Promise<ImageSummary> {
-    return await summarize(this.#store, await this.#intake.import(name, upload, owner, signal));
+    return await summarize(this.#store, await this.#intake.import(name, upload, owner, signal), owner);
   }
 
   async *pull(image: string, owner: string, signal: AbortSignal): AsyncIterable<PullProgress> {
@@ -200,7 +200,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     yield* words;
     await work;
     const record = this.#named(reference, owner);
-    yield { state: "done", ...(record ? { image: await summarize(this.#store, record) } : {}) };
+    yield { state: "done", ...(record ? { image: await summarize(this.#store, record, owner) } : {}) };
   }
 
   async remove(image: string, owner: string): Promise<void> {
@@ -209,12 +209,12 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     const imported = await this.#imported?.find({ ...reference, digest: undefined }, owner);
     const record = names.get(owner, reference.name);
     if (imported) {
-      refuseInUse(imported, (await this.#imported?.users(imported.digest)) ?? []);
+      refuseInUse(imported, (await this.#imported?.users(imported)) ?? []);
       const keep = !(await this.#imported?.isNamedTwice(imported.digest)) && (await this.#keeps(imported));
       await this.#imported?.remove(imported, { keep });
     } else if (record) {
       const others = names.list().some((other) => other !== record && other.digest === record.digest);
-      refuseInUse(record, others ? [] : holds.of(record.digest));
+      refuseInUse(record, others ? [] : holds.of(record.digest, owner));
       if (!others && (await this.#keeps(record))) await names.put({ ...record, name: untagged(record, record.digest) });
       await names.remove(record);
     } else return notHere(reference);

@@ -103,9 +103,10 @@ export class Imported {
     return (await this.#sharing.names.list(owner)).map(recordOf);
   }
 
-  async users(digest: string): Promise<string[]> {
+  /** Machines that boot from it and would have nothing to boot from without it. */
+  async users({ digest, owner }: Pick<ImportedImage, "digest" | "owner">): Promise<string[]> {
     const others = await this.#sharing.names.withDigest(digest);
-    return others.length > 1 ? [] : await this.#sharing.names.users(digest);
+    return others.length > 1 ? [] : await this.#sharing.names.users(digest, owner === PLATFORM ? undefined : owner);
   }
 
   /** `keep`: only the tag goes. */

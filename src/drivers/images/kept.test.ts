@@ -63,7 +63,10 @@ for (const shared of [false, true]) {
     test("the images of releases are not collected, and a tag that is removed leaves them", async (t) => {
       const { images, needed, dir } = await openKept(t, shared);
       const [old, fresh] = [await bring(images, "web:1", "old"), await bring(images, "web:1", "new")];
-      needed.push({ org_id: "o1", app_name: "shop", version: 3, digest: old }, { org_id: "o1", app_name: "shop", version: 4, digest: fresh });
+      needed.push(
+        { org_id: "o1", app_name: "shop", version: 3, digest: old },
+        { org_id: "o1", app_name: "shop", version: 4, digest: fresh },
+      );
       await images.remove("web:1", PLATFORM);
       await images.collect(ALL);
       assert.deepEqual((await listed(images)).toSorted(), [`web@${old}`, `web@${fresh}`].toSorted());
@@ -118,5 +121,21 @@ suite("images by digest that machines hold", { skip: NOT_ROOT }, () => {
     const [one, two] = [await openKept(t, false), await openKept(t, false)];
     const { digest } = await one.images.resolve("hangar/hello", "o1", NEVER);
     assert.equal((await two.images.resolve(`hangar/hello:latest@${digest}`, "o1", NEVER)).digest, digest);
+  });
+
+  test("an organization is told of its own machines, and of nobody else's", async (t) => {
+    const { images } = await openKept(t, false);
+    const digest = await bring(images, "web:1", "shared by all");
+    const ref = await images.resolve("web:1", "o1", NEVER);
+    for (const [id, org_id] of [
+      ["m1", "o1"],
+      ["m2", "o2"],
+    ] as const)
+      await images.hold({ id, org_id }, ref, NEVER);
+    const idsFor = async (viewer: string) => (await images.show("web:1", viewer)).machine_ids;
+    assert.deepEqual([await idsFor("o1"), await idsFor("o2"), await idsFor("o3")], [["m1"], ["m2"], []]);
+    assert.deepEqual(await idsFor(PLATFORM), ["m1", "m2"]);
+    const [seen] = await images.list("o1");
+    assert.deepEqual([seen?.digest, seen?.machines], [digest, 1]);
   });
 });

@@ -25,9 +25,11 @@ export function sqlImportedImages(database: Database): ImportedImages {
       const sql = "DELETE FROM imported_images WHERE owner = ? AND name = ?";
       return (await database.write([{ sql, args: [owner, name], rows: 1 }])).ok;
     },
-    async users(digest) {
-      const sql = "SELECT id FROM machines WHERE state <> 'destroyed' AND image_ref LIKE ? ORDER BY id";
-      return (await database.read<{ id: string }>(sql, [`%"${digest}"%`])).map(({ id }) => id);
+    async users(digest, org_id) {
+      const of = org_id === undefined ? "" : "AND org_id = ?";
+      const sql = `SELECT id FROM machines WHERE state <> 'destroyed' AND image_ref LIKE ? ${of} ORDER BY id`;
+      const args = [`%"${digest}"%`, ...(org_id === undefined ? [] : [org_id])];
+      return (await database.read<{ id: string }>(sql, args)).map(({ id }) => id);
     },
   };
 }
