@@ -71,11 +71,16 @@ suite("hangar", () => {
     );
     await run("mkdir -p ~/.local/share/bash-completion/completions");
     await run(`printf 'app = "web"\\n[build]\\nimage = "hangar/hello"\\n' > hangar.toml`);
+    const prepare = async (words: string): Promise<void> => {
+      // A machine that runs is what every verb about machines can do something with.
+      if (words.startsWith("machines")) await platform.ask(`POST /v1/apps/machinery/machines/${machine}/start`);
+      // There must be an earlier release, and another one since.
+      if (words === "rollback") await run(`printf '[env]\\nA = "1"\\n' >> hangar.toml; hangar deploy`, env);
+    };
     const wrong: string[] = [];
     for (const { words, examples } of verbs) {
       for (const example of examples) {
-        // A machine that runs is what every verb about machines can do something with.
-        if (words.startsWith("machines")) await platform.ask(`POST /v1/apps/machinery/machines/${machine}/start`);
+        await prepare(words);
         const { status, stdout, stderr } = await run(`set -e; ${example}`, env);
         // What is asked may be answered with no.
         if (status !== 0 && !(["tokens inspect", "connectors test"].includes(words) && status === 1))
