@@ -138,10 +138,14 @@ async function machinesThatEnd(caller: Caller, value: Value): Promise<void> {
     ["exec dd if=/dev/zero of=/dev/null bs=400M count=2", 137, 1],
   ];
   const made = ends.map(([script]) => must(caller, "POST", MACHINES, { config: once(script) }));
-  for (const [i, { instance_id }] of (await Promise.all(made)).entries()) {
+  for (const [i, { id, instance_id }] of (await Promise.all(made)).entries()) {
     const [script = "", code = 0, oom = 0] = ends[i] ?? [];
     const labels = `{app="web",instance="${String(instance_id)}"}`;
-    await until(`${script} ends`, async () => Number.isFinite(await value(`svc_instance_exit_vm_code${labels}`)));
+    const ended = async (): Promise<boolean> => Number.isFinite(await value(`svc_instance_exit_vm_code${labels}`));
+    await until(`${script} ends`, ended).catch(async (thrown: unknown) => {
+      const { state, events } = await must(caller, "GET", `${MACHINES}/${String(id)}`);
+      throw new Error(`${script}: the machine is ${String(state)}: ${JSON.stringify(events)}`, { cause: thrown });
+    });
     assert.equal(await value(`svc_instance_exit_code${labels}`), code, script);
     assert.equal(await value(`svc_instance_exit_oom${labels}`), oom, script);
   }
