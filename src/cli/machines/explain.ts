@@ -87,7 +87,7 @@ function exitText(event: Event | undefined): string | undefined {
     | undefined;
   if (!exit) return undefined;
   if (exit.oom_killed) return "its program was killed because its memory was full (give it more with --memory)";
-  if (exit.requested_stop) return "it was asked to stop";
+  if (exit.requested_stop) return (event && errorText(event)) ?? "it was asked to stop";
   const by = exit.signal > 0 ? `, by signal ${exit.signal}` : "";
   return `its program ended with exit code ${exit.exit_code}${by}`;
 }

@@ -24,9 +24,9 @@ export function eventText({ timestamp, type, status, source, request }: EventLin
 
 function reasonOf(request: Record<string, unknown>): string {
   const exit = request["exit_event"] as { exit_code?: number; oom_killed?: boolean } | undefined;
-  if (exit) return `: exit code ${exit.exit_code}${exit.oom_killed ? ", out of memory" : ""}`;
-  const text = request["error"] ?? request["reason"];
-  return typeof text === "string" ? `: ${text}` : "";
+  const how = exit && `exit code ${exit.exit_code}${exit.oom_killed ? ", out of memory" : ""}`;
+  const words = [how, request["error"] ?? request["reason"]].filter((text) => typeof text === "string");
+  return words.length > 0 ? `: ${words.join(", ")}` : "";
 }
 
 /**

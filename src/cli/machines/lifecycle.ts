@@ -1,3 +1,4 @@
+import type { Machine } from "#client/api.ts";
 import { type Context, type Input, textOption, type Verb } from "../verb.ts";
 import { APP, type Found, findMachine, MACHINE, NONCE } from "./find.ts";
 import { andWait } from "./follow.ts";
@@ -28,9 +29,16 @@ function lifecycle(
         return { data: { id: machine_id, asked: verb }, text: `asked ${machine_id} to ${verb}` };
       }
       const machine = await andWait(context, found, states, () => ask(context, found, input));
-      return { data: machine, text: `${machine.id} (${machine.name}) is ${machine.state}` };
+      return { data: machine, text: `${machine.id} (${machine.name}) is ${machine.state}${instead(machine, states)}` };
     },
   };
+}
+
+/** A suspend that the host could not do ended as a stop; the event says why. */
+function instead({ state, events }: Machine, [wanted]: readonly string[]): string {
+  if (wanted !== "suspended" || state === wanted) return "";
+  const why = events.find(({ status }) => status === state)?.request?.["reason"];
+  return typeof why === "string" ? `: ${why}` : "";
 }
 
 const STOP: NonNullable<Verb["options"]> = [

@@ -1,0 +1,65 @@
+/** A machine that CRIU cannot dump, python3 from Debian with an open pidfd: suspend becomes a stop, and says why. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { freePort } from "#proxy/fixtures.ts";
+import { packagesMissing } from "../debian-root.ts";
+import { realMachinesMissing } from "../rootfs.ts";
+import { shell, tempDir, until } from "../support.ts";
+import { ROOT } from "./child.ts";
+import { type DebianPlatform, debianPlatform } from "./debian-platform.ts";
+
+const PROGRAM = `
+import os, signal, sys
+signal.signal(signal.SIGINT, lambda number, frame: sys.exit(0))
+fd = os.pidfd_open(os.getpid())
+print("ready", flush=True)
+while True:
+    signal.pause()
+`;
+const WHY = /^stopped instead of suspended: \S/;
+const configOf = (more: object = {}): object => ({
+  image: "debian",
+  init: { exec: ["/usr/bin/python3", "-c", PROGRAM] },
+  restart: { policy: "no" },
+  ...more,
+});
+
+suite("a suspend that CRIU refuses", { skip: realMachinesMissing() ?? packagesMissing(["python3"]) }, () => {
+  let debian: DebianPlatform;
+  before(async () => {
+    debian = await debianPlatform(["python3"], { HANGAR_AUTOSTOP_IDLE: "1" });
+  });
+  after(() => debian.close());
+
+  /** Why the machine stopped, as its events have it. */
+  const reasonOf = async (id: string): Promise<string | undefined> =>
+    (await debian.events(id)).find(({ status }) => status === "stopped")?.request?.reason;
+  const hangar = (line: string): Promise<{ status: number; stdout: string; stderr: string }> => {
+    const env = { HOME: tempDir(), HANGAR_DATA_DIR: debian.platform.data_dir };
+    return shell(`"${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" ${line}`, { cwd: ROOT, ...env });
+  };
+
+  test("is a stop whose event has the reason, and the CLI and explain tell it", async () => {
+    const id = await debian.machine(configOf());
+    await debian.logged(id, "ready");
+    const { status, stdout, stderr } = await hangar(`machines suspend ${id}`);
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /is stopped: stopped instead of suspended: \S/);
+    assert.match((await reasonOf(id)) ?? "", WHY);
+    assert.match((await hangar(`machines explain ${id}`)).stdout, /stopped instead of suspended/);
+    assert.match((await hangar(`machines events ${id}`)).stdout, /exit code 0, stopped instead of suspended/);
+  });
+
+  test("has the reason too when autostop asked for it", async () => {
+    await debian.ask("POST /ip_assignments", { type: "shared_v4" });
+    const ports = [{ port: await freePort(), handlers: ["http"] }];
+    const services = [{ protocol: "tcp", internal_port: 8080, autostop: "suspend", ports }];
+    const id = await debian.machine(configOf({ services }));
+    await until(
+      "the proxy has suspended it",
+      async () => (await debian.ask(`GET /machines/${id}`)).state === "stopped",
+    );
+    assert.match((await reasonOf(id)) ?? "", WHY);
+  });
+});
