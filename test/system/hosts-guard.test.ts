@@ -24,15 +24,16 @@ function machine(t: TestContext, node_id: string, id: (typeof IDS)[number]): { c
   const child = spawn("bash", ["-c", script], { stdio: "ignore" });
   const pid = child.pid ?? assert.fail();
   t.after(async () => {
-    // All of the host's, since its cgroup goes with the last of them.
-    const all = IDS.flatMap((one) => processesIn(`/hangar/${node_id}/${one}`));
-    for (const one of [pid, ...all])
-      try {
-        process.kill(one, "SIGKILL");
-      } catch {
-        // It has ended already.
-      }
-    await until("its cgroup is gone", async () => removeCgroup(`/hangar/${node_id}`));
+    await until("its cgroup is gone", async () => {
+      // All of the host's, since its cgroup goes with the last of them; and again, for what one began just then.
+      for (const one of [pid, ...IDS.flatMap((name) => processesIn(`/hangar/${node_id}/${name}`))])
+        try {
+          process.kill(one, "SIGKILL");
+        } catch {
+          // It has ended already.
+        }
+      return removeCgroup(`/hangar/${node_id}`);
+    });
   });
   for (const dir of new Set(Object.values(cgroupDirs(`/hangar/${node_id}/${id}`)))) {
     mkdirSync(dir, { recursive: true });
