@@ -4,6 +4,9 @@ import { cpSync, existsSync, mkdirSync, realpathSync, symlinkSync, writeFileSync
 import { dirname, join } from "node:path";
 import type { HeldImage, ImageConfig, ImageSource } from "#machines/image-source.ts";
 
+/** Seals the memory of suspended machines: the same at every start of a test's installation. */
+export const MEMORY_KEY = Buffer.alloc(32, "memory");
+
 /** Why no real machine can be started here, or undefined. */
 export function realMachinesMissing(): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "real machines need root on Linux";

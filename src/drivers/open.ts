@@ -18,6 +18,8 @@ export interface DriverParts {
   images: ImageSource;
   volumes?: VolumeMounts;
   local_api?: LocalApi;
+  /** Seals the memory of suspended machines. */
+  memory_key: Uint8Array;
   /** Private networks go on at other hosts. */
   routed?: boolean;
   /** The block of IPv4 addresses that other hosts have a route to. */

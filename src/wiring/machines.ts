@@ -195,7 +195,9 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const ipv4_block = wire && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
   const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
-  const opened = await openRuntime(settings, choice, { ...own, images: needs.images ?? images, local_api, volumes });
+  const memory_key = box.derive("memory of suspended machines");
+  const ports = { images: needs.images ?? images, local_api, volumes };
+  const opened = await openRuntime(settings, choice, { ...own, ...ports, memory_key });
   const runtime = frontDriver(needs.around?.(opened) ?? opened, needs.door);
   const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence, channel, more: images.shelf };

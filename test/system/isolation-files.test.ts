@@ -11,7 +11,7 @@ import { GuestTree } from "#drivers/linux/guest-tree.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { aLaunch } from "#machines/fixtures.ts";
-import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { PATIENCE_MS, runs, tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
 
@@ -104,7 +104,7 @@ suite("files put into a machine", { skip: callsMissing() }, () => {
   }, async (t) => {
     const { dir, outside } = scene();
     const node_id = randomBytes(8).toString("hex");
-    const where = { data_dir: join(dir, "data"), node_id, clock: systemClock, log: silentLog };
+    const where = { data_dir: join(dir, "data"), node_id, memory_key: MEMORY_KEY, clock: systemClock, log: silentLog };
     mkdirSync(where.data_dir);
     const images = fixtureImages({ web: { layers: [busyboxLayer(join(dir, "busybox"))] } });
     const driver = await openRuncDriver({ ...where, images });

@@ -16,7 +16,7 @@ import type { Launch, RuntimeDriver } from "#machines/driver.ts";
 import { aMachine } from "#machines/fixtures.ts";
 import { PLATFORM } from "#machines/image-source.ts";
 import { privateAddress } from "#machines/names.ts";
-import { realMachinesMissing } from "../rootfs.ts";
+import { MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { tempDir } from "../support.ts";
 import { ROOT } from "./child.ts";
 
@@ -55,7 +55,7 @@ async function openBox(t: TestContext): Promise<Box> {
   const log = { ...silentLog, warn: say, error: say };
   const where = { data_dir: folder, node_id: randomBytes(8).toString("hex"), clock: systemClock, log };
   const images = await openStore(t, { dir: folder });
-  const driver = await openRuncDriver({ ...where, images });
+  const driver = await openRuncDriver({ ...where, memory_key: MEMORY_KEY, images });
   t.after(async () => {
     await driver.close();
     await takeDown(where);

@@ -17,7 +17,7 @@ import type { Stage } from "#drivers/runtime/runc/stage.ts";
 import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
 import { packageRoot, packagesMissing } from "../debian-root.ts";
-import { fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { Warnings } from "./warnings.ts";
 
@@ -57,7 +57,14 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
   let driver: RuntimeDriver;
 
   const openDriver = async (more: { lxcfs?: string } = {}): Promise<void> => {
-    driver = await openRuncDriver({ ...installation, ...more, clock: systemClock, log: warnings.log, images });
+    driver = await openRuncDriver({
+      ...installation,
+      memory_key: MEMORY_KEY,
+      ...more,
+      clock: systemClock,
+      log: warnings.log,
+      images,
+    });
   };
   before(async () => {
     for (const folder of [installation.data_dir, join(dir, "debian")]) mkdirSync(folder);
@@ -285,7 +292,13 @@ for dir, names, files in os.walk("/sys/fs/cgroup"):
   test("a machine that an older version booted, without a cgroup namespace, is suspended and resumed as it is", async () => {
     await driver.close();
     const launch = launchOf();
-    const { boots } = openParts({ ...installation, clock: systemClock, log: warnings.log, images });
+    const { boots } = openParts({
+      ...installation,
+      memory_key: MEMORY_KEY,
+      clock: systemClock,
+      log: warnings.log,
+      images,
+    });
     asOlderVersion(boots.parts.stage, join(installation.node_id, "m", launch.id));
     const { handle } = await boots.start(launch, never);
     await boots.close();

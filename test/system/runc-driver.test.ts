@@ -8,7 +8,7 @@ import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { runtimeDriverSuite } from "#machines/driver.suite.ts";
-import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 
 runtimeDriverSuite(
   "runc",
@@ -17,7 +17,14 @@ runtimeDriverSuite(
     const node_id = randomBytes(8).toString("hex");
     const images = fixtureImages({ web: { layers: [busyboxLayer(join(dir, "busybox"))] } });
     mkdirSync(join(dir, "data"));
-    const options = { data_dir: join(dir, "data"), node_id, clock: systemClock, log: silentLog, images };
+    const options = {
+      data_dir: join(dir, "data"),
+      node_id,
+      memory_key: MEMORY_KEY,
+      clock: systemClock,
+      log: silentLog,
+      images,
+    };
     const driver = await openRuncDriver(options);
     return {
       driver,

@@ -11,7 +11,7 @@ import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
-import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { ROOT } from "./child.ts";
 import { leftBehind } from "./leaks.ts";
 import { Warnings } from "./warnings.ts";
@@ -33,7 +33,13 @@ suite("hosts that lack something", { skip: realMachinesMissing() }, () => {
     mkdirSync(join(upper, "etc"), { recursive: true });
     symlinkSync("/bin/busybox", join(upper, "etc/link"));
     const images = fixtureImages({ web: { layers: [busyboxLayer(join(layers, "busybox")), upper] } });
-    driver = await openRuncDriver({ ...installation, clock: systemClock, log: warnings.log, images });
+    driver = await openRuncDriver({
+      ...installation,
+      memory_key: MEMORY_KEY,
+      clock: systemClock,
+      log: warnings.log,
+      images,
+    });
   });
 
   after(async () => {

@@ -12,7 +12,7 @@ import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
 import type { Timings } from "#drivers/runtime/runc/timings.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
-import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { runs, until } from "../support.ts";
 import { leftBehind, targetsOf, zombiesOf } from "./leaks.ts";
 
@@ -27,6 +27,7 @@ test("lives of machines leave nothing behind, in the kernel and in ourselves (O1
   const timings: Timings[] = [];
   const driver = await openRuncDriver({
     ...installation,
+    memory_key: MEMORY_KEY,
     clock: systemClock,
     log: silentLog,
     images: fixtureImages({ web: { layers: [busyboxLayer(join(dir, "busybox"))] } }),

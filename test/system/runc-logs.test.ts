@@ -11,7 +11,7 @@ import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
 import type { Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
-import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { Warnings } from "./warnings.ts";
 
@@ -38,7 +38,13 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
   before(async () => {
     mkdirSync(installation.data_dir);
     const images = fixtureImages({ busybox: { layers: [busyboxLayer(join(dir, "busybox"))] } });
-    driver = await openRuncDriver({ ...installation, clock: systemClock, log: warnings.log, images });
+    driver = await openRuncDriver({
+      ...installation,
+      memory_key: MEMORY_KEY,
+      clock: systemClock,
+      log: warnings.log,
+      images,
+    });
   });
 
   after(async () => {

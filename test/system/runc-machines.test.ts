@@ -14,7 +14,7 @@ import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { ExitNotice, Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
 import { gatewayAddress } from "#machines/names.ts";
-import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { census, leftBehind } from "./leaks.ts";
 
@@ -33,7 +33,13 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
       busybox: { layers: [layer] },
       user: { layers: [layer], config: { user: "app", env: { FROM: "image" }, working_dir: "/home/app", cmd: ["id"] } },
     });
-    driver = await openRuncDriver({ ...installation, clock: systemClock, log: silentLog, images });
+    driver = await openRuncDriver({
+      ...installation,
+      memory_key: MEMORY_KEY,
+      clock: systemClock,
+      log: silentLog,
+      images,
+    });
   });
 
   after(async () => {

@@ -14,7 +14,7 @@ import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { selfSigned } from "#proxy/x509.ts";
-import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, fixtureImages, MEMORY_KEY, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { Child } from "./child.ts";
 
@@ -50,7 +50,13 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
     mkdirSync(installation.data_dir);
     const layers = [busyboxLayer(join(dir, "busybox")), programLayer(join(dir, "node"), process.execPath, "node")];
     const images = fixtureImages({ web: { layers } });
-    driver = await openRuncDriver({ ...installation, clock: systemClock, log: silentLog, images });
+    driver = await openRuncDriver({
+      ...installation,
+      memory_key: MEMORY_KEY,
+      clock: systemClock,
+      log: silentLog,
+      images,
+    });
   });
 
   after(async () => {

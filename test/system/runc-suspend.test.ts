@@ -1,5 +1,6 @@
 /** Suspend and resume of real servers: their memory, their connections and their files go on. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,17 +10,20 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { LoopDisk } from "#drivers/disk/loop.ts";
+import { SEALED_FILE } from "#drivers/freeze/sealed-memory.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
 import type { DiskVolume } from "#volumes/disk.ts";
-import { busyboxLayer, fixtureImages, programLayer, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, fixtureImages, MEMORY_KEY, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { PATIENCE_MS, runs, until } from "../support.ts";
 import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
 const CYCLES = runs(2, 20);
+/** In no image and no command line, only in memory. */
+const SECRET = "what only the running program knows";
 const PYTHON = "/usr/bin/python3.11";
 
 /** Both count what they are asked, in memory, and write each number into the volume. Node's also counts what it sees happen to files. */
@@ -75,7 +79,14 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     const images = fixtureImages({ servers: { layers } });
     await disk.create(volume);
     const volumes = { mount: () => disk.mount(volume), unmount: () => disk.unmount(volume) };
-    driver = await openRuncDriver({ ...installation, clock: systemClock, log: warnings.log, images, volumes });
+    driver = await openRuncDriver({
+      ...installation,
+      memory_key: MEMORY_KEY,
+      clock: systemClock,
+      log: warnings.log,
+      images,
+      volumes,
+    });
   });
 
   after(async () => {
@@ -186,16 +197,48 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     await driver.exec(ref, { command: ["touch", "/mark"], timeout_ms: 30_000 }, never);
     const handle = await driver.suspend(ref, never);
     const folder = join(installation.data_dir, "machines", launch.id, "snapshot");
-    const [name = ""] = readdirSync(folder).filter((file) => file.startsWith("pages-"));
-    const bytes = readFileSync(join(folder, name));
+    const file = join(folder, SEALED_FILE);
+    const bytes = readFileSync(file);
     bytes.writeUInt8(bytes.readUInt8(100) ^ 1, 100);
-    writeFileSync(join(folder, name), bytes);
+    writeFileSync(file, bytes);
     assert.equal(await driver.resume(launch, handle, never), undefined);
     const cold = await start({ ...launch, boot: "b2", keep_rootfs: true });
     const kept = await driver.exec(cold, { command: ["ls", "/mark"], timeout_ms: 30_000 }, never);
     assert.equal(kept.exit_code, 0);
     await driver.destroy(launch.id, never);
   });
+
+  const run = `/run/hangar/${installation.node_id}`;
+  /** As a full box has it: the next memory images must go to the disk. */
+  const fillMemory = (): void => {
+    const { status, stderr } = spawnSync("mount", ["-o", "remount,size=4m", run], { encoding: "utf8" });
+    assert.equal(status, 0, stderr);
+  };
+  for (const [where, prepare] of [
+    ["memory", () => {}],
+    ["the disk", fillMemory],
+  ] as const)
+    test(`what a suspended machine had in memory is on the disk sealed alone, with its images in ${where}`, async () => {
+      prepare();
+      const { mounts: _, processes: __, ...rest } = wanted().config;
+      const hold = `globalThis.held = Buffer.from("${Buffer.from(SECRET).toString("hex")}", "hex").toString(); setInterval(() => console.log(held.length), 100)`;
+      const launch = { ...wanted(), config: { ...rest, init: { exec: ["node", "-e", hold] } } };
+      const { handle } = await driver.start(launch, never);
+      const lines = async (): Promise<number> => (await driver.logs(launch.id, { tail: 10_000 })).lines.length;
+      await until("it runs", async () => (await lines()) > 0, { every_ms: 50 });
+      const frozen = await driver.suspend({ id: launch.id, boot: launch.boot, handle }, never);
+      const folder = join(installation.data_dir, "machines", launch.id);
+      assert.deepEqual(readdirSync(join(folder, "snapshot")), [SEALED_FILE]);
+      const found = spawnSync("grep", ["-rlaF", "--exclude=root.ext4", SECRET, folder], { encoding: "utf8" });
+      assert.deepEqual([found.status, found.stdout], [1, ""], found.stderr);
+      assert.deepEqual(readdirSync(join(run, "memory")), []);
+      const before = await lines();
+      assert.ok(await driver.resume(launch, frozen, never), warnings.text());
+      await until("it goes on", async () => (await lines()) > before, { every_ms: 50 });
+      assert.deepEqual(readdirSync(join(run, "memory")), []);
+      assert.deepEqual(readdirSync(folder).includes("unsealed"), false);
+      await driver.destroy(launch.id, never);
+    });
 });
 
 function pythonLayer(dir: string): string {

@@ -10,7 +10,7 @@ import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, RuntimeDriver } from "#machines/driver.ts";
 import { aLaunch } from "#machines/fixtures.ts";
-import { busyboxLayer, fixtureImages, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { openRoom, type TestRoom, traces, volumesMissing } from "../volumes.ts";
 
@@ -23,7 +23,15 @@ async function openDriver(ends: AsyncDisposableStack, { room, dir }: TestRoom): 
   const data_dir = join(dir, "machines");
   mkdirSync(data_dir);
   const node_id = randomBytes(8).toString("hex");
-  const options = { data_dir, node_id, clock: systemClock, log: silentLog, images, volumes: room };
+  const options = {
+    data_dir,
+    node_id,
+    memory_key: MEMORY_KEY,
+    clock: systemClock,
+    log: silentLog,
+    images,
+    volumes: room,
+  };
   const driver = await openRuncDriver(options);
   ends.defer(async () => {
     await driver.close();

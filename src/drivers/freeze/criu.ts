@@ -8,9 +8,8 @@
  * - While a machine is written down its network is locked with nftables; the other way leaves rules behind.
  */
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { open, readdir, readFile } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { crc32 } from "node:zlib";
 import { program } from "../linux/program.ts";
 
 const CRIU = ["/usr/sbin/criu", "/usr/local/sbin/criu", "/usr/bin/criu"];
@@ -55,30 +54,6 @@ export function complaint(log: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Checksums of everything in a folder: CRIU trusts what it reads, so that nothing of it may have changed. */
-export async function sumsOf(dir: string): Promise<Record<string, string>> {
-  const names = (await readdir(dir)).sort();
-  const sums = await Promise.all(names.map(async (name) => [name, await sumOf(join(dir, name))] as const));
-  return Object.fromEntries(sums);
-}
-
-const PIECE = 4 * 1024 * 1024;
-
-async function sumOf(file: string): Promise<string> {
-  await using handle = await open(file, "r");
-  const { size } = await handle.stat();
-  if (size <= PIECE) return `${size}:${crc32(await readFile(handle))}`;
-  const piece = Buffer.allocUnsafe(PIECE);
-  let sum = 0;
-  for (let at = 0; at < size; ) {
-    const { bytesRead } = await handle.read(piece, 0, PIECE, at);
-    if (bytesRead === 0) break;
-    sum = crc32(piece.subarray(0, bytesRead), sum);
-    at += bytesRead;
-  }
-  return `${size}:${sum}`;
 }
 
 /** What is in a folder survives a power cut from here on. */

@@ -12,6 +12,7 @@ import { Exits, exitOf } from "./exits.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import type { Lxcfs } from "./lxcfs.ts";
+import { clearImages } from "./memory-images.ts";
 import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
 import { ipv4Of, knownIds, type MachineRecord, readRecord, removeRecord, startedOf, writeRecord } from "./record.ts";
 import { begun, release, runShim } from "./shim.ts";
@@ -29,6 +30,8 @@ export interface BootParts {
   network: PrivateNetwork;
   stage: Stage;
   lxcfs: Lxcfs;
+  /** Seals the memory of suspended machines. */
+  memory_key: Uint8Array;
   /** Other hosts have a route to machines with addresses of it. */
   ipv4_block?: number;
   local_api?: LocalApi;
@@ -69,6 +72,8 @@ export class Boots {
       if (this.runs(record)) this.parts.stage.adopt(id, record.pid);
       network.join(this.paths(id).veth, record.private_ip);
       discardRest(this.paths(id).snapshot);
+      // Of a machine in between they are still needed.
+      if (record.state !== "suspending" && record.state !== "resuming") clearImages(this.paths(id));
     }
     await Promise.all(
       found.map(async ({ id, record }) => {
@@ -90,7 +95,7 @@ export class Boots {
       ids.map(async (id) => {
         const record = this.read(id);
         await endPrograms(this.#clearParts(), id);
-        await this.#clear(id, record);
+        await this.#clear(id, record && { ...record, state: "exited" });
         // A frozen machine is in no kernel: it stays as it is.
         if (record && record.state !== "frozen") this.write({ ...record, state: "exited" });
       }),
@@ -257,7 +262,7 @@ export class Boots {
   async dropSnapshot(id: string): Promise<void> {
     const record = this.read(id);
     await endPrograms(this.#clearParts(), id);
-    await this.#clear(id, record);
+    await this.#clear(id, record && { ...record, state: "exited" });
     this.#exits.forget(id);
     if (record) this.#drop(record);
   }
@@ -321,6 +326,8 @@ export class Boots {
       .catch(() => {})
       .then(async () => {
         await clearBoot(this.#clearParts(), id, record?.volume);
+        // Of a machine that was just written down they are its memory, until that is sealed.
+        if (record?.state !== "suspending") clearImages(this.paths(id));
       });
     const kept = clearing.finally(() => {
       if (this.#clearing.get(id) === kept) this.#clearing.delete(id);

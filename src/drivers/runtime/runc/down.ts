@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { openFence } from "./fence.ts";
@@ -9,7 +10,8 @@ import { openParts } from "./parts.ts";
  * started again finds its machines stopped. Answers how many there were.
  */
 export async function takeDown(of: { data_dir: string; node_id: string; clock: Clock; log: Log }): Promise<number> {
-  const { boots } = openParts({ ...of, images: NO_IMAGES });
+  // Nothing is suspended or resumed, so any key will do.
+  const { boots } = openParts({ ...of, images: NO_IMAGES, memory_key: randomBytes(32) });
   // A host whose lease ran out has frozen them, and what is frozen cannot end.
   await openFence(of).end();
   try {

@@ -25,6 +25,8 @@ export interface Layout {
   runc: string;
   /** Where monitors leave word of each end. */
   exits: string;
+  /** Folders of memory images that CRIU writes or reads, in memory. */
+  memory: string;
   /** The parent of all machines' cgroups. */
   cgroup: string;
   node_id: string;
@@ -37,7 +39,10 @@ export interface MachinePaths {
   disk: string;
   /** Layers of its image with other owners, on a host that cannot show them so. */
   copies: string;
+  /** The memory of a suspended machine, sealed. */
   snapshot: string;
+  /** The memory images that CRIU writes or reads, where memory has no room for them. */
+  unsealed: string;
   logs: string;
   log: string;
   /** Does not. */
@@ -73,6 +78,7 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
     ready: join(data_dir, "ready"),
     runc: join(run, "runc"),
     exits: join(run, "exits"),
+    memory: join(run, "memory"),
     cgroup: `/hangar/${node_id}`,
     node_id,
   };
@@ -81,7 +87,7 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
 /** Makes the folders. A folder that runc made itself would be closed to the machines' users. */
 export function makeLayout(layout: Layout): void {
   openRun(layout.run);
-  for (const dir of ["/run/hangar", layout.run, layout.boots, layout.runc, layout.exits]) {
+  for (const dir of ["/run/hangar", layout.run, layout.boots, layout.runc, layout.exits, layout.memory]) {
     mkdirSync(dir, { recursive: true, mode: 0o711 });
     chmodSync(dir, 0o711);
   }
@@ -130,6 +136,7 @@ export function pathsOf(layout: Layout, id: string): MachinePaths {
     disk: join(dir, "root.ext4"),
     copies: join(dir, "layers"),
     snapshot: join(dir, "snapshot"),
+    unsealed: join(dir, "unsealed"),
     logs,
     log: join(logs, "log"),
     run,
@@ -139,7 +146,7 @@ export function pathsOf(layout: Layout, id: string): MachinePaths {
     lower: join(run, "lower"),
     volume: join(run, "volume"),
     svc: join(run, "svc"),
-    images: join(run, "images"),
+    images: join(layout.memory, id),
     pid: join(run, "pid"),
     monitor_pid: join(run, "monitor.pid"),
     control: join(run, "control"),

@@ -25,6 +25,8 @@ export interface RuncOptions {
   images: ImageSource;
   volumes?: VolumeMounts;
   local_api?: LocalApi;
+  /** Seals the memory of suspended machines: 32 bytes, the same at every start. */
+  memory_key: Uint8Array;
   root_disk_bytes?: number;
   /** The lxcfs program, when it is not where packages put it. */
   lxcfs?: string;
@@ -47,7 +49,7 @@ export interface Parts {
 }
 
 export function openParts(options: RuncOptions): Parts {
-  const { clock, log, images, volumes, local_api, onTimings } = options;
+  const { clock, log, images, volumes, local_api, onTimings, memory_key } = options;
   const layout = layoutOf(options.data_dir, options.node_id);
   makeLayout(layout);
   const network = new PrivateNetwork(options.node_id, { routed: options.routed ?? false });
@@ -62,6 +64,6 @@ export function openParts(options: RuncOptions): Parts {
   };
   // The monitor wants the whole path.
   const runc = programFile("runc") ?? RUNC;
-  const boots = new Boots({ layout, runc, clock, log, images, network, stage, lxcfs, ...ports, ...told });
+  const boots = new Boots({ layout, runc, clock, log, images, network, stage, lxcfs, memory_key, ...ports, ...told });
   return { layout, boots, disks, lxcfs };
 }

@@ -15,6 +15,7 @@ import { dirname } from "node:path";
 import type { Exit, Started } from "#machines/driver.ts";
 import type { Handle } from "#machines/types.ts";
 import { LONE_BLOCK, machineIpv4 } from "#network/ipv4-blocks.ts";
+import type { SealedMemory } from "../../freeze/sealed-memory.ts";
 import { type Layout, pathsOf } from "./layout.ts";
 import { indexOf } from "./uid-blocks.ts";
 
@@ -56,7 +57,8 @@ export interface Snapshot {
   confined: Record<string, string>;
   /** Ports that answered, so that it can be seen that they do again. */
   ports: readonly number[];
-  images: Record<string, string>;
+  /** Left out while it is being made. */
+  sealed?: SealedMemory;
 }
 
 /** What finds a boot again is all in the record; the handle shows which process it was. */

@@ -103,24 +103,12 @@ export class Stage {
     return cpus && !canPinCpus() ? { affinity: cpus } : {};
   }
 
-  /** The machine has been resumed: its memory images are shown to CRIU only while it reads them. */
   resumed(id: string): void {
     this.#parts.cpus.running(id);
-    const { images } = pathsOf(this.#parts.layout, id);
-    if (mountsUnder(join(images, "..")).has(images)) detach(images);
   }
 
   #folders(paths: MachinePaths): void {
-    for (const dir of [
-      paths.run,
-      paths.bundle,
-      paths.rootfs,
-      paths.upper,
-      paths.lower,
-      paths.volume,
-      paths.svc,
-      paths.images,
-    ]) {
+    for (const dir of [paths.run, paths.bundle, paths.rootfs, paths.upper, paths.lower, paths.volume, paths.svc]) {
       mkdirSync(dir, { recursive: true, mode: 0o711 });
     }
     mkdirSync(paths.dir, { recursive: true, mode: 0o700 });

@@ -24,9 +24,9 @@ const never = new AbortController().signal;
 function setup(t: TestContext, script: string) {
   const dir = tempDir("hangar-suspend");
   const at = (name: string): string => join(dir, name);
-  const run = { run: dir, boots: at("m"), runc: at("runc-state"), exits: at("exits") };
+  const run = { run: dir, boots: at("m"), runc: at("runc-state"), exits: at("exits"), memory: at("memory") };
   const layout: Layout = { ...layoutOf(dir, `test-${process.pid}`), ...run };
-  for (const folder of [layout.machines, layout.boots, layout.exits, join(layout.boots, ID)])
+  for (const folder of [layout.machines, layout.boots, layout.exits, layout.memory, join(layout.boots, ID)])
     mkdirSync(folder, { recursive: true });
   writeFileSync(at("runc"), `#!/bin/sh\nEXITS=${layout.exits}\n${script}\n`, { mode: 0o700 });
   const nothing = async (): Promise<void> => {};
@@ -70,7 +70,7 @@ suite("suspending, when it goes wrong", { skip: process.platform !== "linux" }, 
 
   test("a snapshot that this host cannot use is dropped, and the machine boots cold", async (t) => {
     const { boots } = setup(t, "echo runc version 1");
-    boots.write(record({ state: "frozen", snapshot: { criu: "1", runc: "1", confined: {}, ports: [], images: {} } }));
+    boots.write(record({ state: "frozen", snapshot: { criu: "1", runc: "1", confined: {}, ports: [] } }));
     mkdirSync(boots.paths(ID).snapshot);
     const freezer = new Freezer(boots, () => Promise.reject(new Error("not at this moment")));
     const { id: _, ...machine } = aMachine();

@@ -4,13 +4,15 @@ import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { type Launch, type Ref, type Started, SuspendRefused } from "#machines/driver.ts";
 import type { Handle } from "#machines/types.ts";
-import { CRIU_OPTIONS, type Criu, complaint, openToMachine, settleOnDisk, sumsOf } from "../../freeze/criu.ts";
-import { bind } from "../../linux/calls.ts";
+import { CRIU_OPTIONS, type Criu, complaint, openToMachine, settleOnDisk } from "../../freeze/criu.ts";
+import { sealMemory, unsealMemory } from "../../freeze/sealed-memory.ts";
 import { program } from "../../linux/program.ts";
 import type { Boots } from "./boots.ts";
+import { processesIn } from "./cgroup.ts";
 import { answers, confinementOf, portsOf, weaker } from "./confinement.ts";
 import { discard } from "./discard.ts";
 import { RUNC_LIMITS } from "./limits.ts";
+import { clearImages, memoryOfProcesses, openImages } from "./memory-images.ts";
 import { isAlive, numberIn, startOf } from "./process-table.ts";
 import { listeners } from "./ps.ts";
 import { handleOf, ipv4Of, type MachineRecord, type Snapshot, startedOf } from "./record.ts";
@@ -41,7 +43,6 @@ export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: Ab
     runc: parts.runc_version,
     confined: confinementOf(paths.cgroup),
     ports: portsOf(listeners(record.pid)),
-    images: {},
   };
   const suspending = boots.write({ ...record, state: "suspending", snapshot });
   await boots.parts.network.detach(paths.veth);
@@ -61,10 +62,9 @@ async function dump({ boots, criu }: SuspendParts, id: string): Promise<void> {
   const paths = boots.paths(id);
   const { layout, runc } = boots.parts;
   const work = join(paths.run, "criu");
-  rmSync(paths.snapshot, { recursive: true, force: true });
-  mkdirSync(paths.snapshot, { mode: 0o700 });
+  openImages(paths, memoryOfProcesses(processesIn(paths.cgroup)));
   mkdirSync(work, { recursive: true, mode: 0o700 });
-  const where = ["--image-path", paths.snapshot, "--work-path", work];
+  const where = ["--image-path", paths.images, "--work-path", work];
   await program(runc, ["--root", layout.runc, "checkpoint", ...where, ...CRIU_OPTIONS, id], {
     timeout_ms: RUNC_LIMITS.program_ms,
     env: { PATH: `${criu.bin}:/usr/sbin:/usr/bin:/sbin:/bin` },
@@ -73,23 +73,31 @@ async function dump({ boots, criu }: SuspendParts, id: string): Promise<void> {
 
 /** CRIU lets a machine go on that it could not write down. One that ended meanwhile is heard of now. */
 async function runOn(boots: Boots, record: MachineRecord & { pid: number }): Promise<void> {
-  const paths = boots.paths(record.id);
-  rmSync(paths.snapshot, { recursive: true, force: true });
+  clearImages(boots.paths(record.id));
   boots.running(record, record.pid, record.pid_start);
   await boots.parts.network.attach(boots.sender(record)).catch(() => {});
 }
 
-/** Its processes are gone: what is left in the kernel goes too, and the snapshot counts from here on. */
+/** Its processes are gone: what is left in the kernel goes too, and the sealed snapshot counts from here on. */
 async function freeze(boots: Boots, record: MachineRecord, watch?: Stopwatch): Promise<MachineRecord> {
   const paths = boots.paths(record.id);
   await boots.parts.stage.flush(record.id);
   await boots.quietEnd(record);
   watch?.lap("clear");
-  const images = await sumsOf(paths.snapshot);
-  await settleOnDisk([paths.disk, ...Object.keys(images).map((name) => join(paths.snapshot, name))]);
-  watch?.lap("disk");
+  const [sealed] = await Promise.all([
+    sealMemory(paths.images, paths.snapshot, boots.parts.memory_key),
+    settleOnDisk([paths.disk]),
+  ]);
+  watch?.lap("seal");
   const { pid: _, pid_start: __, snapshot, ...rest } = record;
-  return boots.write({ ...rest, state: "frozen", ...(snapshot ? { snapshot: { ...snapshot, images } } : {}) }, true);
+  const frozen: MachineRecord = {
+    ...rest,
+    state: "frozen",
+    ...(snapshot ? { snapshot: { ...snapshot, sealed } } : {}),
+  };
+  boots.write(frozen, true);
+  clearImages(paths);
+  return frozen;
 }
 
 /**
@@ -107,8 +115,9 @@ export async function recoverHalf(boots: Boots, record: MachineRecord): Promise<
     boots.running(rest, pid, start);
     await boots.parts.network.attach(boots.sender(record));
     boots.parts.stage.resumed(id);
+    clearImages(paths);
     rmSync(paths.snapshot, { recursive: true, force: true });
-  } else if (record.state === "suspending" && existsSync(join(paths.snapshot, "inventory.img"))) {
+  } else if (record.state === "suspending" && existsSync(join(paths.images, "inventory.img"))) {
     await freeze(boots, record);
   } else if (record.state === "resuming" && pid === undefined) {
     await boots.quietEnd(record);
@@ -143,15 +152,23 @@ export async function resume(parts: SuspendParts, launch: Launch, signal: AbortS
 }
 
 /** Why a snapshot is not even tried. */
-async function problemOf({ boots, criu, runc_version }: SuspendParts, record: MachineRecord, snapshot: Snapshot) {
+function problemOf({ criu, runc_version }: SuspendParts, record: MachineRecord, snapshot: Snapshot) {
   if (snapshot.criu !== criu.version) return `it was made by CRIU ${snapshot.criu}, and this is ${criu.version}`;
   if (snapshot.runc !== runc_version) return `it was made by runc ${snapshot.runc}, and this is ${runc_version}`;
   const missing = record.layers.find((layer) => !existsSync(layer));
-  if (missing) return "a layer of its image is gone";
-  const sums = await sumsOf(boots.paths(record.id).snapshot).catch(() => ({}));
-  return JSON.stringify(sums) === JSON.stringify(snapshot.images)
-    ? undefined
-    : "its files are not as they were written";
+  return missing ? "a layer of its image is gone" : undefined;
+}
+
+/** CRIU trusts what it reads: nothing is shown to it that is not, to the last byte, what was sealed. */
+async function unseal({ boots }: SuspendParts, { id, uid_base }: MachineRecord, { sealed }: Snapshot): Promise<void> {
+  if (!sealed) throw new Error("its memory was not sealed");
+  const paths = boots.paths(id);
+  openImages(
+    paths,
+    Object.values(sealed.files).reduce((sum, length) => sum + length, 0),
+  );
+  await unsealMemory(paths.snapshot, paths.images, boots.parts.memory_key, sealed);
+  openToMachine(paths.images, uid_base);
 }
 
 async function goOn(
@@ -166,15 +183,16 @@ async function goOn(
   const { id, private_ip } = launch;
   const { stage, layout, network, runc } = boots.parts;
   const paths = boots.paths(id);
-  boots.write({ ...record, state: "resuming" });
-  const [unusable, volume] = await Promise.all([
-    problemOf(parts, record, snapshot),
-    stage.rebuild(launch, record, watch),
-  ]);
-  watch.lap("check");
+  const unusable = problemOf(parts, record, snapshot);
   if (unusable) throw new Error(unusable);
-  openToMachine(paths.snapshot, record.uid_base);
-  bind(paths.snapshot, paths.images, {});
+  boots.write({ ...record, state: "resuming" });
+  const rebuilt = stage.rebuild(launch, record, watch);
+  const [, volume] = await Promise.all([unseal(parts, record, snapshot), rebuilt]).catch(async (thrown: unknown) => {
+    // What is being mounted must be there before it is cleared away.
+    await rebuilt.catch(() => {});
+    throw thrown;
+  });
+  watch.lap("unseal");
   const work = join(paths.run, "criu");
   mkdirSync(work, { recursive: true, mode: 0o700 });
   signal.throwIfAborted();
@@ -201,6 +219,7 @@ async function goOn(
   const { snapshot: _, ...rest } = record;
   const running = boots.running({ ...rest, ...(volume ? { volume } : {}) }, pid, startOf(pid));
   stage.resumed(id);
+  clearImages(paths);
   discard(paths.snapshot);
   return running;
 }

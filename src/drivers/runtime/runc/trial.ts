@@ -1,6 +1,6 @@
 /** The machine with which it is found out whether this host can suspend: it has of everything that may go wrong. */
 
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { connect } from "node:net";
@@ -29,7 +29,8 @@ export async function tryToSuspend(options: RuncOptions, found: Omit<SuspendPart
   const node_id = createHash("sha256").update(`trial of ${options.node_id}`).digest("hex").slice(0, 16);
   rmSync(data_dir, { recursive: true, force: true });
   mkdirSync(data_dir, { recursive: true, mode: 0o700 });
-  const { boots } = openParts({ data_dir, node_id, clock, log, images: image(data_dir), root_disk_bytes: 64 << 20 });
+  const parts = { images: image(data_dir), root_disk_bytes: 64 << 20, memory_key: randomBytes(32) };
+  const { boots } = openParts({ data_dir, node_id, clock, log, ...parts });
   try {
     const launch = launchOf(node_id);
     const { handle } = await boots.start(launch, never);

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { tempDir } from "../../../test/support.ts";
+import { PIECE, SEALED_FILE, type SealedMemory, sealMemory, unsealMemory } from "./sealed-memory.ts";
+
+const SECRET = "correct horse battery staple";
+const key = randomBytes(32);
+
+/** Files with ends on, before and after the borders of pieces, an empty one among them. */
+async function aSnapshot(): Promise<{ dir: string; sealed: SealedMemory; files: Record<string, Buffer> }> {
+  const dir = tempDir("hangar-sealed");
+  const files: Record<string, Buffer> = {
+    "a.img": Buffer.from(SECRET.repeat(1000)),
+    "b.img": Buffer.alloc(0),
+    "pages-1.img": randomBytes(PIECE * 2 - SECRET.length * 1000),
+    "pages-2.img": randomBytes(PIECE + 17),
+  };
+  mkdirSync(join(dir, "plain"));
+  for (const [name, bytes] of Object.entries(files)) writeFileSync(join(dir, "plain", name), bytes);
+  const sealed = await sealMemory(join(dir, "plain"), join(dir, "sealed"), key);
+  mkdirSync(join(dir, "again"));
+  return { dir, sealed, files };
+}
+
+suite("sealed memory", () => {
+  test("opens to the same files, and shows nothing of them", async () => {
+    const { dir, sealed, files } = await aSnapshot();
+    assert.deepEqual(readdirSync(join(dir, "sealed")), [SEALED_FILE]);
+    const file = readFileSync(join(dir, "sealed", SEALED_FILE));
+    assert(!file.includes(SECRET));
+    await unsealMemory(join(dir, "sealed"), join(dir, "again"), key, sealed);
+    assert.deepEqual(readdirSync(join(dir, "again")).sort(), Object.keys(files));
+    for (const [name, bytes] of Object.entries(files))
+      assert(readFileSync(join(dir, "again", name)).equals(bytes), name);
+  });
+
+  test("two snapshots of the same memory have nothing in common", async () => {
+    const { dir } = await aSnapshot();
+    await sealMemory(join(dir, "plain"), join(dir, "second"), key);
+    const [one, two] = ["sealed", "second"].map((name) => readFileSync(join(dir, name, SEALED_FILE)).subarray(0, 64));
+    assert.notDeepEqual(one, two);
+  });
+
+  const damages: Record<string, (file: string, sealed: SealedMemory) => void> = {
+    "a flipped bit": (file) => {
+      const bytes = readFileSync(file);
+      bytes.writeUInt8(bytes.readUInt8(PIECE + 5) ^ 1, PIECE + 5);
+      writeFileSync(file, bytes);
+    },
+    "two pieces exchanged": (file) => {
+      const bytes = readFileSync(file);
+      const step = PIECE + 16;
+      const parts = [bytes.subarray(step, 2 * step), bytes.subarray(0, step), bytes.subarray(2 * step)];
+      writeFileSync(file, Buffer.concat(parts));
+    },
+    "a cut end": (file) => truncateSync(file, PIECE),
+    "another list of files": (_, sealed) => {
+      sealed.files["a.img"] = 1;
+    },
+    "another salt": (_, sealed) => {
+      sealed.salt = randomBytes(16).toString("base64url");
+    },
+  };
+  for (const [name, damage] of Object.entries(damages))
+    test(`does not open after ${name}`, async () => {
+      const { dir, sealed } = await aSnapshot();
+      damage(join(dir, "sealed", SEALED_FILE), sealed);
+      await assert.rejects(unsealMemory(join(dir, "sealed"), join(dir, "again"), key, sealed), /sealed memory/);
+    });
+
+  test("does not open with another platform's key", async () => {
+    const { dir, sealed } = await aSnapshot();
+    await assert.rejects(unsealMemory(join(dir, "sealed"), join(dir, "again"), randomBytes(32), sealed), /another key/);
+  });
+});
