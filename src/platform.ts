@@ -139,7 +139,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = settings.role === "host" ? "" : await ensureToken(tokens, dir.file("token"), clock);
 
-  await inside.start(rows, idempotency);
+  await inside.start(rows, { guard, idempotency, ...rate });
   await machines.start();
   if (settings.role !== "host") facts.base_url ||= await listen(server, settings, dir, emulated);
   if (settings.database_url) await shareBaseUrl(database, settings, facts);

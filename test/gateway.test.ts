@@ -241,7 +241,7 @@ suite("the gateway", () => {
     assert.equal((await call()).status, 200);
     // The machine itself cannot give itself labels.
     const self = `POST /v1/apps/web/machines/${machine.id}/metadata/sprite_labels`;
-    assert.equal((await platform.from(machine, self, { body: '{"value":"all"}' })).status, 405);
+    assert.equal((await platform.from(machine, self, { body: '{"value":"all"}' })).status, 401);
   });
 
   test("a provider that is not there is 502, and counted as a failure", async (t) => {

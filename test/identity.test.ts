@@ -245,9 +245,9 @@ suite("the API inside a machine", () => {
       assert.equal(claims["machine_id"], machine.id);
     }
     const [a = assert.fail(), b = assert.fail()] = machines;
-    // Whatever token it has found: here it is the machine.
+    // A token that it has found, and that was not made for its inside, gives it nothing.
     const headers = { authorization: `Bearer ${platform.token}` };
-    assert.equal((await platform.from(a, `GET /v1/apps/web/machines/${b.id}`, { headers })).status, 404);
+    assert.equal((await platform.from(a, `GET /v1/apps/web/machines/${b.id}`, { headers })).status, 403);
     const refused = [
       "POST /v1/apps/web/machines",
       "GET /v1/apps",
@@ -256,8 +256,8 @@ suite("the API inside a machine", () => {
       `POST /v1/apps/web/machines/${a.id}`,
     ];
     for (const target of refused) {
-      const { status } = await platform.from(a, target, { headers });
-      assert.ok(status === 404 || status === 405, `${target}: ${status}`);
+      assert.equal((await platform.from(a, target, { headers })).status, 403, target);
+      assert.equal((await platform.from(a, target)).status, 401, target);
     }
     assert.equal((await platform.from(a, `POST /v1/apps/web/machines/${a.id}/suspend`)).status, 200);
     await platform.ask(`GET /v1/apps/web/machines/${a.id}/wait?state=suspended`);

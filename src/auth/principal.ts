@@ -13,13 +13,21 @@ export class Principal implements Caller {
   readonly caveats: readonly Caveat[];
   /** When its time is up, by its own row and by what it was narrowed to; milliseconds. */
   readonly expires_at: number | null;
+  /** The machine whose own socket the request came through. */
+  readonly from_machine: string | undefined;
   readonly #text: string;
 
   constructor(
     token: Pick<Token, "id" | "name" | "kind" | "expires_at">,
-    { org, caveats, text }: { org?: Org; caveats: readonly Caveat[]; text: string },
+    {
+      org,
+      caveats,
+      text,
+      from_machine,
+    }: { org?: Org; caveats: readonly Caveat[]; text: string; from_machine?: string },
   ) {
     this.#text = text;
+    this.from_machine = from_machine;
     this.expires_at = endOf(token, caveats);
     this.token_id = token.id;
     this.name = token.name || `${token.kind} token ${token.id}`;
@@ -38,9 +46,20 @@ export class Principal implements Caller {
     return this.kind === "connector";
   }
 
+  /** The same token, in a request that came through the machine's own socket. */
+  insideMachine(from_machine: string): Principal {
+    const { token_id: id, name, kind, expires_at, org, caveats } = this;
+    return new Principal(
+      { id, name, kind, expires_at },
+      { ...(org && { org }), caveats, text: this.#text, from_machine },
+    );
+  }
+
   /** Why it may not, or undefined when it may. Without an organization in the wish, the token's own is meant. */
-  refuses(wish: Wish): string | undefined {
-    return refusal(this.caveats, this.org && wish.org === undefined ? { ...wish, org: this.org.slug } : wish);
+  refuses(wish: Omit<Wish, "from_machine">): string | undefined {
+    const org = wish.org ?? this.org?.slug;
+    const { from_machine } = this;
+    return refusal(this.caveats, { ...wish, ...(org !== undefined && { org }), ...(from_machine && { from_machine }) });
   }
 
   /** Whether it may know that the organization exists. */

@@ -21,6 +21,8 @@ import { isUploading, passUploads } from "./upload.ts";
 export interface ServerParts {
   rows: readonly Row[];
   guard: Guard;
+  /** The guard of a row, where that is not the same for all. */
+  guardOf?: (row: Row) => Guard;
   /** Without it, routes for machines are closed to everyone. */
   insiders?: Insiders;
   clock: Clock;
@@ -174,7 +176,7 @@ function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: Abor
   // A rest of a path may be empty, which the router does not take for one.
   const urls = row.path.endsWith("/*") ? [row.path, row.path.slice(0, -2)] : [row.path];
   const { around } = parts;
-  const work = handler(row, parts, ending);
+  const work = handler(row, { ...parts, guard: parts.guardOf?.(row) ?? parts.guard }, ending);
   const { body_limit = BODY_LIMIT } = row;
   for (const url of urls) {
     app.route({

@@ -1,8 +1,15 @@
 /**
- * What a machine may do to itself over its socket: look, and start, stop, suspend, signal. It may not change its
+ * Who a request over a machine's socket comes from: the machine, or whoever has a token that was narrowed to the inside of
+ * this machine (caveat `from_machine`), which works nowhere else. Other tokens do not work here: one that a program in the
+ * machine found or was sent gives it nothing.
+ *
+ * What a machine may do to itself without a token: look, and start, stop, suspend, signal. It may not change its
  * config or metadata: its labels are there, and they decide which connectors it may use. Of what concerns its app, it
  * is served the leases of databases only (see room.ts).
  */
+
+import { principalOf } from "#auth/guard.ts";
+import { Principal } from "#auth/principal.ts";
 import type { Action } from "#core/caveats.ts";
 import { fail } from "#core/errors.ts";
 import type { Admitted, Caller, Guard, Scope, Target } from "#http/access.ts";
@@ -10,10 +17,41 @@ import { MachineCaller, type MachineInsiders } from "./insiders.ts";
 
 const ALLOWED: ReadonlySet<Action> = new Set(["read", "control"]);
 
-export function localGuard(insiders: MachineInsiders): Guard {
+/** Tokens of the platform, in requests that came through a machine's socket. */
+export function tokensInside(platform: Guard, insiders: MachineInsiders): Guard {
   return {
-    identify: async (_authorization, _rule, request) => await insiders.identify(request),
+    async identify(authorization, rule, request) {
+      const { machine } = await insiders.identify(request);
+      const principal = principalOf(await platform.identify(authorization, rule, request));
+      if (!principal.caveats.some(({ type }) => type === "from_machine")) notForInside(machine.id);
+      return principal.insideMachine(machine.id);
+    },
+    admit: (caller, access, target) => platform.admit(caller, access, target),
+  };
+}
+
+function notForInside(machine_id: string): never {
+  fail(
+    "forbidden",
+    `over a machine's own socket only tokens work that were narrowed to the inside of machine ${machine_id}`,
+    {
+      hint: `hangar tokens attenuate <token> --from-machine ${machine_id}`,
+    },
+  );
+}
+
+/** The token of a machine's identity has dots between its parts; no token of the platform has. */
+const isPlatformToken = (authorization: string | undefined): authorization is string =>
+  authorization !== undefined && !authorization.includes(".");
+
+export function localGuard(insiders: MachineInsiders, tokens: Guard): Guard {
+  return {
+    async identify(authorization, rule, request) {
+      if (isPlatformToken(authorization)) return await tokens.identify(authorization, rule, request);
+      return await insiders.identify(request);
+    },
     async admit(caller, access, target) {
+      if (caller instanceof Principal) return await tokens.admit(caller, access, target);
       const { machine, sprite } = machineOf(caller);
       const [action, scope] = access.split(" ") as [Action, Scope];
       const ours = SEEN[scope];

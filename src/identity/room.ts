@@ -3,8 +3,9 @@ import type { AuthStore } from "#auth/store.ts";
 import type { Box } from "#core/box.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import type { Access } from "#http/access.ts";
+import type { Access, Guard } from "#http/access.ts";
 import type { Idempotency } from "#http/idempotency.ts";
+import type { RateLimiter } from "#http/rate.ts";
 import type { Row } from "#http/route.ts";
 import { createServer } from "#http/server.ts";
 import type { MachineStore } from "#machines/store.ts";
@@ -12,7 +13,7 @@ import { AwsTokens } from "./aws.ts";
 import { MachineInsiders } from "./insiders.ts";
 import { KeyRing } from "./keys.ts";
 import { MachineLocalApi } from "./local-api.ts";
-import { localGuard } from "./local-guard.ts";
+import { localGuard, tokensInside } from "./local-guard.ts";
 import { NetworkDoor } from "./network-door.ts";
 import { issuerRoutes, keyRoutes, tokenRoutes } from "./routes.ts";
 import type { KeyStore } from "./store.ts";
@@ -32,6 +33,13 @@ interface IdentityParts {
   base_url(): string;
   issuer_url(): string;
   sprites_base_url(): string;
+}
+
+interface StartParts {
+  /** Knows the platform's tokens. */
+  guard: Guard;
+  idempotency: Idempotency;
+  rate?: RateLimiter;
 }
 
 export class IdentityRoom {
@@ -68,14 +76,20 @@ export class IdentityRoom {
     });
   }
 
-  /** Opens the API inside machines, answered by those of `rows` that are for machines or about a single one. */
-  async start(rows: readonly Row[], idempotency: Idempotency): Promise<void> {
-    const { clock, log } = this.#parts;
+  /**
+   * Opens the API inside machines: a machine itself is served those of `rows` that are for machines or about itself, a
+   * caller with a token of the platform all of them.
+   */
+  async start(rows: readonly Row[], { guard, ...common }: StartParts): Promise<void> {
     const { insiders } = this;
-    const own = rows.filter(({ access, part }) => INSIDE.has(access) || part === "databases" || isIssuer(access, part));
-    const common = { guard: localGuard(insiders), insiders, clock, log, idempotency };
-    await this.local.start(createServer({ ...common, rows: [...this.#token_rows, ...own] }));
-    await this.network.start(createServer({ ...common, rows: rows.filter(({ access }) => access === "inside") }));
+    const tokens = tokensInside(guard, insiders);
+    const own = new Set(rows.filter(({ access, part }) => INSIDE.has(access) || part === "databases"));
+    const parts = { ...common, clock: this.#parts.clock, log: this.#parts.log, insiders };
+    const machine = localGuard(insiders, tokens);
+    const guardOf = (row: Row): Guard => (own.has(row) ? machine : tokens);
+    await this.local.start(createServer({ ...parts, rows: [...this.#token_rows, ...rows], guard: machine, guardOf }));
+    const inside = rows.filter(({ access }) => access === "inside");
+    await this.network.start(createServer({ ...parts, rows: inside, guard: machine }));
   }
 
   async close(): Promise<void> {
@@ -86,9 +100,7 @@ export class IdentityRoom {
 }
 
 /**
- * What a machine is served: what is for machines, what it may do to itself, and what nodes of a replicated database need:
- * the leases of its app, and the keys of the tokens by which they know each other.
+ * What a machine is served without a token: what is for machines, what it may do to itself, and what nodes of a replicated
+ * database need: the leases of its app. What is open to everybody, as the keys of the issuer are, is open here too.
  */
 const INSIDE: ReadonlySet<Access> = new Set(["inside", "read machine", "control machine"] as const);
-
-const isIssuer = (access: Access, part: Row["part"]): boolean => access === "open" && part === "identity";

@@ -10,7 +10,6 @@ import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
-import type { Idempotency } from "#http/idempotency.ts";
 import type { Row } from "#http/route.ts";
 import { type MachineInsiders, spriteFinder } from "#identity/insiders.ts";
 import { IdentityRoom } from "#identity/room.ts";
@@ -38,7 +37,7 @@ interface InsidePart {
   insiders: MachineInsiders;
   local: LocalApi;
   network_doors: readonly NetworkDoor[];
-  start(rows: readonly Row[], idempotency: Idempotency): Promise<void>;
+  start: IdentityRoom["start"];
   expire(): Promise<void>;
   close(): Promise<void>;
 }
@@ -81,7 +80,7 @@ export function openInside(
     insiders: identity.insiders,
     local: identity.local,
     network_doors: [identity.network],
-    start: (rows, idempotency) => identity.start(rows, idempotency),
+    start: (rows, parts) => identity.start(rows, parts),
     expire: () => connectors.expire(),
     async close() {
       await identity.close();
