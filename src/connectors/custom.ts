@@ -1,5 +1,5 @@
 /** What the owner of a connector says about where its provider is. */
-import { literalProblem } from "./addresses.ts";
+import { literalProblem } from "#core/public-addresses.ts";
 import { bad } from "./service.ts";
 import type { ProviderInfo } from "./types.ts";
 

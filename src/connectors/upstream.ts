@@ -3,7 +3,8 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import type { Agent, Dispatcher } from "undici";
 import { messageOf } from "#core/assert.ts";
 import { ApiError } from "#core/errors.ts";
-import { AddressRefused, guardedLookup, type Lookup, literalProblem } from "./addresses.ts";
+import { openAgent } from "#core/guarded-agent.ts";
+import { AddressRefused, type Lookup } from "#core/public-addresses.ts";
 import { responseHeaders } from "./headers.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import { Mask } from "./mask.ts";
@@ -58,23 +59,14 @@ export class Upstream {
   }
 
   async #open(kind: "open" | "guarded"): Promise<Agent> {
-    // Loaded at the first call: most platforms have no connectors, and it takes 14 MB.
-    const { Agent, buildConnector } = await import("undici");
     const { lookup } = this.#options;
-    const own = kind === "guarded" ? { lookup: guardedLookup(lookup) } : lookup ? { lookup: lookup as never } : {};
-    const connect = buildConnector({ timeout: LIMITS.connect_timeout_ms, allowH2: false, ...own });
-    return new Agent({
+    const rules = { guarded: kind === "guarded", connect_timeout_ms: LIMITS.connect_timeout_ms, lookup };
+    return await openAgent(rules, {
       connections: LIMITS.upstream_connections,
       maxOrigins: LIMITS.upstream_origins,
       headersTimeout: LIMITS.answer_timeout_ms,
       bodyTimeout: LIMITS.silence_timeout_ms,
       maxHeaderSize: LIMITS.upstream_header_bytes,
-      connect(options, done) {
-        // A host that is written as an address is never looked up, so it is checked here.
-        const problem = kind === "guarded" ? literalProblem(options.hostname) : undefined;
-        if (problem) return done(problem, null);
-        connect(options, done);
-      },
     });
   }
 }

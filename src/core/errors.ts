@@ -47,7 +47,7 @@ export const CATALOGUE = {
   address_refused: {
     http: 403,
     retryable: false,
-    meaning: "The connector leads to an address that is not public, and the operator has not allowed that.",
+    meaning: "The connector or registry leads to an address that is not public, and the operator has not allowed that.",
   },
   path_not_canonical: {
     http: 400,

@@ -44,3 +44,13 @@ export function between(given: Given, name: string, low: number, high: number): 
   if (value < low || value > high) throw new SettingsError(`${given.from}: ${name} is from ${low} to ${high}`);
   return value;
 }
+
+const HOST = /^(?:\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9]+(?:[.-]+[a-zA-Z0-9]+)*)(?::\d{1,5})?$/;
+
+/** `host[:port]`, with commas between several. */
+export function hostList({ value, from }: Given, such_as: string): string[] {
+  const hosts = value.split(",").flatMap((one) => (one.trim() === "" ? [] : [one.trim()]));
+  const wrong = hosts.find((one) => !HOST.test(one) || !URL.canParse(`https://${one}`));
+  if (wrong !== undefined) throw new SettingsError(`${from}: "${wrong}" is not a host or host:port such as ${such_as}`);
+  return hosts;
+}

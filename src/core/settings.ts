@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { messageOf } from "./assert.ts";
 import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settings.ts";
-import { address, between, type Given, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
+import { address, between, type Given, hostList, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
 import { type OwnHostSetting, ownHost, type Role, roleOf } from "./settings-hosts.ts";
 import { closest } from "./words.ts";
 
@@ -108,6 +108,12 @@ export const SETTINGS = {
     default: "",
     words: "A file as `docker login` writes it: names and passwords of registries, for all organizations.",
   },
+  registry_allow_private: {
+    default: "",
+    words:
+      "Registries, `host[:port]` with commas, that images may be pulled from though they are on this box or in a private " +
+      "network, such as `localhost:5000`; their token services and where they redirect to as well.",
+  },
 } as const satisfies Record<string, { default: string; words: string }>;
 
 type Name = keyof typeof SETTINGS;
@@ -143,6 +149,7 @@ export interface Settings {
   connectors: Record<string, Record<string, string>>;
   objects: ObjectsSetting;
   registry_config: string | undefined;
+  registry_allow_private: string[];
   /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
   hosts: HostSetting[];
   /** What was odd but not wrong, told once at start. */
@@ -214,6 +221,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
       secret_key: given("objects_secret_key").value,
     },
     registry_config: given("registry_config").value || undefined,
+    registry_allow_private: hostList(given("registry_allow_private"), "localhost:5000"),
     hosts,
     warnings,
   };

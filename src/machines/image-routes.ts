@@ -29,6 +29,7 @@ const IMAGE_ERRORS = [
   "image_not_found",
   "image_refused",
   "image_elsewhere",
+  "address_refused",
   "registry_unreachable",
   "limit_reached",
   "storage_full",
@@ -48,7 +49,7 @@ export function imageResolveRoutes({ apps, machines }: Pick<RouteParts, "apps" |
       access: "create app",
       query: schema.ResolveQuery,
       answer: { status: 200, schema: schema.ResolvedImage },
-      errors: ["image_refused", "image_elsewhere", "registry_unreachable"],
+      errors: ["image_refused", "image_elsewhere", "address_refused", "registry_unreachable"],
       async handle({ query: { image }, signal, ...admitted }) {
         checkImageName(image, "query.image");
         const { org_id } = await apps.get(appOf(admitted).name);

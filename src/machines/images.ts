@@ -31,13 +31,16 @@ const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const REPOSITORY_CHARS = 255;
 
+/** Also as an address that a URL can hold: no port past 65535, no number past 255 in an IPv4 address. */
+const isRegistry = (text: string): boolean => REGISTRY.test(text) && URL.canParse(`https://${text}`);
+
 export const isDigest = (text: string): boolean => DIGEST.test(text);
 
 /** Refuses what is no image name. `field` is where it was given. */
 export function checkImageName(image: string, field: string): void {
   const { registry, repository, tag, digest } = parseImage(image.trim());
   const wrong =
-    !REGISTRY.test(registry) || !REPOSITORY.test(repository) || repository.length > REPOSITORY_CHARS
+    !isRegistry(registry) || !REPOSITORY.test(repository) || repository.length > REPOSITORY_CHARS
       ? "is not the name of an image"
       : tag !== undefined && !TAG.test(tag)
         ? "has a tag that no image can have"

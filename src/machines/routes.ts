@@ -41,7 +41,13 @@ const CHANGE_ERRORS = [
   "conflict",
 ] as const;
 const CONFIG_LIMIT = { name: "config_bytes", bytes: MACHINE_LIMITS.config_bytes };
-const IMAGE_ERRORS = ["image_not_found", "image_refused", "image_elsewhere", "registry_unreachable"] as const;
+const IMAGE_ERRORS = [
+  "image_not_found",
+  "image_refused",
+  "image_elsewhere",
+  "address_refused",
+  "registry_unreachable",
+] as const;
 
 const configOf = (body: unknown): unknown => (body as { config?: unknown } | null)?.config;
 const check = (body: unknown) => configProblems(configOf(body), "body.config");

@@ -147,7 +147,9 @@ export async function openScene(t: TestContext): Promise<Scene> {
   const clock_file = join(disk.path, "../clock");
   const clock = (seconds: number): void => writeFileSync(clock_file, `${seconds < 0 ? "" : "+"}${seconds}\n`);
   clock(0);
+  const registry = await silentRegistry(t);
   const env = {
+    HANGAR_REGISTRY_ALLOW_PRIVATE: registry,
     HANGAR_DATABASE_URL: await database.database(),
     HANGAR_METRICS_URL: `http://127.0.0.1:${victoria.port}`,
     HANGAR_LOG_LEVEL: "error",
@@ -160,7 +162,7 @@ export async function openScene(t: TestContext): Promise<Scene> {
   return {
     port: await freePort(),
     disk,
-    registry: await silentRegistry(t),
+    registry,
     victoria,
     database,
     clock,

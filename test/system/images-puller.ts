@@ -6,7 +6,8 @@ import { openImages } from "#drivers/images/images.ts";
 
 const [dir = "", name = ""] = process.argv.slice(2);
 const never = new AbortController().signal;
-const images = await openImages(join(dir, "images"), { registry_config: undefined }, systemClock, silentLog);
+const settings = { registry_config: undefined, registry_allow_private: [name.split("/")[0] ?? ""] };
+const images = await openImages(join(dir, "images"), settings, systemClock, silentLog);
 process.stdout.write("begin\n");
 for (;;) {
   const ref = await images.resolve(name, "org", never);

@@ -96,7 +96,7 @@ suite("a real registry", { skip }, () => {
     push(layout, `${host}/team/app:oci`);
     push(layout, `${host}/team/app:docker`, "--format", "v2s2");
     push(layout, `${host}/team/app:zstd`, "--dest-compress-format", "zstd", "--dest-compress");
-    const images = await openStore(t);
+    const images = await openStore(t, { allow_private: [host] });
     for (const tag of ["oci", "docker", "zstd"]) {
       const ref = await images.resolve(`${host}/team/app:${tag}`, "org", NEVER);
       const accept = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
@@ -116,7 +116,7 @@ suite("a real registry", { skip }, () => {
     push(writeLayout(join(tempDir(), "layout"), image), `${host}/cut:1`);
     for (let round = 0; round < runs(2); round++) {
       const line = await badLine(t, host, next);
-      const images = await openStore(t, { limits: { retry_ms: 1, tries: 50 } });
+      const images = await openStore(t, { allow_private: [line.host], limits: { retry_ms: 1, tries: 50 } });
       const ref = await images.resolve(`${line.host}/cut:1`, "org", NEVER);
       const { layers: folders } = await images.hold({ id: "m", org_id: "org" }, ref, NEVER);
       assert.equal(digestOf(readFileSync(join(folders[0] ?? "", "big"))), digestOf(noise(1_500_000, 1)));
@@ -130,7 +130,7 @@ suite("a real registry", { skip }, () => {
     // `user` with the password `secret`, hashed as the registry wants it.
     const host = await startRegistry(t, "user:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n");
     push(writeLayout(join(folder, "layout"), image), `${host}/private:1`, "--dest-creds", "user:secret");
-    const stranger = await openStore(t);
+    const stranger = await openStore(t, { allow_private: [host] });
     await assert.rejects(stranger.resolve(`${host}/private:1`, "org", NEVER), {
       code: "image_refused",
       message: /does not let us have the image/,
@@ -138,7 +138,7 @@ suite("a real registry", { skip }, () => {
     const auth = Buffer.from("user:secret").toString("base64");
     const registry_config = join(folder, "config.json");
     writeFileSync(registry_config, JSON.stringify({ auths: { [host]: { auth } } }));
-    const images = await openStore(t, { registry_config });
+    const images = await openStore(t, { allow_private: [host], registry_config });
     const ref = await images.resolve(`${host}/private:1`, "org", NEVER);
     assert.equal((await images.hold({ id: "m", org_id: "org" }, ref, NEVER)).layers.length, 2);
   });
@@ -153,7 +153,7 @@ suite("a real registry", { skip }, () => {
       await child.until(/^begin/);
       await new Promise((resolve) => setTimeout(resolve, next() * 250));
       await child.kill();
-      const images = await openStore(t, { dir: data });
+      const images = await openStore(t, { allow_private: [host], dir: data });
       assert.ok(readdirSync(join(data, "images/ingest")).every((name) => name.startsWith("part-")));
       const ref = await images.resolve(`${host}/kill:1`, "org", NEVER);
       const { layers: folders } = await images.hold({ id: "m", org_id: "org" }, ref, NEVER);

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
+import type { Lookup } from "#core/public-addresses.ts";
 import { type PackedEntry, TAR_END, tarHeader, tarPadding } from "#core/tar.ts";
 import { configDocument } from "./archive.ts";
 import { digestOf } from "./blobs.ts";
@@ -80,15 +81,22 @@ export async function unpackTar(
   return { ...(await unpack(task)), root };
 }
 
+interface StoreOptions {
+  dir?: string;
+  limits?: Partial<ImageLimits>;
+  registry_config?: string;
+  /** Registries of the test, which are on loopback. */
+  allow_private?: string[];
+  lookup?: Lookup;
+}
+
 export async function openStore(
   t: Pick<TestContext, "after">,
-  {
-    dir = tempStore(t),
-    limits = {},
-    registry_config,
-  }: { dir?: string; limits?: Partial<ImageLimits>; registry_config?: string } = {},
+  { dir = tempStore(t), limits, registry_config, allow_private = [], lookup }: StoreOptions = {},
 ): Promise<Images & { dir: string }> {
-  const images = await openImages(join(dir, "images"), { registry_config }, systemClock, silentLog, limits);
+  const settings = { registry_config, registry_allow_private: allow_private };
+  const options = { ...limits, ...(lookup ? { lookup } : {}) };
+  const images = await openImages(join(dir, "images"), settings, systemClock, silentLog, options);
   t.after(() => images.close());
   return Object.assign(images, { dir: join(dir, "images") });
 }

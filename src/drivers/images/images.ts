@@ -3,6 +3,7 @@ import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
+import type { Lookup } from "#core/public-addresses.ts";
 import type { Settings } from "#core/settings.ts";
 import type { Calls, Lines } from "#hosts/channel.ts";
 import {
@@ -35,20 +36,31 @@ import { Words } from "./progress.ts";
 import { type Reference, readReference } from "./reference.ts";
 import { CredentialFile } from "./registry/credentials.ts";
 import { Puller } from "./registry/pull.ts";
+import { Reach } from "./registry/reach.ts";
 import { unreachable } from "./registry/retry.ts";
 import { type Image, imageRef, isUntagged, layersOf, Store, shortName, untagged } from "./store.ts";
+
+type RegistrySettings = Pick<Settings, "registry_config" | "registry_allow_private">;
+
+interface ImageOptions {
+  sharing?: Sharing;
+  releases?: ReleaseImages;
+  /** Tests have names of their own. */
+  lookup?: Lookup;
+}
 
 /** The images of a platform. `dir` is `images` in its data dir. */
 export async function openImages(
   dir: string,
-  { registry_config }: Pick<Settings, "registry_config">,
+  { registry_config, registry_allow_private: allow_private }: RegistrySettings,
   clock: Clock,
   log: Log,
-  { sharing, releases, ...limits }: Partial<ImageLimits> & { sharing?: Sharing; releases?: ReleaseImages } = {},
+  { sharing, releases, lookup, ...limits }: Partial<ImageLimits> & ImageOptions = {},
 ): Promise<Images> {
   const store = await Store.open({ dir, clock, log, limits, releases });
   const imported = sharing && new Imported(store, sharing);
-  const images = new Images(store, new CredentialFile(registry_config), imported);
+  const reach = new Reach({ allow_private, connect_timeout_ms: store.limits.answer_ms, lookup });
+  const images = new Images(store, { credentials: new CredentialFile(registry_config), reach }, imported);
   images.start();
   return images;
 }
@@ -58,16 +70,18 @@ const silent: Tell = () => {};
 
 export class Images implements ImageSource, ImageCatalog, ImageFiles {
   readonly #store: Store;
+  readonly #reach: Reach;
   readonly #puller: Puller;
   readonly #collector: Collector;
   readonly #intake: Intake;
   readonly #imported: Imported | undefined;
   readonly #closing = new AbortController();
 
-  constructor(store: Store, credentials: CredentialFile, imported?: Imported) {
+  constructor(store: Store, registries: { credentials: CredentialFile; reach: Reach }, imported?: Imported) {
     const { clock, limits, blobs } = store;
     this.#store = store;
-    this.#puller = new Puller({ clock, limits, blobs, credentials });
+    this.#reach = registries.reach;
+    this.#puller = new Puller({ clock, limits, blobs, ...registries });
     this.#collector = new Collector(store, imported);
     this.#imported = imported;
     this.#intake = new Intake(store, this.#collector, imported);
@@ -88,6 +102,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#collector.idle();
+    await this.#reach.close();
   }
 
   async resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {

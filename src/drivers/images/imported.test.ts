@@ -51,7 +51,7 @@ async function platform(t: TestContext, { shared }: { shared: boolean }) {
       return address === undefined ? undefined : { address, shelf: farShelf(channel, address) };
     };
     const sharing = { names, node_id, objects: new LocalObjects(packed), ...(shared ? {} : { far }) };
-    const settings = { registry_config: undefined };
+    const settings = { registry_config: undefined, registry_allow_private: [] };
     const images = await openImages(join(own, "images"), settings, systemClock, silentLog, { sharing, ...limits });
     const { calls, lines } = images.shelf ?? assert.fail();
     const listen = { host: "127.0.0.1", port: 0 };

@@ -25,7 +25,13 @@ async function openKept(t: TestContext, shared: boolean) {
   await migrate(database);
   const sharing = { names: sqlImportedImages(database), node_id: "n1", objects: new LocalObjects(join(dir, "packed")) };
   const more = { releases: async () => needed, ...(shared ? { sharing } : {}) };
-  const images = await openImages(join(dir, "images"), { registry_config: undefined }, clock, silentLog, more);
+  const images = await openImages(
+    join(dir, "images"),
+    { registry_config: undefined, registry_allow_private: [] },
+    clock,
+    silentLog,
+    more,
+  );
   t.after(() => images.close());
   return { images, clock, needed, dir };
 }

@@ -2,15 +2,19 @@
  * One repository of a registry, by the OCI distribution protocol: what is asked, who we are, and what an answer
  * means. Retries are in `retry.ts`; what is asked for is the business of `pull.ts`.
  */
+import type { RequestInit, Response } from "undici";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
+import { AddressRefused } from "#core/public-addresses.ts";
 import type { ImageLimits } from "../limits.ts";
 import { facts, inWords, type Reference } from "../reference.ts";
 import { basic, type Credentials } from "./credentials.ts";
+import { isLoopback, originOf, type Reach } from "./reach.ts";
 
 export interface RegistryParts {
   clock: Clock;
   limits: ImageLimits;
+  reach: Reach;
   credentials: Credentials | undefined;
 }
 
@@ -45,24 +49,26 @@ export class Registry {
   constructor(reference: Reference, parts: RegistryParts) {
     this.#reference = reference;
     this.#parts = parts;
-    this.#origin = `${isLoopback(reference.registry) ? "http" : "https"}://${reference.registry}`;
+    this.#origin = originOf(reference.registry);
   }
 
   /** The answer, when it is one of success. Fails with `Transient` or with an error for the caller. */
   async get(asked: Asked, signal: AbortSignal): Promise<Response> {
     const first = await this.#send(asked, signal);
-    if (first.status !== 401) return await this.#judge(first);
-    const challenge = first.headers.get("www-authenticate") ?? "";
-    await first.body?.cancel();
+    if (first.response.status !== 401) return await this.#judge(first.response);
+    const challenge = first.response.headers.get("www-authenticate") ?? "";
+    await first.response.body?.cancel();
+    // A host that we were redirected to may not say where the registry's login goes.
+    if (first.origin !== this.#origin) this.#denied(401);
     this.#authorization = await this.#authorize(challenge, signal);
-    return await this.#judge(await this.#send(asked, signal));
+    return await this.#judge((await this.#send(asked, signal)).response);
   }
 
-  async #send({ path, accept, offset }: Asked, signal: AbortSignal): Promise<Response> {
+  async #send({ path, accept, offset }: Asked, signal: AbortSignal): Promise<{ response: Response; origin: string }> {
     const { clock, limits } = this.#parts;
     let url = new URL(`/v2/${this.#reference.repository}/${path}`, this.#origin);
     for (let hop = 0; hop <= limits.redirects; hop++) {
-      const own = url.origin === this.#origin;
+      const { origin } = url;
       const known =
         this.#authorization && this.#authorization.until > clock.now() ? this.#authorization.value : undefined;
       const headers = {
@@ -70,31 +76,27 @@ export class Registry {
         ...(accept ? { accept } : {}),
         ...(offset ? { range: `bytes=${offset}-` } : {}),
         // Another host gets the request and nothing about who asks.
-        ...(own && known ? { authorization: known } : {}),
+        ...(origin === this.#origin && known ? { authorization: known } : {}),
       };
       const response = await this.#fetch(url, { headers, redirect: "manual" }, signal);
-      if (![301, 302, 303, 307, 308].includes(response.status)) return response;
+      if (![301, 302, 303, 307, 308].includes(response.status)) return { response, origin };
       await response.body?.cancel();
-      url = this.#allowed(response.headers.get("location") ?? "", url);
+      url = this.#target(response.headers.get("location") ?? "", url);
     }
     throw new Transient(`it sends us from one address to the next (limit redirects is ${limits.redirects})`);
   }
 
-  /** Where a registry may send us: never to something less private, never from outside to this box itself. */
-  #allowed(location: string, from?: URL): URL {
+  /** Where a registry sends us, when it is safe to follow: HTTPS, or this box itself for a registry of this box. */
+  #target(location: string, from?: URL): URL {
     const url = URL.parse(location, from?.href) ?? this.#refuse("it sends us to an address that is none");
-    const local = isLoopback(this.#reference.registry);
-    if (
-      url.protocol === "https:"
-        ? local || !isLoopback(url.host)
-        : url.protocol === "http:" && local && isLoopback(url.host)
-    )
-      return url;
+    if (url.username !== "" || url.password !== "") this.#refuse(`it sends us to ${url.host} with a login of its own`);
+    const local = isLoopback(this.#reference.registry) && isLoopback(url.host);
+    if (url.protocol === "https:" || (url.protocol === "http:" && local)) return url;
     return this.#refuse(`it sends us to ${url.protocol}//${url.host}, which is not safe to follow`);
   }
 
   async #fetch(url: URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
-    const { clock, limits } = this.#parts;
+    const { clock, limits, reach } = this.#parts;
     const late = new AbortController();
     const waited = new AbortController();
     clock.sleep(limits.answer_ms, waited.signal).then(
@@ -102,9 +104,10 @@ export class Registry {
       () => {},
     );
     try {
-      return await fetch(url, { ...init, signal: AbortSignal.any([signal, late.signal]) });
+      return await reach.fetch(url, { ...init, signal: AbortSignal.any([signal, late.signal]) }, this.#origin);
     } catch (thrown) {
       signal.throwIfAborted();
+      if ((thrown as Error).cause instanceof AddressRefused) this.#inside(url);
       throw new Transient(late.signal.aborted ? `no answer in ${limits.answer_ms / 1000} s` : why(thrown), {
         cause: thrown,
       });
@@ -127,7 +130,7 @@ export class Registry {
     const { credentials, clock, limits } = this.#parts;
     const field = (name: string): string => new RegExp(`${name}="([^"]*)"`).exec(challenge)?.[1] ?? "";
     if (!/^bearer\b/i.test(challenge) || !URL.canParse(field("realm"))) this.#denied(401);
-    const url = this.#allowed(field("realm"));
+    const url = this.#target(field("realm"));
     if (field("service") !== "") url.searchParams.set("service", field("service"));
     // Ours, not the registry's word for it: a token is never good for more than what we came for.
     url.searchParams.set("scope", `repository:${this.#reference.repository}:pull`);
@@ -162,6 +165,22 @@ export class Registry {
       hint: known
         ? `check that the login for ${reference.registry} in the file of HANGAR_REGISTRY_CONFIG may read ${reference.repository}, and that this repository exists`
         : `check the name; for a private image log in with \`docker login ${reference.registry}\` and start the platform with HANGAR_REGISTRY_CONFIG=<that config.json>`,
+    });
+  }
+
+  /** The address itself is not told: whoever asks may not know the names of the operator's network. */
+  #inside(url: URL): never {
+    const reference = this.#reference;
+    const itself = url.origin === this.#origin;
+    const what = itself
+      ? "the registry is not at a public address"
+      : `it sends us to ${url.host}, not a public address`;
+    const bring = `bring the image along: hangar images import ${reference.given} PATH`;
+    // Naming a host opens it to registries that are named themselves, so for others there is nothing to add.
+    const allow = itself || this.#parts.reach.isNamed(this.#origin);
+    fail("address_refused", `${what}: ${inWords(reference)}`, {
+      facts: { ...facts(reference), host: url.host, rule: "private addresses" },
+      hint: allow ? `the operator can add ${url.host} to HANGAR_REGISTRY_ALLOW_PRIVATE; or ${bring}` : bring,
     });
   }
 
@@ -206,10 +225,4 @@ function busy(response: Response, who: string): Transient {
 function why(thrown: unknown): string {
   const { cause, message } = thrown as Error & { cause?: Error & { code?: string } };
   return cause?.code ?? cause?.message ?? message;
-}
-
-/** This box itself: there plain HTTP is private enough. */
-export function isLoopback(host: string): boolean {
-  const name = host.replace(/:\d+$/, "").toLowerCase();
-  return name === "localhost" || name === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(name);
 }

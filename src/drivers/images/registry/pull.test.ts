@@ -43,7 +43,7 @@ async function failure(work: Promise<unknown>): Promise<ApiError> {
 suite("pulling", { skip: NOT_ROOT }, () => {
   test("a name becomes a digest, layers in order, a config and labels", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("team/web", "1", image);
     const ref = await images.resolve(name, ORG, NEVER);
     assert.deepEqual(ref, {
@@ -66,7 +66,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
 
   test("of several platforms this box's is taken; the digest is the one the name stands for", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     registry.serve("multi", "x", image);
     const platform = (architecture: string) => ({ os: "linux", architecture });
     const other = {
@@ -87,7 +87,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
 
   test("zstd layers, and a digest instead of a tag", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const packed = makeImage([base], {}, zstdCompressSync);
     registry.serve("z", "1", packed);
     const { ref } = await booted(images, `${registry.host}/z@${packed.digest}`);
@@ -97,7 +97,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
 
   test("a cut or stalled layer is gone on with from where it was", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("cut", "1", image);
     const [, big = ""] = [...image.blobs.keys()];
     const bytes = image.blobs.get(big) ?? Buffer.alloc(0);
@@ -125,7 +125,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
 
   test("a registry that cannot begin in the middle is read from the beginning", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("whole", "1", image);
     const [, big = ""] = [...image.blobs.keys()];
     const bytes = image.blobs.get(big) ?? Buffer.alloc(0);
@@ -161,7 +161,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
   for (const [what, fault, why] of LIES) {
     test(`refused: ${what}`, async (t) => {
       const registry = await testRegistry(t);
-      const images = await openStore(t, { limits: QUICK });
+      const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
       const name = registry.serve("lies", "1", image);
       registry.fault = fault;
       const refused = await failure(booted(images, name));
@@ -183,7 +183,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
   ];
   test("what a registry answers, in words: registry, repository, tag, what to do", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     for (const [status, code, times] of ANSWERS) {
       registry.asked.length = 0;
       registry.fault = (_, response) => !!response.writeHead(status, { "retry-after": "1" }).end();
@@ -200,7 +200,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
 
   test("a busy registry is asked again until it answers", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("busy", "1", image);
     registry.fault = (_, response, time) => time < 3 && !!response.writeHead(time === 1 ? 429 : 502).end();
     await booted(images, name);
@@ -208,7 +208,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
 
   test("an answer that takes too long is no answer, and a create is not kept waiting", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: { ...QUICK, resolve_ms: 300 } });
+    const images = await openStore(t, { allow_private: [registry.host], limits: { ...QUICK, resolve_ms: 300 } });
     registry.fault = () => true;
     const late = await failure(images.resolve(`${registry.host}/slow:1`, ORG, NEVER));
     assert.deepEqual([late.code, /limit resolve_ms/.test(late.message)], ["registry_unreachable", true]);
@@ -224,7 +224,8 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     const config = join(tempStore(t), "config.json");
     const auth = Buffer.from("user:pass:word").toString("base64");
     writeFileSync(config, JSON.stringify({ auths: { [registry.host]: { auth } } }));
-    const images = await openStore(t, { limits: QUICK, registry_config: config });
+    const allow_private = [registry.host, elsewhere.host];
+    const images = await openStore(t, { allow_private, limits: QUICK, registry_config: config });
     const name = registry.serve("private/web", "1", image);
     for (const bytes of image.blobs.values()) elsewhere.blob(bytes);
     registry.fault = ({ path, authorization }, response) => {
@@ -253,7 +254,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
     const registry = await testRegistry(t);
     const config = join(tempStore(t), "config.json");
     writeFileSync(config, JSON.stringify({ auths: { [`http://${registry.host}`]: { username: "u", password: "p" } } }));
-    const images = await openStore(t, { limits: QUICK, registry_config: config });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK, registry_config: config });
     const name = registry.serve("basic", "1", image);
     registry.fault = ({ authorization }, response) =>
       authorization !== `Basic ${Buffer.from("u:p").toString("base64")}` &&
@@ -272,7 +273,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
 
   test("a token service that never stops talking is not listened to for long", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const talking = endless("/token");
     registry.fault = (asked, response, time) => {
       if (talking(asked, response, time)) return true;
@@ -285,7 +286,7 @@ suite("pulling", { skip: NOT_ROOT }, () => {
 
   test("the same layer is fetched once by ten machines at once, and told of as it comes", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const images = await openStore(t, { allow_private: [registry.host], limits: QUICK });
     const name = registry.serve("many", "1", image);
     const ref = await images.resolve(name, ORG, NEVER);
     await Promise.all(Array.from({ length: 10 }, (_, i) => images.hold({ id: `m${i}`, org_id: ORG }, ref, NEVER)));
@@ -301,10 +302,10 @@ suite("pulling", { skip: NOT_ROOT }, () => {
 
   test("to know a layer's hash is not to have it: another organization must bring the bytes", async (t) => {
     const registry = await testRegistry(t);
-    const images = await openStore(t, { limits: QUICK });
+    const theft = await testRegistry(t);
+    const images = await openStore(t, { allow_private: [registry.host, theft.host], limits: QUICK });
     const secret = registry.serve("secret", "1", image);
     const { layers } = await booted(images, secret, "org-a");
-    const theft = await testRegistry(t);
     const config = image.config;
     theft.blob(config);
     theft.manifest("theft", "1", image.manifest);

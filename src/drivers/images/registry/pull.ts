@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import type { Response } from "undici";
 import type { Clock } from "#core/clock.ts";
 import { type Blobs, CutShort, digestOf } from "../blobs.ts";
 import { ACCEPT, choosePlatform, isIndex, parseDocument, readIndex, readManifest } from "../documents.ts";
@@ -9,6 +10,7 @@ import { facts, inWords, type Reference } from "../reference.ts";
 import { refuseImage } from "../refusal.ts";
 import { Registry, Transient } from "./client.ts";
 import type { CredentialFile } from "./credentials.ts";
+import type { Reach } from "./reach.ts";
 import { retrying } from "./retry.ts";
 
 interface PullerParts {
@@ -16,6 +18,7 @@ interface PullerParts {
   limits: ImageLimits;
   blobs: Blobs;
   credentials: CredentialFile;
+  reach: Reach;
 }
 
 export interface LayerFetch {
@@ -91,8 +94,8 @@ export class Puller {
   }
 
   async #registry(reference: Reference): Promise<Registry> {
-    const { clock, limits, credentials } = this.#parts;
-    return new Registry(reference, { clock, limits, credentials: await credentials.find(reference.registry) });
+    const { clock, limits, reach, credentials } = this.#parts;
+    return new Registry(reference, { clock, limits, reach, credentials: await credentials.find(reference.registry) });
   }
 
   async #manifest(registry: Registry, reference: Reference, which: string, signal: AbortSignal): Promise<Buffer> {

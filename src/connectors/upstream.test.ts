@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { suite, test } from "node:test";
+import { isPublicAddress, type Lookup, literalProblem } from "#core/public-addresses.ts";
 import { runs } from "../../test/support.ts";
-import { isPublicAddress, type Lookup, literalProblem } from "./addresses.ts";
 import { baseUrl } from "./custom.ts";
 import { Upstream } from "./upstream.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Where the gateway may connect to. What a name stands for is looked up once, every address is checked, and one
- * of those checked is connected to: a name that changes its meaning between two lookups gains nothing.
+ * Which addresses are public. Whatever connects to a host that a user named (the gateway, image pulls) looks the name up
+ * once, checks every address, and connects to one of those: a name that changes between two lookups gains nothing.
  */
 import { type LookupAddress, lookup as systemLookup } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
@@ -29,7 +29,7 @@ export function isPublicAddress(address: string): boolean {
   return family === 6 && global.check(address, "ipv6") && !refused.check(address, "ipv6");
 }
 
-/** The connection would lead to where connectors may not go. */
+/** The connection would lead to an address that is not public. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
   constructor(host: string, address: string) {

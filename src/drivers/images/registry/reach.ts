@@ -1,0 +1,49 @@
+/** Which hosts a pull may connect to: public ones, and those that the operator named. */
+import { GuardedFetch } from "#core/guarded-agent.ts";
+import type { Lookup } from "#core/public-addresses.ts";
+
+export interface ReachParts {
+  /** Setting `registry_allow_private`: `host[:port]` each. */
+  allow_private: readonly string[];
+  connect_timeout_ms: number;
+  lookup?: Lookup | undefined;
+}
+
+/** Shared by all pulls of a process. */
+export class Reach {
+  readonly #private: ReadonlySet<string>;
+  readonly #http: GuardedFetch;
+
+  constructor({ allow_private, ...rules }: ReachParts) {
+    this.#private = new Set(allow_private.map(originOf));
+    this.#http = new GuardedFetch(rules);
+  }
+
+  /** Whether the operator lets pulls connect to this origin, wherever it is. */
+  isNamed(origin: string): boolean {
+    return this.#private.has(origin);
+  }
+
+  /**
+   * A request on behalf of a registry. What the operator named may be private, but only for a registry that was named
+   * too: otherwise any registry of the internet could have us ask a private one, and be told the answer.
+   */
+  async fetch(url: URL, init: Parameters<GuardedFetch["fetch"]>[1], registry_origin: string) {
+    const open = this.isNamed(registry_origin) && this.isNamed(url.origin);
+    return await this.#http.fetch(url, init, { guarded: !open });
+  }
+
+  async close(): Promise<void> {
+    await this.#http.close();
+  }
+}
+
+/** How a registry is spoken to: plain HTTP is private enough on this box itself, and nowhere else. */
+export function originOf(registry: string): string {
+  return new URL(`${isLoopback(registry) ? "http" : "https"}://${registry}`).origin;
+}
+
+export function isLoopback(host: string): boolean {
+  const name = host.replace(/:\d+$/, "").toLowerCase();
+  return name === "localhost" || name === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(name);
+}
