@@ -36,7 +36,7 @@ const table = (start: number, tls: boolean): PortTable => ({
   startable: [],
   empty: "",
 });
-const place = { hostnames: ["web.localhost"], shared: true, addresses: [], since: 1 };
+const place = { hostnames: ["web.localhost"], reserved: [], shared: true, addresses: [], since: 1 };
 const app = { app_id: "web", app_name: "web", org_id: "o1", ...place, statics: [] };
 plane.obey({ type: "app", app: { ...app, ports: [table(port, false), table(tls_port, true)] } });
 plane.obey({ type: "ready?", id: 1 });

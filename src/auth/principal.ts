@@ -55,6 +55,10 @@ export class Principal implements Caller {
     );
   }
 
+  get is_operator(): boolean {
+    return this.kind === "full";
+  }
+
   /** Why it may not, or undefined when it may. Without an organization in the wish, the token's own is meant. */
   refuses(wish: Omit<Wish, "from_machine">): string | undefined {
     const org = wish.org ?? this.org?.slug;

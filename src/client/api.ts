@@ -707,35 +707,35 @@ export interface Api {
     params: { app_name: string };
     query: { filter?: string | undefined; cursor?: string | undefined; limit?: number | undefined };
     body: undefined;
-    answer: { certificates: ({ hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined })[]; next_cursor?: string | undefined; total_count: number };
+    answer: { certificates: ({ hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; ownership: { proved: boolean; type: string; name: string; value: string }; created_at: string; updated_at: string; expires_at?: string | undefined })[]; next_cursor?: string | undefined; total_count: number };
   };
   /** One certificate. */
   "GET /v1/apps/:app_name/certificates/:hostname": {
     params: { app_name: string; hostname: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; ownership: { proved: boolean; type: string; name: string; value: string }; created_at: string; updated_at: string; expires_at?: string | undefined };
   };
-  /** Bring a certificate of your own; the name then leads to the app. */
+  /** Bring a certificate of your own; the name leads to the app once it is proved. */
   "POST /v1/apps/:app_name/certificates/custom": {
     params: { app_name: string };
     query: Record<string, never>;
     body: { hostname: string; fullchain: string; private_key: string };
-    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; ownership: { proved: boolean; type: string; name: string; value: string }; created_at: string; updated_at: string; expires_at?: string | undefined };
   };
   /** Get a certificate from the authority, and keep it renewed. */
   "POST /v1/apps/:app_name/certificates/acme": {
     params: { app_name: string };
     query: Record<string, never>;
     body: { hostname: string };
-    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; ownership: { proved: boolean; type: string; name: string; value: string }; created_at: string; updated_at: string; expires_at?: string | undefined };
   };
-  /** Try again now to get a certificate. */
+  /** Look for the proof of a host name, and try again now to get a certificate. */
   "POST /v1/apps/:app_name/certificates/:hostname/check": {
     params: { app_name: string; hostname: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; created_at: string; updated_at: string; expires_at?: string | undefined };
+    answer: { hostname: string; kind: string; status: string; configured: boolean; problem?: string | undefined; ownership: { proved: boolean; type: string; name: string; value: string }; created_at: string; updated_at: string; expires_at?: string | undefined };
   };
   /** Remove a host name and its certificate. */
   "DELETE /v1/apps/:app_name/certificates/:hostname": {

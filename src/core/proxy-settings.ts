@@ -1,6 +1,6 @@
 /** Settings of the front door. */
 import { isIP } from "node:net";
-import { type Given, pemFile, SettingsError, wholeNumber } from "./setting-values.ts";
+import { type Given, oneOf, pemFile, SettingsError, wholeNumber } from "./setting-values.ts";
 
 export const PROXY_SETTINGS = {
   proxy_listen_host: { default: "127.0.0.1", words: "Where service ports of machines are opened." },
@@ -11,6 +11,11 @@ export const PROXY_SETTINGS = {
   proxy_workers: { default: "0", words: "Threads that pass requests on; 0 is one for each core." },
   autostop_idle: { default: "120", words: "Seconds without a request or connection before autostop acts." },
   domain: { default: "localhost", words: "Apps are reached as `<app>.<domain>`." },
+  hostname_proof: {
+    default: "orgs",
+    words:
+      "Who must prove that a host name is theirs before it leads to an app: `orgs` (tokens of organizations; a full-access token is trusted), or `off`.",
+  },
   acme_directory: { default: "", words: "Address of a certificate authority (ACME); none by default." },
   acme_ca: { default: "", words: "A PEM file that vouches for the authority itself, when the system does not." },
   statics_url: {
@@ -31,6 +36,7 @@ export interface ProxySetting {
   workers: number;
   autostop_idle_s: number;
   domain: string;
+  hostname_proof: "orgs" | "off";
   acme_directory: string;
   /** PEM. */
   acme_ca: string | undefined;
@@ -72,6 +78,7 @@ export function proxySettings(given: (name: keyof typeof PROXY_SETTINGS) => Give
     workers: wholeNumber(given("proxy_workers"), "proxy_workers"),
     autostop_idle_s: wholeNumber(given("autostop_idle"), "autostop_idle"),
     domain: domain.value,
+    hostname_proof: oneOf(given("hostname_proof"), "hostname_proof", ["orgs", "off"]),
     acme_directory: directory.value,
     acme_ca: ca.value === "" ? undefined : pemFile(ca),
     buckets: bucketsSetting(given),

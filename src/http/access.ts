@@ -27,6 +27,8 @@ export interface Caller {
   fingerprint?: string;
   /** A connector's credential, used by machines through the gateway. It may not make credentials. */
   is_borrowed?: boolean;
+  /** Whoever runs the platform: a full-access token. */
+  is_operator?: boolean;
 }
 
 export interface Target {

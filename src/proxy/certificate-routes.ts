@@ -1,8 +1,8 @@
 import Type from "typebox";
 import { isoTime } from "#core/clock.ts";
-import { appOf } from "#http/access.ts";
+import { appOf, type Caller } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
-import type { Certificates } from "./certificates.ts";
+import type { Certificates, Ownership } from "./certificates.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { StoredCertificate } from "./store.ts";
 
@@ -12,9 +12,15 @@ const pem = Type.String({ maxLength: PROXY_LIMITS.pem_chars });
 const CertificateAnswer = Type.Object({
   hostname: text,
   kind: Type.String({ description: "`custom` or `acme`." }),
-  status: Type.String({ description: "`pending`, `ready` or `failed`." }),
-  configured: Type.Boolean({ description: "Whether there is a certificate in force." }),
+  status: Type.String({ description: "`pending` (also while the name is not proved), `ready` or `failed`." }),
+  configured: Type.Boolean({ description: "Whether the name is proved and has a certificate." }),
   problem: Type.Optional(text),
+  ownership: Type.Object({
+    proved: Type.Boolean({ description: "Whether the name is known to be the app's, and leads to it." }),
+    type: Type.String({ description: "The kind of DNS record that proves it: `TXT`." }),
+    name: Type.String({ description: "The record's name." }),
+    value: Type.String({ description: "Its value." }),
+  }),
   created_at: text,
   updated_at: text,
   expires_at: Type.Optional(text),
@@ -23,11 +29,18 @@ const CertificateAnswer = Type.Object({
 const PAGE = 25;
 const PAGE_MAX = 500;
 
-export function certificateRoutes(certificates: Certificates): Row[] {
-  return [...readRoutes(certificates), ...changeRoutes(certificates)];
+interface RouteParts {
+  certificates: Certificates;
+  /** Whose names need no proof. */
+  isTrusted(caller: Caller): boolean;
 }
 
-function readRoutes(certificates: Certificates): Row[] {
+export function certificateRoutes(parts: RouteParts): Row[] {
+  return [...readRoutes(parts), ...addRoutes(parts), ...changeRoutes(parts)];
+}
+
+function readRoutes({ certificates }: RouteParts): Row[] {
+  const shown = (one: StoredCertificate) => answer(one, certificates.ownership(one));
   return [
     route("GET /v1/apps/:app_name/certificates", {
       summary: "An app's host names and their certificates",
@@ -54,7 +67,7 @@ function readRoutes(certificates: Certificates): Row[] {
         const page = rest.slice(0, query.limit ?? PAGE);
         const last = page.at(-1)?.hostname;
         return {
-          certificates: page.map(answer),
+          certificates: page.map(shown),
           ...(rest.length > page.length && last !== undefined ? { next_cursor: last } : {}),
           total_count: all.length,
         };
@@ -65,21 +78,24 @@ function readRoutes(certificates: Certificates): Row[] {
       part: "apps",
       access: "read app",
       answer: { status: 200, schema: CertificateAnswer },
-      handle: async ({ params, ...call }) => answer(await certificates.get(appOf(call).id, params.hostname)),
+      handle: async ({ params, ...call }) => shown(await certificates.get(appOf(call).id, params.hostname)),
     }),
   ];
 }
 
-function changeRoutes(certificates: Certificates): Row[] {
+function addRoutes({ certificates, isTrusted }: RouteParts): Row[] {
+  const shown = (one: StoredCertificate) => answer(one, certificates.ownership(one));
   return [
     route("POST /v1/apps/:app_name/certificates/custom", {
-      summary: "Bring a certificate of your own; the name then leads to the app",
+      summary: "Bring a certificate of your own; the name leads to the app once it is proved",
       part: "apps",
       access: "write app",
       body: Type.Object({ hostname, fullchain: pem, private_key: pem }),
       answer: { status: 201, schema: CertificateAnswer },
       errors: ["invalid_name", "name_taken", "limit_reached"],
-      handle: async ({ body, ...call }) => answer(await certificates.addCustom(appOf(call).id, body)),
+      async handle({ body, caller, ...call }) {
+        return shown(await certificates.addCustom(appOf(call).id, body, { trusted: isTrusted(caller) }));
+      },
     }),
     route("POST /v1/apps/:app_name/certificates/acme", {
       summary: "Get a certificate from the authority, and keep it renewed",
@@ -88,14 +104,24 @@ function changeRoutes(certificates: Certificates): Row[] {
       body: Type.Object({ hostname }),
       answer: { status: 201, schema: CertificateAnswer },
       errors: ["invalid_name", "name_taken", "limit_reached", "no_certificate_authority"],
-      handle: async ({ body, ...call }) => answer(await certificates.addAcme(appOf(call).id, body.hostname)),
+      async handle({ body: { hostname: name }, caller, ...call }) {
+        return shown(await certificates.addAcme(appOf(call).id, name, { trusted: isTrusted(caller) }));
+      },
     }),
+  ];
+}
+
+function changeRoutes({ certificates }: RouteParts): Row[] {
+  return [
     route("POST /v1/apps/:app_name/certificates/:hostname/check", {
-      summary: "Try again now to get a certificate",
+      summary: "Look for the proof of a host name, and try again now to get a certificate",
       part: "apps",
       access: "write app",
       answer: { status: 200, schema: CertificateAnswer },
-      handle: async ({ params, ...call }) => answer(await certificates.check(appOf(call).id, params.hostname)),
+      async handle({ params, ...call }) {
+        const { certificate, ownership } = await certificates.check(appOf(call).id, params.hostname);
+        return answer(certificate, ownership);
+      },
     }),
     route("DELETE /v1/apps/:app_name/certificates/:hostname", {
       summary: "Remove a host name and its certificate",
@@ -119,13 +145,15 @@ function changeRoutes(certificates: Certificates): Row[] {
   ];
 }
 
-function answer(one: StoredCertificate) {
+function answer(one: StoredCertificate, { proved, name, value, problem: unproved }: Ownership) {
+  const problem = [one.problem, unproved].filter((text) => text).join("; ");
   return {
     hostname: one.hostname,
     kind: one.kind,
-    status: one.state,
-    configured: one.chain !== null,
-    ...(one.problem === null ? {} : { problem: one.problem }),
+    status: !proved && one.state === "ready" ? "pending" : one.state,
+    configured: proved && one.chain !== null,
+    ...(problem === "" ? {} : { problem }),
+    ownership: { proved, type: "TXT", name, value },
     created_at: isoTime(one.created_at),
     updated_at: isoTime(one.updated_at),
     ...(one.expires_at === null ? {} : { expires_at: isoTime(one.expires_at) }),

@@ -7,8 +7,11 @@ import { silentLog } from "#core/log.ts";
 import type { Issuer } from "./authority.ts";
 import { Certificates } from "./certificates.ts";
 import type { ProxyStore, StoredCertificate } from "./store.ts";
+import type { Certificate } from "./table.ts";
 import { selfSigned } from "./x509.ts";
 
+const TRUSTED = { trusted: true };
+const CLAIMED = { trusted: false };
 const HOUR = 3600_000;
 const DAY = 24 * HOUR;
 
@@ -19,18 +22,39 @@ const NOBODY: Issuer = {
   },
 };
 
-/** Certificates in memory; `fail` makes the next that is written fail. */
+/** Whose apps they are. */
+const ORGS: Record<string, string> = { a1: "o1", a2: "o1", b1: "o2" };
+
+/** Certificates in memory; `fail` makes the next that is written fail. TXT records are in `txt`. */
 function aRoom(issuer = NOBODY) {
   const rows = new Map<string, StoredCertificate>();
   const broken = { fail: false };
+  const txt = new Map<string, string[]>();
+  const published: Certificate[][] = [];
+  const changed: string[] = [];
+  const key = ({ app_id, hostname }: StoredCertificate): string => `${app_id} ${hostname}`;
   const put = async (one: StoredCertificate): Promise<boolean> => {
     if (broken.fail) throw new Error("the store is away");
-    return Boolean(rows.set(one.hostname, one));
+    const proved_at = rows.get(key(one))?.proved_at ?? null;
+    return Boolean(rows.set(key(one), { ...one, org_id: ORGS[one.app_id] ?? "", proved_at }));
   };
+  const isHeld = (hostname: string, app_id: string): boolean =>
+    [...rows.values()].some((one) => one.hostname === hostname && one.app_id !== app_id && one.proved_at !== null);
   const store: Partial<ProxyStore> = {
-    certificates: async () => [...rows.values()],
-    insertCertificate: async (one) => ((await put(one)) ? "inserted" : "taken"),
-    putCertificate: put,
+    certificates: async (app_id) => [...rows.values()].filter((one) => app_id === undefined || one.app_id === app_id),
+    async insertCertificate(one) {
+      if (rows.has(key(one)) || isHeld(one.hostname, one.app_id)) return "taken";
+      await put(one);
+      return "inserted";
+    },
+    putCertificate: async (one) => rows.has(key(one)) && (await put(one)),
+    async proveHostname(app_id, hostname, at) {
+      const one = rows.get(`${app_id} ${hostname}`);
+      if (!one || isHeld(hostname, app_id)) return false;
+      rows.set(key(one), { ...one, proved_at: at });
+      return true;
+    },
+    deleteCertificate: async (app_id, hostname) => rows.delete(`${app_id} ${hostname}`),
   };
   const clock = virtualClock();
   const certificates = new Certificates({
@@ -38,12 +62,14 @@ function aRoom(issuer = NOBODY) {
     box: new Box(new Uint8Array(32)),
     clock,
     log: silentLog,
-    domain: "localhost",
+    own: { domain: "apps.zone.test", hosts: ["api.platform.example"] },
     issuer,
-    publish() {},
-    onChange() {},
+    lookup: async (name) => txt.get(name) ?? [],
+    publish: (all) => void published.push(all),
+    onChange: (app_id) => void changed.push(app_id),
   });
-  return { certificates, clock, rows, broken };
+  const state = (hostname: string): string | undefined => rows.get(`a1 ${hostname}`)?.state;
+  return { certificates, clock, rows, broken, txt, published, changed, state };
 }
 
 /** An authority whose certificates are good for so long; it answers when `open` resolves. */
@@ -64,17 +90,17 @@ function anIssuer(lifetime_ms: number, open: Promise<void> = Promise.resolve()) 
 
 suite("certificates", () => {
   test("a store that is away for a moment costs one try, not all that come after it", async (t) => {
-    const { certificates, clock, rows, broken } = aRoom();
+    const { certificates, clock, state, broken } = aRoom();
     t.after(() => certificates.close());
-    await certificates.addAcme("a1", "one.example.com");
+    await certificates.addAcme("a1", "one.example.com", TRUSTED);
     broken.fail = true;
     await clock.advance(0);
     broken.fail = false;
-    await certificates.addAcme("a1", "two.example.com");
+    await certificates.addAcme("a1", "two.example.com", TRUSTED);
     await clock.advance(0);
-    assert.deepEqual([rows.get("one.example.com")?.state, rows.get("two.example.com")?.state], ["pending", "failed"]);
+    assert.deepEqual([state("one.example.com"), state("two.example.com")], ["pending", "failed"]);
     await clock.advance(20 * 60_000);
-    assert.equal(rows.get("one.example.com")?.state, "failed", "it was tried again");
+    assert.equal(state("one.example.com"), "failed", "it was tried again");
   });
 
   test("a chain that no TLS server could use is refused when it is brought", async () => {
@@ -82,15 +108,16 @@ suite("certificates", () => {
     const hostname = "own.example.com";
     const { chain, key: private_key } = selfSigned([hostname], clock.now());
     const torn = `${chain}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`;
-    const wrong = certificates.addCustom("a1", { hostname, fullchain: torn, private_key });
+    const wrong = certificates.addCustom("a1", { hostname, fullchain: torn, private_key }, TRUSTED);
     await assert.rejects(wrong, { code: "invalid_request", message: /cannot be used for TLS/ });
-    assert.equal((await certificates.addCustom("a1", { hostname, fullchain: chain, private_key })).state, "ready");
+    const good = await certificates.addCustom("a1", { hostname, fullchain: chain, private_key }, TRUSTED);
+    assert.equal(good.state, "ready");
   });
 
   test("a certificate is refused at once when there is no authority to ask", async (t) => {
     const { certificates, rows } = aRoom({ ...NOBODY, configured: false });
     t.after(() => certificates.close());
-    await assert.rejects(certificates.addAcme("a1", "one.example.com"), { code: "no_certificate_authority" });
+    await assert.rejects(certificates.addAcme("a1", "one.example.com", TRUSTED), { code: "no_certificate_authority" });
     assert.equal(rows.size, 0);
   });
 
@@ -98,7 +125,7 @@ suite("certificates", () => {
     const { promise: open, resolve } = Promise.withResolvers<void>();
     const { certificates, clock, orders } = anIssuer(90 * DAY, open);
     t.after(() => certificates.close());
-    await certificates.addAcme("a1", "one.example.com");
+    await certificates.addAcme("a1", "one.example.com", TRUSTED);
     for (let n = 0; n < 100; n++) await certificates.check("a1", "one.example.com");
     resolve();
     await clock.advance(DAY);
@@ -116,7 +143,7 @@ suite("certificates", () => {
     ]) {
       const { certificates, clock, orders } = anIssuer(lifetime);
       t.after(() => certificates.close());
-      await certificates.addAcme("a1", "one.example.com");
+      await certificates.addAcme("a1", "one.example.com", TRUSTED);
       for (let passed = 0; passed < days * DAY; passed += 6 * HOUR) {
         await clock.advance(6 * HOUR);
         const { expires_at } = await certificates.get("a1", "one.example.com");
@@ -124,5 +151,102 @@ suite("certificates", () => {
       }
       assert.ok(orders.length > 1 && orders.length <= most, `${lifetime / DAY} days: ${orders.length} orders`);
     }
+  });
+});
+
+suite("whose a host name is", () => {
+  /** Brings a certificate of one's own making, as anyone can. */
+  const bring = (room: ReturnType<typeof aRoom>, app_id: string, hostname: string, trust = CLAIMED) => {
+    const { chain: fullchain, key: private_key } = selfSigned([hostname], room.clock.now());
+    return room.certificates.addCustom(app_id, { hostname, fullchain, private_key }, trust);
+  };
+  const leadsTo = ({ certificates }: ReturnType<typeof aRoom>, hostname: string): string[] =>
+    Object.keys(ORGS).filter((app_id) => certificates.names(app_id).hostnames.includes(hostname));
+
+  test("addresses and the platform's own names are no app's, nor are they below a wildcard", async () => {
+    const room = aRoom();
+    const refused = `127.0.0.1 1.2.3.4 0x7f.0x1 example.0x7f 10.1 *.0.0.1 *.1 apps.zone.test x.apps.zone.test *.apps.zone.test *.test
+      api.platform.example API.Platform.Example. web.localhost *.localhost app.internal printer.local localhost`;
+    for (const hostname of refused.split(/\s+/))
+      await assert.rejects(bring(room, "a1", hostname, TRUSTED), { code: "invalid_name" }, hostname);
+    await bring(room, "a1", "*.platform.example", TRUSTED);
+    await bring(room, "a1", "*.zone.test", TRUSTED);
+    assert.deepEqual(room.certificates.names("a1").reserved, ["apps.zone.test", "api.platform.example"]);
+  });
+
+  test("a claim leads nowhere and shows no certificate until its TXT record is there", async () => {
+    const room = aRoom();
+    await bring(room, "b1", "www.victim.example");
+    assert.deepEqual([leadsTo(room, "www.victim.example"), room.published.at(-1)], [[], []]);
+    const first = await room.certificates.check("b1", "www.victim.example");
+    assert.match(first.ownership.problem ?? "", /no TXT record yet: set the TXT record _hangar-ownership\.www/);
+    const { name, value } = first.ownership;
+    room.txt.set(name, ["v=spf1 -all", `${value}x`]);
+    assert.match((await room.certificates.check("b1", "www.victim.example")).ownership.problem ?? "", /another value/);
+    room.txt.set(name, ["v=spf1 -all", value]);
+    assert.equal((await room.certificates.check("b1", "www.victim.example")).ownership.proved, true);
+    assert.deepEqual([leadsTo(room, "www.victim.example"), room.published.at(-1)?.length], [["b1"], 1]);
+  });
+
+  test("a claim keeps nobody from a name, and the record of one organization proves nothing for another", async () => {
+    const room = aRoom();
+    await bring(room, "b1", "www.victim.example");
+    const squatter = room.certificates.ownership(await room.certificates.get("b1", "www.victim.example"));
+    await bring(room, "a1", "www.victim.example");
+    const owner = room.certificates.ownership(await room.certificates.get("a1", "www.victim.example"));
+    assert.equal(owner.name, squatter.name);
+    assert.notEqual(owner.value, squatter.value);
+    room.txt.set(owner.name, [owner.value]);
+    assert.equal((await room.certificates.check("b1", "www.victim.example")).ownership.proved, false);
+    assert.equal((await room.certificates.check("a1", "www.victim.example")).ownership.proved, true);
+    room.txt.set(owner.name, [owner.value, squatter.value]);
+    const late = await room.certificates.check("b1", "www.victim.example");
+    assert.match(late.ownership.problem ?? "", /another app has proved/);
+    assert.deepEqual(leadsTo(room, "www.victim.example"), ["a1"]);
+    await assert.rejects(bring(room, "a2", "www.victim.example", TRUSTED), { code: "name_taken" });
+  });
+
+  test("the record of a name is not that of its wildcard", async () => {
+    const room = aRoom();
+    for (const hostname of ["victim.example", "*.victim.example"]) await bring(room, "b1", hostname);
+    const { name, value } = room.certificates.ownership(await room.certificates.get("b1", "victim.example"));
+    room.txt.set(name, [value]);
+    assert.equal((await room.certificates.check("b1", "victim.example")).ownership.proved, true);
+    assert.equal((await room.certificates.check("b1", "*.victim.example")).ownership.proved, false);
+  });
+
+  test("a wildcard does not stand for what another organization has proved, in routes and certificates", async () => {
+    const room = aRoom();
+    await bring(room, "a1", "*.hosting.example", TRUSTED);
+    await bring(room, "a2", "own.hosting.example", TRUSTED);
+    assert.deepEqual(room.certificates.names("a1").reserved, [], "names of its own organization are served as before");
+    room.changed.length = 0;
+    await bring(room, "b1", "bob.hosting.example", TRUSTED);
+    assert.deepEqual(room.certificates.names("a1").reserved, ["bob.hosting.example"]);
+    assert.ok(room.changed.includes("a1"), "the wildcard's app is told");
+    const wildcard = room.published.at(-1)?.find(({ hostnames }) => hostnames[0] === "*.hosting.example");
+    assert.deepEqual(wildcard?.reserved, ["bob.hosting.example"]);
+    await room.certificates.remove("b1", "bob.hosting.example");
+    assert.deepEqual(room.certificates.names("a1").reserved, []);
+  });
+
+  test("an authority's certificate proves a name, unless another organization's wildcard stands for it", async (t) => {
+    const { ...room } = anIssuer(90 * DAY);
+    t.after(() => room.certificates.close());
+    await room.certificates.addAcme("b1", "shop.example", CLAIMED);
+    await room.clock.advance(0);
+    assert.deepEqual(leadsTo(room, "shop.example"), ["b1"]);
+    await bring(room, "a1", "*.victim.example", TRUSTED);
+    const before = room.orders.length;
+    await room.certificates.addAcme("b1", "mail.victim.example", CLAIMED);
+    await room.clock.advance(0);
+    assert.deepEqual([leadsTo(room, "mail.victim.example"), room.orders.length], [[], before]);
+    const refused = await room.certificates.get("b1", "mail.victim.example");
+    assert.match(refused.problem ?? "", /another organization has \*\.victim\.example/);
+    const { name, value } = room.certificates.ownership(refused);
+    room.txt.set(name, [value]);
+    await room.certificates.check("b1", "mail.victim.example");
+    await room.clock.advance(0);
+    assert.deepEqual([leadsTo(room, "mail.victim.example"), room.orders.length], [["b1"], before + 1]);
   });
 });

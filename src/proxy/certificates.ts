@@ -7,6 +7,18 @@ import { fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
 import type { Issuer } from "./authority.ts";
+import {
+  checkHostName,
+  hostNameProblem,
+  isCovered,
+  type OwnershipRecord,
+  type OwnNames,
+  ownershipProblem,
+  ownershipRecord,
+  reservedNames,
+  type TxtLookup,
+  wrongName,
+} from "./host-names.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { ProxyStore, StoredCertificate } from "./store.ts";
 import type { Certificate } from "./table.ts";
@@ -17,13 +29,13 @@ interface CertificateParts {
   box: Box;
   clock: Clock;
   log: Log;
-  domain: string;
+  own: OwnNames;
   issuer: Issuer;
+  lookup: TxtLookup;
   publish(certificates: Certificate[]): void;
   onChange(app_id: string): void;
 }
 
-const NAME = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9][a-z0-9-]{0,62}$/;
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 /** Certificates are renewed when less than this is left, or a third of the time of those that are given for less … */
@@ -31,7 +43,24 @@ const RENEW_MS = 30 * DAY;
 /** … and a try that failed is repeated after this. No name is asked for more often. */
 const RETRY_MS = 15 * MINUTE;
 
-/** Host names of apps and their certificates: brought by their owners, or got from an authority and renewed. */
+/** Names that lead to an app, and names below its wildcards that do not, because they are somebody else's. */
+export interface AppNames {
+  hostnames: string[];
+  reserved: string[];
+}
+
+/** Whether a name is known to be the app's, and what would show it. */
+export interface Ownership extends OwnershipRecord {
+  proved: boolean;
+  /** What is in the way; undefined when it is proved. */
+  problem: string | undefined;
+}
+
+/**
+ * Host names of apps and their certificates: brought by their owners, or got from an authority and renewed. Any app may
+ * claim a name; it leads to the one that has proved it: by a TXT record, by an authority that answered for it, or because
+ * the operator claimed it.
+ */
 export class Certificates {
   readonly #parts: CertificateParts;
   readonly #timers: Timers;
@@ -55,9 +84,10 @@ export class Certificates {
     this.#timers.close();
   }
 
-  /** Names that lead to the app. */
-  hostnames(app_id: string): string[] {
-    return this.#all.filter((one) => one.app_id === app_id).map(({ hostname }) => hostname);
+  names(app_id: string): AppNames {
+    const own = this.#held().filter((one) => one.app_id === app_id);
+    const hostnames = own.map(({ hostname }) => hostname);
+    return { hostnames, reserved: this.#reserved(own[0]?.org_id ?? "", hostnames) };
   }
 
   async list(app_id: string): Promise<StoredCertificate[]> {
@@ -69,25 +99,35 @@ export class Certificates {
     return found ?? fail("not_found", `the app has no certificate for ${JSON.stringify(hostname)}`);
   }
 
+  ownership({ app_id, org_id, hostname, proved_at }: StoredCertificate, looked?: string): Ownership {
+    const record = ownershipRecord(this.#parts.box, org_id, hostname);
+    const holder = this.#held().find((one) => one.hostname === hostname && one.app_id !== app_id);
+    const how = `it is not proved that the name is yours: set the TXT record ${record.name} to ${record.value}, then check again`;
+    const problem = holder ? "another app has proved that it has the name" : (looked ?? how);
+    return { ...record, proved: proved_at !== null, problem: proved_at === null ? problem : undefined };
+  }
+
   /** A certificate of one's own. It replaces the one there was for the name. */
   async addCustom(
     app_id: string,
     wish: { hostname: string; fullchain: string; private_key: string },
+    { trusted }: { trusted: boolean },
   ): Promise<StoredCertificate> {
-    const hostname = this.#name(wish.hostname);
+    const hostname = checkHostName(wish.hostname, this.#parts.own);
     const leaf = checkPair(hostname, wish.fullchain, wish.private_key, this.#parts.clock.now());
-    return await this.#put({
+    const certificate = {
       ...this.#blank(app_id, hostname, "custom"),
-      state: "ready",
+      state: "ready" as const,
       chain: wish.fullchain,
       key: this.#parts.box.seal(`certificate:${hostname}`, wish.private_key),
       expires_at: Date.parse(leaf.validTo),
-    });
+    };
+    return await this.#put(certificate, trusted);
   }
 
   /** Asks the authority for one; it is there a while later. */
-  async addAcme(app_id: string, name: string): Promise<StoredCertificate> {
-    const hostname = this.#name(name);
+  async addAcme(app_id: string, name: string, { trusted }: { trusted: boolean }): Promise<StoredCertificate> {
+    const hostname = checkHostName(name, this.#parts.own);
     if (!this.#parts.issuer.configured)
       fail("no_certificate_authority", `no certificate can be got for ${hostname}: there is no certificate authority`, {
         hint: "set HANGAR_ACME_DIRECTORY to the directory of one (ACME), or bring your own: hangar certs add … --chain FILE --key FILE",
@@ -96,56 +136,77 @@ export class Certificates {
       wrongName(
         "an authority gives certificates for *. names only by dns-01, which is not spoken here; bring your own",
       );
-    const added = await this.#put(this.#blank(app_id, hostname, "acme"));
-    this.#get(hostname);
+    const added = await this.#put(this.#blank(app_id, hostname, "acme"), trusted);
+    this.#get(added);
     return added;
   }
 
-  /** Tries again now, for one that waits. */
-  async check(app_id: string, hostname: string): Promise<StoredCertificate> {
-    const one = await this.get(app_id, hostname);
-    if (one.kind === "acme" && (one.state !== "ready" || one.problem !== null)) this.#get(one.hostname);
-    return one;
+  /** Looks for the proof of a name that has none, and tries again now to get a certificate. */
+  async check(app_id: string, hostname: string): Promise<{ certificate: StoredCertificate; ownership: Ownership }> {
+    const before = await this.get(app_id, hostname);
+    const looked = before.proved_at === null ? await this.#lookForProof(before) : undefined;
+    const certificate = await this.get(app_id, hostname);
+    if (certificate.kind === "acme" && (certificate.state !== "ready" || certificate.problem !== null))
+      this.#get(certificate);
+    return { certificate, ownership: this.ownership(certificate, looked) };
+  }
+
+  async #lookForProof(one: StoredCertificate): Promise<string | undefined> {
+    const { store, box, clock, lookup } = this.#parts;
+    const problem = await ownershipProblem(ownershipRecord(box, one.org_id, one.hostname), lookup);
+    if (problem !== undefined) return problem;
+    await store.proveHostname(one.app_id, one.hostname, clock.now());
+    await this.#changed(one);
+    return undefined;
   }
 
   async remove(app_id: string, hostname: string, kind?: "acme" | "custom"): Promise<void> {
     const one = await this.get(app_id, hostname);
     if (kind && one.kind !== kind) fail("not_found", `the certificate for ${hostname} is ${one.kind}, not ${kind}`);
     await this.#parts.store.deleteCertificate(app_id, one.hostname);
-    this.#timers.cancel(one.hostname);
-    await this.#reload();
-    this.#parts.onChange(app_id);
+    this.#timers.cancel(keyOf(one));
+    await this.#changed(one);
   }
 
-  #name(given: string): string {
-    const hostname = given.toLowerCase().replace(/\.$/, "");
-    if (!NAME.test(hostname) || hostname.length > 253)
-      wrongName(`${JSON.stringify(given.slice(0, 300))} is not a host name`);
-    const { domain } = this.#parts;
-    if (hostname.endsWith(`.${domain}`)) wrongName(`names below ${domain} belong to the apps they name`);
-    return hostname;
+  /** Names that lead somewhere. What became the platform's own name since then leads to no app. */
+  #held(): StoredCertificate[] {
+    return this.#all.filter(
+      ({ proved_at, hostname }) => proved_at !== null && hostNameProblem(hostname, this.#parts.own) === undefined,
+    );
+  }
+
+  #reserved(org_id: string, hostnames: readonly string[]): string[] {
+    const wildcards = hostnames.filter((name) => name.startsWith("*."));
+    return reservedNames(org_id, wildcards, this.#held(), this.#parts.own);
   }
 
   #blank(app_id: string, hostname: string, kind: "acme" | "custom"): StoredCertificate {
     const now = this.#parts.clock.now();
     const times = { created_at: now, updated_at: now, expires_at: null };
-    return { hostname, app_id, kind, state: "pending", chain: null, key: null, problem: null, ...times };
+    const nothing = { org_id: "", chain: null, key: null, problem: null, proved_at: null };
+    return { hostname, app_id, kind, state: "pending", ...nothing, ...times };
   }
 
-  async #put(certificate: StoredCertificate): Promise<StoredCertificate> {
-    const { store, onChange } = this.#parts;
+  async #put(certificate: StoredCertificate, trusted: boolean): Promise<StoredCertificate> {
+    const { store, clock } = this.#parts;
     const { app_id, hostname } = certificate;
     const { certificates_per_app } = PROXY_LIMITS;
     const result = await store.insertCertificate(certificate, certificates_per_app);
     if (result === "limit")
       fail("limit_reached", `an app has at most ${certificates_per_app} certificates (limit certificates_per_app)`);
     if (result === "no_app") fail("not_found", "the app was deleted meanwhile");
-    if (result === "taken" && !(await store.putCertificate(certificate))) {
+    const kept = result === "inserted" || (await store.putCertificate(certificate));
+    if (!kept || (trusted && !(await store.proveHostname(app_id, hostname, clock.now()))))
       fail("name_taken", `another app has the host name ${hostname}`);
-    }
-    await this.#reload();
-    onChange(app_id);
+    await this.#changed(certificate);
     return await this.get(app_id, hostname);
+  }
+
+  /** The app's names, and those of wildcards that no longer, or once more, stand for this one. */
+  async #changed({ app_id, hostname }: StoredCertificate): Promise<void> {
+    await this.#reload();
+    const wildcards = this.#held().filter((one) => isCovered(hostname, one.hostname));
+    for (const id of new Set([app_id, ...wildcards.map((one) => one.app_id)])) this.#parts.onChange(id);
   }
 
   /** Puts in force what there is. */
@@ -153,44 +214,54 @@ export class Certificates {
     const { store, box, publish } = this.#parts;
     this.#all = await store.certificates();
     publish(
-      this.#all.flatMap(({ hostname, chain, key }) =>
-        chain && key
-          ? [{ hostnames: [hostname], chain, key: box.open(`certificate:${hostname}`, key).toString() }]
-          : [],
-      ),
+      this.#held().flatMap(({ hostname, org_id, chain, key }) => {
+        if (!chain || !key) return [];
+        const names = { hostnames: [hostname], reserved: this.#reserved(org_id, [hostname]) };
+        return [{ ...names, chain, key: box.open(`certificate:${hostname}`, key).toString() }];
+      }),
     );
   }
 
   #plan(certificate: StoredCertificate, at_least_ms = 0): void {
-    const { hostname, kind } = certificate;
-    if (kind !== "acme") return;
+    if (certificate.kind !== "acme") return;
     const left = dueAt(certificate) - this.#parts.clock.now();
-    this.#timers.set(hostname, Math.max(at_least_ms, left), () => this.#get(hostname));
+    this.#timers.set(keyOf(certificate), Math.max(at_least_ms, left), () => this.#get(certificate));
   }
 
-  #get(hostname: string): void {
+  #get(claim: Claim): void {
     const { log } = this.#parts;
-    if (this.#waiting.has(hostname)) return;
-    this.#waiting.add(hostname);
+    const key = keyOf(claim);
+    if (this.#waiting.has(key)) return;
+    this.#waiting.add(key);
     this.#line = this.#line
       .then(() => {
-        this.#waiting.delete(hostname);
-        return this.#issue(hostname);
+        this.#waiting.delete(key);
+        return this.#issue(claim);
       })
       .catch((error: unknown) => {
-        log.warn({ hostname, error }, "what came of a certificate could not be kept");
-        this.#timers.set(hostname, RETRY_MS, () => this.#get(hostname));
+        log.warn({ hostname: claim.hostname, error }, "what came of a certificate could not be kept");
+        this.#timers.set(key, RETRY_MS, () => this.#get(claim));
       });
   }
 
-  async #issue(hostname: string): Promise<void> {
-    const { store, clock, log, box, issuer, onChange } = this.#parts;
-    const before = this.#all.find((one) => one.hostname === hostname);
+  /** Why a certificate of the authority would prove nothing: it asks this very platform, for whoever claims the name. */
+  #unprovable({ org_id, app_id, hostname, proved_at }: StoredCertificate): string | undefined {
+    if (proved_at !== null) return undefined;
+    const others = this.#held().filter((one) => one.app_id !== app_id);
+    if (others.some((one) => one.hostname === hostname)) return "another app has proved that it has the name";
+    const wildcard = others.find((one) => one.org_id !== org_id && isCovered(hostname, one.hostname));
+    return wildcard && `another organization has ${wildcard.hostname}: the name needs its TXT record first`;
+  }
+
+  async #issue(claim: Claim): Promise<void> {
+    const { store, clock, log, box, issuer } = this.#parts;
+    const { hostname } = claim;
+    const before = this.#all.find((one) => keyOf(one) === keyOf(claim));
     // It may have been got while this waited.
     if (before?.kind !== "acme" || dueAt(before) > clock.now()) return;
     let after: StoredCertificate;
     try {
-      const { chain, key } = await issuer.order(hostname);
+      const { chain, key } = await this.#order(before, issuer);
       const expires_at = Date.parse(new X509Certificate(chain).validTo);
       const sealed = box.seal(`certificate:${hostname}`, keyPem(key));
       after = { ...before, state: "ready", chain, key: sealed, problem: null, expires_at, updated_at: clock.now() };
@@ -202,11 +273,29 @@ export class Certificates {
     }
     // Removed meanwhile.
     if (!(await store.putCertificate(after))) return;
-    await this.#reload();
-    onChange(after.app_id);
+    await this.#changed(after);
     this.#plan(after, RETRY_MS);
   }
+
+  /** An authority that gave a certificate has looked at who has the name. */
+  async #order(claim: StoredCertificate, issuer: Issuer): ReturnType<Issuer["order"]> {
+    const { store, clock } = this.#parts;
+    const refuse = (problem: string | undefined): void => {
+      if (problem !== undefined) throw new Error(problem);
+    };
+    refuse(this.#unprovable(claim));
+    const got = await issuer.order(claim.hostname);
+    // What others proved while the authority was asked counts, too.
+    refuse(this.#unprovable(claim));
+    if (!(await store.proveHostname(claim.app_id, claim.hostname, clock.now())))
+      refuse("another app has proved that it has the name");
+    return got;
+  }
 }
+
+/** One app's claim of a name. */
+type Claim = Pick<StoredCertificate, "app_id" | "hostname">;
+const keyOf = ({ app_id, hostname }: Claim): string => `${app_id} ${hostname}`;
 
 /** When it is time to get one, or the next. */
 function dueAt({ state, chain }: StoredCertificate): number {
@@ -214,10 +303,6 @@ function dueAt({ state, chain }: StoredCertificate): number {
   const { validFrom, validTo } = new X509Certificate(chain);
   const until = Date.parse(validTo);
   return until - Math.min(RENEW_MS, (until - Date.parse(validFrom)) / 3);
-}
-
-function wrongName(problem: string): never {
-  fail("invalid_name", problem, { details: [{ path: "body.hostname", problem }] });
 }
 
 /** The leaf, when chain and key belong together and cover the name. */

@@ -4,6 +4,7 @@ import type { Addresses } from "#network/addresses.ts";
 import type { Directory, Entry } from "#network/directory.ts";
 import type { ExposedApp } from "#network/store.ts";
 import type { IpAssignment } from "#network/types.ts";
+import type { AppNames } from "./certificates.ts";
 import { appTable, type Reach } from "./exposure.ts";
 import type { Busyness } from "./idle.ts";
 import type { ImageLayers } from "./image-layers.ts";
@@ -16,8 +17,8 @@ import type { Workers } from "./workers.ts";
 interface ControlParts {
   directory: Directory;
   addresses: Addresses;
-  /** Names that an app has certificates for. */
-  hostnames(app_id: string): string[];
+  /** Names that lead to an app, beside its own. */
+  names(app_id: string): AppNames;
   workers: Workers;
   slots: Slots;
   domain: string;
@@ -183,7 +184,7 @@ export class Control {
   }
 
   #make(app_id: string): void {
-    const { directory, workers, domain, reach, layers, hostnames } = this.#parts;
+    const { directory, workers, domain, reach, layers, names } = this.#parts;
     const app = this.#apps.get(app_id);
     const before = this.#tables.get(app_id);
     const table = app
@@ -191,7 +192,7 @@ export class Control {
           app,
           machines: directory.machines(app_id),
           assignments: this.#assignments.get(app_id) ?? [],
-          hostnames: hostnames(app_id),
+          names: names(app_id),
           domain,
           reach,
           slot: (machine_id, port) => this.#slot(machine_id, port),

@@ -30,7 +30,7 @@ function exposed(
     app: { id: "a1", name: "web", org_id: "o1", created_at: 1 },
     machines: [{ ...machine, ...change } as unknown as Entry],
     assignments,
-    hostnames: [],
+    names: { hostnames: [], reserved: [] },
     domain: "localhost",
     reach: (_, port) => ({ host: "127.0.0.1", port }),
     slot: () => 1,

@@ -6,6 +6,7 @@ import type { ImageLayer } from "#machines/image-source.ts";
 import type { Entry } from "#network/directory.ts";
 import { isRouted } from "#network/ipv4-blocks.ts";
 import { type IpAssignment, isEgress } from "#network/types.ts";
+import type { AppNames } from "./certificates.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import { staticsOf } from "./statics-config.ts";
 import type { AppTable, PortOptions, PortTable, Target } from "./table.ts";
@@ -31,8 +32,8 @@ interface ExposureParts {
   app: { id: string; name: string; org_id: string; created_at: number };
   machines: readonly Entry[];
   assignments: readonly IpAssignment[];
-  /** Names it has certificates for. */
-  hostnames: readonly string[];
+  /** Names that lead to it, beside its own. */
+  names: AppNames;
   domain: string;
   reach: Reach;
   /** The slot of a service of a machine; undefined when there are no more. */
@@ -45,7 +46,7 @@ interface ExposureParts {
 
 /** Undefined when the app is closed: it has no address, or nothing to open. */
 export function appTable(parts: ExposureParts): AppTable | undefined {
-  const { app, assignments, hostnames, domain } = parts;
+  const { app, assignments, names, domain } = parts;
   const open = assignments.filter((one) => !isEgress(one));
   const ports = open.length === 0 ? [] : portTables(parts);
   if (ports.length === 0) return undefined;
@@ -53,7 +54,8 @@ export function appTable(parts: ExposureParts): AppTable | undefined {
     app_id: app.id,
     app_name: app.name,
     org_id: app.org_id,
-    hostnames: [`${app.name}.${domain}`, ...hostnames],
+    hostnames: [`${app.name}.${domain}`, ...names.hostnames],
+    reserved: names.reserved,
     // Whoever took an address for itself leaves the ports of the shared one to others.
     shared: open.some(({ shared }) => shared) || !open.some(({ type }) => type === "v4"),
     addresses: open.filter(({ shared }) => !shared).map(({ ip }) => ip),

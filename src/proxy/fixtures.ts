@@ -103,6 +103,7 @@ export const anAppTable = (name: string, port: PortTable): AppTable => ({
   app_name: name,
   org_id: "o1",
   hostnames: [`${name}.localhost`],
+  reserved: [],
   shared: true,
   addresses: [],
   since: 1,

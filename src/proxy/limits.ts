@@ -136,6 +136,9 @@ export const PROXY_LIMITS = {
   // Certificates.
   /** Certificates of one app. One more: 422 `limit_reached`. */
   certificates_per_app: 500,
+  /** Until a name server answers for a TXT record, each of so many times. Past it: the name stays `pending`. */
+  txt_timeout_ms: 2000,
+  txt_tries: 2,
   /** A chain or key as PEM. Past it: 422. */
   pem_chars: 64 * KIB,
 } as const;

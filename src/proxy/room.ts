@@ -19,6 +19,7 @@ import { certificateRoutes } from "./certificate-routes.ts";
 import { Certificates } from "./certificates.ts";
 import { Control } from "./control.ts";
 import { ownAddresses, type Reach } from "./exposure.ts";
+import { lookUpTxt } from "./host-names.ts";
 import { type Busyness, IdleWatch, restOf } from "./idle.ts";
 import { ImageLayers } from "./image-layers.ts";
 import { PROXY_LIMITS } from "./limits.ts";
@@ -38,6 +39,9 @@ export interface ProxySettings {
   /** Addresses of this box that apps may have for themselves. */
   addresses: readonly string[];
   domain: string;
+  /** Host names of the API, the gateway and the token issuer: no app may have them. */
+  own_hosts: readonly string[];
+  hostname_proof: "orgs" | "off";
   autostop_idle_s: number;
   /** 0 is one for each core. */
   workers: number;
@@ -117,15 +121,16 @@ export class ProxyRoom {
       box: parts.box,
       clock,
       log,
-      domain,
+      own: { domain, hosts: settings.own_hosts },
       issuer: this.#authority(parts),
+      lookup: lookUpTxt,
       publish: (certificates) => this.workers.setCertificates(certificates),
       onChange: (app_id) => this.control.touch(app_id),
     });
     this.control = new Control({
       directory: this.directory,
       addresses: this.#addresses,
-      hostnames: (app_id) => this.certificates.hostnames(app_id),
+      names: (app_id) => this.certificates.names(app_id),
       workers: this.workers,
       slots,
       domain,
@@ -151,7 +156,10 @@ export class ProxyRoom {
     this.#names = parts.names ? this.#openNames() : undefined;
     this.rows = [
       ...addressRoutes(this.#addresses),
-      ...certificateRoutes(this.certificates),
+      ...certificateRoutes({
+        certificates: this.certificates,
+        isTrusted: ({ is_operator }) => is_operator === true || settings.hostname_proof === "off",
+      }),
       ...serviceRoutes({
         control: this.control,
         workers: this.workers,

@@ -5,6 +5,7 @@ import type { ProxyStore, StoredCertificate } from "./store.ts";
 const one: StoredCertificate = {
   hostname: "www.example.com",
   app_id: "a1",
+  org_id: "o1",
   kind: "custom",
   state: "ready",
   chain: "chain",
@@ -13,6 +14,7 @@ const one: StoredCertificate = {
   created_at: 5,
   updated_at: 5,
   expires_at: 99,
+  proved_at: null,
 };
 
 const plain = (list: readonly StoredCertificate[]): object[] => list.map((c) => ({ ...c, key: c.key && [...c.key] }));
@@ -24,11 +26,10 @@ export function proxyStoreSuite(
   skip?: string,
 ): void {
   suite(`proxy store: ${name}`, { skip }, () => {
-    test("a name has one certificate and one app", async () => {
+    test("a name has one certificate in each app that claims it", async () => {
       const { store, close } = await open();
       assert.equal(await store.insertCertificate(one, 2), "inserted");
       assert.equal(await store.insertCertificate(one, 2), "taken");
-      assert.equal(await store.insertCertificate({ ...one, app_id: "a2" }, 2), "taken");
       assert.equal(await store.insertCertificate({ ...one, app_id: "nobody", hostname: "x" }, 2), "no_app");
       const pending: StoredCertificate = {
         ...one,
@@ -48,6 +49,29 @@ export function proxyStoreSuite(
       assert.equal(await store.deleteCertificate("a2", one.hostname), false);
       assert.equal(await store.deleteCertificate("a1", one.hostname), true);
       assert.equal(await store.putCertificate(one), false);
+      await close();
+    });
+
+    test("many apps may claim a name, one has proved it", async () => {
+      const { store, close } = await open();
+      const other = { ...one, app_id: "a2" };
+      assert.equal(await store.proveHostname("a1", one.hostname, 7), false, "it is not claimed");
+      // Proof is not something that one brings along.
+      assert.equal(await store.insertCertificate({ ...one, proved_at: 3 }, 2), "inserted");
+      assert.equal(await store.insertCertificate(other, 2), "inserted");
+      assert.deepEqual(plain(await store.certificates()), plain([one, other]));
+      const outcomes = await Promise.all(["a1", "a2"].map((app_id) => store.proveHostname(app_id, one.hostname, 7)));
+      assert.equal(outcomes.filter(Boolean).length, 1, "of two at the same moment one");
+      const holder = outcomes[0] ? "a1" : "a2";
+      const loser = outcomes[0] ? "a2" : "a1";
+      assert.equal(await store.proveHostname(holder, one.hostname, 9), true);
+      assert.equal(await store.proveHostname(loser, one.hostname, 9), false);
+      const proofs = (await store.certificates()).map(({ app_id, proved_at }) => [app_id, proved_at]);
+      assert.deepEqual(Object.fromEntries(proofs), { [holder]: 7, [loser]: null });
+      assert.equal(await store.deleteCertificate(loser, one.hostname), true);
+      assert.equal(await store.insertCertificate({ ...one, app_id: loser }, 2), "taken", "by the one who proved it");
+      assert.equal(await store.deleteCertificate(holder, one.hostname), true);
+      assert.equal(await store.insertCertificate({ ...one, app_id: loser }, 2), "inserted");
       await close();
     });
 

@@ -1,7 +1,9 @@
-/** A certificate of an app's, wherever it came from. */
+/** A host name that an app claims, and its certificate, wherever that came from. */
 export interface StoredCertificate {
   hostname: string;
   app_id: string;
+  /** The app's organization; not written, only read. */
+  org_id: string;
   kind: "custom" | "acme";
   state: "pending" | "ready" | "failed";
   /** PEM; null until there is one. */
@@ -13,6 +15,8 @@ export interface StoredCertificate {
   created_at: number;
   updated_at: number;
   expires_at: number | null;
+  /** Since when the name is known to be the app's; null while it is only claimed. */
+  proved_at: number | null;
 }
 
 /** An account with a certificate authority. */
@@ -44,10 +48,15 @@ export interface FrontDoor {
 export interface ProxyStore {
   /** Of one app, or of all, by name. */
   certificates(app_id?: string): Promise<StoredCertificate[]>;
-  /** A name belongs to one app. "limit": the app has so many already. */
+  /**
+   * Claims a name. "taken": the app claims it already, or another one has proved it. "limit": the app has so many
+   * already. `proved_at` is not written.
+   */
   insertCertificate(certificate: StoredCertificate, limit: number): Promise<"inserted" | "taken" | "limit" | "no_app">;
-  /** Everything but whose it is, and since when. False when it is gone. */
+  /** Everything but whose it is, since when, and whether it is proved. False when it is gone. */
   putCertificate(certificate: StoredCertificate): Promise<boolean>;
+  /** The name is the app's from now on. False when the app does not claim it, or another one has proved it before. */
+  proveHostname(app_id: string, hostname: string, at: number): Promise<boolean>;
   /** False when the app has none for the name. */
   deleteCertificate(app_id: string, hostname: string): Promise<boolean>;
   account(directory: string): Promise<AcmeAccount | undefined>;

@@ -12,6 +12,8 @@ export interface AppTable {
   org_id: string;
   /** Host names it answers to, lower case; `*.name` stands for one label more. */
   hostnames: string[];
+  /** Names that its wildcards do not stand for. */
+  reserved: string[];
   /** Whether it is open at the address that all apps share. */
   shared: boolean;
   /** Addresses of its own. */
@@ -94,6 +96,8 @@ export interface StaticTable {
 
 export interface Certificate {
   hostnames: string[];
+  /** Names that its wildcards do not stand for. */
+  reserved?: string[];
   /** PEM. */
   chain: string;
   key: string;

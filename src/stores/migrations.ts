@@ -278,6 +278,25 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE TABLE network_blocks (node_id TEXT PRIMARY KEY, block BIGINT NOT NULL UNIQUE)",
     ],
   },
+  {
+    id: 17,
+    name: "proof of host names: many apps may claim a name, one has it",
+    statements: [
+      `CREATE TABLE certificates_claimed (
+         hostname TEXT NOT NULL, app_id TEXT NOT NULL REFERENCES apps (id) ON DELETE CASCADE, kind TEXT NOT NULL,
+         state TEXT NOT NULL, chain TEXT, key BYTES, problem TEXT, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
+         expires_at BIGINT, proved_at BIGINT, PRIMARY KEY (hostname, app_id))`,
+      // Names that led to an app until now go on doing so.
+      `INSERT INTO certificates_claimed
+         (hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at, proved_at)
+         SELECT hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at, created_at
+         FROM certificates`,
+      "DROP TABLE certificates",
+      "ALTER TABLE certificates_claimed RENAME TO certificates",
+      "CREATE INDEX certificates_app ON certificates (app_id, hostname)",
+      "CREATE UNIQUE INDEX certificates_proved ON certificates (hostname) WHERE proved_at IS NOT NULL",
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after } from "node:test";
+import { after, test } from "node:test";
 import { anApp } from "#apps/fixtures.ts";
 import { releaseStoreSuite } from "#apps/release-store.suite.ts";
 import { appStoreSuite } from "#apps/store.suite.ts";
@@ -26,7 +26,7 @@ import { volumeStoreSuite } from "#volumes/store.suite.ts";
 import { postgresMissing, startPostgres } from "../../test/postgres.ts";
 import { databaseSuite, type OpenDatabase } from "./database.suite.ts";
 import type { Database } from "./database.ts";
-import { migrate } from "./migrations.ts";
+import { MIGRATIONS, migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres/database.ts";
 import { sqlAddressStore } from "./sql/addresses.ts";
 import { sqlAppStore } from "./sql/apps.ts";
@@ -70,6 +70,30 @@ const DATABASES: { name: string; open: OpenDatabase; skip?: string | undefined }
 
 for (const { name, open, skip } of DATABASES) {
   databaseSuite(name, open, skip);
+
+  test(`host names of an older version stay proved: ${name}`, { skip }, async () => {
+    const database = await open();
+    const at = MIGRATIONS.findIndex((one) => /proof of host names/.test(one.name));
+    await migrate(database, MIGRATIONS.slice(0, at));
+    await sqlAuthStore(database).insertOrg(anOrg({ id: "o1", slug: "o1" }), 10);
+    const rows = [
+      {
+        sql: "INSERT INTO apps (id, name, org_id, numeric_id, network, secrets_version, created_at) VALUES ('a1', 'a1', 'o1', 1, '', 0, 1)",
+      },
+      {
+        sql: `INSERT INTO certificates (hostname, app_id, kind, state, chain, key, created_at, updated_at)
+              VALUES ('www.example.com', 'a1', 'custom', 'ready', 'chain', ?, 5, 6)`,
+        args: [Uint8Array.of(1, 2)],
+      },
+    ];
+    assert.ok((await database.write(rows)).ok);
+    await migrate(database);
+    const [kept] = await sqlProxyStore(database).certificates();
+    const { hostname, chain, org_id, proved_at, updated_at } = kept ?? assert.fail("it is gone");
+    assert.deepEqual([hostname, chain, org_id, proved_at, updated_at], ["www.example.com", "chain", "o1", 5, 6]);
+    assert.deepEqual([...(kept?.key ?? [])], [1, 2]);
+    await database.close();
+  });
 
   const empty = async (): Promise<Database> => {
     const database = await open();

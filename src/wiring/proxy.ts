@@ -45,7 +45,7 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     names: choice.name === "runc",
     doors: needs.network_doors,
     images,
-    settings: { ...settings.proxy, buckets: buckets(settings) },
+    settings: { ...settings.proxy, buckets: buckets(settings), own_hosts: ownHosts(settings) },
     machines: room,
     store: sqlMachineStore(database),
     host_ids: hosts.own,
@@ -55,6 +55,12 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     ...(reach ? { reach } : {}),
     ...(wire && settings.role !== "host" ? { among: { node_id: dir.node_id, wire } } : {}),
   });
+}
+
+/** Under which names the platform itself is reached. */
+function ownHosts({ listen, base_url, sprites_base_url, oidc_issuer_url }: Settings): string[] {
+  const urls = [base_url, sprites_base_url, oidc_issuer_url].filter((url) => url !== "");
+  return [...new Set([listen.host.toLowerCase(), ...urls.map((url) => new URL(url).hostname)])];
 }
 
 /** Files of apps may come from the server that keeps the platform's own objects, but not from among those. */

@@ -213,6 +213,12 @@ function Certificates({ app_name, readOnly }: { app_name: string; readOnly: bool
     setHostname("");
     answer.again();
   };
+  const check = async (name: string): Promise<void> => {
+    const params = { app_name, hostname: name };
+    const one = await call("POST /v1/apps/:app_name/certificates/:hostname/check", { params });
+    say(one.ownership.proved ? `${name} leads to ${app_name}.` : (one.problem ?? "It is not proved yet."));
+    answer.again();
+  };
   return card(
     "Host names",
     readOnly
@@ -238,7 +244,7 @@ function Certificates({ app_name, readOnly }: { app_name: string; readOnly: bool
         ? p({ class: "dim" }, "None yet.")
         : sheet(
             "Host names",
-            ["name", "status", "kind", "ends", "problem"],
+            ["name", "status", "kind", "ends", "problem", ""],
             certificates.map((one) => ({
               key: one.hostname,
               cells: [
@@ -247,6 +253,9 @@ function Certificates({ app_name, readOnly }: { app_name: string; readOnly: bool
                 one.kind,
                 one.expires_at ? new Date(one.expires_at).toLocaleDateString() : "",
                 one.problem ?? "",
+                readOnly || (one.ownership.proved && one.status === "ready")
+                  ? ""
+                  : h(Action, { name: "Check again", work: () => check(one.hostname) }),
               ],
             })),
           ),

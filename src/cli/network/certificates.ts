@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { Api } from "#client/api.ts";
 import { messageOf } from "#core/assert.ts";
 import { facts, table } from "../output.ts";
 import { firstArgument, type Input, textOption, UsageError, type Verb } from "../verb.ts";
@@ -57,9 +58,40 @@ export const certsAdd: Verb = {
             params: { app_name },
             body: { hostname, fullchain: read(chain), private_key: read(key) },
           });
-    return { data: made, text: `${made.hostname} leads to ${app_name}; its certificate is ${made.status}` };
+    const text = made.ownership.proved
+      ? `${made.hostname} leads to ${app_name}; its certificate is ${made.status}`
+      : proofWords(app_name, made);
+    return { data: made, text };
   },
 };
+
+type Certificate = Api["GET /v1/apps/:app_name/certificates/:hostname"]["answer"];
+
+/** What to do before a name leads anywhere. */
+function proofWords(app_name: string, { hostname, kind, ownership: { type, name, value } }: Certificate): string {
+  const other = kind === "acme" ? ["A certificate from the authority proves it, too; it is being asked for."] : [];
+  return [
+    `${hostname} is claimed; it leads to ${app_name} when it is proved to be yours. Set this DNS record:`,
+    "",
+    `    ${name}. ${type} "${value}"`,
+    "",
+    `Then: hangar certs check ${app_name} '${hostname}'`,
+    ...other,
+  ].join("\n");
+}
+
+const shown = (app_name: string, one: Certificate): string =>
+  [
+    facts([
+      ["host name", one.hostname],
+      ["kind", one.kind],
+      ["status", one.status],
+      ["expires", one.expires_at ?? "-"],
+      ["proved", one.ownership.proved ? "yes" : "no"],
+      ["problem", one.problem ?? "none"],
+    ]),
+    ...(one.ownership.proved ? [] : ["", proofWords(app_name, one)]),
+  ].join("\n");
 
 function read(file: string): string {
   try {
@@ -71,21 +103,27 @@ function read(file: string): string {
 
 export const certsShow: Verb = {
   words: "certs show",
-  summary: "Show a host name and its certificate, and try again to get one that is missing",
+  summary: "Show a host name, its certificate, and the DNS record that proves it",
   arguments: [APP, NAME],
   completes: "apps",
   examples: ["hangar certs show web www.example.com"],
   async run({ client }, input) {
     const params = paramsOf(input);
+    const one = await client.call("GET /v1/apps/:app_name/certificates/:hostname", { params });
+    return { data: one, text: shown(params.app_name, one) };
+  },
+};
+
+export const certsCheck: Verb = {
+  words: "certs check",
+  summary: "Look for the DNS record that proves a host name, and try again to get a certificate that is missing",
+  arguments: [APP, NAME],
+  completes: "apps",
+  examples: ["hangar certs check web www.example.com"],
+  async run({ client }, input) {
+    const params = paramsOf(input);
     const one = await client.call("POST /v1/apps/:app_name/certificates/:hostname/check", { params });
-    const text = facts([
-      ["host name", one.hostname],
-      ["kind", one.kind],
-      ["status", one.status],
-      ["expires", one.expires_at ?? "-"],
-      ["problem", one.problem ?? "none"],
-    ]);
-    return { data: one, text };
+    return { data: one, text: shown(params.app_name, one) };
   },
 };
 

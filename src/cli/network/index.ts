@@ -1,6 +1,6 @@
 import type { Verb } from "../verb.ts";
 import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./addresses.ts";
-import { certsAdd, certsList, certsRemove, certsShow } from "./certificates.ts";
+import { certsAdd, certsCheck, certsList, certsRemove, certsShow } from "./certificates.ts";
 
 export const VERBS: readonly Verb[] = [
   ipsList,
@@ -10,6 +10,7 @@ export const VERBS: readonly Verb[] = [
   certsList,
   certsAdd,
   certsShow,
+  certsCheck,
   certsRemove,
   proxyReload,
 ];

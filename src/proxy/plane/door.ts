@@ -81,7 +81,8 @@ export class Door {
 
   #named(name: string): Route | undefined {
     const dot = name.indexOf(".");
-    return this.#byName.get(name) ?? (dot > 0 ? this.#byName.get(`*${name.slice(dot)}`) : undefined);
+    const wildcard = dot > 0 ? this.#byName.get(`*${name.slice(dot)}`) : undefined;
+    return this.#byName.get(name) ?? (wildcard?.app.reserved.includes(name) ? undefined : wildcard);
   }
 
   /** A port that was taken may be free by now. */

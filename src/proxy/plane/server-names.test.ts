@@ -76,6 +76,22 @@ suite("a port that one app alone has", () => {
 });
 
 suite("a TLS port that apps share", () => {
+  test("a wildcard stands for no name that is reserved, on ports that its owner does not have either", async (t) => {
+    const door = await aPlane(t);
+    const reserved = ["bob.example.com"];
+    const hostnames = ["*.example.com"];
+    const certificate = { ...selfSigned(hostnames, Date.now()), hostnames, reserved };
+    door.plane.obey({ type: "certificates", certificates: [certificate] });
+    await serve(t, door, { app_name: "one", hostnames, reserved });
+    await serve(t, door, { app_name: "two" });
+    assert.equal(await said(door, { sni: "any.example.com" }), "one");
+    assert.equal((await ask(door, { sni: "any.example.com" })).names, "DNS:*.example.com");
+    await assert.rejects(ask(door, { sni: "bob.example.com" }), { code: "ERR_SSL_TLSV1_UNRECOGNIZED_NAME" });
+    assert.equal(await said(door, { sni: "any.example.com", host: "bob.example.com" }), "404");
+    await serve(t, door, { app_name: "three", hostnames: ["bob.example.com"] });
+    assert.deepEqual((await ask(door, { sni: "bob.example.com" })).names, SELF_SIGNED, "nor is its certificate shown");
+  });
+
   test("a server name that no app has is refused with the alert unrecognized_name", async (t) => {
     const door = await aPlane(t);
     await serve(t, door, { app_name: "one" });

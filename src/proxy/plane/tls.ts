@@ -34,11 +34,9 @@ export class Keyring {
   /** The certificate for a name: its own, that of `*.` its parent, or the self-signed one. */
   find(servername: string): Certificate {
     const dot = servername.indexOf(".");
-    return (
-      this.#byName.get(servername) ??
-      (dot > 0 ? this.#byName.get(`*${servername.slice(dot)}`) : undefined) ??
-      this.#fallback
-    );
+    const wildcard = dot > 0 ? this.#byName.get(`*${servername.slice(dot)}`) : undefined;
+    const covering = wildcard?.reserved?.includes(servername) ? undefined : wildcard;
+    return this.#byName.get(servername) ?? covering ?? this.#fallback;
   }
 
   context(servername: string, { options, self_signed }: TlsRules): SecureContext {

@@ -2,21 +2,26 @@ import type { AcmeAccount, DoorWord, ProxyStore, StoredCertificate } from "#prox
 import { type Database, readOne } from "../database.ts";
 
 const COLUMNS = "hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at";
+const READ = `SELECT ${COLUMNS.split(", ")
+  .map((column) => `c.${column}`)
+  .join(", ")}, c.proved_at, a.org_id FROM certificates c JOIN apps a ON a.id = c.app_id`;
 
 export function sqlProxyStore(database: Database): ProxyStore {
   return {
     certificates: (app_id) =>
       app_id === undefined
-        ? database.read<StoredCertificate>(`SELECT ${COLUMNS} FROM certificates ORDER BY hostname`)
-        : database.read<StoredCertificate>(`SELECT ${COLUMNS} FROM certificates WHERE app_id = ? ORDER BY hostname`, [
-            app_id,
-          ]),
+        ? database.read<StoredCertificate>(`${READ} ORDER BY c.hostname, c.created_at, c.app_id`)
+        : database.read<StoredCertificate>(`${READ} WHERE c.app_id = ? ORDER BY c.hostname`, [app_id]),
     async insertCertificate(certificate, limit) {
       const { hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at } = certificate;
       const outcome = await database.write([
         // Locks the app, so that two inserts do not both find room.
         { sql: "UPDATE apps SET name = name WHERE id = ?", args: [app_id], rows: 1 },
-        { sql: "SELECT 1 AS found FROM certificates WHERE hostname = ?", args: [hostname], rows: 0 },
+        {
+          sql: "SELECT 1 AS found FROM certificates WHERE hostname = ? AND (app_id = ? OR proved_at IS NOT NULL)",
+          args: [hostname, app_id],
+          rows: 0,
+        },
         {
           sql: `INSERT INTO certificates (${COLUMNS}) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
                 WHERE (SELECT count(*) FROM certificates WHERE app_id = ?) < ?`,
@@ -31,6 +36,20 @@ export function sqlProxyStore(database: Database): ProxyStore {
                    WHERE hostname = ? AND app_id = ?`;
       const args = [kind, state, chain, key, problem, updated_at, expires_at, hostname, app_id];
       return (await database.write([{ sql, args, rows: 1 }])).ok;
+    },
+    async proveHostname(app_id, hostname, at) {
+      const outcome = await database.write([
+        // Locks every claim, so that of two proofs at the same moment the second finds the first.
+        { sql: "UPDATE certificates SET updated_at = updated_at WHERE hostname = ?", args: [hostname] },
+        {
+          sql: `UPDATE certificates SET proved_at = COALESCE(proved_at, ?) WHERE hostname = ? AND app_id = ? AND NOT EXISTS
+                (SELECT 1 FROM certificates other
+                 WHERE other.hostname = ? AND other.app_id <> ? AND other.proved_at IS NOT NULL)`,
+          args: [at, hostname, app_id, hostname, app_id],
+          rows: 1,
+        },
+      ]);
+      return outcome.ok;
     },
     async deleteCertificate(app_id, hostname) {
       const sql = "DELETE FROM certificates WHERE app_id = ? AND hostname = ?";
