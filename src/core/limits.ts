@@ -25,8 +25,10 @@ export const LIMITS = {
   upload_stall_ms: 30 * SECOND,
   /** An idle kept-alive connection is closed after this. */
   keep_alive_ms: 72 * SECOND,
-  /** Open connections. One more is closed at once. */
+  /** Open connections. Of one more the longest unused is closed, or itself when all are in use. */
   connections: 8192,
+  /** Open connections that one token used last; full-access tokens are not counted. One more: 429 `rate_limited`. */
+  connections_per_token: 1024,
   /** How long a stopping platform waits for requests in flight. Past it they are cut. */
   shutdown_ms: 10 * SECOND,
   /** Problems listed in one answer. More exist, these come first. */
@@ -78,6 +80,8 @@ export const LIMITS = {
   secret_value_bytes: 64 * KIB,
 
   // Waiting and streams.
+  /** Event streams, followed logs and terminals of one token; full-access tokens are not counted. One more: 429. */
+  streams_per_token: 256,
   /** Waiters, streams and loops that listen at once. One more: 503 `overloaded`. */
   bus_listeners: 50_000,
   /** What may wait to be sent to one reader of a stream. Past it: that reader is told so and let go. */

@@ -3,17 +3,25 @@ import type { Socket } from "node:net";
 
 /**
  * Which connections have a request in progress. Node's own "close idle connections" forgets the ones that
- * were opened and never used, and would let a stopping platform wait for them.
+ * were opened and never used, and would let a stopping platform wait for them; its own bound closes whoever comes last, so
+ * that connections which do nothing keep everyone else out.
  */
-export function trackConnections(server: Server): { closeIdle(): void; closeAll(): void } {
+export function trackConnections(server: Server, most: number): { closeIdle(): void; closeAll(): void } {
+  // In the order in which they were last used.
   const requests = new Map<Socket, number>();
   let closing = false;
   const change = (socket: Socket, by: number): void => {
     const now = (requests.get(socket) ?? 0) + by;
-    if (requests.has(socket)) requests.set(socket, now);
+    if (requests.delete(socket)) requests.set(socket, now);
     if (closing && now === 0) socket.end();
   };
   server.on("connection", (socket) => {
+    if (requests.size >= most) {
+      const unused = firstUnused(requests) ?? socket;
+      requests.delete(unused);
+      unused.destroy();
+      if (unused === socket) return;
+    }
     requests.set(socket, 0);
     socket.once("close", () => requests.delete(socket));
   });
@@ -32,4 +40,9 @@ export function trackConnections(server: Server): { closeIdle(): void; closeAll(
       for (const socket of requests.keys()) socket.destroy();
     },
   };
+}
+
+function firstUnused(requests: ReadonlyMap<Socket, number>): Socket | undefined {
+  for (const [socket, busy] of requests) if (busy === 0) return socket;
+  return undefined;
 }

@@ -13,9 +13,12 @@ import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
 import { Sessions } from "./sessions.ts";
 import { type StreamItem, sendStream } from "./stream.ts";
+import type { TokenUsage } from "./token-usage.ts";
 import { uploadOf, uploads } from "./upload.ts";
 import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
 
+/** `usage` is shared by all rows of a server. */
+export type HandlerParts = ServerParts & { usage: TokenUsage };
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
 
 const NOBODY: Caller = { token_id: "", name: "nobody" };
@@ -24,13 +27,14 @@ const NOBODY: Caller = { token_id: "", name: "nobody" };
  * One request through one row: who is it, what does it say, may it, then the row's own work. In this order, so
  * that a stranger learns nothing about the API's insides, and a caller all that is wrong at once.
  */
-export function handler(row: Row, parts: ServerParts, ending: AbortSignal): Handler {
+export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Handler {
   const sessions = new Sessions(parts.clock);
   const random = randomIds(parts.clock);
   return async (request, reply) => {
     const open = row.access === "open";
     const caller = await callerOf(row, parts, request);
     if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
+    if (!open) parts.usage.connect(caller, request.raw.socket);
     if (row.relay) return await relayed(row.relay, request, reply, caller);
     const input = readInput(row, request, reply);
     const admitted = await admittedTo(row, parts, caller, input);
@@ -94,8 +98,9 @@ type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"
 async function converse(
   row: Row,
   { request, reply, input, facts }: { request: FastifyRequest; reply: FastifyReply; input: Input; facts: CallFacts },
-  { parts, sessions, ending }: { parts: ServerParts; sessions: Sessions; ending: AbortSignal },
+  { parts, sessions, ending }: { parts: HandlerParts; sessions: Sessions; ending: AbortSignal },
 ): Promise<FastifyReply | undefined> {
+  const over = parts.usage.stream(facts.caller);
   const session = sessions.open(async () => {
     await admittedTo(row, parts, await callerOf(row, parts, request), input);
   });
@@ -107,6 +112,7 @@ async function converse(
     return source && (await startStream(source, reply, parts, until));
   } finally {
     session.close();
+    over();
   }
 }
 

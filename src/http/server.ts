@@ -9,13 +9,14 @@ import type { Guard, Insiders } from "./access.ts";
 import { trackConnections } from "./connections.ts";
 import type { Dashboard } from "./dashboard.ts";
 import { ambiguity, tooLong } from "./framing.ts";
-import { handler } from "./handler.ts";
+import { type HandlerParts, handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { parseJson } from "./json.ts";
 import { takeLines, wantsLine } from "./line.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
 import type { BodyLimit, Row, Style } from "./route.ts";
+import { TokenUsage } from "./token-usage.ts";
 import { isUploading, passUploads } from "./upload.ts";
 
 export interface ServerParts {
@@ -91,8 +92,7 @@ export function createServer(parts: ServerParts): Server {
       if (error.code !== "ERR_HTTP_REQUEST_TIMEOUT" || !isUploading(socket)) refuseConnection(error, socket, ids);
     },
   });
-  app.server.maxConnections = LIMITS.connections;
-  const connections = trackConnections(app.server);
+  const connections = trackConnections(app.server, LIMITS.connections);
   takeLines(app.server, (request, response) => app.routing(request, response));
 
   let closing = false;
@@ -113,7 +113,7 @@ export function createServer(parts: ServerParts): Server {
   readJsonBodies(app, { any_type: false });
   parts.dashboard?.serve(app);
   passUploads(app);
-  addRows(app, parts, ending.signal);
+  addRows(app, { ...parts, usage: new TokenUsage() }, ending.signal);
 
   return {
     async listen(host, port) {
@@ -139,7 +139,7 @@ export function createServer(parts: ServerParts): Server {
   };
 }
 
-function addRows(app: FastifyInstance, parts: ServerParts, ending: AbortSignal): void {
+function addRows(app: FastifyInstance, parts: HandlerParts, ending: AbortSignal): void {
   const methods = new Map<string, Set<string>>();
   // What is passed on is not read here: these routes have a reader of bodies of their own, which reads nothing.
   void app.register(async (relays) => {
@@ -172,7 +172,7 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${shape}/?(\\?|$)`);
 }
 
-function addRow(app: FastifyInstance, row: Row, parts: ServerParts, ending: AbortSignal): void {
+function addRow(app: FastifyInstance, row: Row, parts: HandlerParts, ending: AbortSignal): void {
   // A rest of a path may be empty, which the router does not take for one.
   const urls = row.path.endsWith("/*") ? [row.path, row.path.slice(0, -2)] : [row.path];
   const { around } = parts;

@@ -1,0 +1,61 @@
+import { Duplex } from "node:stream";
+import { fail } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Caller } from "./access.ts";
+
+/**
+ * What one token has open at once: connections and streams. A token that was narrowed from another counts with it. Whoever
+ * runs the platform is not counted, so that it can be looked at and helped while others use all they may.
+ */
+export class TokenUsage {
+  readonly #connections = new Map<string, Set<Duplex>>();
+  readonly #tokens = new WeakMap<Duplex, string>();
+  readonly #streams = new Map<string, number>();
+
+  /** A connection is that of the token that used it last. Fails with `rate_limited` when the token has too many. */
+  connect(caller: Caller, connection: unknown): void {
+    // A request without a socket holds nothing.
+    if (!isCounted(caller) || !(connection instanceof Duplex) || connection.destroyed) return;
+    const { token_id } = caller;
+    const before = this.#tokens.get(connection);
+    if (before === token_id) return;
+    const own = this.#connections.get(token_id) ?? new Set();
+    if (own.size >= LIMITS.connections_per_token) refuse("connections", "connections_per_token");
+    if (before === undefined) connection.once("close", () => this.#disconnect(connection));
+    else this.#disconnect(connection);
+    this.#connections.set(token_id, own.add(connection));
+    this.#tokens.set(connection, token_id);
+  }
+
+  /** A stream, followed log or terminal begins. Fails as above; the answer is called when it is over. */
+  stream(caller: Caller): () => void {
+    if (!isCounted(caller)) return () => {};
+    const { token_id } = caller;
+    const open = this.#streams.get(token_id) ?? 0;
+    if (open >= LIMITS.streams_per_token) refuse("streams", "streams_per_token");
+    this.#streams.set(token_id, open + 1);
+    return () => {
+      const left = (this.#streams.get(token_id) ?? 1) - 1;
+      if (left > 0) this.#streams.set(token_id, left);
+      else this.#streams.delete(token_id);
+    };
+  }
+
+  #disconnect(connection: Duplex): void {
+    const token_id = this.#tokens.get(connection) ?? "";
+    const own = this.#connections.get(token_id);
+    own?.delete(connection);
+    if (own?.size === 0) this.#connections.delete(token_id);
+    this.#tokens.delete(connection);
+  }
+}
+
+const isCounted = ({ token_id, is_operator }: Caller): boolean => token_id !== "" && !is_operator;
+
+function refuse(what: string, limit: "connections_per_token" | "streams_per_token"): never {
+  fail("rate_limited", `this token has ${LIMITS[limit]} ${what} open already (limit ${limit})`, {
+    retry_after_s: 1,
+    hint: `close some of them, or use a token of its own for each program`,
+    headers: { connection: "close" },
+  });
+}
