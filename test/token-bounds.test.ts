@@ -22,7 +22,9 @@ function client(t: TestContext, { base_url }: TestPlatform) {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       get(`${base_url}${path}`, { agent, headers }, resolve).on("error", reject);
     });
-    const text = await new Promise<string>((resolve) => response.once("data", (chunk: Buffer) => resolve(String(chunk))));
+    const text = await new Promise<string>((resolve) =>
+      response.once("data", (chunk: Buffer) => resolve(String(chunk))),
+    );
     return { status: response.statusCode ?? 0, text, leave: () => void response.destroy() };
   };
 }
@@ -74,6 +76,9 @@ suite("what one token may have open", () => {
     assert.deepEqual(statuses([await ask("/v1/apps", platform.token)]), [200]);
     await platform.ask(`POST /v1/apps/web/machines/${machine}/start`);
     const answered = (await Promise.all(held)).map(({ status }) => status);
-    assert.deepEqual([answered.filter((one) => one === 429).length, answered.filter((one) => one === 200).length], [1, 1024]);
+    assert.deepEqual(
+      [answered.filter((one) => one === 429).length, answered.filter((one) => one === 200).length],
+      [1, 1024],
+    );
   });
 });

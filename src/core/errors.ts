@@ -189,7 +189,12 @@ export const CATALOGUE = {
     retryable: false,
     meaning: "This Idempotency-Key was used before with another request.",
   },
-  rate_limited: { http: 429, retryable: true, meaning: "Too many requests, or too many open at once; the text names the bound, `Retry-After` says when to come back." },
+  rate_limited: {
+    http: 429,
+    retryable: true,
+    meaning:
+      "Too many requests, or too many open at once; the text names the bound, `Retry-After` says when to come back.",
+  },
   headers_too_large: { http: 431, retryable: false, meaning: "The request's headers are larger than the limit." },
   query_invalid: {
     http: 400,

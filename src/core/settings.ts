@@ -108,6 +108,10 @@ export const SETTINGS = {
     default: "",
     words: "A file as `docker login` writes it: names and passwords of registries, for all organizations.",
   },
+  image_quota_gb: {
+    default: "100",
+    words: "GiB of the disk that the images of one organization may take on a host, uploads included; 0 is no bound.",
+  },
   registry_allow_private: {
     default: "",
     words:
@@ -150,6 +154,7 @@ export interface Settings {
   objects: ObjectsSetting;
   registry_config: string | undefined;
   registry_allow_private: string[];
+  image_quota_gb: number;
   /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
   hosts: HostSetting[];
   /** What was odd but not wrong, told once at start. */
@@ -221,6 +226,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
       secret_key: given("objects_secret_key").value,
     },
     registry_config: given("registry_config").value || undefined,
+    image_quota_gb: wholeNumber(given("image_quota_gb"), "image_quota_gb"),
     registry_allow_private: hostList(given("registry_allow_private"), "localhost:5000"),
     hosts,
     warnings,

@@ -8,7 +8,9 @@ import { trackConnections } from "./connections.ts";
 
 async function serve(t: TestContext, most: number) {
   const waiting: ServerResponse[] = [];
-  const server = createServer(({ url }, response) => void (url === "/wait" ? waiting.push(response) : response.end("ok")));
+  const server = createServer(
+    ({ url }, response) => void (url === "/wait" ? waiting.push(response) : response.end("ok")),
+  );
   trackConnections(server, most);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -69,7 +69,7 @@ export class Blobs {
   async ingest(fetch: Fetch, signal: AbortSignal): Promise<string> {
     const { digest, size, owner } = fetch;
     // Each owner's own: bytes that another fetched show nothing about who asks now.
-    const part = join(this.#layout.ingest, `part-${hexOf(digest)}-${hexOf(digestOf(owner)).slice(0, 12)}`);
+    const part = join(this.#layout.ingest, partName(digest, owner));
     const before = await hashed(part);
     const { at, hash } = before.at < size ? await receive(part, before, fetch, signal) : before;
     if (at === size && `sha256:${hash.digest("hex")}` === digest) return part;
@@ -92,6 +92,10 @@ export class Blobs {
     return join(this.#layout.blobs, hexOf(digest));
   }
 }
+
+/** The file that an owner's layer is fetched into. */
+export const partName = (digest: string, owner: string): string =>
+  `part-${hexOf(digest)}-${hexOf(digestOf(owner)).slice(0, 12)}`;
 
 /** The other side stopped before the end; what came is kept. */
 export class CutShort extends Error {

@@ -40,7 +40,8 @@ import { Reach } from "./registry/reach.ts";
 import { unreachable } from "./registry/retry.ts";
 import { type Image, imageRef, isUntagged, layersOf, Store, shortName, untagged } from "./store.ts";
 
-type RegistrySettings = Pick<Settings, "registry_config" | "registry_allow_private">;
+type ImageSettings = Pick<Settings, "registry_config" | "registry_allow_private"> &
+  Partial<Pick<Settings, "image_quota_gb">>;
 
 interface ImageOptions {
   sharing?: Sharing;
@@ -52,12 +53,13 @@ interface ImageOptions {
 /** The images of a platform. `dir` is `images` in its data dir. */
 export async function openImages(
   dir: string,
-  { registry_config, registry_allow_private: allow_private }: RegistrySettings,
+  { registry_config, registry_allow_private: allow_private, image_quota_gb }: ImageSettings,
   clock: Clock,
   log: Log,
   { sharing, releases, lookup, ...limits }: Partial<ImageLimits> & ImageOptions = {},
 ): Promise<Images> {
-  const store = await Store.open({ dir, clock, log, limits, releases });
+  const quota = image_quota_gb === undefined ? {} : { org_image_bytes: image_quota_gb * 2 ** 30 };
+  const store = await Store.open({ dir, clock, log, limits: { ...quota, ...limits }, releases });
   const imported = sharing && new Imported(store, sharing);
   const reach = new Reach({ allow_private, connect_timeout_ms: store.limits.answer_ms, lookup });
   const images = new Images(store, { credentials: new CredentialFile(registry_config), reach }, imported);
@@ -316,6 +318,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     const own = this.#named({ ...reference, digest: image.digest }, owner);
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal, this.#closing.signal]);
+    const releases: (() => void)[] = [];
     const one = async ({ diff_id, digest, size }: ReturnType<typeof layersOf>[number]): Promise<void> => {
       const say = (state: PullProgress["state"], done_bytes?: number): void =>
         tell({ layer: diff_id, state, ...(done_bytes === undefined ? {} : { done_bytes }), total_bytes: size });
@@ -328,6 +331,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
             const imported = await this.#elsewhere({ ...reference, digest: image.digest }, owner);
             if (imported) return (await this.#imported?.layer(imported, diff_id, all)) ?? notHere(reference);
             if (own && own.source !== "pulled") return notHere(reference);
+            releases.push(await this.#store.quota.fetch(owner, { digest, size }));
             say("waiting");
             return await this.#puller.layer(
               reference,
@@ -345,6 +349,8 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
       // One that fails ends the others.
       failed.abort(thrown);
       throw thrown;
+    } finally {
+      for (const release of releases) release();
     }
   }
 }

@@ -33,7 +33,7 @@ export class Intake {
   ): Promise<NameRecord> {
     const reference = readReference(name, "query.name");
     refuseUnnameable(reference);
-    const work = this.#receive(upload, signal, async (tar) => {
+    const work = this.#receive(upload, owner, signal, async (tar) => {
       const image = await readArchive(tar, reference, this.#store.limits);
       const digest = await this.#take(tar.file, image, owner, signal);
       const published = { file: tar.file, packed: image, digest, owner };
@@ -92,7 +92,7 @@ export class Intake {
   }
 
   async #makeHello(made_from: string, signal: AbortSignal): Promise<NameRecord> {
-    return await this.#receive(helloLayer(), signal, async ({ file, sha256, bytes }) => {
+    return await this.#receive(helloLayer(), PLATFORM, signal, async ({ file, sha256, bytes }) => {
       const layers = [{ diff_id: sha256, start: 0, length: bytes }];
       const config = configDocument([sha256], HELLO_CONFIG);
       const packed = { documents: [manifestOf(config, layers), config], layers };
@@ -104,17 +104,23 @@ export class Intake {
   /** Takes in a tar, does something with it, and removes it. */
   async #receive<T>(
     upload: AsyncIterable<Uint8Array>,
+    owner: string,
     signal: AbortSignal,
     work: (tar: PlainTar) => Promise<T>,
   ): Promise<T> {
     refuseUnprivileged();
-    const { layout, limits } = this.#store;
+    const { layout, limits, quota } = this.#store;
     return await this.#collector.working(async () => {
-      const tar = await receiveTar(upload, layout, limits, signal);
+      const { grow, release } = await quota.upload(owner);
       try {
-        return await work(tar);
+        const tar = await receiveTar(upload, { layout, limits, grow }, signal);
+        try {
+          return await work(tar);
+        } finally {
+          await rm(tar.file, { force: true });
+        }
       } finally {
-        await rm(tar.file, { force: true });
+        release();
       }
     });
   }

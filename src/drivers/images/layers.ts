@@ -8,6 +8,7 @@ import { type Layout, readJson, syncFolder, temporary, writeWhole } from "./file
 import { emptyKernelFolders } from "./kernel-folders.ts";
 import type { ImageLimits } from "./limits.ts";
 import { Once, Turns } from "./once.ts";
+import { type Quota, treeBytes } from "./quota.ts";
 import { LayerFault, refuseImage } from "./refusal.ts";
 import type { TreeFacts } from "./tree.ts";
 import { unpackLayer } from "./unpacking.ts";
@@ -43,6 +44,13 @@ export interface LayerWish {
   verify?: boolean;
 }
 
+interface LayerParts {
+  layout: Layout;
+  limits: ImageLimits;
+  log: Log;
+  quota: Pick<Quota, "left" | "check" | "refuse">;
+}
+
 /**
  * Unpacked layers, one folder each, shared by all images that have them. A layer is there when its record is.
  *
@@ -54,12 +62,14 @@ export class Layers {
   readonly #layout: Layout;
   readonly #limits: ImageLimits;
   readonly #log: Log;
+  readonly #quota: Pick<Quota, "left" | "check" | "refuse">;
   readonly #records = new Map<string, LayerRecord>();
   readonly #once = new Once<LayerRecord>();
   readonly #unpacks: Turns;
   #emptying: Promise<unknown> = Promise.resolve();
 
-  constructor({ layout, limits, log }: { layout: Layout; limits: ImageLimits; log: Log }) {
+  constructor({ layout, limits, log, quota }: LayerParts) {
+    this.#quota = quota;
     this.#layout = layout;
     this.#limits = limits;
     this.#log = log;
@@ -137,7 +147,8 @@ export class Layers {
       // Another organization's pull of the same layer may have been faster.
       const here = this.#records.get(diff_id);
       if (here) await this.#compare(diff_id, bytes, signal);
-      const facts = here ?? (await this.#unpack(diff_id, bytes, signal));
+      if (here && !here.owners.includes(owner)) await this.#quota.check(owner, treeBytes(here));
+      const facts = here ?? (await this.#unpack({ diff_id, owner }, bytes, signal));
       const record = await this.#record(diff_id, facts, owner);
       await bytes.done();
       return record;
@@ -148,17 +159,22 @@ export class Layers {
     });
   }
 
-  async #unpack(diff_id: string, bytes: LayerSource, signal: AbortSignal): Promise<TreeFacts> {
+  async #unpack(
+    { diff_id, owner }: Pick<LayerWish, "diff_id" | "owner">,
+    bytes: LayerSource,
+    signal: AbortSignal,
+  ): Promise<TreeFacts> {
+    const left = await this.#quota.left(owner);
+    const tree_bytes = Math.min(left, this.#limits.tree_bytes);
+    const limits = { ...this.#limits, tree_bytes };
     const into = temporary(this.#layout, "tree");
     await mkdir(into, { mode: 0o755 });
     try {
       const { file, start, length } = bytes;
-      const {
-        diff_id: found,
-        digest,
-        ...facts
-      } = await unpackLayer({ file, start, length, into, limits: this.#limits }, signal);
+      const { diff_id: found, digest, ...facts } = await unpackLayer({ file, start, length, into, limits }, signal);
       refuseOther({ diff_id, digest: bytes.digest }, { diff_id: found, digest });
+      // Others of the organization may have been unpacked beside it, and each entry counts, too.
+      await this.#quota.check(owner, treeBytes(facts));
       // One that was unpacked meanwhile for someone else is as good.
       if (!existsSync(this.folder(diff_id))) await rename(into, this.folder(diff_id));
       await syncFolder(this.#layout.layers);
@@ -171,6 +187,7 @@ export class Layers {
     } catch (thrown) {
       if (thrown instanceof LayerFault) {
         await bytes.done();
+        if (tree_bytes < this.#limits.tree_bytes && /limit tree_bytes/.test(thrown.message)) this.#quota.refuse();
         refuseImage(`layer ${diff_id} cannot be unpacked: ${thrown.message}`);
       }
       throw thrown;

@@ -19,7 +19,7 @@ export const IMAGE_LIMITS = {
   tree_bytes: 40 * GIB,
   /** Files, folders and links of one layer. Past it: as above. */
   tree_entries: 1_000_000,
-  /** How many times its size a layer may grow when it is unpacked, once it is larger than the next limit. */
+  /** How many times its size a layer or an upload may grow when it is unpacked, once it is larger than the next limit. */
   ratio: 200,
   ratio_from_bytes: 256 * MIB,
   /** A whole path in a layer, and where a link points. Past it: 400 `image_refused`. */
@@ -38,6 +38,8 @@ export const IMAGE_LIMITS = {
   archive_entries: 10_000,
   /** Space that unpacking leaves free on the disk. Past it: 503 `storage_full`, and what was unpacked is removed. */
   disk_kept_bytes: 512 * MIB,
+  /** All images of one organization on the disk, uploads included (setting `image_quota_gb`). Past it: 422 `limit_reached`. */
+  org_image_bytes: 100 * GIB,
   /** Names one organization may have. One more: 422 `limit_reached`. */
   names_per_org: 10_000,
 

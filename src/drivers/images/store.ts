@@ -19,9 +19,10 @@ import {
 } from "./documents.ts";
 import { type Layout, layoutOf, makeLayout } from "./files.ts";
 import { Holds } from "./holds.ts";
-import { Layers } from "./layers.ts";
+import { type LayerRecord, Layers } from "./layers.ts";
 import { IMAGE_LIMITS, type ImageLimits } from "./limits.ts";
 import { type NameRecord, Names } from "./names.ts";
+import { Quota } from "./quota.ts";
 import type { Reference } from "./reference.ts";
 
 export interface StoreParts {
@@ -53,6 +54,7 @@ export class Store {
   readonly log: Log;
   readonly blobs: Blobs;
   readonly layers: Layers;
+  readonly quota: Quota;
   readonly names: Names;
   readonly holds: Holds;
   readonly releases: ReleaseImages;
@@ -64,7 +66,10 @@ export class Store {
     this.clock = clock;
     this.log = log;
     this.blobs = new Blobs(this.layout, this.limits);
-    this.layers = new Layers({ layout: this.layout, limits: this.limits, log });
+    const { layout } = this;
+    const list = (): LayerRecord[] => this.layers.list();
+    this.quota = new Quota({ layers: { list }, layout, limits: this.limits });
+    this.layers = new Layers({ layout, limits: this.limits, log, quota: this.quota });
     this.names = new Names(this.layout, this.limits);
     this.holds = new Holds(this.layout);
     this.releases = releases;

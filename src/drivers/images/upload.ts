@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { rm } from "node:fs/promises";
+import { rm, statfs } from "node:fs/promises";
 import { pipeline, Readable } from "node:stream";
 import { pipeline as finished } from "node:stream/promises";
 import { createGunzip, createZstdDecompress } from "node:zlib";
@@ -10,32 +10,65 @@ import { type Layout, temporary } from "./files.ts";
 import type { ImageLimits } from "./limits.ts";
 import { refuseImage } from "./refusal.ts";
 
-/** Takes in a tar, compressed or not, as a plain one on the disk. The caller removes the file. */
+interface ReceiveParts {
+  layout: Layout;
+  limits: ImageLimits;
+  /** Told of what is about to be written; fails when that is too much. */
+  grow(bytes: number): void;
+}
+
+/** Between looks at how much room is left on the disk. */
+const LOOK_BYTES = 64 * 2 ** 20;
+
+/**
+ * Takes in a tar, compressed or not, as a plain one on the disk. The caller removes the file. What a little that was sent
+ * grows to is bounded while it is written: nobody knows before.
+ */
 export async function receiveTar(
   upload: AsyncIterable<Uint8Array>,
-  layout: Layout,
-  limits: ImageLimits,
+  { layout, limits, grow }: ReceiveParts,
   signal: AbortSignal,
 ): Promise<PlainTar> {
   const file = temporary(layout, "upload");
   const hash = createHash("sha256");
-  let bytes = 0;
+  let [came, bytes, look_at] = [0, 0, 0];
+  async function* sent(): AsyncIterable<Uint8Array> {
+    for await (const chunk of upload) {
+      came += chunk.length;
+      yield chunk;
+    }
+  }
   async function* counted(source: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
     for await (const chunk of source) {
       bytes += chunk.length;
       if (bytes > limits.upload_bytes)
         fail("payload_too_large", `the image has more than ${limits.upload_bytes} bytes (limit upload_bytes)`);
+      if (bytes > limits.ratio_from_bytes && bytes > came * limits.ratio)
+        refuseImage(`what was sent grows to more than ${limits.ratio} times its size (limit ratio)`);
+      grow(chunk.length);
+      if (bytes >= look_at) {
+        look_at = bytes + LOOK_BYTES;
+        await refuseFullDisk(layout, limits);
+      }
       hash.update(chunk);
       yield chunk;
     }
   }
   try {
-    await finished(await decoded(upload), counted, createWriteStream(file, { mode: 0o600, flags: "wx" }), { signal });
+    await finished(await decoded(sent()), counted, createWriteStream(file, { mode: 0o600, flags: "wx" }), { signal });
   } catch (thrown) {
     await rm(file, { force: true });
     throw spoken(thrown, signal);
   }
   return { file, bytes, sha256: `sha256:${hash.digest("hex")}` };
+}
+
+async function refuseFullDisk({ ingest }: Layout, { disk_kept_bytes }: ImageLimits): Promise<void> {
+  const { bavail, bsize } = await statfs(ingest);
+  if (bavail * bsize < disk_kept_bytes)
+    fail("storage_full", "the image does not fit on the disk (limit disk_kept_bytes)", {
+      hint: "`hangar images gc --dry-run` says what can go",
+    });
 }
 
 function spoken(thrown: unknown, signal: AbortSignal): unknown {

@@ -1,0 +1,117 @@
+/** How much of the disk one organization's images may take. */
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { fail } from "#core/errors.ts";
+import { PLATFORM } from "#machines/image-source.ts";
+import { partName } from "./blobs.ts";
+import type { Layout } from "./files.ts";
+import type { Layers } from "./layers.ts";
+import type { ImageLimits } from "./limits.ts";
+import type { TreeFacts } from "./tree.ts";
+
+/** What an entry of a layer takes beside its content: a block for a small file, a folder or its name. */
+const ENTRY_BYTES = 4096;
+
+export const treeBytes = ({ bytes, entries }: Pick<TreeFacts, "bytes" | "entries">): number =>
+  bytes + entries * ENTRY_BYTES;
+
+/** Between looks at how much room is left, for something that grows. */
+const LOOK_BYTES = 4 * 2 ** 20;
+
+interface QuotaParts {
+  layers: Pick<Layers, "list">;
+  layout: Layout;
+  limits: ImageLimits;
+}
+
+/**
+ * Counts each layer for every organization that has it, what was fetched of layers in part, and what is on its way in. The
+ * platform's own images are not counted.
+ */
+export class Quota {
+  readonly #parts: QuotaParts;
+  /** By owner: layers that are being fetched, by the ending of their file's name, and uploads, with what each takes. */
+  readonly #under_way = new Map<string, Map<object | string, number>>();
+
+  constructor(parts: QuotaParts) {
+    this.#parts = parts;
+  }
+
+  /** Bytes that an organization may still bring. */
+  async left(owner: string): Promise<number> {
+    if (this.#isFree(owner)) return Number.POSITIVE_INFINITY;
+    return this.#left(owner, await this.#fetched(owner));
+  }
+
+  /** Fails with `limit_reached` when an organization may not bring so much more. */
+  async check(owner: string, bytes: number): Promise<void> {
+    if (bytes > (await this.left(owner))) this.refuse();
+  }
+
+  /** A layer is about to be fetched: all of it is counted from here on, until what this answers is called. */
+  async fetch(owner: string, { digest, size }: { digest: string; size: number }): Promise<() => void> {
+    if (this.#isFree(owner)) return () => {};
+    const key = partName(digest, owner);
+    const fetched = await this.#fetched(owner, key);
+    if (size > this.#left(owner, fetched)) this.refuse();
+    return this.#take(owner, key, size);
+  }
+
+  /** An upload begins. `grow` fails with `limit_reached` when there is not so much left. */
+  async upload(owner: string): Promise<{ grow(bytes: number): void; release(): void }> {
+    if (this.#isFree(owner)) return { grow() {}, release() {} };
+    const fetched = await this.#fetched(owner);
+    const key = {};
+    let [taken, look_at] = [0, 0];
+    return {
+      grow: (bytes) => {
+        taken += bytes;
+        this.#take(owner, key, taken);
+        if (taken < look_at) return;
+        look_at = taken + LOOK_BYTES;
+        if (this.#left(owner, fetched) < 0) this.refuse();
+      },
+      release: this.#take(owner, key, 0),
+    };
+  }
+
+  refuse(): never {
+    const gib = this.#parts.limits.org_image_bytes / 2 ** 30;
+    fail("limit_reached", `the images of an organization take at most ${gib} GiB (setting image_quota_gb)`, {
+      hint: "remove some with `hangar images rm`; pulled ones that nothing uses go with `hangar images gc --all`",
+    });
+  }
+
+  #isFree(owner: string): boolean {
+    return owner === PLATFORM || this.#parts.limits.org_image_bytes === 0;
+  }
+
+  #left(owner: string, fetched: number): number {
+    const { layers, limits } = this.#parts;
+    const own = layers.list().filter(({ owners }) => owners.includes(owner));
+    const unpacked = own.reduce((sum, record) => sum + treeBytes(record), 0);
+    const under_way = sum([...(this.#under_way.get(owner)?.values() ?? [])]);
+    return limits.org_image_bytes - unpacked - fetched - under_way;
+  }
+
+  #take(owner: string, key: object | string, bytes: number): () => void {
+    const own = this.#under_way.get(owner) ?? new Map<object | string, number>();
+    this.#under_way.set(owner, own.set(key, bytes));
+    return () => {
+      own.delete(key);
+      if (own.size === 0 && this.#under_way.get(owner) === own) this.#under_way.delete(owner);
+    };
+  }
+
+  /** What is there of layers that are fetched in part and that nobody fetches now. */
+  async #fetched(owner: string, but?: string): Promise<number> {
+    const { ingest } = this.#parts.layout;
+    const ending = partName("", owner).slice("part-".length);
+    const now = this.#under_way.get(owner);
+    const files = (await readdir(ingest)).filter((name) => name.endsWith(ending) && name !== but && !now?.has(name));
+    const sizes = files.map(async (name) => (await stat(join(ingest, name)).catch(() => undefined))?.size ?? 0);
+    return sum(await Promise.all(sizes));
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
