@@ -141,6 +141,6 @@ suite("images that other programs made", { skip: realMachinesMissing() ?? packag
       assert.ok(image.endsWith(digest), image);
     }
     const missing = await machines.ask("GET /v1/apps/web/images/resolve?image=127.0.0.1:9/none:1");
-    assert.deepEqual([missing.status, missing.body.status], [403, "address_refused"]);
+    assert.deepEqual([missing.status, missing.body.status], [412, "registry_unreachable"]);
   });
 });
