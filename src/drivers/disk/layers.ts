@@ -55,7 +55,7 @@ const gocryptfs: Layer = {
     await mkdir(clear, { recursive: true });
     if (!(await mountAt(clear))) {
       const how = ["-q", "-allow_other", "-ko", "nosuid,nodev"];
-      await run("gocryptfs", [...how, join(mount, DATA), clear], { input: password(key) });
+      await run("gocryptfs", [...how, join(mount, DATA), clear], { input: password(key), outlives: true });
     }
     return clear;
   },

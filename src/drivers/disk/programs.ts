@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
+import { outliving } from "../linux/outlive.ts";
 
 /** A program of the system that failed; the text has what it said. */
 export class ProgramError extends Error {
@@ -13,11 +14,14 @@ export class ProgramError extends Error {
 export interface RunHow {
   /** Goes to its standard input: keys are never arguments, which everybody can see. */
   input?: Uint8Array;
+  /** What it leaves running goes on when systemd ends the platform's service. */
+  outlives?: boolean;
 }
 
 /** Runs a program to its end and answers what it printed. No shell is in between. */
 export async function run(command: string, args: readonly string[], how: RunHow = {}): Promise<string> {
-  const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LC_ALL: "C" } });
+  const [file = command, ...words] = how.outlives ? outliving([command, ...args]) : [command, ...args];
+  const child = spawn(file, words, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, LC_ALL: "C" } });
   // A program that does not read to the end has its reasons, and its exit code tells them.
   child.stdin.on("error", () => {});
   child.stdin.end(how.input);

@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { outliving } from "./outlive.ts";
 import { type Descriptor, spawnLean } from "./spawn.ts";
 
 export interface ProgramOptions {
@@ -6,6 +7,8 @@ export interface ProgramOptions {
   /** Ended with SIGKILL after this. */
   timeout_ms?: number;
   env?: Record<string, string | undefined>;
+  /** It, or what it leaves running, goes on when systemd ends the platform's service. */
+  outlives?: boolean;
 }
 
 /** A program that did not end well. The text is its own words. */
@@ -24,9 +27,10 @@ const TIMEOUT_MS = 60_000;
 
 /** Runs a program to its end and answers what it wrote. Never through a shell. */
 export async function program(name: string, args: readonly string[], options: ProgramOptions = {}): Promise<string> {
-  const { input, env, timeout_ms = TIMEOUT_MS } = options;
+  const { input, env, outlives = false, timeout_ms = TIMEOUT_MS } = options;
+  const [file = name, ...words] = outlives ? outliving([name, ...args]) : [name, ...args];
   const stdio: Descriptor[] = [input === undefined ? "nothing" : "we write", "we read", "we read"];
-  const { pid, pipes, ended } = spawnLean(name, args, { stdio, ...(env ? { env } : {}) });
+  const { pid, pipes, ended } = spawnLean(file, words, { stdio, ...(env ? { env } : {}) });
   const late = setTimeout(() => process.kill(pid, "SIGKILL"), timeout_ms);
   try {
     // A program that ends before it has read everything says so by its code.

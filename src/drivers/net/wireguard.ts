@@ -23,7 +23,7 @@ export function wireguard({ device, node_id, mtu, key }: CarrierParts): Carrier 
     async make() {
       // A kernel without it can have it as a program, at the price of speed.
       await program("ip", ["link", "add", device, "type", "wireguard"]).catch(async (thrown: unknown) => {
-        await program("wireguard-go", [device]).catch(() => {
+        await program("wireguard-go", [device], { outlives: true }).catch(() => {
           throw new Error(`this box has no WireGuard (${String(thrown)}); install wireguard-go, or use vxlan`);
         });
       });

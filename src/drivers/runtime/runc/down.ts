@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import { removeOutlived } from "../../linux/outlive.ts";
 import { openFence } from "./fence.ts";
 import { openParts } from "./parts.ts";
 
@@ -18,6 +19,7 @@ export async function takeDown(of: { data_dir: string; node_id: string; clock: C
     return (await boots.down()).length;
   } finally {
     await boots.close();
+    removeOutlived();
   }
 }
 

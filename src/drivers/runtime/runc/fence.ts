@@ -13,6 +13,7 @@ import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Fence } from "#hosts/fence.ts";
+import { outliving } from "../../linux/outlive.ts";
 import { cgroupDirs, processesIn } from "./cgroup.ts";
 import { layoutOf } from "./layout.ts";
 import { kill } from "./process-table.ts";
@@ -79,8 +80,9 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
       renameSync(`${moment}.new`, moment);
       // One that finds another at work, of an earlier process of ours, goes at once; we ask again at the next beat.
       if (guard && guard.exitCode === null && guard.signalCode === null) return;
-      const args = ["-c", GUARD, "hangar-guard", moment, file, frozen, thawed];
-      guard = spawn("bash", args, { detached: true, stdio: "ignore" });
+      const words = ["bash", "-c", GUARD, "hangar-guard", moment, file, frozen, thawed];
+      const [program = "bash", ...args] = outliving(words);
+      guard = spawn(program, args, { detached: true, stdio: "ignore" });
       guard.on("error", (error) => parts.log.error({ error }, "the guard of this host's machines cannot be started"));
       guard.unref();
     },

@@ -13,6 +13,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { lxcfsMissing, programFile } from "../../choice.ts";
 import { detach } from "../../linux/calls.ts";
+import { outliving } from "../../linux/outlive.ts";
 import type { Layout } from "./layout.ts";
 import { kill, numberIn, startOf } from "./process-table.ts";
 
@@ -114,8 +115,10 @@ export class Lxcfs {
   async #spawn(): Promise<void> {
     const { clock } = this.#parts;
     mkdirSync(this.dir, { recursive: true, mode: 0o711 });
-    const args = ["--foreground", "--enable-loadavg", `--pidfile=${this.#pid_file}`, this.dir];
-    const child = spawn(this.#parts.program ?? programFile("lxcfs") ?? "lxcfs", args, {
+    const lxcfs = this.#parts.program ?? programFile("lxcfs") ?? "lxcfs";
+    const words = [lxcfs, "--foreground", "--enable-loadavg", `--pidfile=${this.#pid_file}`, this.dir];
+    const [program = lxcfs, ...args] = outliving(words);
+    const child = spawn(program, args, {
       detached: true,
       stdio: "ignore",
       cwd: "/",

@@ -68,6 +68,8 @@ async function dump({ boots, criu }: SuspendParts, id: string): Promise<void> {
   await program(runc, ["--root", layout.runc, "checkpoint", ...where, ...CRIU_OPTIONS, id], {
     timeout_ms: RUNC_LIMITS.program_ms,
     env: { PATH: `${criu.bin}:/usr/sbin:/usr/bin:/sbin:/bin` },
+    // Ended in the middle it would leave the machine's processes half in its hands.
+    outlives: true,
   });
 }
 
