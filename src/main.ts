@@ -8,7 +8,7 @@
  *   main.ts replace [settings]              run in place of the platform that runs, without a dropped request
  *   main.ts down [settings]                 end every machine of a platform that does not run
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { relative } from "node:path";
 import { messageOf } from "#core/assert.ts";
@@ -21,8 +21,13 @@ import { runBackup, runDown, runRestore } from "./maintenance.ts";
 import type { Platform } from "./platform.ts";
 import { collectWhenIdle, idleParts } from "./wiring/idle-memory.ts";
 import { replaceRunning, yieldWhenAsked } from "./wiring/replace.ts";
+import { openServiceManager } from "./wiring/service-manager.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
+const warn = (text: string): void => void process.stderr.write(`hangar: ${text}\n`);
+
+/** How the command is called: a checkout has it for npx alone. */
+const COMMAND = existsSync(new URL("../scripts/bootstrap.mjs", import.meta.url)) ? "npx hangar" : "hangar";
 
 /** Mistakes of the person or the box: one line, no stack. */
 const PLAIN = new Set(["SettingsError", "DataDirError", "MigrationError", "BackupError", "ApiError"]);
@@ -50,6 +55,7 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
   for (const warning of settings.warnings) say(`warning: ${warning}`);
   // Whoever starts it twice is told before everything is loaded.
   if (!before && holderOf(settings.data_dir) !== undefined) claimDataDir(settings.data_dir).release();
+  const manager = openServiceManager({ env: process.env, clock: systemClock, complain: warn });
   // Loaded here, because a backup needs none of it.
   const { startPlatform } = await import("./platform.ts");
   const replaced = await before?.(settings, say);
@@ -60,6 +66,7 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
     // The second time it is meant.
     if (stopping) process.exit(1);
     stopping = true;
+    manager.stopping();
     say(`${signal}: stopping; requests in flight may finish`);
     platform.close().then(
       () => process.exit(0),
@@ -73,6 +80,7 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
     process.off("SIGINT", stop).off("SIGTERM", stop);
   });
   say(banner(platform, await dashboardLink(platform)));
+  manager.ready(`Hangar ${VERSION}, ${platform.base_url || "a host without an API"}`, platform.alive);
   void collectWhenIdle(idleParts(systemClock), new AbortController().signal);
   // Otherwise written at the end of the process, which is never reached when it is killed.
   flushCompileCache();
@@ -84,7 +92,7 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
  */
 async function dashboardLink({ base_url, token_file, inject }: Platform): Promise<string> {
   if (!process.stdout.isTTY || token_file === "")
-    return `${base_url}/  (\`npx hangar dashboard\` prints a link that signs you in)`;
+    return `${base_url}/  (\`${COMMAND} dashboard\` prints a link that signs you in)`;
   const authorization = `Bearer ${readFileSync(token_file, "utf8").trim()}`;
   const made = await inject({ method: "POST", url: "/v1/tokens/sign_in_codes", headers: { authorization } });
   return `${base_url}/#/sign-in/${made.json<{ code: string }>().code}  (signs you in, once, within 10 minutes)`;
@@ -101,12 +109,13 @@ function banner(platform: Platform, dashboard: string): string {
     ].join("\n");
   }
   const token = relative(process.cwd(), token_file);
-  const shown = token.startsWith("..") ? token_file : token;
+  // Whoever reads what a service prints stands elsewhere.
+  const shown = token.startsWith("..") || process.cwd() === "/" ? token_file : token;
   return [
     `Hangar ${VERSION} is ready (${Math.round(process.uptime() * 1000)} ms).`,
     `  API        ${base_url}  (readable at ${base_url}/docs)`,
     `  Dashboard  ${dashboard}`,
-    `  Token      ${shown}  (full access; \`npx hangar auth token\` prints it)`,
+    `  Token      ${shown}  (full access; \`${COMMAND} auth token\` prints it)`,
     `  Driver     ${driver.name}: ${driver.reason}`,
     `  Database   ${database}`,
     "",
@@ -127,7 +136,7 @@ function complain(thrown: unknown): never {
   const inUse = (thrown as { code?: string } | null)?.code === "EADDRINUSE";
   const text = plain || !(thrown instanceof Error) ? messageOf(thrown) : (thrown.stack ?? thrown.message);
   const what = inUse ? "the listen address is in use by another program; set HANGAR_LISTEN to another one" : text;
-  process.stderr.write(`hangar: ${what}\n`);
+  warn(what);
   process.exit(1);
 }
 

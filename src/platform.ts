@@ -67,6 +67,8 @@ export interface Platform {
   /** What the front door counted, as of now. */
   proxySamples: ProxyRoom["proxySamples"];
   inject: Server["inject"];
+  /** Ends when the store has been asked and answered, also when it refuses; never while it hangs. */
+  alive(): Promise<unknown>;
   /** Resolves when every port that is open to the world really is. */
   listening(): Promise<void>;
   /** Closes all but the open ports, which go on by what they know; answers what closes those as well. */
@@ -158,6 +160,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     metrics: machines.metrics,
     local_api,
     inject: server.inject,
+    // Nothing is written, but whoever writes is asked: a thread of its own, or the connection to PostgreSQL.
+    alive: () => database.write([{ sql: "SELECT 1" }]),
     ...frontDoor(machines.proxy, running),
     close: () => running.disposeAsync(),
   };
