@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Client, type Outgoing } from "#client/client.ts";
 import { placeNamed, readPlaces } from "./contexts/file.ts";
 import { holdBack } from "./dry-run.ts";
+import { installedDataDir } from "./platform/service-unit.ts";
 import { type Context, UsageError } from "./verb.ts";
 
 export interface GlobalOptions {
@@ -22,7 +23,7 @@ export interface GlobalOptions {
 type Env = Readonly<Record<string, string | undefined>>;
 
 export function createContext(options: GlobalOptions, env: Env): Context {
-  const data_dir = resolve(options.dataDir ?? env["HANGAR_DATA_DIR"] ?? ".hangar");
+  const data_dir = resolve(options.dataDir ?? env["HANGAR_DATA_DIR"] ?? usualDataDir());
   const { url, token: known, because } = choose(options, env, data_dir);
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   const client = new Client({
@@ -42,6 +43,14 @@ export function createContext(options: GlobalOptions, env: Env): Context {
     stdin: () => text(process.stdin),
     runProgram: (file, args, how) => runProgram(file, args, how, data_dir),
   };
+}
+
+/** That of the folder one stands in, else that of the service of this system. */
+function usualDataDir(): string {
+  const here = ".hangar";
+  if (existsSync(here)) return here;
+  const service = installedDataDir();
+  return existsSync(service) ? service : here;
 }
 
 interface Choice {
@@ -83,7 +92,7 @@ const fileText = (file: string): string | undefined =>
 
 function noToken(data_dir: string): never {
   throw new UsageError(
-    `there is no token: ${join(data_dir, "token")} does not exist. Start the platform once (hangar up), or set HANGAR_TOKEN`,
+    `there is no token: ${join(data_dir, "token")} does not exist, or is not yours to read. Start the platform once (hangar up), run this as its user (sudo), or set HANGAR_TOKEN`,
   );
 }
 

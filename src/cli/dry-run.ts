@@ -37,7 +37,7 @@ const WITHOUT: Record<string, string> = {
 };
 
 /** Nouns that have no platform to change. */
-const ELSEWHERE = new Set(["context", "db"]);
+const ELSEWHERE = new Set(["context", "db", "service"]);
 
 export const changesSomething = (verb: Verb): boolean =>
   !isReading(verb) && WITHOUT[verb.words] === undefined && !ELSEWHERE.has(verb.words.split(" ")[0] ?? "");

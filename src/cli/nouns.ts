@@ -22,6 +22,7 @@ export const NOUNS: Record<string, string> = {
   regions: "Where hosts are",
   db: "Replicated SQLite",
   context: "Platforms by name",
+  service: "The platform as a service of systemd",
 };
 
 /** The first one is shown in the help. Machines are destroyed and apps deleted, but nobody should have to remember which. */

@@ -11,7 +11,7 @@ export const GLOBAL_OPTIONS: readonly Option[] = [
   ["--json", "print JSON and nothing else"],
   ["--url <address>", "the platform (default: the one of the data dir, HANGAR_URL)"],
   ["--token <token>", "the token (default: HANGAR_TOKEN, else the data dir's)"],
-  ["--data-dir <dir>", "the data dir (default: HANGAR_DATA_DIR, else ./.hangar)"],
+  ["--data-dir <dir>", "the data dir (default: HANGAR_DATA_DIR, else ./.hangar, else the service's)"],
   ["--context <name>", "a platform of `hangar context list` (default: HANGAR_CONTEXT, else the one in use)"],
   ["--show-request", "print each request as a curl command on stderr"],
 ];

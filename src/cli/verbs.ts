@@ -56,6 +56,7 @@ const HOMES: Record<string, Home> = {
   backup: platform,
   restore: platform,
   emulator: platform,
+  service: platform,
   context: () => import("./contexts/verbs.ts"),
   completion: platform,
 };

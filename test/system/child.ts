@@ -4,8 +4,8 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 
 export const ROOT = join(import.meta.dirname, "../..");
-/** For a script of the documents: `npx hangar` is the checkout's own command. */
-export const NPX = `npx() { shift; "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }`;
+/** For a script of the documents: `hangar`, and `npx hangar`, is the checkout's own command. */
+export const NPX = `hangar() { "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }; npx() { shift; hangar "$@"; }`;
 
 interface End {
   code: number | null;

@@ -4,6 +4,7 @@ import { dashboard } from "./dashboard.ts";
 import { doctor } from "./doctor.ts";
 import { emulator } from "./emulator.ts";
 import { explainField } from "./explain.ts";
+import { serviceInstall, serviceStatus, serviceUninstall } from "./service.ts";
 import { backup, down, restore, up } from "./verbs.ts";
 
 export const VERBS: readonly Verb[] = [
@@ -15,5 +16,8 @@ export const VERBS: readonly Verb[] = [
   backup,
   restore,
   emulator,
+  serviceInstall,
+  serviceUninstall,
+  serviceStatus,
   completion,
 ];
