@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Runs before anything is installed, on whatever Node the system has (20 or later): only node: imports.
 // Brings npm packages, the pinned Node and the system packages, then runs a program with that Node:
-//   node scripts/bootstrap.mjs [--for=start|test|check|bench|mutate|examples] --exec FILE [arguments]
+//   node scripts/bootstrap.mjs [--for=start|test|check|prove|bench|mutate|examples] --exec FILE [arguments]
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -45,14 +45,20 @@ function installPackages(folder, manifest, args) {
 /** The system packages that this purpose needs, with what is lost without each. */
 function wantedSystemPackages() {
   const all = JSON.parse(readFileSync(join(root, "scripts/system-packages.json"), "utf8"));
-  const groups = { start: ["runtime"], check: [], test: ["runtime", "test"], bench: ["runtime", "test", "bench"] };
+  const groups = {
+    start: ["runtime"],
+    check: [],
+    test: ["runtime", "test"],
+    prove: ["runtime", "test", "prove"],
+    bench: ["runtime", "test", "bench"],
+  };
   return Object.assign({}, ...(groups[purpose] ?? []).map((group) => all[group]));
 }
 
 if (Number(process.versions.node.split(".")[0]) < 20)
   stop(`Node 20 or later is needed to start; this is ${process.version}.`);
 installPackages(".", "package-lock.json", ["ci"]);
-if (purpose === "check" || purpose === "test") {
+if (["check", "test", "prove"].includes(purpose)) {
   mkdirSync(join(root, "tools/node_modules"), { recursive: true });
   installPackages("tools", "package.json", ["install", "--no-save", "--no-package-lock"]);
 }

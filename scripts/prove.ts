@@ -2,11 +2,13 @@
  * npm run prove: the tests at the sizes of a tier, and docs/RELIABILITY.md with what they showed.
  *
  *   npm run prove [-- text-of-a-path… --tier push|night|soak]
+ *   npm run prove -- --box debian13|debian12-v2      in a freshly installed system under QEMU
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { BOX_NAMES } from "./prove/box/boxes.ts";
 import { reliabilityPage, reliabilityTop } from "./prove/page.ts";
 import { keepProofs, proofsOf, readProofs } from "./prove/record.ts";
 import type { Line } from "./prove/reporter.ts";
@@ -15,14 +17,22 @@ import { runTests, TIERS, type Tier, type Watching } from "./test-groups.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { tier: { type: "string", default: "night" } },
+  options: { tier: { type: "string", default: "night" }, box: { type: "string" } },
 });
 const tier = TIERS.find((one) => one === values.tier);
 if (!tier) {
   process.stderr.write(`--tier is one of ${TIERS.join(", ")}, not ${values.tier}\n`);
   process.exit(2);
 }
-process.exit((await prove(positionals, tier)) ? 0 : 1);
+if (values.box !== undefined) {
+  if (!BOX_NAMES.includes(values.box)) {
+    process.stderr.write(`--box is one of ${BOX_NAMES.join(", ")}, not ${values.box}\n`);
+    process.exit(2);
+  }
+  process.env["HANGAR_BOX"] = values.box;
+}
+const wanted = values.box !== undefined && positionals.length === 0 ? ["test/system/box-"] : positionals;
+process.exit((await prove(wanted, tier)) ? 0 : 1);
 
 async function prove(wanted: readonly string[], tier: Tier): Promise<boolean> {
   const dir = mkdtempSync(join(tmpdir(), "hangar-prove-"));

@@ -1,18 +1,17 @@
 /**
- * npm run pack: the package as others install it, `hangar-<version>.tgz`. Node runs our sources as they are, but not
- * inside node_modules: there the types must be gone. So every source is copied without them, with `.js` for `.ts` in
- * the names it imports, beside the declarations of what is public. Nothing is built into the checkout.
+ * What every package holds. Node runs our sources as they are, but not inside node_modules: there the types must be gone.
+ * So every source is copied without them, with `.js` for `.ts` in the names it imports, beside the declarations of what
+ * is public. Nothing is built into the checkout.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join, relative, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { dirname, join, relative } from "node:path";
 
-const root = join(import.meta.dirname, "..");
+export const root = join(import.meta.dirname, "../..");
 
-interface Package {
+export interface Package {
   name: string;
   version: string;
   exports: Record<string, string>;
@@ -78,39 +77,30 @@ function reachable(entries: readonly string[], out: string): Set<string> {
   return found;
 }
 
-/** What stands in the checkout's package file, as others need it: no scripts, and a Node that they have themselves. */
-function packageFile(): Package {
-  const own = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Package;
-  const { scripts: _, devDependencies: __, private: ___, optionalDependencies, ...kept } = own;
+/** The checkout's package file. */
+export const ownPackage = (): Package => JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Package;
+
+/** The same as others need it: no scripts, the packed files, and the version that is asked for. */
+export function packageFile(version?: string): Package {
+  const { scripts: _, devDependencies: __, private: ___, ...own } = ownPackage();
   const exports = Object.fromEntries(
     Object.entries(own.exports).map(([name, file]) => [
       name,
       { types: file.replace(/\.ts$/, ".d.ts"), default: file.replace(/\.ts$/, ".js") },
     ]),
   );
-  const optional = Object.entries(optionalDependencies).filter(([name]) => !name.startsWith("node-"));
   return {
-    ...kept,
+    ...(own as Package),
+    version: version ?? own.version,
     engines: { node: ">=24" },
     exports: exports as unknown as Package["exports"],
-    optionalDependencies: Object.fromEntries(optional),
   };
 }
 
-const { values } = parseArgs({ options: { to: { type: "string", default: "." } } });
-const to = resolve(values.to);
-const stage = mkdtempSync(join(tmpdir(), "hangar-pack-"));
-try {
-  const file = packageFile();
+/** Puts everything but node_modules into an empty folder. */
+export function fillStage(stage: string, file: Package): void {
   for (const folder of ["src", "web", "bin"]) copy(folder, stage);
   for (const text of ["README.md", "LICENSE", "NOTICE"]) cpSync(join(root, text), join(stage, text));
-  const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Package;
-  declare([...new Set(Object.values(exports))], stage);
+  declare([...new Set(Object.values(ownPackage().exports))], stage);
   writeFileSync(join(stage, "package.json"), `${JSON.stringify(file, undefined, 2)}\n`);
-  mkdirSync(to, { recursive: true });
-  const packed = spawnSync("npm", ["pack", "--silent", "--pack-destination", to], { cwd: stage, encoding: "utf8" });
-  if (packed.status !== 0) throw new Error(`npm pack failed:\n${packed.stderr}`);
-  process.stdout.write(`${join(to, packed.stdout.trim())}\n`);
-} finally {
-  rmSync(stage, { recursive: true, force: true });
 }

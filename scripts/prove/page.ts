@@ -11,6 +11,7 @@ figures, the tier they ran in, the day, and the seed that repeats the run (\`SEE
     npm run prove -- --tier push            # the sizes of every push
     npm run prove                           # the night's sizes
     npm run prove -- volumes --tier soak    # one area, the largest sizes
+    npm run prove -- --box debian13         # in a freshly installed Debian, which QEMU runs; or debian12-v2
 
 Many of these tests have a control: a broken variant of what they test, which they must catch.
 `;

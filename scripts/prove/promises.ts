@@ -113,6 +113,16 @@ export const PROMISES: Readonly<Record<string, Readonly<Record<string, string>>>
     O4: "A new version takes over running machines; an older one refuses newer data.",
     O5: "After a reboot machines come back as their restart policy says.",
   },
+  "On a freshly installed system": {
+    B1: "The Debian package brings a service that is ready by itself.",
+    B2: "Stopping, starting and restarting the service touches no machine.",
+    B3: "A platform that is killed, hangs or cannot start is started again by systemd, and its machines run on.",
+    B4: "An upgrade and a rollback of the package keep machines running.",
+    B5: "After a reboot the service and its machines come back.",
+    B6: "What is uninstalled leaves nothing behind, or only the data.",
+    B7: "With nothing but Node and npm there, the commands of the README work.",
+    B8: "Limits, suspend, volumes, the proxy, metrics and recovery work on a system that nobody prepared.",
+  },
   "The tests themselves": {
     Q1: "Of all small changes to the rules that decide, 85 in a hundred make a test fail.",
   },

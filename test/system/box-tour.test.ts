@@ -1,0 +1,127 @@
+/** What a newcomer does: nothing but Node and npm in a fresh system, the checkout, and the commands of the README. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { Guest, quoted } from "../../scripts/prove/box/guest.ts";
+import { BOX, eventually, LEFTOVERS, noBox, processesOf, say } from "./box-support.ts";
+import { ROOT } from "./child.ts";
+
+const HOME = "/root/hangar";
+/** A unit that is nobody's but the test's: `npm start` in a terminal that stays open. */
+const TERMINAL = `systemd-run --quiet --unit=terminal --slice=user.slice --working-directory=${HOME} -p KillMode=process`;
+
+suite(`${BOX.title}: the README`, { skip: noBox }, () => {
+  let guest: Guest;
+  const inHome = async (script: string): Promise<string> => await guest.must(`cd ${HOME}\n${script}`);
+  const health = "curl -sf -m 20 $(cat .hangar/address)/healthz";
+  const isReady = async (): Promise<string | true> => {
+    const { status, stderr } = await guest.run(`cd ${HOME} && ${health}`);
+    return status === 0 || `${stderr} ${(await guest.run("journalctl -u terminal -n 5 --no-pager")).stdout}`;
+  };
+  const machineOf = (json: string): string => /"id": "(\w+)"/.exec(json)?.[1] ?? assert.fail(json);
+
+  before(async () => {
+    guest = await Guest.boot(BOX, say);
+    const archive = spawnSync("git", ["archive", "HEAD"], { cwd: ROOT, maxBuffer: 2 ** 30 }).stdout;
+    await guest.must(`mkdir ${HOME}; tar -x -C ${HOME}`, { input: archive });
+  });
+  after(async () => await guest?.close());
+
+  test(`${BOX.name}: npm start brings what is missing and is ready (B7)`, async (t) => {
+    const began = performance.now();
+    await guest.must(`${TERMINAL} npm start`);
+    await eventually("npm start", isReady, 45 * 60_000);
+    t.diagnostic(
+      `ready ${((performance.now() - began) / 60_000).toFixed(1)} minutes after npm start, packages included`,
+    );
+    const doctor = await inHome("npx hangar doctor || true");
+    assert.match(doctor, /✔ cgroups +v2/);
+    t.diagnostic(
+      doctor
+        .split("\n")
+        .filter((line) => /^[!✘]/.test(line))
+        .join("; ") || "hangar doctor finds nothing missing",
+    );
+  });
+
+  test(`${BOX.name}: the tests of a room pass there (B7)`, async () => {
+    // All of them take an hour where the processor is emulated; what they need is the same.
+    const all = guest.accelerated ? "" : "-- src/core";
+    await inHome(`HANGAR_SKIP_SYSTEM=1 npm test ${all}`);
+  });
+
+  test(`${BOX.name}: every line of the 60-second tour works (B7)`, async () => {
+    const tour = /```sh tour\n([\s\S]*?)```/.exec(readFileSync(join(ROOT, "README.md"), "utf8"))?.[1] ?? "";
+    assert.match(await inHome(tour), /as it should be/);
+  });
+
+  test(`${BOX.name}: memory and processes have their limits, and the one who takes too much ends (B8)`, async (t) => {
+    const eat = "const all = []; for (;;) all.push(Buffer.alloc(8 << 20, 1));";
+    const made = await inHome(
+      `npx hangar apps create limits; npx hangar machines run hangar/hello --app limits --memory 256 --restart no --detach --json -- /usr/bin/node -e ${quoted(eat)}`,
+    );
+    const id = machineOf(made.slice(made.indexOf("{")));
+    await eventually("the end of the one that eats memory", async () => {
+      const events = await inHome(`npx hangar machines events ${id} --json`);
+      return /oom|out of memory/i.test(events) || events.slice(-300);
+    });
+    assert.match(await inHome("npx hangar apps list"), /limits/);
+    t.diagnostic("out of memory at 256 MiB: the machine ended and says so, the platform answers");
+  });
+
+  test(`${BOX.name}: suspend and resume, or the reason why not (B8)`, async (t) => {
+    const made = await inHome("npx hangar machines run hangar/hello --app limits --name sleeper --json");
+    const id = machineOf(made);
+    await inHome(`npx hangar machines suspend ${id}`);
+    const { state } = JSON.parse(await inHome(`npx hangar machines show ${id} --json`)) as { state: string };
+    assert.match(state, /^(suspended|stopped)$/);
+    await inHome(`npx hangar machines start ${id} && npx hangar machines wait ${id} --state started`);
+    t.diagnostic(state === "suspended" ? "suspended with its memory, resumed" : "no CRIU here: stopped and started");
+  });
+
+  test(`${BOX.name}: a volume keeps its data over machines, and a snapshot of it (B8)`, async () => {
+    const volume = /"id": "(vol_\w+)"/.exec(
+      await inHome("npx hangar volumes create data --app limits --size 1 --json"),
+    )?.[1];
+    const made = await inHome(
+      `npx hangar machines run hangar/hello --app limits --name keeper --volume ${volume}:/data --json`,
+    );
+    const id = machineOf(made);
+    await inHome(`npx hangar machines exec ${id} -- /usr/bin/node -e 'require("fs").writeFileSync("/data/x","kept")'`);
+    await inHome(
+      `npx hangar machines stop ${id} && npx hangar machines start ${id} && npx hangar machines wait ${id} --state started`,
+    );
+    const read = `npx hangar machines exec ${id} -- /usr/bin/node -p 'require("fs").readFileSync("/data/x","utf8")'`;
+    assert.match(await inHome(read), /kept/);
+  });
+
+  test(`${BOX.name}: the proxy answers for a machine, and it is measured (B8)`, async () => {
+    const made = await inHome("npx hangar run hangar/hello --app site --json");
+    const url = /"(http:\/\/[^"]+)"/.exec(made)?.[1] ?? assert.fail(made);
+    await eventually("an answer through the proxy", async () => {
+      const { status, stdout, stderr } = await guest.run(`curl -sf -m 30 ${quoted(url)}`);
+      return status === 0 || `${stdout}${stderr}`;
+    });
+    await eventually("a sample of the machine's memory", async () => {
+      const { status, stdout } = await guest.run(
+        `cd ${HOME} && npx hangar metrics query 'sum(svc_instance_memory_mem_total)' --json`,
+      );
+      return (status === 0 && /\d{3,}/.test(stdout)) || stdout;
+    });
+  });
+
+  test(`${BOX.name}: kill -9 of the platform interrupts no machine; down --all leaves nothing (B8)`, async () => {
+    const id = machineOf(await inHome("npx hangar machines list --app site --json"));
+    const running = await processesOf(guest, id);
+    await inHome("kill -9 $(cat .hangar/pid)");
+    assert.equal(await processesOf(guest, id), running);
+    await guest.must("systemctl stop terminal || true; systemctl reset-failed terminal || true");
+    await guest.must(`${TERMINAL} npm start`);
+    await eventually("the platform again", isReady);
+    assert.equal(await processesOf(guest, id), running);
+    await inHome("npx hangar down --all");
+    assert.equal((await guest.must(LEFTOVERS)).trim(), "");
+  });
+});
