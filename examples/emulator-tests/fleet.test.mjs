@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
-import { startPlatform } from "hangar/testing";
+import { startPlatform } from "@hangar-machines/hangar/testing";
 import { keep } from "./fleet.mjs";
 
 const platform = await startPlatform({ frozen: true });

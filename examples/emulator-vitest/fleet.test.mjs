@@ -1,4 +1,4 @@
-import { startPlatform } from "hangar/testing";
+import { startPlatform } from "@hangar-machines/hangar/testing";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { keep } from "../emulator-tests/fleet.mjs";
 

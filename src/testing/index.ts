@@ -1,4 +1,4 @@
-/** `hangar/testing`: a platform in memory, for tests of what uses one. docs/testing.md shows how. */
+/** `@hangar-machines/hangar/testing`: a platform in memory, for tests of what uses one. docs/testing.md shows how. */
 export type { Api } from "#client/api.ts";
 export { Client, ClientError } from "#client/client.ts";
 export { waitForMachine } from "#client/wait.ts";

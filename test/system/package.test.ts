@@ -1,5 +1,6 @@
 /** The package as others have it: packed, unpacked into an empty project, run there and checked against its types. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { before, suite, test } from "node:test";
@@ -7,13 +8,15 @@ import { shell, tempDir } from "../support.ts";
 import { Child, ROOT } from "./child.ts";
 
 const project = tempDir("hangar-package");
+/** Where an installation puts it. */
+const HOME = "node_modules/@hangar-machines/hangar";
 const run = (line: string) =>
   shell(line, { cwd: project, PATH: `${dirname(process.execPath)}:${process.env["PATH"]}` });
 
 /** What someone who tests their own code writes, with the types it must have. */
 const PROGRAM = `
-import { Client, ClientError, waitForMachine, type Machine } from "hangar/client";
-import { type Emulator, startPlatform } from "hangar/testing";
+import { Client, ClientError, waitForMachine, type Machine } from "@hangar-machines/hangar/client";
+import { type Emulator, startPlatform } from "@hangar-machines/hangar/testing";
 
 const emulator: Emulator = await startPlatform();
 const client = new Client({ base_url: emulator.base_url, token: emulator.token, retries: 3 });
@@ -36,15 +39,20 @@ try {
 await emulator.close();
 `;
 
+/** Debian's own, which is older than the one that runs this. */
+const OLD_NODE = "/usr/bin/node";
+const old = spawnSync(OLD_NODE, ["--version"], { encoding: "utf8" }).stdout ?? "";
+const noOldNode = /^v(1\d|2[0-3])\./.test(old) ? false : "this box has no Node older than 24";
+
 before(async () => {
-  const packed = await shell(`"${process.execPath}" scripts/pack.ts --to "${project}"`, { cwd: ROOT });
+  const packed = await shell(`"${process.execPath}" scripts/pack.ts --format npm --to "${project}"`, { cwd: ROOT });
   assert.equal(packed.status, 0, packed.stderr);
   const modules = join(project, "node_modules");
-  mkdirSync(join(modules, "hangar"), { recursive: true });
-  const unpacked = await run("tar -xzf hangar-*.tgz --strip-components=1 -C node_modules/hangar");
+  mkdirSync(join(project, HOME), { recursive: true });
+  const unpacked = await run(`tar -xzf hangar-*.tgz --strip-components=1 -C ${HOME}`);
   assert.equal(unpacked.status, 0, unpacked.stderr);
   // What an installation would fetch is the checkout's; the package itself lies in node_modules like any other.
-  const { dependencies } = JSON.parse(readFileSync(join(modules, "hangar/package.json"), "utf8")) as {
+  const { dependencies } = JSON.parse(readFileSync(join(project, HOME, "package.json"), "utf8")) as {
     dependencies: Record<string, string>;
   };
   for (const name of [...Object.keys(dependencies), "@types/node"]) {
@@ -75,12 +83,11 @@ suite("the package", () => {
       ),
     );
     assert.equal(blocks.length, 4);
-    const hangar = `npx() { shift; node "${join(project, "node_modules/hangar/bin/hangar.mjs")}" "$@"; }`;
+    const hangar = `npx() { shift; node "${join(project, HOME, "bin/hangar.mjs")}" "$@"; }`;
     for (const [at, { page, kind, source }] of blocks.entries()) {
       const file = `${page}-${at}.${kind}`;
       writeFileSync(join(project, file), kind === "sh" ? `set -eu\n${hangar}\n${source}` : source);
-      const line =
-        kind === "sh" ? `bash ${file}` : `node node_modules/hangar/bin/hangar.mjs emulator -- node --test ${file}`;
+      const line = kind === "sh" ? `bash ${file}` : `node ${HOME}/bin/hangar.mjs emulator -- node --test ${file}`;
       const { status, stdout, stderr } = await run(line);
       assert.equal(status, 0, `${file}: ${stdout} ${stderr}`);
       if (kind === "sh") assert.match(stdout, /2030-01-02T12:[\s\S]*as it should be/);
@@ -88,7 +95,7 @@ suite("the package", () => {
   });
 
   test("the command runs the platform and talks to it, the dashboard included", async (t) => {
-    const hangar = join(project, "node_modules/hangar/bin/hangar.mjs");
+    const hangar = join(project, HOME, "bin/hangar.mjs");
     const env = { ...process.env, HANGAR_DATA_DIR: "data", HANGAR_LISTEN: "127.0.0.1:0", HANGAR_DRIVER: "sim" };
     const platform = new Child(process.execPath, [hangar, "up"], { env, cwd: project });
     t.after(async () => {
@@ -105,5 +112,11 @@ suite("the package", () => {
     );
     assert.equal(status, 0, stderr);
     assert.match(stdout, /Backed up/);
+  });
+
+  test("on a Node that is too old the command says so in one line", { skip: noOldNode }, async () => {
+    const { status, stdout, stderr } = await shell(`${OLD_NODE} ${HOME}/bin/hangar.mjs apps list`, { cwd: project });
+    assert.deepEqual([status, stdout], [1, ""]);
+    assert.match(stderr, /^hangar: Node 24 or later is needed; this is v\d+\.\d+\.\d+, \/\S+\n$/);
   });
 });
