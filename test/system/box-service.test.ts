@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { Guest } from "../../scripts/prove/box/guest.ts";
 import { tempDir } from "../support.ts";
-import { BOX, eventually, LEFTOVERS, noBox, pack, processesOf, say } from "./box-support.ts";
+import { BOX, eventually, LEFTOVERS, noBox, pack, processesOf, runMachine, say } from "./box-support.ts";
 
 const NEXT = "0.1.1";
 
@@ -53,10 +53,8 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     assert.match(command, /^\/usr\/lib\/hangar\/\S+\/node \/usr\/lib\/hangar\/src\/main\.js/);
     assert.match(await guest.must("hangar service status"), /state +active[\s\S]*answers at/);
     assert.match(await guest.must("hangar doctor || true"), /platform +answers/);
-    const made = await guest.must(
-      "hangar apps create hello > /dev/null; hangar machines run hangar/hello --app hello --json",
-    );
-    machine = /"id": "(\w+)"/.exec(made)?.[1] ?? assert.fail(made);
+    await guest.must("hangar apps create hello");
+    machine = await runMachine(guest, "hangar", "hello", "--name first");
     const own = await guest.must(`cat /proc/$(pgrep -f native/.*/monitor | head -n 1)/cgroup`);
     assert.doesNotMatch(own, /hangar\.service/, "the monitor is in the service's cgroup");
     t.diagnostic((await guest.must("systemd-analyze --no-pager | head -n 1; systemctl --version | head -n 1")).trim());
@@ -132,8 +130,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
   });
 
   test(`${BOX.name}: after a reboot the service is there, and machines as their restart policy says (B5)`, async (t) => {
-    const always = await guest.must("hangar machines run hangar/hello --app hello --restart always --json");
-    const id = /"id": "(\w+)"/.exec(always)?.[1] ?? assert.fail(always);
+    const id = await runMachine(guest, "hangar", "hello", "--name always --restart always");
     const took = await guest.reboot();
     await eventually("the platform after a reboot", isReady);
     await eventually("the machine", async () => {

@@ -37,10 +37,11 @@ export async function eventually(what: string, look: () => Promise<string | true
   }
 }
 
-/** Every process of a machine with the moment it began: the same list means that nothing was interrupted. */
+/** Every process of a machine and its monitor, with the moment it began: the same list means that nothing was interrupted. */
 export async function processesOf(guest: Guest, machine: string): Promise<string> {
   const list = await guest.must(
-    `for file in $(find /sys/fs/cgroup -path '*${machine}*' -name cgroup.procs); do cat $file; done | sort -nu |
+    `for file in $(find /sys/fs/cgroup -path '*${machine}*' -name cgroup.procs); do cat $file; done |
+     sort -nu - <(pgrep -f 'native/.*/monitor .*${machine}' || true) |
      while read -r pid; do echo "$pid:$(cut -d ' ' -f 22 /proc/$pid/stat)"; done`,
   );
   assert.notEqual(list.trim(), "", `no process of machine ${machine} runs`);
@@ -52,8 +53,29 @@ export const LEFTOVERS = `
 pgrep -af 'hangar|native/.*/monitor|lxcfs|gocryptfs' | grep -v -e pgrep -e sshd -e 'bash -c' || true
 grep -E 'hangar' /proc/self/mountinfo || true
 find /sys/fs/cgroup -maxdepth 2 -name '*hangar*' || true
-ip -o link | grep -E ': (hg|hangar|svc)' || true
+ip -o link | grep -E ': h[0-9a-f]{5}[bvt][0-9a-f]{8}' || true
 nft list tables 2> /dev/null | grep hangar || true
 losetup -a | grep hangar || true
 ls -d /var/lib/hangar /var/cache/hangar /etc/hangar /run/hangar /etc/systemd/system/hangar.service 2> /dev/null || true
 `;
+
+/**
+ * Runs a machine of the built-in image and waits until it is started; answers its id. A box without acceleration may take
+ * longer to make the image than the request may last, so the list of machines has the last word.
+ */
+export async function runMachine(guest: Guest, hangar: string, app: string, options: string): Promise<string> {
+  const name = /--name (\S+)/.exec(options)?.[1];
+  await guest.run(`${hangar} machines run hangar/hello --app ${app} ${options}`);
+  let id = "";
+  await eventually(`machine ${name} started`, async () => {
+    const listed = JSON.parse(await guest.must(`${hangar} machines list --app ${app} --json`)) as {
+      id: string;
+      name: string;
+      state: string;
+    }[];
+    const found = listed.find((machine) => machine.name === name);
+    id = found?.id ?? "";
+    return found?.state === "started" || JSON.stringify(listed);
+  });
+  return id;
+}

@@ -5,10 +5,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { Guest, quoted } from "../../scripts/prove/box/guest.ts";
-import { BOX, eventually, LEFTOVERS, noBox, processesOf, say } from "./box-support.ts";
+import { BOX, eventually, LEFTOVERS, noBox, processesOf, runMachine, say } from "./box-support.ts";
 import { ROOT } from "./child.ts";
 
 const HOME = "/root/hangar";
+const NPX = `cd ${HOME} && npx hangar`;
 /** A unit that is nobody's but the test's: `npm start` in a terminal that stays open. */
 const TERMINAL = `systemd-run --quiet --unit=terminal --slice=user.slice --working-directory=${HOME} -p KillMode=process`;
 
@@ -72,8 +73,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
   });
 
   test(`${BOX.name}: suspend and resume, or the reason why not (B8)`, async (t) => {
-    const made = await inHome("npx hangar machines run hangar/hello --app limits --name sleeper --json");
-    const id = machineOf(made);
+    const id = await runMachine(guest, NPX, "limits", "--name sleeper");
     await inHome(`npx hangar machines suspend ${id}`);
     const { state } = JSON.parse(await inHome(`npx hangar machines show ${id} --json`)) as { state: string };
     assert.match(state, /^(suspended|stopped)$/);
@@ -85,10 +85,7 @@ suite(`${BOX.title}: the README`, { skip: noBox }, () => {
     const volume = /"id": "(vol_\w+)"/.exec(
       await inHome("npx hangar volumes create data --app limits --size 1 --json"),
     )?.[1];
-    const made = await inHome(
-      `npx hangar machines run hangar/hello --app limits --name keeper --volume ${volume}:/data --json`,
-    );
-    const id = machineOf(made);
+    const id = await runMachine(guest, NPX, "limits", `--name keeper --volume ${volume}:/data`);
     await inHome(`npx hangar machines exec ${id} -- /usr/bin/node -e 'require("fs").writeFileSync("/data/x","kept")'`);
     await inHome(
       `npx hangar machines stop ${id} && npx hangar machines start ${id} && npx hangar machines wait ${id} --state started`,
