@@ -109,7 +109,7 @@ function unknown(why: string): never {
 }
 
 /** An IPv6 address as its 32 hex digits. */
-function expanded(address: string): string {
+export function expanded(address: string): string {
   const [head = "", tail] = address.split("::");
   const groups = (text: string | undefined): string[] => (text ? text.split(":") : []);
   const [left, right] = [groups(head), groups(tail)];

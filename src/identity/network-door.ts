@@ -5,6 +5,7 @@
  */
 import { createServer as createListener, type Server as Listener } from "node:net";
 import type { Server } from "#http/server.ts";
+import { expanded } from "./insiders.ts";
 import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
 
 export class NetworkDoor {
@@ -22,7 +23,11 @@ export class NetworkDoor {
 
   async listen(address: string): Promise<void> {
     const server = await this.#server.promise;
-    const listener = createListener((connection) => server.accept(connection));
+    const listener = createListener((connection) => {
+      // A machine is answered at the gateway of its own network alone.
+      if (networkOf(connection.remoteAddress) === networkOf(address)) server.accept(connection);
+      else connection.destroy();
+    });
     listener.maxConnections = LIMITS.network_connections;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     // Kept: a connection that cannot be accepted later on, for want of descriptors, must not end the platform.
@@ -40,3 +45,6 @@ export class NetworkDoor {
     await this.#serving?.close();
   }
 }
+
+/** The private network of an address: its first 48 bits. */
+const networkOf = (address = "::"): string => expanded(address).slice(0, 12);

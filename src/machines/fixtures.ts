@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { complete, sizeOf } from "./config.ts";
 import type { Launch } from "./driver.ts";
 import { privateAddress } from "./names.ts";
+import { prefixFromOrg } from "./private-networks.ts";
 import type { Machine, MachineConfig } from "./types.ts";
 
 /** A valid, dull machine for tests, changed only where it matters. */
@@ -57,7 +58,7 @@ export function aLaunch(change: Partial<Launch> = {}): Launch {
 /** The same, of a machine that is new, with its own address in a network, from a fixture's image. */
 export function aLaunchIn(network: string, config: MachineConfig, change: Partial<Launch> = {}): Launch {
   const { id = randomBytes(7).toString("hex"), org_id = "o1" } = change;
-  const private_ip = privateAddress({ id, org_id, network, host_id: "0001" });
+  const private_ip = privateAddress({ id, network: prefixFromOrg(org_id, network), host_id: "0001" });
   const image_ref = { registry: "fixture", repository: config.image, digest: "" };
   return aLaunch({ id, org_id, private_ip, image_ref, config, ...change });
 }

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Ids } from "#core/ids.ts";
 
 const ADJECTIVES =
@@ -17,13 +16,9 @@ export function machineName(ids: Ids): string {
   return `${pick(ADJECTIVES, a)}-${pick(NOUNS, b)}-${String(1000 + ((c * 256 + d) % 9000))}`;
 }
 
-/**
- * A machine's address in the private network: `fdaa`, the network, the host, the machine. Made from what it
- * is and nothing else, so that it never changes and nobody keeps a list.
- */
-export function privateAddress(machine: { id: string; org_id: string; network: string; host_id: string }): string {
-  const network = createHash("sha256").update(`${machine.org_id}/${machine.network}`).digest("hex").slice(0, 8);
-  const text = `fdaa${network}${machine.host_id}${machine.id}02`;
+/** A machine's address in the private network: `fdaa`, the network (8 hex digits), the host, the machine. */
+export function privateAddress(machine: { id: string; network: string; host_id: string }): string {
+  const text = `fdaa${machine.network}${machine.host_id}${machine.id}02`;
   const groups = text.match(/.{4}/g) ?? [];
   return groups.map((group) => group.replace(/^0{1,3}/, "")).join(":");
 }

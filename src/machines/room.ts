@@ -21,6 +21,7 @@ import { Leftovers } from "./leftovers.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { Metadata } from "./metadata.ts";
 import { refOf } from "./phases.ts";
+import type { PrivateNetworks } from "./private-networks.ts";
 import { Relocation } from "./relocation.ts";
 import type { RouteParts } from "./routing.ts";
 import { MachineService, type VolumeFinder } from "./service.ts";
@@ -33,6 +34,7 @@ export interface RoomParts {
   store: MachineStore;
   hosts: HostService;
   driver: RuntimeDriver;
+  networks: Pick<PrivateNetworks, "prefix">;
   clock: Clock;
   log: Log;
   secrets(app_id: string): Promise<Record<string, string>>;
@@ -85,6 +87,7 @@ export class MachineRoom {
       leases: this.leases,
       hosts,
       driver,
+      networks: parts.networks,
       clock,
       ...(parts.volumes ? { volumes: parts.volumes } : {}),
     });

@@ -11,6 +11,7 @@ import type { Leases } from "./lease.ts";
 import type { Ledger } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { machineName, privateAddress } from "./names.ts";
+import type { PrivateNetworks } from "./private-networks.ts";
 import { mountedVolume, mountWarnings, refuseReferences, standbyProblems } from "./references.ts";
 import { keepVolume, refuse, refuseInsert, refuseMoving, refuseStale, volumeProblems } from "./rules.ts";
 import { firstRun } from "./schedule.ts";
@@ -23,6 +24,7 @@ interface MachineParts {
   leases: Leases;
   hosts: HostService;
   driver: RuntimeDriver;
+  networks: Pick<PrivateNetworks, "prefix">;
   clock: Clock;
   volumes?: VolumeFinder;
 }
@@ -317,13 +319,14 @@ export class MachineService {
     id: string,
     ids: Ids,
   ): Promise<Machine> {
-    const { hosts, clock } = this.#parts;
+    const { hosts, clock, networks } = this.#parts;
     const config = complete(wish.config);
     const { cpus, memory_mb } = sizeOf(config);
     const { region, host_id } = wish;
     const host = await hosts.place({ region, cpus, memory_mb, ...(host_id ? { host_id } : {}) });
     const created_at = clock.now();
-    const { org_id, app_id, app_name, network } = owner;
+    const { org_id, app_id, app_name } = owner;
+    const prefix = await networks.prefix(org_id, owner.network);
     return {
       id,
       org_id,
@@ -332,7 +335,7 @@ export class MachineService {
       name: wish.name,
       region: wish.region ?? host.region,
       host_id: host.id,
-      private_ip: privateAddress({ id, org_id, network, host_id: host.id }),
+      private_ip: privateAddress({ id, network: prefix, host_id: host.id }),
       created_at,
       revision: 0,
       updated_at: created_at,

@@ -297,6 +297,18 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE UNIQUE INDEX certificates_proved ON certificates (hostname) WHERE proved_at IS NOT NULL",
     ],
   },
+  {
+    id: 18,
+    name: "prefixes of private networks",
+    statements: [
+      `CREATE TABLE private_networks (
+         org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, name TEXT NOT NULL, prefix TEXT UNIQUE,
+         PRIMARY KEY (org_id, name))`,
+      // Machines that are there have addresses of a prefix that was made from the organization's id, and keep them.
+      `INSERT INTO private_networks (org_id, name)
+         SELECT DISTINCT a.org_id, a.network FROM apps a JOIN machines m ON m.app_id = a.id WHERE m.state <> 'destroyed'`,
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
@@ -306,6 +318,7 @@ export const TABLES = [
   "tokens",
   "apps",
   "app_secrets",
+  "private_networks",
   "idempotency",
   "hosts",
   "host_leftovers",

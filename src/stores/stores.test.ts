@@ -14,7 +14,9 @@ import { systemClock } from "#core/clock.ts";
 import { hostStoreSuite } from "#hosts/store.suite.ts";
 import { idempotencyStoreSuite } from "#http/idempotency.suite.ts";
 import { keyStoreSuite } from "#identity/store.suite.ts";
+import { aMachine } from "#machines/fixtures.ts";
 import { importedImagesSuite } from "#machines/imported-images.suite.ts";
+import { networkStoreSuite } from "#machines/private-networks.suite.ts";
 import { machineStoreSuite } from "#machines/store.suite.ts";
 import { webhookStoreSuite } from "#machines/webhook-store.suite.ts";
 import { peerStoreSuite } from "#network/peer-store.suite.ts";
@@ -39,6 +41,7 @@ import { sqlKeyStore } from "./sql/identity.ts";
 import { sqlImportedImages } from "./sql/imported-images.ts";
 import { sqlMachineStore } from "./sql/machines.ts";
 import { sqlPeerStore } from "./sql/peers.ts";
+import { sqlNetworkStore } from "./sql/private-networks.ts";
 import { sqlProxyStore } from "./sql/proxy.ts";
 import { sqlReleaseStore } from "./sql/releases.ts";
 import { sqlVolumeStore } from "./sql/volumes.ts";
@@ -141,6 +144,46 @@ for (const { name, open, skip } of DATABASES) {
   releaseStoreSuite(name, over(withApps, sqlReleaseStore), skip);
   volumeStoreSuite(name, over(withApps, sqlVolumeStore), skip);
   machineStoreSuite(name, over(withHosts, sqlMachineStore), skip);
+  networkStoreSuite(
+    name,
+    async () => {
+      const database = await withOrgs("o1", "o2")();
+      return {
+        store: sqlNetworkStore(database),
+        async addOld(org_id, network) {
+          const sql = "INSERT INTO private_networks (org_id, name) VALUES (?, ?)";
+          await database.write([{ sql, args: [org_id, network] }]);
+        },
+        close: () => database.close(),
+      };
+    },
+    skip,
+  );
+  test(`${name}: networks with machines from before prefixes were kept have one, others have none`, {
+    skip,
+  }, async () => {
+    const database = await withHosts();
+    const nothing = { events: [], add_operations: [], put_operations: [], remove_operations: [] };
+    const machine = aMachine({ org_id: "o1", app_id: "a1", host_id: "0001" });
+    const change = { ...nothing, machine, new_version: true, new_metadata: false };
+    assert.equal(await sqlMachineStore(database).insert(change, 10), "inserted");
+    await sqlAppStore(database).insertApp(anApp({ id: "a3", name: "a3", org_id: "o1", network: "empty" }), 10);
+    const kept = MIGRATIONS.find(({ statements }) => statements.some((sql) => sql.includes("TABLE private_networks")));
+    const again = [{ sql: "DROP TABLE private_networks" }, ...(kept?.statements ?? []).map((sql) => ({ sql }))];
+    await database.write(again);
+    const store = sqlNetworkStore(database);
+    assert.equal((await store.findNetwork("o1", "default"))?.prefix, null);
+    assert.equal(await store.findNetwork("o1", "empty"), undefined);
+    // The last app of a network takes its prefix with it.
+    await sqlAppStore(database).deleteApp("a3");
+    await sqlAppStore(database).deleteApp("a2");
+    assert.equal((await store.findNetwork("o1", "default"))?.prefix, null);
+    await store.keepPrefix("o1", "other", "12345678");
+    await sqlAppStore(database).insertApp(anApp({ id: "a4", name: "a4", org_id: "o1", network: "other" }), 10);
+    await sqlAppStore(database).deleteApp("a4");
+    assert.equal(await store.findNetwork("o1", "other"), undefined);
+    await database.close();
+  });
   leaseStoreSuite(
     `a row in ${name}`,
     10_000,

@@ -28,6 +28,7 @@ import type { RuntimeDriver } from "#machines/driver.ts";
 import { imageRoutes } from "#machines/image-routes.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
+import { PrivateNetworks } from "#machines/private-networks.ts";
 import { MachineRoom } from "#machines/room.ts";
 import { machineRoutes } from "#machines/routes.ts";
 import { volumeGrew } from "#machines/volume-growth.ts";
@@ -44,6 +45,7 @@ import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
 import { sqlMachineStore } from "#stores/sql/machines.ts";
 import { sqlPeerStore } from "#stores/sql/peers.ts";
+import { sqlNetworkStore } from "#stores/sql/private-networks.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
@@ -205,6 +207,7 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const room = new MachineRoom({
     store,
     hosts,
+    networks: new PrivateNetworks(sqlNetworkStore(database), box.derive("prefixes of private networks")),
     clock,
     log,
     volumes,

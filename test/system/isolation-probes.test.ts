@@ -16,6 +16,7 @@ import type { Launch, RuntimeDriver } from "#machines/driver.ts";
 import { aMachine } from "#machines/fixtures.ts";
 import { PLATFORM } from "#machines/image-source.ts";
 import { privateAddress } from "#machines/names.ts";
+import { prefixFromOrg } from "#machines/private-networks.ts";
 import { MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { tempDir } from "../support.ts";
 import { ROOT } from "./child.ts";
@@ -67,7 +68,7 @@ async function openBox(t: TestContext): Promise<Box> {
       const { name: own, app_name, region, instance_id } = aMachine();
       // Others on this box may run the same test.
       const id = randomBytes(7).toString("hex");
-      const private_ip = privateAddress({ id, org_id: where.node_id, network: "default", host_id: "0001" });
+      const private_ip = privateAddress({ id, network: prefixFromOrg(where.node_id, "default"), host_id: "0001" });
       const image_ref = await images.resolve(name, "org", NEVER);
       const config = { image: name, ...change };
       const base = { id, name: own, app_name, org_id: "org", region, instance_id, private_ip, image_ref };

@@ -13,6 +13,7 @@ import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
+import { prefixFromOrg } from "#machines/private-networks.ts";
 import { selfSigned } from "#proxy/x509.ts";
 import { busyboxLayer, fixtureImages, MEMORY_KEY, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
@@ -101,12 +102,8 @@ suite("the network of real machines", { skip: realMachinesMissing() }, () => {
 
   test("a machine sends under its own address and under no other, whatever it is called inside", async () => {
     const [one, sibling] = await Promise.all([start(WAIT), start(WAIT)]);
-    const stranger = privateAddress({
-      id: "0".repeat(14),
-      org_id: "o1",
-      network: installation.node_id,
-      host_id: "0001",
-    });
+    const network = prefixFromOrg("o1", installation.node_id);
+    const stranger = privateAddress({ id: "0".repeat(14), network, host_id: "0001" });
     const ping = (from: string): number | null =>
       inside(one, "busybox", "ping", "-6", "-c", "1", "-W", "2", "-I", from, sibling.private_ip).status;
     assert.equal(ping(one.private_ip), 0, "under its own");

@@ -3,8 +3,9 @@
  *
  * - between two networks nothing passes, and from outside only answers;
  * - to and from other hosts (devices `…t…`, see tunnel.ts) a network reaches itself, and the platform reaches machines;
- * - the host takes from machines what asks for names, for the gateway on their network, pings and neighbours; from a
- *   machine that is not on its bridge yet it takes nothing;
+ * - the host takes from machines DNS queries, calls of the machine API and pings at the gateway address of their own
+ *   network, and neighbour discovery; nothing at the gateways of other networks or installations, and nothing from a
+ *   machine that is not on its bridge yet;
  * - a machine sends only under its own addresses, and is no router;
  * - machines of one network reach each other over IPv4 by way of the host, which does not tell them a shorter way: it
  *   would outlive the machine that had the address;
@@ -13,9 +14,10 @@
  * Tables are replaced as a whole, so that loading them again after a crash is the same as loading them once.
  */
 import { existsSync } from "node:fs";
+import { gatewayAddress } from "#machines/names.ts";
 import { addressBytes } from "#network/bytes.ts";
 import { program } from "../linux/program.ts";
-import { devicePrefix } from "./names.ts";
+import { devicePrefix, GATEWAY4 } from "./names.ts";
 import { deviceKey, type Element, tellElement } from "./sets.ts";
 
 export interface Sender {
@@ -56,11 +58,11 @@ export class Firewall {
 
   /** `address` is any of the network whose bridge it is. */
   async joinBridge(bridge: string, address: string): Promise<void> {
-    await this.#elements("add", [same(bridge), near(bridge, address)]);
+    await this.#elements("add", ofBridge(bridge, address));
   }
 
   async leaveBridge(bridge: string, address: string): Promise<void> {
-    await this.#elements("remove", [same(bridge), near(bridge, address)]);
+    await this.#elements("remove", ofBridge(bridge, address));
   }
 
   async joinSender(sender: Sender): Promise<void> {
@@ -82,6 +84,12 @@ export class Firewall {
     for (const element of elements) tellElement(verb, this.#table, element);
   }
 }
+
+const ofBridge = (bridge: string, address: string): Element[] => [
+  same(bridge),
+  near(bridge, address),
+  { family: "inet", set: "gateways", key: [deviceKey(bridge), addressBytes(gatewayAddress(address))] },
+];
 
 const same = (bridge: string): Element => ({
   family: "inet",
@@ -111,11 +119,16 @@ const nft = (text: string): Promise<string> => program("nft", ["-f", "-"], { inp
 /** Of IPv4 addresses, what those of the platform's own processes have in common: the last of a block (ipv4-blocks.ts). */
 const PROCESSES = "100.64.127.255";
 
+const DNS_PORT = 53;
+/** `_api.internal`, see identity/network-door.ts. */
+const API_PORT = 4280;
+
 /** The sets are made first and apart, so that what they hold outlives a new load of the rules. */
 const rules = (table: string, prefix: string): string => `
 add table inet ${table}
 add set inet ${table} same { type ifname . ifname; }
 add set inet ${table} near { type ifname . ipv6_addr; flags interval; }
+add set inet ${table} gateways { type ifname . ipv6_addr; }
 add table bridge ${table}
 add set bridge ${table} own6 { type ifname . ipv6_addr; }
 add set bridge ${table} own4 { type ifname . ipv4_addr; }
@@ -150,14 +163,17 @@ table inet ${table} {
   }
   chain machine {
     icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+    ip6 saddr fe80::/10 drop
     fib saddr . iif oif missing drop
     ct state { established, related } accept
-    icmpv6 type echo-request accept
-    icmp type echo-request accept
-    udp dport 53 accept
-    tcp dport 53 accept
-    ip6 daddr fdaa::/16 tcp dport 4280 accept
+    ip daddr ${GATEWAY4} icmp type echo-request accept
+    iifname . ip6 daddr @gateways jump gateway
     drop
+  }
+  chain gateway {
+    icmpv6 type echo-request accept
+    udp dport ${DNS_PORT} accept
+    tcp dport { ${DNS_PORT}, ${API_PORT} } accept
   }
   chain told {
     type filter hook output priority filter; policy accept;

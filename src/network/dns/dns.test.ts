@@ -118,6 +118,18 @@ suite("names of the private network", () => {
     await assert.rejects(resolver.resolve6("web.internal"), { code: "ENOTFOUND" });
   });
 
+  test("whoever asks from outside the network gets no answer", async (t) => {
+    const { server } = await aServer(t, [machine("1")]);
+    const port = await server.listen("127.0.0.2", "fdaa:1:2::3", 0);
+    const outsider = new Resolver({ timeout: 300, tries: 1 });
+    outsider.setLocalAddress("127.0.0.1");
+    outsider.setServers([`127.0.0.2:${port}`]);
+    await assert.rejects(outsider.resolve6("web.internal"), { code: "ETIMEOUT" });
+    const socket = connect({ port, host: "127.0.0.2", localAddress: "127.0.0.1" });
+    socket.write(asked(1, "web.internal"));
+    assert.equal((await buffer(socket).catch(() => Buffer.alloc(0))).length, 0);
+  });
+
   test("an answer that is too long for a datagram comes over TCP", async (t) => {
     const many = Array.from({ length: 200 }, (_, i) => machine((i + 1).toString(16)));
     const { resolver } = await aServer(t, many);

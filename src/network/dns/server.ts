@@ -51,13 +51,17 @@ export class DnsServer {
   async listen(address: string, network: string, port = 53): Promise<number> {
     const udp = createSocket(isIPv6(address) ? "udp6" : "udp4");
     const answer = (message: Buffer) => this.#answer(message, network, true);
+    // The firewall lets in the network's own machines alone; where there is none, this does.
+    const isOutsider = (asker: string | undefined): boolean => networkOf(asker ?? "::") !== networkOf(address);
     const tcp = createServer({ allowHalfOpen: true }, (socket) => {
+      if (isOutsider(socket.remoteAddress)) return socket.destroy();
       this.#connections.add(socket);
       socket.once("close", () => this.#connections.delete(socket));
-      void serveMessages(socket, { idle_ms: dns_idle_ms, answer });
+      return void serveMessages(socket, { idle_ms: dns_idle_ms, answer });
     });
     tcp.maxConnections = dns_connections;
     udp.on("message", (message, from) => {
+      if (isOutsider(from.address)) return;
       void this.#answer(message, network, false).then((answer) => {
         // It may have closed meanwhile.
         if (answer && this.#listeners.get(address)?.udp === udp) udp.send(answer, from.port, from.address);

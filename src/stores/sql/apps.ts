@@ -7,6 +7,12 @@ import { lockOrg } from "./auth.ts";
 const APP = "id, name, org_id, numeric_id, network, secrets_version, created_at";
 const SECRET = "name, sealed, digest, created_at, updated_at";
 
+/** The last app of a private network takes its prefix with it. */
+const FORGET_NETWORK = `DELETE FROM private_networks WHERE EXISTS
+    (SELECT 1 FROM apps a WHERE a.id = ? AND a.org_id = private_networks.org_id AND a.network = private_networks.name)
+  AND NOT EXISTS
+    (SELECT 1 FROM apps b WHERE b.id <> ? AND b.org_id = private_networks.org_id AND b.network = private_networks.name)`;
+
 export function sqlAppStore(database: Database): AppStore {
   return {
     findApp: lookup(database, (name) => readOne<App>(database, `SELECT ${APP} FROM apps WHERE name = ?`, [name])),
@@ -40,7 +46,11 @@ export function sqlAppStore(database: Database): AppStore {
     },
 
     async deleteApp(id) {
-      return (await database.write([{ sql: "DELETE FROM apps WHERE id = ?", args: [id], rows: 1 }])).ok;
+      const outcome = await database.write([
+        { sql: FORGET_NETWORK, args: [id, id] },
+        { sql: "DELETE FROM apps WHERE id = ?", args: [id], rows: 1 },
+      ]);
+      return outcome.ok;
     },
 
     secrets: (app_id) =>
