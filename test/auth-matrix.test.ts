@@ -132,6 +132,7 @@ async function furnish(platform: TestPlatform): Promise<Furniture> {
       if (row.part === "connectors") return { name: `n-${++made}`, ...connector, ...policy };
       const special: Record<string, object> = {
         certificates: { ...own, hostname: "b.example.com" },
+        egress: { mode: "none" },
         ip_assignments: { type: "shared_v4" },
         releases: { definition: {}, status: "complete" },
         db_leases: { ...more, node: "n", term: 1, complete_term: 1, ttl_ms: 1000 },

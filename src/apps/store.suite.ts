@@ -19,6 +19,15 @@ export function appStoreSuite(
       }
     }
 
+    test("an app's egress policy is all until another is put", () =>
+      withStore(async (store) => {
+        await store.insertApp(anApp({ id: "a1", name: "web", org_id: "o1" }), 10);
+        assert.deepEqual(await store.egress("a1"), { mode: "all", allow: [] });
+        assert.equal(await store.putEgress("a1", { mode: "list", allow: ["api.example.com:443"] }), true);
+        assert.deepEqual(await store.egress("a1"), { mode: "list", allow: ["api.example.com:443"] });
+        assert.equal(await store.putEgress("gone", { mode: "none", allow: [] }), false);
+      }));
+
     test("a name has one owner across organizations; a repeated insert is the same insert", () =>
       withStore(async (store) => {
         const app = anApp({ id: "a1", name: "web", org_id: "o1" });

@@ -1,3 +1,4 @@
+import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { App, Secret } from "./types.ts";
 
 /** Keeps and finds apps and their secrets; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
@@ -7,6 +8,10 @@ export interface AppStore {
   apps(org_id: string): Promise<App[]>;
   /** Nothing is written unless it is "inserted". The same id and name a second time is "inserted". */
   insertApp(app: App, limit: number): Promise<"inserted" | "name_taken" | "limit" | "no_org">;
+  /** What its machines may reach; all unless something else was put, also of an app that is gone. */
+  egress(id: string): Promise<EgressPolicy>;
+  /** False when there is no such app. */
+  putEgress(id: string, egress: EgressPolicy): Promise<boolean>;
   /** Its secrets go with it. False when there is no such app. */
   deleteApp(id: string): Promise<boolean>;
 

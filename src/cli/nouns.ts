@@ -16,6 +16,7 @@ export const NOUNS: Record<string, string> = {
   webhooks: "Addresses that are told what happens",
   postgres: "PostgreSQL in a machine of yours",
   ips: "Addresses of apps; an app without one is closed",
+  egress: "What an app's machines may reach outside their private network",
   certs: "Host names of apps and their certificates",
   proxy: "The front door",
   hosts: "Boxes that machines run on",

@@ -47,6 +47,7 @@ const HOMES: Record<string, Home> = {
   postgres: () => import("./postgres/create.ts"),
   ips: network,
   services: network,
+  egress: network,
   certs: network,
   proxy: network,
   db: () => import("./db/verbs.ts"),

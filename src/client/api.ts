@@ -324,6 +324,20 @@ export interface Api {
     body: { dry_run?: boolean | undefined; all?: boolean | undefined };
     answer: { dry_run: boolean; images: ({ name: string; owner: string; digest: string })[]; layers: ({ diff_id: string; bytes: number })[]; bytes: number };
   };
+  /** What an app's machines may reach outside their private network. */
+  "GET /v1/apps/:app_name/egress": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: undefined;
+    answer: { mode: string; allow: string[] };
+  };
+  /** Set what an app's machines may reach; those that run keep to it at once. */
+  "PUT /v1/apps/:app_name/egress": {
+    params: { app_name: string };
+    query: Record<string, never>;
+    body: { mode: "all" | "none" | "list"; allow?: string[] | undefined };
+    answer: { mode: string; allow: string[] };
+  };
   /** List an app's machines. */
   "GET /v1/apps/:app_name/machines": {
     params: { app_name: string };

@@ -78,6 +78,8 @@ export const LIMITS = {
   secrets_per_app: 500,
   secret_name_chars: 128,
   secret_value_bytes: 64 * KIB,
+  /** Entries of an app's egress policy. One more: 400. */
+  egress_entries: 64,
 
   // Waiting and streams.
   /** Event streams, followed logs and terminals of one token; full-access tokens are not counted. One more: 429. */

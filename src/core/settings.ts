@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { messageOf } from "./assert.ts";
+import { NETWORK_SETTINGS, type NetworkSetting, networkSettings } from "./network-settings.ts";
 import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settings.ts";
 import { address, between, type Given, hostList, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
 import { type OwnHostSetting, ownHost, type Role, roleOf } from "./settings-hosts.ts";
@@ -104,6 +105,7 @@ export const SETTINGS = {
   objects_access_key: { default: "", words: "Its access key." },
   objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
   ...PROXY_SETTINGS,
+  ...NETWORK_SETTINGS,
   registry_config: {
     default: "",
     words: "A file as `docker login` writes it: names and passwords of registries, for all organizations.",
@@ -142,6 +144,7 @@ export interface Settings {
   volume_disk: "auto" | "loop" | "sim";
   volume_pool: "auto" | "plain";
   proxy: ProxySetting;
+  network: NetworkSetting;
   volume_undelete_hours: number;
   gateway_allow_private: boolean;
   /** Empty: the base URL. */
@@ -213,6 +216,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     volume_disk: oneOf(given("volume_disk"), "volume_disk", ["auto", "loop", "sim"]),
     volume_pool: oneOf(given("volume_pool"), "volume_pool", ["auto", "plain"]),
     proxy: proxySettings(given),
+    network: networkSettings(given),
     volume_undelete_hours: wholeNumber(given("volume_undelete_hours"), "volume_undelete_hours"),
     gateway_allow_private: oneOf(given("gateway_allow_private"), "gateway_allow_private", ["0", "1"]) === "1",
     sprites_base_url: origin(given("sprites_base_url")),

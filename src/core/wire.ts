@@ -13,4 +13,4 @@ export interface Wire {
   close(): Promise<void>;
 }
 
-export type WireChannel = "machines" | "volumes" | "hosts" | "network" | "doors";
+export type WireChannel = "machines" | "volumes" | "hosts" | "network" | "doors" | "egress";

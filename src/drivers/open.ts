@@ -1,4 +1,5 @@
 /** The driver that was chosen, put together. */
+import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
@@ -24,6 +25,8 @@ export interface DriverParts {
   routed?: boolean;
   /** The block of IPv4 addresses that other hosts have a route to. */
   ipv4_block?: number | undefined;
+  /** Ranges that are closed to machines unless they are named here. */
+  egress_allow?: readonly Cidr[];
   /** The box of the sim driver, and what goes wrong on it. */
   sim?: Pick<SimOptions, "world" | "fault"> | undefined;
 }

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { ListenSocket } from "#core/listening.ts";
 import type { CheckConfig } from "./config-schema.ts";
 import type { Handle, ImageRef, MachineConfig } from "./types.ts";
@@ -56,6 +57,11 @@ export interface RuntimeDriver {
   watchLogs(id: string, wake: () => void): () => void;
   probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<{ passing: boolean; output: string }>;
 
+  /** What a running machine may reach outside its network from now on; at a start or resume the launch says it. */
+  setEgress(id: string, egress: EgressPolicy): Promise<void>;
+  /** A DNS name that the machine's policy lists stands for these addresses: they are open to it for so long. */
+  admitName(id: string, name: string, found: readonly ResolvedAddress[]): Promise<void>;
+
   /** Word of every boot that ends by itself. May come late, twice, or, after a crash of ours, never: see `recover`. */
   onExit(listener: (notice: ExitNotice) => void): () => void;
   /**
@@ -94,8 +100,15 @@ export interface Launch {
   config: MachineConfig;
   /** The app's secrets, by name. */
   secrets: Record<string, string>;
+  /** What it may reach outside its network: in force before its program runs. */
+  egress: EgressPolicy;
   /** Whether the machine finds its root file system as it left it: yes, no, or only if it was this version that left it. */
   keep_rootfs: boolean | "version";
+}
+
+export interface ResolvedAddress {
+  address: string;
+  ttl_s: number;
 }
 
 export interface Started {

@@ -10,13 +10,13 @@ import type { ExitNotice, RuntimeDriver } from "./driver.ts";
 import { type Ledger, type News, topics, type Work } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { begin, broke, finish, isFull, stays } from "./outcomes.ts";
-import { clear, type Outcome, PHASES, type PhaseWork, refOf, stopHow } from "./phases.ts";
+import { clear, type Outcome, PHASES, type PhaseParts, type PhaseWork, refOf, stopHow } from "./phases.ts";
 import { exitEvent, restartDelay, restartsSoFar } from "./restart.ts";
 import { DEADLINES_MS, isPersistent } from "./states.ts";
 import type { MachineStore } from "./store.ts";
 import type { Machine, Operation } from "./types.ts";
 
-interface ExecutorParts {
+interface ExecutorParts extends Pick<PhaseParts, "secrets" | "egress"> {
   host_ids: readonly string[];
   store: MachineStore;
   ledger: Ledger;
@@ -24,7 +24,6 @@ interface ExecutorParts {
   bus: Bus<News>;
   clock: Clock;
   log: Log;
-  secrets(app_id: string): Promise<Record<string, string>>;
   /** Whether the host can be reached; operations of one that cannot wait. */
   reachable(host_id: string): boolean;
 }

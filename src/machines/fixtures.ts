@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { ALL_EGRESS } from "#core/egress-policy.ts";
 import { complete, sizeOf } from "./config.ts";
 import type { Launch } from "./driver.ts";
 import { privateAddress } from "./names.ts";
@@ -52,7 +53,7 @@ export function aLaunch(change: Partial<Launch> = {}): Launch {
   const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref } = aMachine();
   const config = { image: "web" };
   const about = { id, name, app_name, org_id, region, instance_id, private_ip, image_ref, config };
-  return { ...about, boot: "b1", secrets: {}, keep_rootfs: false, ...change };
+  return { ...about, boot: "b1", secrets: {}, egress: ALL_EGRESS, keep_rootfs: false, ...change };
 }
 
 /** The same, of a machine that is new, with its own address in a network, from a fixture's image. */

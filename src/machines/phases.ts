@@ -3,7 +3,9 @@
  * written down afterwards. The state alone says which phase comes next, so an operation that was cut short by
  * a crash goes on where it was: nothing about its progress lives anywhere else.
  */
+
 import { configDuration } from "#core/durations.ts";
+import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { Draft } from "./draft.ts";
 import { type Exit, type Launch, type Ref, type RuntimeDriver, type StopHow, SuspendRefused } from "./driver.ts";
 import { identityEnv } from "./identity-env.ts";
@@ -16,6 +18,8 @@ export interface PhaseParts {
   driver: RuntimeDriver;
   /** Every secret of the app, for a machine that boots. */
   secrets(app_id: string): Promise<Record<string, string>>;
+  /** What the app's machines may reach outside their network. */
+  egress(app_id: string): Promise<EgressPolicy>;
 }
 
 export interface Phase {
@@ -226,7 +230,7 @@ async function launchOf(
   keep_rootfs: Launch["keep_rootfs"],
 ): Promise<Launch> {
   const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref, config } = machine;
-  const secrets = await parts.secrets(machine.app_id);
+  const [secrets, egress] = await Promise.all([parts.secrets(machine.app_id), parts.egress(machine.app_id)]);
   const env = { ...identityEnv({ ...secrets, ...config.env }, machine), ...config.env };
   const given = { ...config, env };
   return {
@@ -241,6 +245,7 @@ async function launchOf(
     image_ref,
     config: given,
     secrets,
+    egress,
     keep_rootfs,
   };
 }

@@ -6,6 +6,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { anApp } from "#apps/fixtures.ts";
 import { anOrg } from "#auth/fixtures.ts";
+import { ALL_EGRESS } from "#core/egress-policy.ts";
 import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
 import { type Ids, repeatableIds } from "#core/ids.ts";
 import { silentLog } from "#core/log.ts";
@@ -106,8 +107,8 @@ export class Rig {
     const driver = mortal(this.#options.wrapDriver?.(sim) ?? sim, calls, dead, outside);
     const hosts = this.hosts;
     const networks = new PrivateNetworks(sqlNetworkStore(this.#database), Buffer.from("rig"));
-    const secrets = async () => ({});
-    const parts = { store: this.store, hosts, driver, networks, clock: this.clock, log: silentLog, secrets };
+    const launched = { secrets: async () => ({}), egress: async () => ALL_EGRESS };
+    const parts = { store: this.store, hosts, driver, networks, clock: this.clock, log: silentLog, ...launched };
     const { volumes } = this.#options;
     this.room = new MachineRoom({ ...parts, ids: this.ids, ...(volumes ? { volumes } : {}) });
     await this.room.start();

@@ -2,6 +2,7 @@
 import type { AppService } from "#apps/service.ts";
 import { type Bus, LocalBus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
+import type { EgressPolicy } from "#core/egress-policy.ts";
 import { fail } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import type { ListenSocket } from "#core/listening.ts";
@@ -38,6 +39,8 @@ export interface RoomParts {
   clock: Clock;
   log: Log;
   secrets(app_id: string): Promise<Record<string, string>>;
+  /** What the app's machines may reach outside their network. */
+  egress(app_id: string): Promise<EgressPolicy>;
   /** Without it mounts are kept as they come and place nothing. */
   volumes?: VolumeFinder;
   ids?: Ids;
@@ -66,7 +69,7 @@ export class MachineRoom {
   readonly #parts: RoomParts;
 
   constructor(parts: RoomParts) {
-    const { store, hosts, driver, clock, log, secrets } = parts;
+    const { store, hosts, driver, clock, log, secrets, egress } = parts;
     this.#parts = parts;
     const ids = parts.ids ?? randomIds(clock);
     const host_ids = hosts.own;
@@ -97,7 +100,7 @@ export class MachineRoom {
     const reachable = (id: string): boolean =>
       shared ? host_ids.includes(id) && shared.holds(id) : hosts.reachable(id);
     this.relocation = new Relocation({ store, ledger, leases: this.leases, hosts, clock, log, volumes: parts.volumes });
-    this.executor = new Executor({ host_ids, store, ledger, driver, bus, clock, log, secrets, reachable });
+    this.executor = new Executor({ host_ids, store, ledger, driver, bus, clock, log, secrets, egress, reachable });
     this.upkeep = new Upkeep({ host_ids, store, ledger, bus, clock, log });
     this.checks = new CheckRunner({ host_ids, store, ledger, driver, bus, clock, log });
     const busy = (id: string): boolean => this.executor.busy(id);

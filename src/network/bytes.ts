@@ -15,6 +15,10 @@ export function addressBytes(address: string): Uint8Array {
   return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 255]));
 }
 
+/** The text of an address in the order of the network. */
+export const addressText = (bytes: Buffer): string =>
+  bytes.length === 4 ? bytes.join(".") : groupsText(bytes.toString("hex"));
+
 /** The private network an address belongs to: its first 48 bits. */
 export const networkOf = (address: string): string => Buffer.from(addressBytes(address)).toString("hex", 0, 6);
 

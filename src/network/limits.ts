@@ -18,4 +18,16 @@ export const NETWORK_LIMITS = {
   dns_idle_ms: 10_000,
   /** Connections for names to one network. One more is closed at once. */
   dns_connections: 256,
+  /**
+   * Tracked connections (conntrack) that one machine may have begun and not ended. One more is dropped, and counted in
+   * `svc_instance_connections_refused_count`.
+   */
+  connections_per_machine: 4096,
+  /** An address of an allowed DNS name is open at least and at most for so long after it was asked for. */
+  egress_name_min_s: 60,
+  egress_name_max_s: 3600,
+  /** Addresses of one allowed name that are open to one machine at a time. One more stays closed. */
+  egress_name_addresses: 1024,
+  /** A connection to an allowed name on which nothing moves for so long is closed once the name's time is over. */
+  egress_idle_s: 3600,
 } as const;

@@ -12,6 +12,7 @@ import type { MachineStore } from "#machines/store.ts";
 import { Addresses } from "#network/addresses.ts";
 import { Directory, type Entry } from "#network/directory.ts";
 import { type NetworkDoor, NetworkKeeper } from "#network/dns/keeper.ts";
+import type { EgressKeeper } from "#network/egress-keeper.ts";
 import { addressRoutes } from "#network/routes.ts";
 import type { AddressStore } from "#network/store.ts";
 import { Authority } from "./authority.ts";
@@ -59,6 +60,8 @@ export interface ProxyParts {
   /** Whether there are private networks to answer for names in, and what else answers there. */
   names: boolean;
   doors?: readonly NetworkDoor[];
+  upstreams?: readonly { host: string; port: number }[] | undefined;
+  egress?: EgressKeeper | undefined;
   host_ids: readonly string[];
   region: string;
   addressStore: AddressStore;
@@ -171,12 +174,13 @@ export class ProxyRoom {
   }
 
   #openNames(): NetworkKeeper {
-    const { apps, host_ids, clock, log, doors = [] } = this.#parts;
+    const { apps, host_ids, clock, log, doors = [], upstreams, egress } = this.#parts;
     const loadApp = async (name: string): Promise<void> => {
       const app = await apps.findApp(name);
       if (app) await this.directory.load(app);
     };
-    return new NetworkKeeper({ directory: this.directory, host_ids, loadApp, clock, log, doors });
+    const parts = { directory: this.directory, host_ids, loadApp, upstreams, egress, clock, log, doors };
+    return new NetworkKeeper(parts);
   }
 
   #openNeighbours(): Neighbours | undefined {

@@ -309,6 +309,11 @@ export const MIGRATIONS: readonly Migration[] = [
          SELECT DISTINCT a.org_id, a.network FROM apps a JOIN machines m ON m.app_id = a.id WHERE m.state <> 'destroyed'`,
     ],
   },
+  {
+    id: 18,
+    name: "egress policies of apps",
+    statements: ["ALTER TABLE apps ADD COLUMN egress TEXT"],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */

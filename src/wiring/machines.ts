@@ -53,6 +53,7 @@ import { VolumeRoom } from "#volumes/room.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
 import type { Grown } from "#volumes/upkeep.ts";
 import { databaseRoutes } from "./databases.ts";
+import { openEgress } from "./egress.ts";
 import type { Emulated } from "./emulated.ts";
 import { openFabric } from "./fabric.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
@@ -109,17 +110,11 @@ export async function openMachines(database: Database, settings: Settings, needs
     },
   });
   const { events, bus } = room;
-  const webhooks = new Webhooks({
-    store: sqlWebhookStore(database),
-    events,
-    bus,
-    box,
-    clock,
-    log,
-    fallen: (token_id) => needs.tokens.fallen(token_id),
-    runner: dir.node_id,
-  });
-  const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire });
+  const fallen = (token_id: string) => needs.tokens.fallen(token_id);
+  const hooked = { events, bus, box, clock, log, fallen, runner: dir.node_id };
+  const webhooks = new Webhooks({ store: sqlWebhookStore(database), ...hooked });
+  const egress = openEgress(settings, { ...needs, ...opened, bus });
+  const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire, egress: egress.keeper });
   const fabric =
     wire && openFabric(database, settings, { ...needs, hosts, wire, ipv4_block, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
@@ -146,6 +141,7 @@ export async function openMachines(database: Database, settings: Settings, needs
         joinToken: (ids) => makeJoinToken(hostStore, { master_key: needs.master_key, clock, ids }),
       }),
       ...imageRoutes(images),
+      ...egress.rows,
       ...machineRoutes(room.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
       ...volumeRoutes(volumes, apps),
@@ -156,6 +152,7 @@ export async function openMachines(database: Database, settings: Settings, needs
     async start() {
       if (hosts.own.length > 0) await volumes.start();
       await (duty ? duty.start(room) : room.start());
+      await egress.keeper.start();
       if (answers) await webhooks.start();
       await (answers ? proxy.start() : proxy.startNames());
       await fabric?.start();
@@ -163,6 +160,7 @@ export async function openMachines(database: Database, settings: Settings, needs
     },
     async close() {
       await fabric?.close();
+      egress.keeper.close();
       await proxy.close();
       webhooks.close();
       await room.close();
@@ -195,7 +193,9 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire, grown });
   const routed = settings.host.network !== "off";
   const ipv4_block = wire && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
-  const own = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, sim: needs.emulated?.sim };
+  const { egress_allow } = settings.network;
+  const here = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, egress_allow };
+  const own = { ...here, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
   const memory_key = box.derive("memory of suspended machines");
   const ports = { images: needs.images ?? images, local_api, volumes };
@@ -214,9 +214,10 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
     // A volume may be long on its way: whether the lease holds is asked after that.
     driver: bringingDriver(duty?.driver ?? runtime, volumes),
     secrets: (app_id) => secrets.reveal(app_id),
+    egress: (app_id) => needs.appStore.egress(app_id),
     ...(duty ? { shared: { wire, holds: (id: string) => duty.holds(id) } } : {}),
   });
-  return { images, hosts, hostStore, volumes, store, duty, wire, room, ipv4_block };
+  return { images, hosts, hostStore, volumes, store, duty, wire, room, ipv4_block, driver: runtime };
 }
 
 interface VolumeNeeds {

@@ -6,11 +6,13 @@
 import type { SecretService } from "#apps/secrets.ts";
 import type { AuthStore } from "#auth/store.ts";
 import type { Bus } from "#core/bus.ts";
+import { parseCidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { SettingsError } from "#core/setting-values.ts";
 import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
+import { type Denied, readDenied } from "#drivers/net/denied.ts";
 import { simDatabases } from "#drivers/runtime/sim/database.ts";
 import { simStats } from "#drivers/runtime/sim/stats.ts";
 import { simTraffic } from "#drivers/runtime/sim/traffic.ts";
@@ -152,12 +154,39 @@ export async function openSources(parts: SourceParts): Promise<Pick<MeasuringPar
     return { stats: simStats({ clock }), reach: reach ?? (() => undefined), providers };
   }
   const { openRuncStats } = await import("#drivers/runtime/runc/stats.ts");
+  const denied = deniedBy(machines, dir.node_id);
   return {
     stats: openRuncStats({ data_dir: dir.path, node_id: dir.node_id, clock }),
     reach: reach ?? ownAddresses(host_ids),
-    providers: [traffic],
+    providers: [traffic, denied],
   };
 }
+
+/** What the firewall denied to machines that run. */
+function deniedBy(machines: MeasuredMachines, node_id: string): SampleProvider {
+  return async () => {
+    const { egress, connections } = await readDenied(node_id);
+    const sum = (counts: Denied, { private_ip, private_ipv4 }: MeasuredMachine): number =>
+      (counts.get(shortAddress(private_ip)) ?? 0) + (counts.get(private_ipv4 ?? "") ?? 0);
+    return (await machines.list()).flatMap((machine) => {
+      const { org_id, app, region, host, instance } = machine;
+      const labels = { app, region, host, instance };
+      return [
+        { org_id, name: "svc_instance_egress_denied_count", labels, value: sum(egress, machine), counter: true },
+        {
+          org_id,
+          name: "svc_instance_connections_refused_count",
+          labels,
+          value: sum(connections, machine),
+          counter: true,
+        },
+      ];
+    });
+  };
+}
+
+/** An address as the kernel's tools print it. */
+const shortAddress = (address: string): string => parseCidr(address)?.text ?? address;
 
 const placeOf = (machine: MeasuredMachine) => ({ ...machine, host_id: machine.host });
 

@@ -10,6 +10,7 @@ import type { HostService } from "#hosts/service.ts";
 import type { ImageFiles } from "#machines/image-source.ts";
 import type { MachineRoom } from "#machines/room.ts";
 import type { NetworkDoor } from "#network/dns/keeper.ts";
+import type { EgressKeeper } from "#network/egress-keeper.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import { ProxyRoom } from "#proxy/room.ts";
 import type { DataDir } from "#stores/data-dir.ts";
@@ -30,6 +31,7 @@ interface ProxyNeeds {
   network_doors: readonly NetworkDoor[];
   dir: DataDir;
   wire: Wire | undefined;
+  egress: EgressKeeper;
   /** Where a machine's port is, when it is not at the machine's private address. */
   reach?: Reach;
 }
@@ -44,6 +46,8 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     apps: appStore,
     names: choice.name === "runc",
     doors: needs.network_doors,
+    upstreams: settings.network.dns_servers,
+    egress: needs.egress,
     images,
     settings: { ...settings.proxy, buckets: buckets(settings), own_hosts: ownHosts(settings) },
     machines: room,

@@ -5,6 +5,7 @@ import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
+import { ALL_EGRESS } from "#core/egress-policy.ts";
 import { silentLog } from "#core/log.ts";
 import { TAR_END, tarPadding } from "#core/tar.ts";
 import { dir, entry, file, header, NEVER, openStore, pieces, symlink, tar } from "#drivers/images/fixtures.ts";
@@ -72,7 +73,7 @@ async function openBox(t: TestContext): Promise<Box> {
       const image_ref = await images.resolve(name, "org", NEVER);
       const config = { image: name, ...change };
       const base = { id, name: own, app_name, org_id: "org", region, instance_id, private_ip, image_ref };
-      return { ...base, boot: "b1", config, secrets: {}, keep_rootfs: false };
+      return { ...base, boot: "b1", config, secrets: {}, egress: ALL_EGRESS, keep_rootfs: false };
     },
   };
 }

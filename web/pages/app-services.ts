@@ -109,10 +109,44 @@ export function AppServices({ app_name, readOnly }: { app_name: string; readOnly
             ),
       ),
     ),
+    h(Egress, { app_name }),
     h(Addresses, { app_name, readOnly, onChange: answer.again }),
     h(Certificates, { app_name, readOnly }),
   );
 }
+
+/** What its machines may reach, and how much of what they tried was denied within the last hour. */
+function Egress({ app_name }: { app_name: string }): VNode {
+  const round = useRounds(EVERY_MS);
+  const answer = useAnswer(
+    (signal) => call("GET /v1/apps/:app_name/egress", { params: { app_name }, signal }),
+    [app_name, round],
+  );
+  const denied = useAnswer(
+    async (signal) => {
+      const query = `sum(increase(svc_instance_egress_denied_count{app=${JSON.stringify(app_name)}}[1h]))`;
+      return Math.round((await queryNow(query, signal))[0]?.points.at(-1)?.[1] ?? 0);
+    },
+    [app_name, round],
+  ).value;
+  return card(
+    "Egress",
+    when(answer, ({ mode, allow }) =>
+      div(
+        p(EGRESS_WORDS[mode] ?? mode),
+        allow.length === 0 ? null : ul(...allow.map((entry) => li({ key: entry }, code(entry)))),
+        denied ? p(`${plural(denied, "packet")} denied within the last hour.`) : null,
+        p({ class: "dim" }, "Change it with ", code(`npx hangar egress set ${app_name} none`), "."),
+      ),
+    ),
+  );
+}
+
+const EGRESS_WORDS: Record<string, string> = {
+  all: "Machines reach everything but private and link-local addresses.",
+  none: "Machines reach their own network only.",
+  list: "Outside their own network machines reach only:",
+};
 
 function OneService({
   service,

@@ -111,6 +111,7 @@ export const FILE: Shape = {
     wait_timeout: "time",
     max_unavailable: "number",
   },
+  egress: { policy: "text", allow: "texts" },
   env: "map",
   processes: "map",
   experimental: { cmd: "words", entrypoint: "words", exec: "words", enable_consul: "flag" },

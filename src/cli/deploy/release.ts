@@ -4,6 +4,7 @@ import { messageOf } from "#core/assert.ts";
 import type { Group } from "../app-file/groups.ts";
 import { splitWords } from "../app-file/units.ts";
 import { LiveStatus } from "../live-status.ts";
+import { egressBody, egressText } from "../network/egress.ts";
 import { offersServices, openApp } from "../network/open.ts";
 import { type Context, UsageError } from "../verb.ts";
 import { failureText, MachineFailed } from "./failure.ts";
@@ -28,6 +29,8 @@ export interface Definition {
   release_command_timeout?: string;
   wait_timeout?: string;
   max_unavailable?: number;
+  /** What machines may reach; as it is when the file does not say. */
+  egress?: { mode: "all" | "none" | "list"; allow: string[] };
 }
 
 /** What is asked for beside the definition. */
@@ -96,6 +99,7 @@ export async function release(
   try {
     if (wish.new_app) await ensureApp(place, wish.new_app.org_slug);
     const definition = await pinned(context, app_name, given);
+    if (definition.egress) await setEgress(place, definition.egress);
     const released = await carryOut(place, definition, wish);
     // It runs by now: that it cannot be opened to the world does not make the release a failed one.
     if (definition.groups.some(({ config }) => offersServices(config))) await openApp(context, app_name);
@@ -166,6 +170,20 @@ async function ensureApp({ context: { client }, app_name, status, undo }: Place,
     undo.add(`app ${app_name}`, () => client.call("DELETE /v1/apps/:app_name", { params, query: { force: true } }));
     status.log(`created app ${app_name}`);
   }
+}
+
+/** Before anything of the release runs; put back when it fails. */
+async function setEgress(
+  { context: { client }, app_name, undo, status }: Place,
+  body: NonNullable<Definition["egress"]>,
+) {
+  const params = { app_name };
+  const { mode, allow } = await client.call("GET /v1/apps/:app_name/egress", { params });
+  if (mode === body.mode && allow.join() === body.allow.join()) return;
+  const before = egressBody(mode === "list" ? allow : [mode]);
+  undo.add("the egress policy", () => client.call("PUT /v1/apps/:app_name/egress", { params, body: before }));
+  await client.call("PUT /v1/apps/:app_name/egress", { params, body });
+  status.log(`set the egress policy: ${egressText(body).replaceAll(/\s+/g, " ")}`);
 }
 
 const isNotFound = (thrown: unknown): boolean => thrown instanceof ClientError && thrown.http === 404;

@@ -2,6 +2,7 @@ import type { MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { groupsOf } from "../app-file/groups.ts";
 import { type AppFile, readAppFile } from "../app-file/read.ts";
+import { egressBody } from "../network/egress.ts";
 import { type Context, type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
 import { APP, DRY_RUN, releases, rollback, scale, told } from "./history.ts";
 import { pinned, referenceText } from "./image.ts";
@@ -45,9 +46,20 @@ function asked(context: Context, input: Input): Asked {
       ...(typeof release_command === "string" ? { release_command } : {}),
       ...(release_command_timeout === undefined ? {} : { release_command_timeout: String(release_command_timeout) }),
       ...(wait_timeout === undefined ? {} : { wait_timeout: String(wait_timeout) }),
+      ...egressOf(file),
       ...(typeof max_unavailable === "number" ? { max_unavailable } : {}),
     },
   };
+}
+
+/** `[egress]`: `policy = "all"` or `"none"`, or `allow` with what may be reached. */
+function egressOf({ values, path }: AppFile): Pick<Definition, "egress"> {
+  const egress = values["egress"] as { policy?: string; allow?: string[] } | undefined;
+  if (!egress) return {};
+  const { policy = "list", allow = [] } = egress;
+  if (policy === "list" && allow.length > 0) return { egress: egressBody(allow) };
+  if ((policy === "all" || policy === "none") && allow.length === 0) return { egress: egressBody([policy]) };
+  throw new UsageError(`${path}: [egress] has policy = "all", policy = "none", or allow = ["api.example.com:443"]`);
 }
 
 const deploy: Verb = {

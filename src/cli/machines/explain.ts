@@ -1,8 +1,10 @@
 /** Why a machine is as it is: told from its events, its config and what the front door says. */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
+import { instant } from "../metrics/ask.ts";
+import { egressText } from "../network/egress.ts";
 import { ago } from "../output.ts";
-import type { Context, Verb } from "../verb.ts";
+import type { Context, Input, Verb } from "../verb.ts";
 import { APP, findMachine, MACHINE, readMachine } from "./find.ts";
 
 type Services = Awaited<ReturnType<typeof readServices>>;
@@ -10,7 +12,7 @@ type Event = Machine["events"][number];
 
 /** One thing that is known, and what to do about it where something can be done. */
 interface Reason {
-  about: "state" | "restart" | "starts" | "checks" | "traffic" | "lease" | "host";
+  about: "state" | "restart" | "starts" | "checks" | "traffic" | "lease" | "host" | "egress";
   text: string;
   try?: string;
 }
@@ -26,7 +28,10 @@ export const machinesExplain: Verb = {
     const found = await findMachine(context, input);
     const machine = await readMachine(context, found);
     const services = await readServices(context, found.params.app_name);
-    const reasons = explain(machine, found.params.app_name, services, systemClock.now());
+    const reasons = [
+      ...explain(machine, found.params.app_name, services, systemClock.now()),
+      ...(await egressReasons(context, input, machine, found.params.app_name)),
+    ];
     const lines = reasons.map((reason) => `${reason.about.padEnd(8)} ${reason.text}${hint(reason)}`);
     return { data: { id: machine.id, name: machine.name, state: machine.state, reasons }, text: lines.join("\n") };
   },
@@ -153,6 +158,43 @@ function trafficReasons(
       ]),
   );
 }
+
+/** What it may reach, and what it was denied lately. */
+async function egressReasons(context: Context, input: Input, machine: Machine, app_name: string): Promise<Reason[]> {
+  const params = { app_name };
+  const policy = await context.client.call("GET /v1/apps/:app_name/egress", { params });
+  const { organization } = await context.client.call("GET /v1/apps/:app_name", { params });
+  const ofOrg = { ...input, options: { ...input.options, org: organization.slug } };
+  const [first, ...rest] = egressText(policy).split("\n");
+  const denied = async (metric: string): Promise<number> => {
+    const query = `sum(increase(${metric}{instance="${machine.instance_id}"}[15m]))`;
+    // What is measured may be out of reach, or not for this token: the rest is told all the same.
+    const found = await instant(context, ofOrg, query).catch(() => []);
+    return Math.round(Number(found[0]?.value?.[1] ?? 0));
+  };
+  const [closed, refused] = await Promise.all([
+    denied("svc_instance_egress_denied_count"),
+    denied("svc_instance_connections_refused_count"),
+  ]);
+  return [
+    { about: "egress", text: [first, ...rest.map((entry) => entry.trim())].join(" ") },
+    ...(closed > 0 ? [deniedReason(app_name, closed)] : []),
+    ...(refused > 0
+      ? [
+          {
+            about: "egress" as const,
+            text: `${refused} packets were dropped in 15 minutes: too many open connections (limit connections_per_machine)`,
+          },
+        ]
+      : []),
+  ];
+}
+
+const deniedReason = (app_name: string, count: number): Reason => ({
+  about: "egress",
+  text: `${count} packets were denied in 15 minutes: they went where the policy does not allow, or to a closed range`,
+  try: `hangar egress show ${app_name}; closed ranges are opened by the operator (HANGAR_EGRESS_ALLOW)`,
+});
 
 type Served = Services["services"][number]["machines"][number];
 

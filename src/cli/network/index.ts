@@ -1,12 +1,15 @@
 import type { Verb } from "../verb.ts";
 import { ipsAllocate, ipsList, ipsRelease, proxyReload, servicesList } from "./addresses.ts";
 import { certsAdd, certsCheck, certsList, certsRemove, certsShow } from "./certificates.ts";
+import { egressSet, egressShow } from "./egress.ts";
 
 export const VERBS: readonly Verb[] = [
   ipsList,
   ipsAllocate,
   ipsRelease,
   servicesList,
+  egressShow,
+  egressSet,
   certsList,
   certsAdd,
   certsShow,

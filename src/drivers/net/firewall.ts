@@ -1,24 +1,16 @@
-/**
- * What keeps private networks apart, as nftables rules of this installation's own tables:
- *
- * - between two networks nothing passes, and from outside only answers;
- * - to and from other hosts (devices `…t…`, see tunnel.ts) a network reaches itself, and the platform reaches machines;
- * - the host takes from machines DNS queries, calls of the machine API and pings at the gateway address of their own
- *   network, and neighbour discovery; nothing at the gateways of other networks or installations, and nothing from a
- *   machine that is not on its bridge yet;
- * - a machine sends only under its own addresses, and is no router;
- * - machines of one network reach each other over IPv4 by way of the host, which does not tell them a shorter way: it
- *   would outlive the machine that had the address;
- * - what leaves the host leaves under the host's address.
- *
- * Tables are replaced as a whole, so that loading them again after a crash is the same as loading them once.
- */
+/** Loads this installation's nftables rules (firewall-rules.ts), and keeps their sets as machines come and go. */
 import { existsSync } from "node:fs";
+import type { Cidr } from "#core/cidr.ts";
+import { ALL_EGRESS, type EgressPolicy } from "#core/egress-policy.ts";
 import { gatewayAddress } from "#machines/names.ts";
 import { addressBytes } from "#network/bytes.ts";
 import { program } from "../linux/program.ts";
-import { devicePrefix, GATEWAY4 } from "./names.ts";
+import { EgressRules, type Resolved } from "./egress-rules.ts";
+import { firewallRules } from "./firewall-rules.ts";
+import { devicePrefix } from "./names.ts";
 import { deviceKey, type Element, tellElement } from "./sets.ts";
+
+export const firewallTable = (node_id: string): string => `hangar_${node_id}`;
 
 export interface Sender {
   veth: string;
@@ -29,13 +21,18 @@ export interface Sender {
 export class Firewall {
   readonly #table: string;
   readonly #prefix: string;
+  readonly #opened: readonly Cidr[];
+  readonly #egress: EgressRules;
   #loading: Promise<void> | undefined;
   /** Why networks are not kept apart by rules. */
   problem: string | undefined;
 
-  constructor(node_id: string) {
-    this.#table = `hangar_${node_id}`;
+  /** `opened` are closed ranges that machines may reach all the same. */
+  constructor(node_id: string, opened: readonly Cidr[] = []) {
+    this.#table = firewallTable(node_id);
     this.#prefix = devicePrefix(node_id);
+    this.#opened = opened;
+    this.#egress = new EgressRules(this.#table);
   }
 
   /** Loads the rules once; what is in the sets already stays. */
@@ -50,7 +47,8 @@ export class Firewall {
       return;
     }
     try {
-      await nft(rules(this.#table, this.#prefix));
+      await nft(firewallRules(this.#table, this.#prefix, this.#opened));
+      await this.#egress.open();
     } catch (thrown) {
       this.problem = `nftables does not work on this host: ${(thrown as Error).message}`;
     }
@@ -65,12 +63,19 @@ export class Firewall {
     await this.#elements("remove", ofBridge(bridge, address));
   }
 
-  async joinSender(sender: Sender): Promise<void> {
+  async joinSender(sender: Sender, egress: EgressPolicy = ALL_EGRESS): Promise<void> {
     await this.#elements("add", addresses(sender));
+    if (!this.problem) await this.#egress.apply(sender, egress);
   }
 
   async leaveSender(sender: Sender): Promise<void> {
     await this.#elements("remove", addresses(sender));
+    if (!this.problem) await this.#egress.remove(sender);
+  }
+
+  /** A name that the machine's policy allows stands for these addresses. */
+  admit(sender: Sender, egress: EgressPolicy, name: string, found: readonly Resolved[]): void {
+    if (!this.problem) this.#egress.admit(sender, egress, name, found);
   }
 
   async remove(): Promise<void> {
@@ -115,81 +120,3 @@ const addresses = ({ veth, private_ip, ipv4 }: Sender): Element[] => [
 ];
 
 const nft = (text: string): Promise<string> => program("nft", ["-f", "-"], { input: `${text}\n` });
-
-/** Of IPv4 addresses, what those of the platform's own processes have in common: the last of a block (ipv4-blocks.ts). */
-const PROCESSES = "100.64.127.255";
-
-const DNS_PORT = 53;
-/** `_api.internal`, see identity/network-door.ts. */
-const API_PORT = 4280;
-
-/** The sets are made first and apart, so that what they hold outlives a new load of the rules. */
-const rules = (table: string, prefix: string): string => `
-add table inet ${table}
-add set inet ${table} same { type ifname . ifname; }
-add set inet ${table} near { type ifname . ipv6_addr; flags interval; }
-add set inet ${table} gateways { type ifname . ipv6_addr; }
-add table bridge ${table}
-add set bridge ${table} own6 { type ifname . ipv6_addr; }
-add set bridge ${table} own4 { type ifname . ipv4_addr; }
-flush table inet ${table}
-flush table bridge ${table}
-table inet ${table} {
-  chain between {
-    type filter hook forward priority filter; policy accept;
-    iifname "${prefix}b*" oifname "${prefix}b*" iifname . oifname != @same drop
-    iifname "${prefix}t*" jump arriving
-    oifname "${prefix}t*" jump leaving
-    oifname "${prefix}b*" iifname != "${prefix}b*" ct state != { established, related } drop
-  }
-  chain arriving {
-    fib saddr . iif oif missing drop
-    oifname . ip6 saddr @near accept
-    oifname "${prefix}b*" ip6 saddr fdaa:0:0::/48 accept
-    oifname "${prefix}b*" ip saddr & ${PROCESSES} == ${PROCESSES} accept
-    drop
-  }
-  chain leaving {
-    tcp flags syn tcp option maxseg size set rt mtu
-    iifname . ip6 daddr @near accept
-    iifname "${prefix}b*" ip6 daddr fdaa:0:0::/48 ct state { established, related } accept
-    iifname "${prefix}b*" ip daddr & ${PROCESSES} == ${PROCESSES} ct state { established, related } accept
-    drop
-  }
-  chain host {
-    type filter hook input priority filter; policy accept;
-    iifname "${prefix}b*" jump machine
-    iifname "${prefix}v*" drop
-  }
-  chain machine {
-    icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
-    ip6 saddr fe80::/10 drop
-    fib saddr . iif oif missing drop
-    ct state { established, related } accept
-    ip daddr ${GATEWAY4} icmp type echo-request accept
-    iifname . ip6 daddr @gateways jump gateway
-    drop
-  }
-  chain gateway {
-    icmpv6 type echo-request accept
-    udp dport ${DNS_PORT} accept
-    tcp dport { ${DNS_PORT}, ${API_PORT} } accept
-  }
-  chain told {
-    type filter hook output priority filter; policy accept;
-    oifname "${prefix}b*" icmp type redirect drop
-  }
-  chain out {
-    type nat hook postrouting priority srcnat; policy accept;
-    oifname "${prefix}t*" accept
-    iifname "${prefix}b*" oifname != "${prefix}b*" masquerade
-  }
-}
-table bridge ${table} {
-  chain sent {
-    type filter hook prerouting priority -300; policy accept;
-    iifname "${prefix}v*" icmpv6 type nd-router-advert drop
-    iifname "${prefix}v*" meta protocol ip6 ip6 saddr != { ::, fe80::/10 } iifname . ip6 saddr != @own6 drop
-    iifname "${prefix}v*" meta protocol ip iifname . ip saddr != @own4 drop
-  }
-}`;

@@ -9,6 +9,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import type { Cidr } from "#core/cidr.ts";
 import { gatewayAddress, networkPrefix } from "#machines/names.ts";
 import { type Message, packed } from "../linux/netlink.ts";
 import { Firewall } from "./firewall.ts";
@@ -68,10 +69,10 @@ export class PrivateNetwork {
   readonly #members = new Map<string, Set<string>>();
 
   /** `routed`: its networks go on at other hosts, so only what is on this host is reached directly. */
-  constructor(node_id: string, { routed }: { routed: boolean }) {
+  constructor(node_id: string, { routed, egress_allow }: { routed: boolean; egress_allow?: readonly Cidr[] }) {
     this.#node_id = node_id;
     this.#routed = routed;
-    this.firewall = new Firewall(node_id);
+    this.firewall = new Firewall(node_id, egress_allow);
   }
 
   bridgeOf(private_ip: string): string {

@@ -9,6 +9,8 @@ export interface Element {
   key: readonly Uint8Array[];
   /** The last of a range that begins with `key`. */
   last?: readonly Uint8Array[];
+  /** When it goes by itself. */
+  timeout_ms?: number;
 }
 
 const FAMILY = { inet: 1, bridge: 7 } as const;
@@ -18,6 +20,7 @@ const FLAG_CREATE = 0x400;
 const LIST = { table: 1, set: 2, elements: 3 };
 const ITEM = 1;
 const ELEMENT_KEY = 1;
+const ELEMENT_TIMEOUT = 4;
 const ELEMENT_LAST = 10;
 const DATA_VALUE = 1;
 const DEVICE_BYTES = 16;
@@ -26,24 +29,50 @@ const DEVICE_BYTES = 16;
 export const deviceKey = (name: string): Buffer => Buffer.concat([Buffer.from(name)], DEVICE_BYTES);
 
 /** Puts an element into its set, or takes it out. What is in already stays, and what is not there need not go. */
-export function tellElement(verb: "add" | "remove", table: string, { family, set, key, last }: Element): void {
+export function tellElement(verb: "add" | "remove", table: string, element: Element): void {
+  try {
+    together([change(verb, table, element)]);
+  } catch (thrown) {
+    if (verb === "remove" && thrown instanceof CallError && thrown.code === "ENOENT") return;
+    throw thrown;
+  }
+}
+
+/** Puts an element into its set, or lets its time begin anew. One transaction: it is never missing in between. */
+export function renewElement(table: string, element: Element): void {
+  together((["add", "remove", "add"] as const).map((verb) => change(verb, table, element)));
+}
+
+function together(changes: readonly Message[]): void {
+  const around = (type: number): Message => ({ what: "change", type, body: head(0, NFTABLES), answered: false });
+  tell("netfilter", [around(TYPE.begin), ...changes, around(TYPE.end)]);
+}
+
+function change(verb: "add" | "remove", table: string, { family, set, key, last, timeout_ms }: Element): Message {
   const data = (values: readonly Uint8Array[]): Buffer[] => [attribute(DATA_VALUE, Buffer.concat(values))];
-  const bounds = [attribute(ELEMENT_KEY, data(key)), ...(last ? [attribute(ELEMENT_LAST, data(last))] : [])];
-  const element = attribute(ITEM, bounds);
-  const body = [attribute(LIST.table, table), attribute(LIST.set, set), attribute(LIST.elements, [element])];
-  const change: Message = {
+  const timed = verb === "add" && timeout_ms !== undefined;
+  const parts = [
+    attribute(ELEMENT_KEY, data(key)),
+    ...(timed ? [attribute(ELEMENT_TIMEOUT, milliseconds(timeout_ms))] : []),
+    ...(last ? [attribute(ELEMENT_LAST, data(last))] : []),
+  ];
+  const body = [
+    attribute(LIST.table, table),
+    attribute(LIST.set, set),
+    attribute(LIST.elements, [attribute(ITEM, parts)]),
+  ];
+  return {
     what: `element of ${table} ${set}`,
     type: TYPE[verb],
     flags: verb === "add" ? FLAG_CREATE : 0,
     body: Buffer.concat([head(FAMILY[family], 0), ...body]),
   };
-  const around = (type: number): Message => ({ what: "change", type, body: head(0, NFTABLES), answered: false });
-  try {
-    tell("netfilter", [around(TYPE.begin), change, around(TYPE.end)]);
-  } catch (thrown) {
-    if (verb === "remove" && thrown instanceof CallError && thrown.code === "ENOENT") return;
-    throw thrown;
-  }
+}
+
+function milliseconds(value: number): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(Math.round(value)));
+  return bytes;
 }
 
 /** Family, version, and a number in the order of bytes that networks have. */

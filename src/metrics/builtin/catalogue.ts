@@ -34,6 +34,16 @@ const MACHINES: Row[] = [
   ["svc_instance_cpu_baseline", "gauge", "Processors the machine may always use."],
   ["svc_instance_cpu_balance", "gauge", "Centiseconds of its baseline left unused lately."],
   ["svc_instance_cpu_throttle", "counter", "Centiseconds for which it wanted more than it was given."],
+  [
+    "svc_instance_egress_denied_count",
+    "counter",
+    "Packets that the egress rules denied: mostly one for each connection.",
+  ],
+  [
+    "svc_instance_connections_refused_count",
+    "counter",
+    "Packets dropped because the machine had too many connections.",
+  ],
   ["svc_instance_filefd_allocated", "gauge", "Open files."],
   ["svc_instance_filefd_maximum", "gauge", "Files a process may open."],
   ["svc_volume_size_bytes", "gauge", "Size of the volume."],

@@ -2,6 +2,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { gatewayAddress } from "#machines/names.ts";
 import type { Directory, Entry } from "../directory.ts";
+import type { EgressKeeper } from "../egress-keeper.ts";
 import { DnsServer } from "./server.ts";
 
 /** What answers on an address of a private network. */
@@ -18,6 +19,9 @@ interface KeeperParts {
   host_ids: readonly string[];
   /** Brings in all machines of an app, those at rest included. */
   loadApp(app_name: string): Promise<void>;
+  /** Where names of the outside are asked for; the box's own servers when left out. */
+  upstreams?: readonly { host: string; port: number }[] | undefined;
+  egress?: Pick<EgressKeeper, "mayAsk" | "answered"> | undefined;
   clock: Clock;
   log: Log;
   /** What listens beside the name server. */

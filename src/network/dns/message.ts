@@ -1,6 +1,6 @@
 /** DNS messages, as far as a server of a few names needs them: one question in, records out. */
 export const TYPES = { A: 1, TXT: 16, AAAA: 28, OPT: 41, ANY: 255 } as const;
-export const RCODES = { ok: 0, failure: 2, no_name: 3 } as const;
+export const RCODES = { ok: 0, failure: 2, no_name: 3, refused: 5 } as const;
 
 export interface Question {
   id: number;

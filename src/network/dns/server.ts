@@ -2,12 +2,14 @@ import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { readFileSync } from "node:fs";
 import { createServer, isIP, isIPv6, type Server, type Socket } from "node:net";
 import type { Log } from "#core/log.ts";
-import { gatewayAddress } from "#machines/names.ts";
+import { gatewayAddress, machineAt } from "#machines/names.ts";
 import { addressBytes, networkOf } from "../bytes.ts";
 import type { Directory, Entry } from "../directory.ts";
+import type { EgressKeeper } from "../egress-keeper.ts";
 import { NETWORK_LIMITS } from "../limits.ts";
 import { type Question, RCODES, type RecordData, readQuestion, TYPES, writeAnswer } from "./message.ts";
 import { findName, ZONE } from "./names.ts";
+import { addressesIn } from "./records.ts";
 import { askOverTcp, serveMessages } from "./tcp.ts";
 
 interface DnsParts {
@@ -18,7 +20,16 @@ interface DnsParts {
   loadApp(app_name: string): Promise<void>;
   log: Log;
   /** Where names of the outside world are asked for; the box's own servers by default. */
-  upstreams?: readonly Upstream[];
+  upstreams?: readonly Upstream[] | undefined;
+  /** Which names of the outside a machine may ask for, and who hears the answers. */
+  egress?: Pick<EgressKeeper, "mayAsk" | "answered"> | undefined;
+}
+
+interface Asker {
+  /** An address of a machine in the network that is listened on. */
+  network: string;
+  from: string;
+  tcp: boolean;
 }
 
 interface Upstream {
@@ -50,19 +61,20 @@ export class DnsServer {
   /** Answers on an address of a network; `network` is an address of a machine in it. Answers the port. */
   async listen(address: string, network: string, port = 53): Promise<number> {
     const udp = createSocket(isIPv6(address) ? "udp6" : "udp4");
-    const answer = (message: Buffer) => this.#answer(message, network, true);
     // The firewall lets in the network's own machines alone; where there is none, this does.
     const isOutsider = (asker: string | undefined): boolean => networkOf(asker ?? "::") !== networkOf(address);
     const tcp = createServer({ allowHalfOpen: true }, (socket) => {
       if (isOutsider(socket.remoteAddress)) return socket.destroy();
       this.#connections.add(socket);
       socket.once("close", () => this.#connections.delete(socket));
+      const from = socket.remoteAddress ?? "";
+      const answer = (message: Buffer) => this.#answer(message, { network, from, tcp: true });
       return void serveMessages(socket, { idle_ms: dns_idle_ms, answer });
     });
     tcp.maxConnections = dns_connections;
     udp.on("message", (message, from) => {
       if (isOutsider(from.address)) return;
-      void this.#answer(message, network, false).then((answer) => {
+      void this.#answer(message, { network, from: from.address, tcp: false }).then((answer) => {
         // It may have closed meanwhile.
         if (answer && this.#listeners.get(address)?.udp === udp) udp.send(answer, from.port, from.address);
       });
@@ -94,14 +106,14 @@ export class DnsServer {
     for (const socket of this.#connections) socket.destroy();
   }
 
-  async #answer(message: Buffer, network: string, tcp: boolean): Promise<Buffer | undefined> {
+  async #answer(message: Buffer, { network, from, tcp }: Asker): Promise<Buffer | undefined> {
     const question = readQuestion(message);
     if (!question) return undefined;
     try {
       if (question.name === ZONE || question.name.endsWith(`.${ZONE}`)) {
         return await this.#own(question, network, tcp ? TCP_BYTES : question.size);
       }
-      return await this.#forward(message, question, tcp);
+      return await this.#outside(message, question, { network, from, tcp });
     } catch (error) {
       this.#parts.log.warn({ error, name: question.name }, "a name could not be looked up");
       return writeAnswer(question, RCODES.failure, []);
@@ -130,6 +142,17 @@ export class DnsServer {
       wants(TYPES[type]) ? addresses.map((ip) => ({ type, address: addressBytes(ip) })) : [];
     const records = [...of("AAAA", found.ipv6), ...of("A", found.ipv4)];
     return writeAnswer(question, RCODES.ok, records, size);
+  }
+
+  /** A name of the outside: asked for if the machine's policy allows it, and its addresses are open when it hears of them. */
+  async #outside(message: Buffer, question: Question, { from, tcp }: Asker): Promise<Buffer> {
+    const { egress, directory } = this.#parts;
+    if (!egress) return await this.#forward(message, question, tcp);
+    const machine = directory.find(machineAt(from));
+    if (!machine || !(await egress.mayAsk(machine, question.name))) return writeAnswer(question, RCODES.refused, []);
+    const answer = await this.#forward(message, question, tcp);
+    await egress.answered(machine, question.name, addressesIn(answer, question.name));
+    return answer;
   }
 
   /** Asks the box's own servers, one after the other, and passes on what they say. */

@@ -1,5 +1,6 @@
 import type { AppStore } from "#apps/store.ts";
 import type { App, Secret } from "#apps/types.ts";
+import { ALL_EGRESS, type EgressPolicy } from "#core/egress-policy.ts";
 import { type Database, readOne, type Step } from "../database.ts";
 import { lookup } from "../lookup.ts";
 import { lockOrg } from "./auth.ts";
@@ -43,6 +44,15 @@ export function sqlAppStore(database: Database): AppStore {
       const holder = await this.findApp(app.name);
       if (!holder) return "limit";
       return holder.id === app.id ? "inserted" : "name_taken";
+    },
+
+    async egress(id) {
+      const row = await readOne<{ egress: string | null }>(database, "SELECT egress FROM apps WHERE id = ?", [id]);
+      return row?.egress ? (JSON.parse(row.egress) as EgressPolicy) : ALL_EGRESS;
+    },
+    async putEgress(id, egress) {
+      const sql = "UPDATE apps SET egress = ? WHERE id = ?";
+      return (await database.write([{ sql, args: [JSON.stringify(egress), id], rows: 1 }])).ok;
     },
 
     async deleteApp(id) {

@@ -8,6 +8,7 @@ import type { LocalApi } from "#machines/local-api.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { clearBoot, clearInstallation, endPrograms, programsEnded } from "./clearing.ts";
 import { discard, discardRest } from "./discard.ts";
+import { rejoin } from "./egress.ts";
 import { Exits, exitOf } from "./exits.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
@@ -75,6 +76,7 @@ export class Boots {
       // Of a machine in between they are still needed.
       if (record.state !== "suspending" && record.state !== "resuming") clearImages(this.paths(id));
     }
+    await Promise.all(found.map(({ record }) => rejoin(this, record)));
     await Promise.all(
       found.map(async ({ id, record }) => {
         // One machine that cannot be put right must not keep the platform from starting.
@@ -161,6 +163,7 @@ export class Boots {
       ...(ipv4_block === undefined ? {} : { ipv4_block }),
       version: launch.instance_id,
       layers: image.layers,
+      egress: launch.egress,
     });
     try {
       const record = await this.#boot(launch, intent, image, signal, watch);
@@ -189,7 +192,7 @@ export class Boots {
     // Side by side: the rules name a device that is not there yet.
     const [pid] = await Promise.all([
       runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false, ...stage.affinity(id) }),
-      network.firewall.joinSender(this.sender(staged)),
+      network.firewall.joinSender(this.sender(staged), launch.egress),
     ]);
     watch.lap("monitor and runc");
     signal.throwIfAborted();

@@ -1,3 +1,4 @@
+import type { EgressPolicy } from "#core/egress-policy.ts";
 import { type ListenSocket, unreachableReason } from "#core/listening.ts";
 import type { CheckConfig } from "#machines/config-schema.ts";
 import type {
@@ -12,6 +13,7 @@ import type {
   Observed,
   Process,
   Ref,
+  ResolvedAddress,
   RuntimeDriver,
   Started,
   StopHow,
@@ -22,6 +24,7 @@ import type { Handle, ImageRef } from "#machines/types.ts";
 import { type Probed, probe } from "../../net/probe.ts";
 import type { Boots } from "./boots.ts";
 import { swapProblem } from "./cgroup.ts";
+import { setEgress } from "./egress.ts";
 import { execIn } from "./exec.ts";
 import { Freezer } from "./freezer.ts";
 import { LogKeeper } from "./log-keeper.ts";
@@ -142,6 +145,16 @@ class RuncDriver implements RuntimeDriver {
     const { private_ip, pid } = record;
     const unreachable = (port: number) => unreachableReason(listeners(pid), { proto: "tcp", port });
     return await probe({ private_ip, private_ipv4: ipv4Of(record), unreachable }, check, signal);
+  }
+
+  setEgress(id: string, egress: EgressPolicy): Promise<void> {
+    return setEgress(this.#boots, id, egress);
+  }
+
+  async admitName(id: string, name: string, found: readonly ResolvedAddress[]): Promise<void> {
+    const record = this.#boots.read(id);
+    if (!record?.egress) return;
+    this.#boots.parts.network.firewall.admit(this.#boots.sender(record), record.egress, name, found);
   }
 
   onExit(listener: (notice: ExitNotice) => void): () => void {

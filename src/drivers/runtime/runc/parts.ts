@@ -1,4 +1,5 @@
 /** What the driver is made of, put together. */
+import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { ImageSource } from "#machines/image-source.ts";
@@ -36,6 +37,8 @@ export interface RuncOptions {
   routed?: boolean;
   /** The block of IPv4 addresses that other hosts have a route to. */
   ipv4_block?: number | undefined;
+  /** Ranges that are closed to machines unless they are named here. */
+  egress_allow?: readonly Cidr[];
 }
 
 /** Where Debian puts it, and where it is said to be missing when it is nowhere. Docker's own packages put it elsewhere. */
@@ -52,7 +55,10 @@ export function openParts(options: RuncOptions): Parts {
   const { clock, log, images, volumes, local_api, onTimings, memory_key } = options;
   const layout = layoutOf(options.data_dir, options.node_id);
   makeLayout(layout);
-  const network = new PrivateNetwork(options.node_id, { routed: options.routed ?? false });
+  const network = new PrivateNetwork(options.node_id, {
+    routed: options.routed ?? false,
+    egress_allow: options.egress_allow ?? [],
+  });
   const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes, clock);
   const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
   const cpus = new CpuPlacement((id, list) => pinCpus(pathsOf(layout, id).cgroup, list));

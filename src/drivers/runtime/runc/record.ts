@@ -12,6 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import type { EgressPolicy } from "#core/egress-policy.ts";
 import type { Exit, Started } from "#machines/driver.ts";
 import type { Handle } from "#machines/types.ts";
 import { LONE_BLOCK, machineIpv4 } from "#network/ipv4-blocks.ts";
@@ -41,6 +42,8 @@ export interface MachineRecord {
   /** Of the machine's config, when this boot began: whose root disk it is. */
   version?: string;
   layers: readonly string[];
+  /** What it may reach, as it was told last; all in records from before there were policies. */
+  egress?: EgressPolicy;
   volume?: { id: string; device?: string };
   /** Booted with a cgroup namespace; without in records from before there was one. A resume needs the same. */
   own_cgroup?: boolean;

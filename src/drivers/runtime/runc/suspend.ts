@@ -198,6 +198,8 @@ async function goOn(
   const work = join(paths.run, "criu");
   mkdirSync(work, { recursive: true, mode: 0o700 });
   signal.throwIfAborted();
+  // Before it runs: the app's policy may be another one by now, and the firewall one that knows nothing of it.
+  await network.firewall.joinSender(boots.sender(record), launch.egress);
   const restore = { images: paths.images, options: [...CRIU_OPTIONS, "--work-path", work] };
   const pid = await runShim({
     layout,
@@ -218,7 +220,7 @@ async function goOn(
     if (!(await answers(at, ANSWER_MS))) throw new Error(`it does not answer on port ${port} any more`);
   }
   watch.lap("verify");
-  const { snapshot: _, ...rest } = record;
+  const { snapshot: _, ...rest } = { ...record, egress: launch.egress };
   const running = boots.running({ ...rest, ...(volume ? { volume } : {}) }, pid, startOf(pid));
   stage.resumed(id);
   clearImages(paths);

@@ -91,6 +91,7 @@ function launchOf(node_id: string): Launch {
       ],
     },
     secrets: {},
+    egress: { mode: "none", allow: [] },
     keep_rootfs: false,
   };
 }

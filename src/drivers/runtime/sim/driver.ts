@@ -215,6 +215,11 @@ class SimDriver implements RuntimeDriver {
     return this.#world.watchLogs(id, wake);
   }
 
+  /** Nothing that sim runs sends anything. */
+  async setEgress(): Promise<void> {}
+
+  async admitName(): Promise<void> {}
+
   async probe(ref: Ref, _check: unknown, signal: AbortSignal): Promise<{ passing: boolean; output: string }> {
     await this.#begin("probe", ref.id, signal);
     const found = this.#world.boots.get(ref.id);

@@ -1,0 +1,52 @@
+import { firstArgument, UsageError, type Verb } from "../verb.ts";
+
+const APP: readonly [string, string] = ["<app>", "the app"];
+
+/** A policy in words, for people. */
+export function egressText({ mode, allow }: { mode: string; allow: readonly string[] }): string {
+  if (mode === "none") return "none: machines reach their own network only";
+  if (mode === "all") return "all: machines reach everything but private and link-local addresses";
+  return ["list: machines reach", ...allow.map((entry) => `  ${entry}`)].join("\n");
+}
+
+export const egressShow: Verb = {
+  words: "egress show",
+  summary: "Show what an app's machines may reach outside their private network",
+  arguments: [APP],
+  completes: "apps",
+  examples: ["hangar egress show web"],
+  async run({ client }, input) {
+    const params = { app_name: firstArgument(input) };
+    const data = await client.call("GET /v1/apps/:app_name/egress", { params });
+    return { data, text: egressText(data) };
+  },
+};
+
+/** What `egress set` and `[egress]` say, as the API wants it. */
+export function egressBody(words: readonly string[]): { mode: "all" | "none" | "list"; allow: string[] } {
+  const [only] = words;
+  if (words.length === 1 && (only === "all" || only === "none")) return { mode: only, allow: [] };
+  if (words.some((word) => word === "all" || word === "none"))
+    throw new UsageError(
+      "all and none stand alone; otherwise name what machines may reach, such as api.example.com:443",
+    );
+  return { mode: "list", allow: [...words] };
+}
+
+export const egressSet: Verb = {
+  words: "egress set",
+  summary: "Set what an app's machines may reach: all, none, or a list; those that run keep to it at once",
+  arguments: [APP, ["<to...>", "all, none, or addresses, ranges and DNS names with ports: api.example.com:443"]],
+  completes: "apps",
+  examples: [
+    "hangar egress set web none",
+    "hangar egress set web api.example.com:443 '*.cdn.example:443' 203.0.113.0/24:5432/tcp",
+    "hangar egress set web all",
+  ],
+  async run({ client }, input) {
+    const params = { app_name: firstArgument(input) };
+    const body = egressBody([input.args[1] ?? "", ...input.rest].filter(Boolean));
+    const data = await client.call("PUT /v1/apps/:app_name/egress", { params, body });
+    return { data, text: egressText(data) };
+  },
+};

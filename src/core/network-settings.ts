@@ -1,0 +1,44 @@
+/** Settings of the machines' network. */
+import { isIP } from "node:net";
+import { type Cidr, parseCidr } from "./cidr.ts";
+import { address, type Given, SettingsError } from "./setting-values.ts";
+
+export const NETWORK_SETTINGS = {
+  egress_allow: {
+    default: "",
+    words:
+      "Ranges of private and link-local addresses that machines may reach, with commas, such as `10.1.0.0/16,192.168.7.5`; " +
+      "none by default. docs/networking.md",
+  },
+  dns_servers: {
+    default: "",
+    words:
+      "Where names of the outside are asked for, with commas, such as `9.9.9.9` or `[2620:fe::fe]:53`; the servers of /etc/resolv.conf otherwise.",
+  },
+} as const satisfies Record<string, { default: string; words: string }>;
+
+export interface NetworkSetting {
+  egress_allow: Cidr[];
+  dns_servers: { host: string; port: number }[] | undefined;
+}
+
+export function networkSettings(given: (name: keyof typeof NETWORK_SETTINGS) => Given): NetworkSetting {
+  const servers = given("dns_servers");
+  return {
+    egress_allow: listOf(given("egress_allow"), ({ value, from }) => {
+      const cidr = parseCidr(value);
+      if (!cidr) throw new SettingsError(`${from}: "${value}" is not a range such as 10.1.0.0/16 or fd00:1::/32`);
+      return cidr;
+    }),
+    dns_servers: servers.value === "" ? undefined : listOf(servers, nameServer),
+  };
+}
+
+function nameServer({ value, from }: Given): { host: string; port: number } {
+  const server = isIP(value) ? { host: value, port: 53 } : address({ value, from });
+  if (!isIP(server.host)) throw new SettingsError(`${from}: "${value}" is not an address such as 9.9.9.9`);
+  return server;
+}
+
+const listOf = <T>({ value, from }: Given, read: (given: Given) => T): T[] =>
+  value.split(",").flatMap((one) => (one.trim() === "" ? [] : [read({ value: one.trim(), from })]));
