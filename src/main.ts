@@ -6,7 +6,8 @@
  *   main.ts backup FILE [settings]          a consistent copy, while the platform runs or not
  *   main.ts restore FILE [settings]         fill an empty data dir or database from a copy
  *   main.ts replace [settings]              run in place of the platform that runs, without a dropped request
- *   main.ts down [settings]                 end every machine of a platform that does not run
+ *   main.ts down [settings]                 end every machine of a platform that does not run; prints a report as JSON
+ *   main.ts inventory [settings]            print what the platform has in the kernel, as JSON
  */
 import { existsSync, readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -17,7 +18,7 @@ import { SettingsError } from "#core/setting-values.ts";
 import { readSettings, type Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
 import { claimDataDir, holderOf } from "#stores/data-dir.ts";
-import { runBackup, runDown, runRestore } from "./maintenance.ts";
+import { runBackup, runDown, runInventory, runRestore } from "./maintenance.ts";
 import type { Platform } from "./platform.ts";
 import { collectWhenIdle, idleParts } from "./wiring/idle-memory.ts";
 import { replaceRunning, yieldWhenAsked } from "./wiring/replace.ts";
@@ -40,8 +41,9 @@ async function run(): Promise<void> {
     say(verb === "backup" ? await runBackup(settings, file) : await runRestore(settings, file));
     return;
   }
-  if (verb === "down") {
-    say(await runDown(readSettings(process.argv.slice(3), process.env)));
+  if (verb === "down" || verb === "inventory") {
+    const settings = readSettings(process.argv.slice(3), process.env);
+    say(JSON.stringify(await (verb === "down" ? runDown : runInventory)(settings)));
     return;
   }
   if (verb === "replace") {

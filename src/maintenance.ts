@@ -2,12 +2,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "#core/clock.ts";
+import type { DownReport, KernelInventory } from "#core/kernel-objects.ts";
 import { silentLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { count } from "#core/words.ts";
 import { runcMissing } from "#drivers/choice.ts";
 import { BACKUP_FILES, BackupError, backup, restore } from "#stores/backup.ts";
-import { claimDataDir, writeFileDurably } from "#stores/data-dir.ts";
+import { claimDataDir, holderOf, writeFileDurably } from "#stores/data-dir.ts";
 import { migrate } from "#stores/migrations.ts";
 import { openDatabase } from "#stores/open.ts";
 
@@ -50,20 +51,39 @@ export async function runRestore(settings: Settings, file: string): Promise<stri
   }
 }
 
-/** Ends every machine; the platform itself must have stopped before, and the lock on the data dir makes sure of it. */
-export async function runDown({ data_dir }: Settings): Promise<string> {
-  if (!existsSync(join(data_dir, "node_id"))) return `There is no platform in ${data_dir}.`;
+/**
+ * Ends every machine, closes every volume, and looks for what is left in the kernel. The platform itself must have
+ * stopped before, and the lock on the data dir makes sure of it.
+ */
+export async function runDown({ data_dir }: Settings): Promise<DownReport> {
+  const nothing = { machines: 0, volumes: 0, objects: [], unseen: [], problems: [], data_dir };
+  if (!existsSync(join(data_dir, "node_id"))) return nothing;
   const dir = claimDataDir(data_dir);
   // The clock holds no process open, and here nothing else does.
   const awake = setInterval(() => {}, 1000);
   try {
     const missing = runcMissing();
-    if (missing) return `No machine can be running here, because ${missing}.`;
-    const { takeDown } = await import("#drivers/runtime/runc/down.ts");
-    const machines = await takeDown({ data_dir: dir.path, node_id: dir.node_id, clock: systemClock, log: silentLog });
-    return `Ended ${count(machines, "machine")}; nothing of them is left in the kernel. Their disks stay in ${data_dir}.`;
+    if (missing)
+      return {
+        ...nothing,
+        ...(await runInventory({ data_dir })),
+        problems: [`no machine can be ended here: ${missing}`],
+      };
+    const { takeDownInstallation } = await import("#drivers/down.ts");
+    const of = { data_dir: dir.path, node_id: dir.node_id, clock: systemClock, log: silentLog };
+    return { ...(await takeDownInstallation(of)), data_dir };
   } finally {
     clearInterval(awake);
     dir.release();
   }
+}
+
+/** What the installation has in the kernel now, and which processes of others hold some of it. */
+export async function runInventory({ data_dir }: Pick<Settings, "data_dir">): Promise<KernelInventory> {
+  const file = join(data_dir, "node_id");
+  if (process.platform !== "linux" || !existsSync(file)) return { objects: [], unseen: [] };
+  const { kernelInventory } = await import("#drivers/inventory/inventory.ts");
+  const installation = { data_dir, node_id: readFileSync(file, "utf8").trim() };
+  const { objects, unseen } = await kernelInventory(installation, { platform_pid: holderOf(data_dir) });
+  return { objects, unseen };
 }

@@ -4,15 +4,18 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
+import { takeDownVolumes } from "#drivers/disk/down.ts";
 import { LoopDisk } from "#drivers/disk/loop.ts";
+import { mounts } from "#drivers/disk/mountinfo.ts";
 import { deviceOf } from "#drivers/linux/loop.ts";
 import type { DiskVolume } from "#volumes/disk.ts";
 import { tempDir } from "../support.ts";
-import { volumesMissing } from "../volumes.ts";
+import { encryptionMissing, traces, volumesMissing } from "../volumes.ts";
 import { ownMounts } from "./own-mounts.ts";
 
 /** Takes a copy of all mounts of this moment, and answers how to let go of it. */
@@ -43,15 +46,16 @@ const volume = (id: string, size_gb = 1): DiskVolume => ({
   key: null,
 });
 
-async function opened(t: TestContext): Promise<{ disk: LoopDisk; image(id: string): string }> {
+async function opened(t: TestContext, pool: "auto" | "plain" = "plain") {
   const dir = tempDir("hangar-pinned");
-  const disk = new LoopDisk({ dir, pool: "plain" });
+  const disk = new LoopDisk({ dir, pool });
   await disk.start();
   t.after(async () => {
-    for (const id of (await disk.inventory()).volumes.keys()) await disk.remove(id);
-    await disk.close();
+    const again = new LoopDisk({ dir, pool });
+    for (const id of (await again.inventory()).volumes.keys()) await again.remove(id);
+    await again.close();
   });
-  return { disk, image: (id) => join(dir, "images", "volumes", `${id}.img`) };
+  return { disk, dir, image: (id: string) => join(dir, "images", "volumes", `${id}.img`) };
 }
 
 if (await ownMounts(import.meta.filename)) {
@@ -97,6 +101,33 @@ if (await ownMounts(import.meta.filename)) {
       await disk.unmount(larger);
       whole(image("vol_grow"));
     });
+
+    for (const method of ["dm-crypt", "fscrypt", "gocryptfs"] as const)
+      test(`is closed and locked when the installation is taken down: ${method}`, {
+        skip: encryptionMissing(method),
+      }, async (t) => {
+        const { disk, dir, image } = await opened(t, "auto");
+        const v = { ...volume("vol_locked"), encryption: method, key: randomBytes(64) };
+        try {
+          await disk.create(v);
+        } catch (thrown) {
+          return t.skip(`${method} does not work here: ${String(thrown)}`);
+        }
+        writeFileSync(join((await disk.mount(v)).dir, "secret"), "1");
+        await pin(t);
+        assert.equal(await takeDownVolumes(dir), 1);
+        assert.deepEqual(
+          (await mounts()).filter(({ point }) => point.startsWith(`${dir}/`)),
+          [],
+        );
+        assert.equal(deviceOf(image(v.id)), undefined, "a copy of all mounts does not keep it");
+        assert.equal(existsSync(`/dev/mapper/hangar-${v.id}`), false);
+        assert.deepEqual(traces(dir).loops, []);
+        const next = new LoopDisk({ dir });
+        assert.equal(readFileSync(join((await next.mount(v)).dir, "secret"), "utf8"), "1", "and it opens again");
+        await next.remove(v.id);
+        await next.close();
+      });
 
     test("control: without removing the folder it is kept alive (V6)", async (t) => {
       const { disk, image } = await opened(t);

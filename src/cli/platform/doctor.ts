@@ -3,9 +3,12 @@ import { release } from "node:os";
 import { dirname } from "node:path";
 import { styleText } from "node:util";
 import { messageOf } from "#core/assert.ts";
+import type { KernelInventory } from "#core/kernel-objects.ts";
 import { VERSION } from "#core/version.ts";
 import type { Context, Verb } from "../verb.ts";
 import { machineFindings, run } from "./doctor-machines.ts";
+import { kernelFindings } from "./kernel.ts";
+import { runningPlatform } from "./running.ts";
 
 export interface Finding {
   what: string;
@@ -36,6 +39,7 @@ export const doctor: Verb = {
       ...machineFindings(context.data_dir),
       disk(context.data_dir),
       dataDir(context.data_dir),
+      ...(await kernelObjects(context)),
       await platform(context),
     ];
     const failed = findings.some((finding) => finding.verdict === "fail");
@@ -114,6 +118,15 @@ function dataDir(data_dir: string): Finding {
   } catch (thrown) {
     return { what: "data dir", verdict: "fail", found: messageOf(thrown), mend: `chown -R "$USER" ${data_dir}` };
   }
+}
+
+/** Looked for by a program of ours that knows how this platform names things. */
+async function kernelObjects({ runProgram, data_dir }: Context): Promise<Finding[]> {
+  if (process.platform !== "linux" || !existsSync(`${data_dir}/node_id`)) return [];
+  const { exit, text } = await runProgram("main.ts", ["inventory", "--data-dir", data_dir], "quiet");
+  if (exit !== 0)
+    return [{ what: "kernel objects", verdict: "warn", found: "could not be listed; the error is above" }];
+  return kernelFindings(JSON.parse(text) as KernelInventory, runningPlatform(data_dir) !== undefined);
 }
 
 async function platform({ client, data_dir }: Context): Promise<Finding> {

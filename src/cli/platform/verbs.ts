@@ -1,9 +1,12 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { DownReport } from "#core/kernel-objects.ts";
 import { flagName, SETTINGS } from "#core/settings.ts";
 import { facts } from "../output.ts";
 import { firstArgument, UsageError, type Verb } from "../verb.ts";
+import { downText, exitOfDown } from "./kernel.ts";
+import { isPlatform, runningPlatform } from "./running.ts";
 
 export const up: Verb = {
   words: "up",
@@ -55,7 +58,9 @@ const LOOK_MS = 100;
 export const down: Verb = {
   words: "down",
   summary: "Stop the platform; its machines run on, unless --all ends them too",
-  options: [["--all", "end every machine as well, and leave nothing of them in the kernel"]],
+  options: [
+    ["--all", "end every machine and close every volume as well; names what is left in the kernel, and who holds it"],
+  ],
   examples: ["hangar down", "hangar down --all"],
   async run({ runProgram, data_dir, say }, input) {
     const stopped = await stopPlatform(data_dir);
@@ -66,31 +71,24 @@ export const down: Verb = {
         : `No platform runs on ${data_dir}.`;
       return { data: { stopped: stopped !== undefined }, text };
     }
+    if (!existsSync(`${data_dir}/node_id`))
+      return { data: { stopped: false, ok: true }, text: `There is no platform in ${data_dir}.` };
     const { exit, text } = await runProgram("main.ts", ["down", "--data-dir", data_dir], "quiet");
-    return { data: { stopped: stopped !== undefined, ok: exit === 0 }, text, exit };
+    if (exit !== 0) return { data: { stopped: stopped !== undefined, ok: false }, text, exit };
+    const report = JSON.parse(text) as DownReport;
+    const left = exitOfDown(report);
+    return { data: { stopped: stopped !== undefined, ok: left === 0, ...report }, text: downText(report), exit: left };
   },
 };
 
 /** Asks the platform of a data dir to stop and waits until it has; undefined when none runs. */
 async function stopPlatform(data_dir: string): Promise<number | undefined> {
-  const file = `${data_dir}/pid`;
-  const pid = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0;
-  if (!pid || !isPlatform(pid)) return undefined;
+  const pid = runningPlatform(data_dir);
+  if (pid === undefined) return undefined;
   process.kill(pid, "SIGTERM");
   for (let waited = 0; isPlatform(pid); waited += LOOK_MS) {
     if (waited > STOP_MS) throw new UsageError(`the platform (pid ${pid}) has not stopped within ${STOP_MS / 1000} s`);
     await delay(LOOK_MS);
   }
   return pid;
-}
-
-/** A number that is in the file may be another program's by now. */
-function isPlatform(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    const words = existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, "utf8") : "main.ts";
-    return words.includes("main.ts");
-  } catch {
-    return false;
-  }
 }

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdir, open, rename, rm, statfs } from "node:fs/promises";
+import { mkdir, open, rename, rm, rmdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { canReflink } from "./images.ts";
@@ -72,4 +72,6 @@ export async function direct(point: string): Promise<void> {
 export async function closePool(root: string): Promise<void> {
   const dir = join(root, "pool");
   if (await mountAt(dir)) await run("umount", [dir]).catch(() => {});
+  // Unmounts it in every other mount namespace, too: a copy there would keep the file system and its loop device.
+  await rmdir(dir).catch(() => {});
 }

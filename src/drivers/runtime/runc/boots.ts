@@ -93,7 +93,7 @@ export class Boots {
   /** Ends every machine and takes away whatever there is of this installation in the kernel. Disks and records stay. */
   async down(): Promise<string[]> {
     const ids = knownIds(this.parts.layout);
-    await Promise.all(
+    const ended = await Promise.allSettled(
       ids.map(async (id) => {
         const record = this.read(id);
         await endPrograms(this.#clearParts(), id);
@@ -103,6 +103,7 @@ export class Boots {
       }),
     );
     await clearInstallation(this.parts);
+    for (const one of ended) if (one.status === "rejected") throw one.reason;
     return ids;
   }
 

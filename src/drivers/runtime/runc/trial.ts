@@ -21,12 +21,17 @@ const TRIES = 500;
 const CONNECT_MS = 20_000;
 const never = new AbortController().signal;
 
+/** The installation that it is tried in. */
+export const trialOf = ({ data_dir, node_id }: Pick<RuncOptions, "data_dir" | "node_id">) => ({
+  data_dir: join(data_dir, "trial"),
+  node_id: createHash("sha256").update(`trial of ${node_id}`).digest("hex").slice(0, 16),
+});
+
 /** Rejects with what went wrong. Everything of it is in an installation of its own, and gone afterwards. */
 export async function tryToSuspend(options: RuncOptions, found: Omit<SuspendParts, "boots">): Promise<void> {
   if (!existsSync(BUSYBOX)) throw new Error("there is no busybox to try it with (apt-get install busybox-static)");
   const { clock, log } = options;
-  const data_dir = join(options.data_dir, "trial");
-  const node_id = createHash("sha256").update(`trial of ${options.node_id}`).digest("hex").slice(0, 16);
+  const { data_dir, node_id } = trialOf(options);
   rmSync(data_dir, { recursive: true, force: true });
   mkdirSync(data_dir, { recursive: true, mode: 0o700 });
   const parts = { images: image(data_dir), root_disk_bytes: 64 << 20, memory_key: randomBytes(32) };

@@ -1,0 +1,46 @@
+/** Takes an installation down whose platform does not run, and looks at the kernel for what is left of it. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
+import type { KernelInventory } from "#core/kernel-objects.ts";
+import type { Log } from "#core/log.ts";
+import { takeDownVolumes } from "./disk/down.ts";
+import { type Installation, kernelInventory } from "./inventory/inventory.ts";
+import { takeDown } from "./runtime/runc/down.ts";
+import { trialOf } from "./runtime/runc/trial.ts";
+
+/** The kernel lets go of loop devices and network devices in its own time. */
+const SETTLE_MS = 3000;
+const LOOK_MS = 50;
+
+export interface TakenDown extends KernelInventory {
+  machines: number;
+  volumes: number;
+  /** What could not be ended, in words. */
+  problems: string[];
+}
+
+export async function takeDownInstallation(of: Installation & { clock: Clock; log: Log }): Promise<TakenDown> {
+  const { clock } = of;
+  const installations = [of, trialOf(of)].filter(({ data_dir }) => existsSync(data_dir));
+  const seen = await Promise.all(installations.map((one) => kernelInventory(one)));
+  const before = new Set(seen.flatMap(({ devices }) => [...devices]));
+  const problems: string[] = [];
+  const attempt = async (work: () => Promise<number>): Promise<number> => {
+    try {
+      return await work();
+    } catch (thrown) {
+      problems.push(messageOf(thrown));
+      return 0;
+    }
+  };
+  const [machines = 0] = await Promise.all(installations.map((one) => attempt(() => takeDown({ ...of, ...one }))));
+  const volumes = await attempt(() => takeDownVolumes(join(of.data_dir, "volumes")));
+  for (const end = clock.monotonic() + SETTLE_MS; ; await clock.sleep(LOOK_MS)) {
+    const left = await Promise.all(installations.map((one) => kernelInventory(one, { before })));
+    const objects = left.flatMap((one) => one.objects);
+    const unseen = [...new Set(left.flatMap((one) => one.unseen))];
+    if (objects.length === 0 || clock.monotonic() > end) return { machines, volumes, problems, objects, unseen };
+  }
+}
