@@ -1,38 +1,78 @@
-#!/usr/bin/env node
-// The command. Runs with the pinned Node 24, whatever started it.
-import { spawnSync } from "node:child_process";
-import { existsSync, realpathSync } from "node:fs";
+#!/bin/sh
+":" //; me=$(readlink -f -- "$0"); for node in "${me%/*/*}"/node_modules/node-*/bin/node; do [ -x "$node" ] && exec "$node" "$me" "$@"; done; exec node "$me" "$@"
+// The command. A shell reads the line above and becomes the pinned Node 24, where there is one; to Node it is a comment
+// (that is why Biome does not format this file).
+// So `hangar` is one Node process, whatever Node the box has.
 import module from "node:module";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+
+// Not imported: an import loads all parts of a module of Node, and that takes longer than most commands.
+const require = module.createRequire(import.meta.url);
+const { existsSync, readFileSync, realpathSync, statSync } = require("node:fs");
+const { dirname, join } = require("node:path");
+const { fileURLToPath } = require("node:url");
 
 const root = dirname(dirname(realpathSync(fileURLToPath(import.meta.url))));
 const program = join(root, "src/cli/main.ts");
 const pinned = join(root, `node_modules/node-${process.platform}-${process.arch}/bin/node`);
+const isCheckout = existsSync(program) && program.endsWith(".ts");
 
-const own = Number(process.versions.node.split(".")[0]) >= 24;
-
-// Before anything that an old Node does not know. A checkout brings a Node of its own; a package does not.
-if (!own && !existsSync(pinned) && !existsSync(join(root, "scripts/bootstrap.mjs")))
-  stop(`Node 24 or later is needed; this is ${process.version}, ${process.execPath}`);
-if (own ? !isInstalled("commander") : !existsSync(join(root, "node_modules/commander")))
-  stop("its packages are not installed yet; run `npm start` or `npm ci` in its folder first");
-// Types are stripped and sources compiled once, as for `npm start`: a fourth of the time of every later command.
-const cache = existsSync(join(root, "node_modules")) ? join(root, "node_modules/.cache/compile") : undefined;
-if (own) {
-  if (cache) module.enableCompileCache(cache);
-  await import(program);
+if (Number(process.versions.node.split(".")[0]) >= 24) {
+  const cache = cacheFolder();
+  // Sources are compiled once, as for `npm start`.
+  if (cache) module.enableCompileCache(join(cache, "compile"));
+  const bundle = isCheckout ? await checkoutBundle(join(cache, "cli")) : join(root, "dist/cli.cjs");
+  if (bundle && existsSync(bundle)) require(bundle);
+  else await source();
 } else {
-  const { status, signal } = spawnSync(pinned, [program, ...process.argv.slice(2)], {
-    stdio: "inherit",
-    env: { ...(cache ? { NODE_COMPILE_CACHE: cache } : {}), ...process.env },
-  });
+  // Whoever names an older Node before this file. A checkout brings a Node of its own; a package does not.
+  if (!existsSync(pinned))
+    stop(
+      isCheckout
+        ? "its packages are not installed yet; run `npm start` or `npm ci` in its folder first"
+        : `Node 24 or later is needed; this is ${process.version}, ${process.execPath}`,
+    );
+  const { spawnSync } = require("node:child_process");
+  const words = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
+  const { status, signal } = spawnSync(pinned, words, { stdio: "inherit" });
   process.exit(status ?? (signal === "SIGINT" ? 130 : 143));
 }
 
 function stop(text) {
   process.stderr.write(`hangar: ${text}\n`);
   process.exit(1);
+}
+
+/** Where others cannot write: what is in it is run. */
+function cacheFolder() {
+  if (isCheckout) return join(root, "node_modules/.cache");
+  const { XDG_CACHE_HOME, HOME } = process.env;
+  return XDG_CACHE_HOME ? join(XDG_CACHE_HOME, "hangar") : HOME && join(HOME, ".cache/hangar");
+}
+
+/** One file of all sources, made anew when one of them has changed; undefined when it cannot be made. */
+async function checkoutBundle(folder) {
+  try {
+    const { name, marks } = JSON.parse(readFileSync(join(folder, "bundle.json"), "utf8"));
+    const isSame = ([file, mark]) => {
+      const { mtimeMs, size } = statSync(join(root, file));
+      return mark === `${mtimeMs} ${size}`;
+    };
+    if (Object.entries(marks).every(isSame)) return join(folder, name);
+  } catch {
+    // There is none yet, or a source is gone.
+  }
+  try {
+    const { refreshBundle } = await import("../scripts/bundle-cli.mjs");
+    return refreshBundle(root, folder);
+  } catch {
+    return undefined;
+  }
+}
+
+async function source() {
+  if (!isInstalled("commander"))
+    stop("its packages are not installed yet; run `npm start` or `npm ci` in its folder first");
+  await import(program);
 }
 
 function isInstalled(name) {

@@ -25,6 +25,8 @@ export function makeBundle({ work, arch, version }: Packing): string {
   runTool("npm", ["ci", "--omit=dev", "--ignore-scripts", ...target, ...quiet], { cwd: folder });
   for (const name of NOT_NEEDED)
     rmSync(join(folder, `node_modules/node-linux-${arch}`, name), { recursive: true, force: true });
+  // It makes the command's one file, which is made by now.
+  rmSync(join(folder, "node_modules/@esbuild"), { recursive: true, force: true });
   for (const name of ["package.json", "package-lock.json"]) rmSync(join(folder, name));
   rmSync(join(folder, "node_modules/.package-lock.json"), { force: true });
   fillStage(folder, packageFile(version));

@@ -9,7 +9,7 @@ export function makeNpmPackage({ to, version, work }: Packing): string {
   const stage = join(work, "npm");
   mkdirSync(stage);
   const file = packageFile(version);
-  const optional = Object.entries(file.optionalDependencies).filter(([name]) => !name.startsWith("node-"));
+  const optional = Object.entries(file.optionalDependencies).filter(([name]) => !/^(node-|@esbuild\/)/.test(name));
   fillStage(stage, { ...file, optionalDependencies: Object.fromEntries(optional) });
   const packed = runTool("npm", ["pack", "--silent", "--pack-destination", to], { cwd: stage });
   return join(to, packed.trim());

@@ -8,6 +8,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
+import { bundleCli } from "../bundle-cli.mjs";
 
 export const root = join(import.meta.dirname, "../..");
 
@@ -102,5 +103,9 @@ export function fillStage(stage: string, file: Package): void {
   for (const folder of ["src", "web", "bin"]) copy(folder, stage);
   for (const text of ["README.md", "LICENSE", "NOTICE"]) cpSync(join(root, text), join(stage, text));
   declare([...new Set(Object.values(ownPackage().exports))], stage);
+  mkdirSync(join(stage, "dist"));
+  const { text } = bundleCli(root, "src/cli/main.ts", "../src/cli/main.js");
+  // The programs that the command starts have lost their types, too.
+  writeFileSync(join(stage, "dist/cli.cjs"), renamed(text));
   writeFileSync(join(stage, "package.json"), `${JSON.stringify(file, undefined, 2)}\n`);
 }

@@ -4,7 +4,7 @@ import { namesAppFirst, withApp } from "./app-first.ts";
 import { UsageError } from "./verb.ts";
 import { verbsFor } from "./verbs.ts";
 
-const VERBS = await verbsFor("certs");
+const VERBS = await verbsFor("certs", "");
 
 suite("verbs that name an app first", () => {
   const verb = VERBS.find(({ words }) => words === "certs add");

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Client, type Outgoing } from "#client/client.ts";
 import { placeNamed, readPlaces } from "./contexts/file.ts";
 import { holdBack } from "./dry-run.ts";
+import { sendOverHttp } from "./http-transport.ts";
 import { installedDataDir } from "./platform/service-unit.ts";
 import { type Context, UsageError } from "./verb.ts";
 
@@ -22,13 +23,14 @@ export interface GlobalOptions {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-export function createContext(options: GlobalOptions, env: Env): Context {
+export function createContext(options: GlobalOptions, env: Env, allVerbs: Context["allVerbs"]): Context {
   const data_dir = resolve(options.dataDir ?? env["HANGAR_DATA_DIR"] ?? usualDataDir());
   const { url, token: known, because } = choose(options, env, data_dir);
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   const client = new Client({
     base_url: url,
     token: known,
+    transport: sendOverHttp,
     onRequest(request) {
       if (options.dryRun) holdBack(request);
       if (options.showRequest) say(asCurl(request));
@@ -41,6 +43,7 @@ export function createContext(options: GlobalOptions, env: Env): Context {
     say,
     token: () => known ?? noToken(data_dir),
     stdin: () => text(process.stdin),
+    allVerbs,
     runProgram: (file, args, how) => runProgram(file, args, how, data_dir),
   };
 }

@@ -56,7 +56,7 @@ function build(verbs: readonly Verb[]): Command {
     .command("__complete", { hidden: true })
     .argument("[words...]")
     .action(async (words: string[], _options: unknown, command: Command) => {
-      const context = createContext(command.optsWithGlobals<GlobalOptions>(), process.env);
+      const context = createContext(command.optsWithGlobals<GlobalOptions>(), process.env, allVerbs);
       const found = await complete(context, await allVerbs(), words);
       process.stdout.write(found.map((word) => `${word}\n`).join(""));
     });
@@ -88,7 +88,8 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
     const place = { env: process.env, cwd: process.cwd() };
     const app = await defaultApp(verb, { args: plain, options: given_options }, place);
     const options = app ? { ...given_options, app: app.name } : given_options;
-    const context = () => createContext(tellsItself(verb) ? { ...options, dryRun: false } : options, process.env);
+    const context = () =>
+      createContext(tellsItself(verb) ? { ...options, dryRun: false } : options, process.env, allVerbs);
     const named = await picked(context(), verb, { args: plain, rest, options });
     const args = app_first ? withApp(verb, named, options) : named;
     const run = () => verb.run(context(), { args, rest, options, ...(app ? { app_from: app.from } : {}) });
@@ -140,8 +141,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(128 + constants.signals.SIGPIPE);
 });
 
-try {
-  await build(await verbsFor(process.argv[2] ?? "")).parseAsync();
-} catch (thrown) {
-  report(thrown);
-}
+// No `await` out here: the bundle that is loaded fastest is not an ES module (scripts/bundle-cli.mjs).
+void verbsFor(process.argv[2] ?? "", process.argv[3] ?? "")
+  .then((verbs) => build(verbs).parseAsync())
+  .catch(report);

@@ -50,6 +50,8 @@ export interface Context {
   /** Progress and remarks: stderr, so that stdout stays clean. */
   say(text: string): void;
   stdin(): Promise<string>;
+  /** Every command there is. */
+  allVerbs(): Promise<readonly Verb[]>;
   /**
    * Runs a program of ours (a file under src/) with these arguments; `quiet` gives its words back instead of
    * printing them.

@@ -74,8 +74,15 @@ export async function allVerbs(): Promise<readonly Verb[]> {
   return (await Promise.all(Object.keys(HOMES).map(beginningWith))).flat();
 }
 
-/** The commands that begin with this word; all of them for any other word, which may be a slip or ask for help. */
-export async function verbsFor(typed: string): Promise<readonly Verb[]> {
+/**
+ * The command of these two words, or those that begin with the first; all of them for any other word, which may be a slip
+ * or ask for help.
+ */
+export async function verbsFor(typed: string, next: string): Promise<readonly Verb[]> {
   const first = Object.keys(HOMES).find((word) => isWord(typed, word));
-  return first === undefined ? await allVerbs() : await beginningWith(first);
+  if (first === undefined) return await allVerbs();
+  const verbs = await beginningWith(first);
+  // The options of its neighbours are not needed to read this line.
+  const named = verbs.filter(({ words }) => words.includes(" ") && isWord(next, words.split(" ")[1] ?? ""));
+  return named.length > 0 ? named : verbs;
 }

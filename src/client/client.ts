@@ -32,6 +32,15 @@ export interface Outgoing {
   body: string | undefined;
 }
 
+/** What is read of an answer; a `Response` of fetch is one. */
+export interface Answer {
+  status: number;
+  ok: boolean;
+  url: string;
+  headers: { get(name: string): string | null };
+  text(): Promise<string>;
+}
+
 export interface ClientOptions {
   base_url: string;
   token: string | undefined;
@@ -42,6 +51,8 @@ export interface ClientOptions {
   retries?: number;
   /** Called before each request. */
   onRequest?: (request: Outgoing) => void;
+  /** Sends requests whose answers are no streams in place of `fetch`; undefined when it cannot send this one. */
+  transport?: (request: Outgoing, signal: AbortSignal | undefined) => Promise<Answer | undefined>;
 }
 
 /** A typed client of the API: `client.call("POST /v1/apps", { body: { app_name: "web" } })`. */
@@ -73,11 +84,17 @@ export class Client {
 
   async #once(request: Outgoing, signal: AbortSignal | undefined): Promise<unknown> {
     this.#options.onRequest?.(request);
-    const response = await send(request, signal);
+    const response = await this.#send(request, signal);
     const text = await textOf(response);
     if (!response.ok) throw new ClientError(response.status, parseError(text), undefined, retryAfter(response));
     const json = response.headers.get("content-type")?.startsWith("application/json");
     return json ? JSON.parse(text) : text === "" ? undefined : text;
+  }
+
+  async #send(request: Outgoing, signal: AbortSignal | undefined): Promise<Answer> {
+    const { transport } = this.#options;
+    const answer = transport && (await transport(request, signal).catch((cause: unknown) => noAnswer(request, cause)));
+    return answer ?? (await send(request, signal));
   }
 
   /** Sends a body as it comes to a route that takes one. */
@@ -162,11 +179,8 @@ export class Client {
   }
 }
 
-async function send(
-  { method, url, headers, body }: Outgoing,
-  signal: AbortSignal | undefined,
-  more: RequestInit = {},
-): Promise<Response> {
+async function send(request: Outgoing, signal: AbortSignal | undefined, more: RequestInit = {}): Promise<Response> {
+  const { method, url, headers, body } = request;
   try {
     return await fetch(url, {
       method,
@@ -176,19 +190,23 @@ async function send(
       ...more,
     });
   } catch (cause) {
-    throw new ClientError(
-      0,
-      {
-        error: `there is no answer from ${new URL(url).origin}`,
-        hint: "is the platform running? `hangar up` (or `npm start` in its folder) starts it",
-      },
-      cause,
-    );
+    return noAnswer(request, cause);
   }
 }
 
+function noAnswer({ url }: Outgoing, cause: unknown): never {
+  throw new ClientError(
+    0,
+    {
+      error: `there is no answer from ${new URL(url).origin}`,
+      hint: "is the platform running? `hangar up` (or `npm start` in its folder) starts it",
+    },
+    cause,
+  );
+}
+
 /** The body of an answer. One that breaks off is no answer. */
-async function textOf(response: Response): Promise<string> {
+async function textOf(response: Answer): Promise<string> {
   try {
     return await response.text();
   } catch (cause) {
@@ -224,7 +242,7 @@ async function pause(thrown: unknown, tries: number, signal: AbortSignal | undef
   });
 }
 
-function retryAfter({ headers }: Response): number | undefined {
+function retryAfter({ headers }: Answer): number | undefined {
   const seconds = Number(headers.get("retry-after") ?? Number.NaN);
   return Number.isFinite(seconds) ? seconds : undefined;
 }

@@ -310,7 +310,7 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   {
-    id: 18,
+    id: 19,
     name: "egress policies of apps",
     statements: ["ALTER TABLE apps ADD COLUMN egress TEXT"],
   },

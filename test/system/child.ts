@@ -5,7 +5,8 @@ import type { TestContext } from "node:test";
 
 export const ROOT = join(import.meta.dirname, "../..");
 /** For a script of the documents: `hangar`, and `npx hangar`, is the checkout's own command. */
-export const NPX = `hangar() { "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }; npx() { shift; hangar "$@"; }`;
+export const NPX = `hangar() { "${process.execPath}" "${join(ROOT, "bin/hangar.mjs")}" "$@"; }
+npx() { "$@"; }`;
 
 interface End {
   code: number | null;

@@ -1,0 +1,106 @@
+/** What makes the command quick: one Node process, one file of sources, and completion without a process. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { shell, tempDir } from "../support.ts";
+import { ROOT } from "./child.ts";
+
+const has = (program: string): boolean => spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
+const BIN = join(ROOT, "bin/hangar.mjs");
+
+/** A folder for the PATH in which `hangar` is a link to the checkout's, as people put it there. */
+function linked(): string {
+  const dir = tempDir("hangar-speed");
+  symlinkSync(BIN, join(dir, "hangar"));
+  return dir;
+}
+
+suite("the command", () => {
+  test("is one Node process, whatever Node the box has", { skip: has("strace") ? false : "no strace" }, async () => {
+    const dir = linked();
+    // A Node that is not ours comes first in the path; it must not even be looked at.
+    writeFileSync(join(dir, "node"), "#!/bin/sh\nexit 99\n");
+    chmodSync(join(dir, "node"), 0o755);
+    const log = join(dir, "execs");
+    const line = `strace --follow-forks --quiet=all --trace=execve --output="${log}" hangar --version`;
+    const { status, stdout, stderr } = await shell(line, { cwd: dir, PATH: `${dir}:${process.env["PATH"]}` });
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
+    const execs = readFileSync(log, "utf8")
+      .split("\n")
+      .filter((one) => one.endsWith(" = 0"));
+    const nodes = execs.filter((one) => /execve\("[^"]*\/node"/.test(one));
+    assert.equal(nodes.length, 1, execs.join("\n"));
+    assert.match(nodes[0] ?? "", /node_modules\/node-linux-\w+\/bin\/node/);
+  });
+
+  test("runs from one bundle that says the same as the sources", async () => {
+    const dir = linked();
+    const env = { cwd: dir, PATH: `${dir}:${process.env["PATH"]}`, COLUMNS: "100" };
+    for (const words of ["--help", "machines --help", "machines list --help", "machines nothing", "nothing"]) {
+      const [bundled, source] = [
+        await shell(`hangar ${words}`, env),
+        await shell(`"${process.execPath}" "${join(ROOT, "src/cli/main.ts")}" ${words}`, env),
+      ];
+      assert.deepEqual(bundled, source, words);
+    }
+    const { name, marks } = JSON.parse(readFileSync(join(ROOT, "node_modules/.cache/cli/bundle.json"), "utf8")) as {
+      name: string;
+      marks: Record<string, string>;
+    };
+    assert.ok(existsSync(join(ROOT, "node_modules/.cache/cli", name)));
+    for (const file of ["src/cli/main.ts", "src/client/client.ts", "package.json", "scripts/bundle-cli.mjs"])
+      assert.ok(file in marks, `${file} is looked at for changes`);
+  });
+
+  test("loads nothing of fetch for a command that sends one request", async () => {
+    const cwd = tempDir("hangar-speed");
+    writeFileSync(
+      join(cwd, "loaded.cjs"),
+      'process.on("exit", () => process.stderr.write(process.moduleLoadList.join("\\n")));',
+    );
+    const line = `"${process.execPath}" --require ./loaded.cjs "${BIN}" apps list --url http://127.0.0.1:9`;
+    const { stderr } = await shell(line, { cwd });
+    assert.match(stderr, /there is no answer from http:\/\/127.0.0.1:9/);
+    assert.match(stderr, /NativeModule http$/m);
+    assert.doesNotMatch(stderr, /undici|NativeModule (child_process|crypto|http2)$/m);
+  });
+});
+
+/** In each shell: asks its completion of `typed`, whose last word is begun, and prints a word per line. */
+const ASK: Record<string, (script: string, typed: readonly string[]) => string> = {
+  bash: (script, typed) => `bash -c '. "${script}"
+    COMP_WORDS=(hangar ${words(typed)}); COMP_CWORD=${typed.length}; _hangar; printf "%s\\n" "\${COMPREPLY[@]}"'`,
+  zsh: (script, typed) => `zsh -f -c 'compdef() { : }; compadd() { shift; print -l -- "$@" }; . "${script}"
+    words=(hangar ${words(typed)}); CURRENT=${typed.length + 1}; _hangar'`,
+  fish: (script, typed) => `fish --no-config -c '. "${script}"; complete --do-complete "hangar ${typed.join(" ")}"'`,
+};
+const words = (typed: readonly string[]): string => typed.map((word) => `"${word}"`).join(" ");
+
+suite("completion", () => {
+  for (const [name, ask] of Object.entries(ASK))
+    test(`of ${name} starts the command for live names alone`, { skip: has(name) ? false : `no ${name}` }, async () => {
+      const dir = tempDir("hangar-completion");
+      const script = join(dir, "script");
+      const made = await shell(`"${process.execPath}" "${BIN}" completion ${name}`, { cwd: dir });
+      writeFileSync(script, made.stdout);
+      // In place of the command: says that it was called, and with what.
+      writeFileSync(join(dir, "hangar"), '#!/bin/sh\necho "called $*" >> calls\necho web\n', { mode: 0o755 });
+      const complete = async (...typed: string[]): Promise<string[]> => {
+        const env = { cwd: dir, HOME: dir, PATH: `${dir}:${process.env["PATH"]}` };
+        const { stdout, stderr } = await shell(ask(script, typed), env);
+        assert.equal(stderr, "");
+        return stdout.split("\n").filter(Boolean);
+      };
+      const calls = (): string => (existsSync(join(dir, "calls")) ? readFileSync(join(dir, "calls"), "utf8") : "");
+      assert.ok((await complete("")).includes("machines"));
+      assert.ok((await complete("volumes", "")).includes("create"));
+      assert.ok((await complete("tokens", "create", "--n")).includes("--name"));
+      assert.deepEqual(await complete("orgs", "list", ""), []);
+      assert.equal(calls(), "", "no process was started");
+      assert.deepEqual(await complete("apps", "show", ""), ["web"]);
+      assert.match(calls(), /^called __complete -- apps show $/m);
+    });
+});
