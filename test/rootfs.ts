@@ -16,6 +16,10 @@ export function realMachinesMissing(): string | undefined {
   return missing.length === 0 ? undefined : `these programs are missing: ${missing.join(" ")}`;
 }
 
+/** Why machines cannot be written to the disk here, or undefined. */
+export const criuMissing = (): string | undefined =>
+  spawnSync("which", ["criu"]).status === 0 ? undefined : "this program is missing: criu";
+
 /** A root file system with busybox in it. */
 export function busyboxLayer(dir: string): string {
   mkdirSync(join(dir, "bin"), { recursive: true });

@@ -22,6 +22,11 @@ export const SETTINGS = {
   listen: { default: "127.0.0.1:4280", words: "Address of the API, the documentation and the dashboard." },
   base_url: { default: "", words: "The public origin, when it is not http:// + listen." },
   driver: { default: "auto", words: "What runs machines: `runc`, `sim`, or `auto` (runc where the box can)." },
+  suspend: {
+    default: "auto",
+    words:
+      "How machines are suspended: `auto` (CRIU writes their memory to the disk; where it cannot, they are frozen in memory), or `freeze` (always in memory: resumes within milliseconds, takes the memory, ends with a restart of the host).",
+  },
   database_url: { default: "", words: "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise." },
   role: {
     default: "all",
@@ -133,6 +138,7 @@ export interface Settings {
   listen: { host: string; port: number };
   base_url: string;
   driver: "auto" | "runc" | "sim";
+  suspend: "auto" | "freeze";
   database_url: string | undefined;
   role: Role;
   host: OwnHostSetting;
@@ -205,6 +211,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     listen,
     base_url: origin(given("base_url")),
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
+    suspend: oneOf(given("suspend"), "suspend", ["auto", "freeze"]),
     database_url: url.value === "" ? undefined : databaseUrl(url),
     role: roleOf(given),
     host: ownHost(given),

@@ -21,6 +21,8 @@ export interface DriverParts {
   local_api?: LocalApi;
   /** Seals the memory of suspended machines. */
   memory_key: Uint8Array;
+  /** The setting of that name. */
+  suspend?: "auto" | "freeze";
   /** Private networks go on at other hosts. */
   routed?: boolean;
   /** The block of IPv4 addresses that other hosts have a route to. */

@@ -38,7 +38,7 @@ export interface Host {
 /** What a host says about itself. */
 export interface HostFacts {
   driver?: string;
-  /** Whether machines can be suspended there, or why not. */
+  /** `yes` when machines are suspended by snapshot there; otherwise which kind there is, or `no`, and why. */
   suspend?: string;
   /** Whether machines can have swap there, or why not. */
   swap?: string;

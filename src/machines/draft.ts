@@ -164,11 +164,11 @@ export class Draft {
     };
   }
 
-  /** Its size is taken from the host while it runs, and from the moment it is to run. */
+  /** Its size is taken from the host while it runs or is frozen in memory, and from the moment it is to run. */
   #reserves(): boolean {
-    const { boot, state } = this.machine;
+    const { boot, state, snapshot } = this.machine;
     if (state === "destroyed") return false;
-    if (boot !== null && state !== "suspended") return true;
+    if (boot !== null && !(state === "suspended" && snapshot)) return true;
     if (state === "starting" || state === "restarting") return true;
     return this.operations.some(({ kind, payload }) => launches(kind, payload));
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { suite, test } from "node:test";
-import type { ExitNotice, Launch, RuntimeDriver, Terminal } from "./driver.ts";
+import type { ExitNotice, Launch, RuntimeDriver, SuspendKind, Terminal } from "./driver.ts";
 import { aLaunch, aMachine } from "./fixtures.ts";
 
 export interface OpenedDriver {
@@ -54,22 +54,83 @@ async function interrupted(terminal: Terminal): Promise<void> {
   }
 }
 
-/** What every RuntimeDriver must do. A new driver's own test file is one call of this. */
-export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDriver>, skip?: string): void {
-  suite(`runtime driver: ${name}`, { skip }, () => {
-    const launch = (boot: string, config: Launch["config"]): Launch => aLaunch({ boot, config });
-    async function withDriver(work: (opened: OpenedDriver, id: string) => Promise<void>): Promise<void> {
-      const opened = await open();
-      try {
-        await work(opened, aMachine().id);
-      } finally {
-        await opened.driver.destroy(aMachine().id, never);
-        await opened.close();
-      }
-    }
-    const states = async (driver: RuntimeDriver, known: Parameters<RuntimeDriver["recover"]>[0]) =>
-      (await driver.recover(known)).map(({ boot, state }) => `${boot} ${state}`);
+const launch = (boot: string, config: Launch["config"]): Launch => aLaunch({ boot, config });
 
+const states = async (driver: RuntimeDriver, known: Parameters<RuntimeDriver["recover"]>[0]) =>
+  (await driver.recover(known)).map(({ boot, state }) => `${boot} ${state}`);
+
+type WithDriver = (work: (opened: OpenedDriver, id: string) => Promise<void>) => Promise<void>;
+
+const withDriverOf =
+  (open: () => Promise<OpenedDriver>): WithDriver =>
+  async (work) => {
+    const opened = await open();
+    try {
+      await work(opened, aMachine().id);
+    } finally {
+      await opened.driver.destroy(aMachine().id, never);
+      await opened.close();
+    }
+  };
+
+/** What a suspend must do, of whichever kind. */
+export function suspendSuite(name: string, kind: SuspendKind, open: () => Promise<OpenedDriver>, skip?: string): void {
+  const withDriver = withDriverOf(open);
+  const suspended = async ({ driver, running }: OpenedDriver, id: string) => {
+    const { handle } = await driver.start(launch("b1", running), never);
+    const { handle: frozen, ...how } = await driver.suspend({ id, boot: "b1", handle }, never);
+    assert.equal(how.kind, kind);
+    if (kind === "freeze") assert.ok(how.reason, "a machine that is frozen says why it is not written down");
+    const ref = { id, boot: "b1", handle: frozen };
+    assert.deepEqual(await states(driver, [ref]), ["b1 frozen"]);
+    await assert.rejects(driver.exec(ref, { command: ["true"], timeout_ms: 1000 }, never));
+    return ref;
+  };
+
+  suite(`suspend by ${kind}: ${name}`, { skip }, () => {
+    test("a suspended machine is frozen, resumes under the same boot, and loses its memory by a stop", () =>
+      withDriver(async (opened, id) => {
+        const { driver, running } = opened;
+        const ref = await suspended(opened, id);
+        assert.deepEqual((await driver.suspend(ref, never)).kind, kind, "suspending it twice is suspending it once");
+        assert.ok(!("lost" in (await driver.resume(launch("b1", running), ref.handle, never))));
+        assert.deepEqual(await states(driver, [ref]), ["b1 running"]);
+        const echo = await driver.exec(ref, { command: ["echo", "on"], timeout_ms: 5000 }, never);
+        assert.equal(echo.stdout, "on\n");
+        const { handle: again } = await driver.suspend(ref, never);
+        assert.equal(await driver.stop({ ...ref, handle: again }, HOW, never), undefined);
+        assert.ok("lost" in (await driver.resume(launch("b1", running), again, never)));
+      }));
+
+    test("a suspended machine is still suspended after a restart of ours, and goes on", () =>
+      withDriver(async (opened, id) => {
+        const ref = await suspended(opened, id);
+        const after = await opened.reopen();
+        assert.deepEqual(await states(after, [ref]), ["b1 frozen"]);
+        assert.ok(!("lost" in (await after.resume(launch("b1", opened.running), ref.handle, never))));
+        assert.deepEqual(await states(after, [ref]), ["b1 running"]);
+        assert.ok(await after.stop(ref, HOW, never));
+        await after.destroy(id, never);
+        await after.close();
+      }));
+
+    test("a suspended machine can be destroyed, and a new boot takes its place", () =>
+      withDriver(async (opened, id) => {
+        const { driver, running } = opened;
+        await suspended(opened, id);
+        const { handle } = await driver.start(launch("b2", running), never);
+        assert.deepEqual(await states(driver, [{ id, boot: "b2", handle }]), ["b2 running"]);
+        await driver.suspend({ id, boot: "b2", handle }, never);
+        await driver.destroy(id, never);
+        assert.deepEqual(await states(driver, []), []);
+      }));
+  });
+}
+
+/** What every RuntimeDriver must do. A new driver's own test file is one call of this, and one for each kind of suspend. */
+export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDriver>, skip?: string): void {
+  const withDriver = withDriverOf(open);
+  suite(`runtime driver: ${name}`, { skip }, () => {
     test("starting the same boot twice is starting it once; stopping it twice tells the same end", () =>
       withDriver(async ({ driver, running }, id) => {
         const { handle } = await driver.start(launch("b1", running), never);
@@ -94,21 +155,6 @@ export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDrive
         await driver.start(launch("b1", running), never);
         const { handle } = await driver.start(launch("b2", running), never);
         assert.deepEqual(await states(driver, [{ id, boot: "b2", handle }]), ["b2 running"]);
-      }));
-
-    test("a suspended machine is frozen, resumes under the same boot, and loses its snapshot by a stop", () =>
-      withDriver(async ({ driver, running }, id) => {
-        if (!driver.capabilities().suspend) return;
-        const { handle } = await driver.start(launch("b1", running), never);
-        const frozen = await driver.suspend({ id, boot: "b1", handle }, never);
-        const ref = { id, boot: "b1", handle: frozen };
-        assert.deepEqual(await states(driver, [ref]), ["b1 frozen"]);
-        const resumed = await driver.resume(launch("b1", running), frozen, never);
-        assert.ok(resumed);
-        assert.deepEqual(await states(driver, [ref]), ["b1 running"]);
-        const again = await driver.suspend(ref, never);
-        assert.equal(await driver.stop({ ...ref, handle: again }, HOW, never), undefined);
-        assert.equal(await driver.resume(launch("b1", running), again, never), undefined);
       }));
 
     test("word comes of a machine that ends by itself, with its code", () =>

@@ -37,10 +37,13 @@ export interface RuntimeDriver {
   start(launch: Launch, signal: AbortSignal, extend?: () => void): Promise<Started>;
   /** The stop signal, then SIGKILL after the timeout. Resolves with how it ended; undefined when nothing ran. A snapshot is dropped. */
   stop(ref: Ref, how: StopHow, signal: AbortSignal): Promise<Exit | undefined>;
-  /** Keeps the memory and ends the processes; no exit is reported. Fails with `SuspendRefused`, the machine running on, when it cannot. */
-  suspend(ref: Ref, signal: AbortSignal): Promise<Handle>;
-  /** Goes on from the snapshot. Undefined when it cannot be used; then nothing runs and nothing is left of it. */
-  resume(launch: Launch, handle: Handle, signal: AbortSignal): Promise<Started | undefined>;
+  /**
+   * Keeps the memory, on the disk (`snapshot`) or where it is (`freeze`); nothing runs afterwards, and no exit is
+   * reported. Fails with `SuspendRefused`, the machine running on, when it cannot.
+   */
+  suspend(ref: Ref, signal: AbortSignal): Promise<Suspended>;
+  /** Goes on where it was suspended. Lost when that cannot be; then nothing runs and nothing is left of it. */
+  resume(launch: Launch, handle: Handle, signal: AbortSignal): Promise<Started | Lost>;
   /** Removes whatever there is of the machine, running or not. */
   destroy(id: string, signal: AbortSignal): Promise<void>;
 
@@ -72,9 +75,13 @@ export interface RuntimeDriver {
   close(): Promise<void>;
 }
 
+/** `snapshot`: the memory is on the disk, and outlives a restart of the host. `freeze`: it stays in the host's memory. */
+export type SuspendKind = "snapshot" | "freeze";
+
 export interface Capabilities {
-  suspend: boolean;
-  /** Why not. */
+  /** The better of the two that this host has. */
+  suspend: SuspendKind | false;
+  /** Why there are no snapshots. */
   suspend_reason?: string;
   /** Why `init.swap_size_mb` gives machines no swap on this host; left out when it does. */
   swap_problem?: string;
@@ -117,6 +124,18 @@ export interface Started {
   private_ipv4?: string;
   /** What the image turned out to be. */
   image_ref?: ImageRef;
+}
+
+export interface Suspended {
+  handle: Handle;
+  kind: SuspendKind;
+  /** Why it is frozen and not written down. */
+  reason?: string;
+}
+
+/** A suspended machine that cannot go on, and why. */
+export interface Lost {
+  lost: string;
 }
 
 export interface StopHow {

@@ -1,7 +1,8 @@
+import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { ALL_EGRESS } from "#core/egress-policy.ts";
 import { complete, sizeOf } from "./config.ts";
-import type { Launch } from "./driver.ts";
+import type { Launch, Lost, Started } from "./driver.ts";
 import { privateAddress } from "./names.ts";
 import { prefixFromOrg } from "./private-networks.ts";
 import type { Machine, MachineConfig } from "./types.ts";
@@ -63,3 +64,11 @@ export function aLaunchIn(network: string, config: MachineConfig, change: Partia
   const image_ref = { registry: "fixture", repository: config.image, digest: "" };
   return aLaunch({ id, org_id, private_ip, image_ref, config, ...change });
 }
+
+/** A machine that was to go on, and did. */
+export function resumedOf(found: Started | Lost): Started {
+  return "lost" in found ? assert.fail(`it was not resumed: ${found.lost}`) : found;
+}
+
+/** Why a machine that was not to go on did not. */
+export const lostOf = (found: Started | Lost): string => ("lost" in found ? found.lost : assert.fail("it was resumed"));

@@ -4,7 +4,7 @@ import { hostWarnings } from "./host-warnings.ts";
 
 const PROBLEM = "the host has no swap (swapon --show lists none)";
 const driver = (swap_problem?: string) => ({
-  capabilities: () => ({ suspend: true, ...(swap_problem === undefined ? {} : { swap_problem }) }),
+  capabilities: () => ({ suspend: "snapshot" as const, ...(swap_problem === undefined ? {} : { swap_problem }) }),
 });
 const WITH_SWAP = { image: "web", init: { swap_size_mb: 512 } };
 const TOLD = [`config.init.swap_size_mb: the machine gets no swap: ${PROBLEM}`];

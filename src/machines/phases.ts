@@ -48,12 +48,11 @@ export const PHASES: Partial<Record<MachineState, PhaseWork>> = {
 async function boot(parts: PhaseParts, { machine, operation, signal, extend, now }: Phase): Promise<Outcome> {
   const { driver } = parts;
   let lost: string | undefined;
-  if (machine.snapshot && machine.boot !== null && machine.handle) {
+  // Suspended before: a machine that was stopped has no boot.
+  if (machine.boot !== null && machine.handle) {
     const resumed = await driver.resume(await launchOf(parts, machine, machine.boot, true), machine.handle, signal);
-    if (resumed) {
-      return booted(machine, machine.boot, resumed, now, { resumed: true });
-    }
-    lost = "the snapshot could not be used; booted cold";
+    if (!("lost" in resumed)) return booted(machine, machine.boot, resumed, now, { resumed: true });
+    lost = `booted cold: ${resumed.lost}`;
   }
   const keep = lost !== undefined || keepsRootfs(machine);
   const launch = await launchOf(parts, machine, operation.id, keep);
@@ -98,13 +97,13 @@ async function freeze({ driver }: PhaseParts, { machine, operation, signal, now 
   const ref = refOf(machine);
   if (!ref) return rest;
   const capabilities = driver.capabilities();
-  let reason = capabilities.suspend ? undefined : (capabilities.suspend_reason ?? "this host cannot suspend");
+  let reason = capabilities.suspend !== false ? undefined : (capabilities.suspend_reason ?? "this host cannot suspend");
   if (reason === undefined) {
     try {
-      const handle = await driver.suspend(ref, signal);
+      const { handle, kind, reason: why } = await driver.suspend(ref, signal);
       return (draft) => {
-        draft.set({ handle, snapshot: true, checks: {} });
-        draft.hop("frozen", "host");
+        draft.set({ handle, snapshot: kind === "snapshot", checks: {} });
+        draft.hop("frozen", "host", { suspend: kind, ...(why ? { reason: `frozen in memory: ${why}` } : {}) });
         return "finished";
       };
     } catch (thrown) {

@@ -37,14 +37,14 @@ export interface Machine {
   handle: Handle | null;
   /** The `stop_config` of the version that booted, which a later update does not change; null when nothing runs. */
   boot_stop_config: StopConfig | null;
-  /** Whether `handle` can be resumed from. */
+  /** Whether its memory is on the disk. A suspended machine without is frozen in its host's memory, or lost it. */
   snapshot: boolean;
   started_at: number | null;
   /** Restarts in a row by the restart policy. */
   restarts: number;
   cpus: number;
   memory_mb: number;
-  /** Whether its size is taken from its host: while it runs or is about to. */
+  /** Whether its size is taken from its host: while it runs, is about to, or is frozen in its memory. */
   reserved: boolean;
   lease: Lease | null;
   checks: Record<string, CheckStatus>;

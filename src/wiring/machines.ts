@@ -197,9 +197,10 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const here = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, egress_allow };
   const own = { ...here, sim: needs.emulated?.sim };
   const store = sqlMachineStore(database);
+  const { suspend } = settings;
   const memory_key = box.derive("memory of suspended machines");
-  const ports = { images: needs.images ?? images, local_api, volumes };
-  const opened = await openRuntime(settings, choice, { ...own, ...ports, memory_key });
+  const inside = { images: needs.images ?? images, local_api, volumes, suspend, memory_key };
+  const opened = await openRuntime(settings, choice, { ...own, ...inside });
   const runtime = frontDriver(needs.around?.(opened) ?? opened, needs.door);
   const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence, channel, more: images.shelf };

@@ -218,7 +218,7 @@ function factsOf(driver: RuntimeDriver, dir: DataDir): HostFacts {
   const { bavail, bsize } = statfsSync(dir.path);
   return {
     driver: driver.name,
-    suspend: suspend ? "yes" : (suspend_reason ?? "no"),
+    suspend: suspend === "snapshot" ? "yes" : `${suspend || "no"}: ${suspend_reason}`,
     swap: swap_problem ?? "yes",
     disk_gb: Math.floor((bavail * bsize) / 1024 ** 3),
     version: VERSION,

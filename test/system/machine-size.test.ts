@@ -15,7 +15,7 @@ import { openParts } from "#drivers/runtime/runc/parts.ts";
 import { numberIn, startOf } from "#drivers/runtime/runc/process-table.ts";
 import type { Stage } from "#drivers/runtime/runc/stage.ts";
 import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
-import { aLaunchIn } from "#machines/fixtures.ts";
+import { aLaunchIn, resumedOf } from "#machines/fixtures.ts";
 import { packageRoot, packagesMissing } from "../debian-root.ts";
 import { fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
@@ -99,9 +99,8 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
     return Object.fromEntries(await Promise.all(answers));
   };
   const sleepAndWake = async (launch: Launch, ref: Ref): Promise<Ref> => {
-    await driver.suspend(ref, never);
-    const resumed = await driver.resume(launch, ref.handle ?? {}, never);
-    assert.ok(resumed, "the snapshot can be used");
+    assert.equal((await driver.suspend(ref, never)).kind, "snapshot");
+    const resumed = resumedOf(await driver.resume(launch, ref.handle ?? {}, never));
     return { ...ref, handle: resumed.handle };
   };
   const cgroupOf = (id: string): string => `/hangar/${installation.node_id}/${id}`;
@@ -211,12 +210,11 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
   test("without lxcfs machines start, and a snapshot that had its files is resumed", LXCFS, async () => {
     const launch = launchOf();
     const ref = await start(launch);
-    await driver.suspend(ref, never);
+    assert.equal((await driver.suspend(ref, never)).kind, "snapshot");
     await driver.close();
     process.kill(lxcfsPid(), "SIGKILL");
     await openDriver({ lxcfs: "/nonexistent/lxcfs" });
-    const resumed = await driver.resume(launch, ref.handle ?? {}, never);
-    assert.ok(resumed, warnings.text());
+    resumedOf(await driver.resume(launch, ref.handle ?? {}, never));
     assert.equal(await inside(ref, ["nproc"]), "1");
     assert.match(await inside(ref, ["cat", "/proc/meminfo"]), /^MemTotal:/);
     const fresh = await start(launchOf());

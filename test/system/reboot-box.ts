@@ -47,7 +47,10 @@ export class RebootBox {
   readonly #dir: string;
   #first: Child | undefined;
 
-  constructor(t: Pick<TestContext, "after">) {
+  readonly #env: NodeJS.ProcessEnv;
+
+  constructor(t: Pick<TestContext, "after">, env: NodeJS.ProcessEnv = {}) {
+    this.#env = env;
     this.#dir = mkdtempSync(join(tmpdir(), "hangar-reboot-"));
     this.data_dir = join(this.#dir, "data");
     this.images = join(this.#dir, "images");
@@ -66,7 +69,7 @@ export class RebootBox {
     const platform = [process.execPath, join(ROOT, "test/system/runc-daemon.ts"), this.data_dir, this.images];
     const own = ["--mount", "--pid", "--fork", "--kill-child=KILL"];
     // As under npm: what is started at every boot is compiled once.
-    const env = { NODE_COMPILE_CACHE: join(ROOT, "node_modules/.cache/compile"), ...process.env };
+    const env = { NODE_COMPILE_CACHE: join(ROOT, "node_modules/.cache/compile"), ...process.env, ...this.#env };
     this.#first = new Child("unshare", [...own, "bash", "-c", BOX, "box", name, ...platform], { env });
     const base_url = (await this.#first.until(/^ready /)).slice("ready ".length);
     return callerOf(base_url, readFileSync(join(this.data_dir, "token"), "utf8").trim());

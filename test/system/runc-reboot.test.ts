@@ -118,6 +118,33 @@ async function doubleOf(t: TestContext, id: string): Promise<ChildProcess> {
   return child;
 }
 
+/** A machine that is frozen in memory loses it with the power: it stays suspended, and its start says that it was cold. */
+async function frozenInMemory(t: TestContext): Promise<void> {
+  const box = new RebootBox(t, { HANGAR_SUSPEND: "freeze" });
+  busyboxLayer(join(box.images, "busybox"));
+  let caller = await box.boot();
+  await must(caller, "POST", "/v1/apps", { app_name: "web" });
+  const { id } = await must(caller, "POST", MACHINES, { config: config({ after: "suspended" }) });
+  const machine = { name: "frozen", id: String(id), boots: 1, after: "suspended" as const };
+  await until("it has come up", async () => (await bootsOf(caller, machine.id)) === 1);
+  await arrange(caller, [{ ...machine, before: ["suspend", "suspended"] }]);
+  assert.equal(programsOf(machine.id, WORDS).length, 1, "it is in memory");
+  await box.powerOff();
+  caller = await box.boot();
+  await judge(caller, [machine]);
+  await must(caller, "POST", `${MACHINES}/${machine.id}/start`);
+  await until("it has come up again", async () => (await bootsOf(caller, machine.id)) === 2);
+  const events = (await must(caller, "GET", `${MACHINES}/${machine.id}/events`)) as unknown as Told[];
+  const { resumed, reason = "" } = events.find(({ status }) => status === "started")?.request ?? {};
+  assert.equal(resumed, false);
+  assert.match(reason, /^booted cold: the host was restarted while it was suspended/);
+}
+
+interface Told {
+  status: string;
+  request?: { resumed?: boolean; reason?: string };
+}
+
 async function reboots(t: TestContext): Promise<void> {
   const box = new RebootBox(t);
   busyboxLayer(join(box.images, "busybox"));
@@ -152,6 +179,8 @@ async function reboots(t: TestContext): Promise<void> {
 if (await ownNetwork(import.meta.filename)) {
   const skip = realMachinesMissing() ?? volumesMissing() ?? boxMissing();
   suite("a reboot of the host", { skip }, () => {
+    test("a machine frozen in memory stays suspended, boots cold and says why", frozenInMemory);
+
     test("machines come back as their restart policy says, each once (O5)", reboots);
   });
 }

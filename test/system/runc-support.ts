@@ -35,7 +35,7 @@ export interface RealPlatform {
 }
 
 /** However the test ends, its machines and all that belongs to them go away. */
-export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
+export function realPlatform(t: Pick<TestContext, "after">, env: NodeJS.ProcessEnv = {}): RealPlatform {
   const dir = mkdtempSync(join(tmpdir(), "hangar-real-"));
   const [data_dir, images] = [join(dir, "data"), join(dir, "images")];
   mkdirSync(images);
@@ -54,7 +54,7 @@ export function realPlatform(t: Pick<TestContext, "after">): RealPlatform {
     data_dir,
     images,
     async start() {
-      child = startProgram({ after: () => {} }, "test/system/runc-daemon.ts", [data_dir, images]);
+      child = startProgram({ after: () => {} }, "test/system/runc-daemon.ts", [data_dir, images], env);
       const base_url = (await child.until(/^ready /)).slice("ready ".length);
       const token = readFileSync(join(data_dir, "token"), "utf8").trim();
       return callerOf(base_url, token);

@@ -11,16 +11,21 @@ import { after, before, suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { LoopDisk } from "#drivers/disk/loop.ts";
 import { SEALED_FILE } from "#drivers/freeze/sealed-memory.ts";
+import { cgroupDirs, processesIn } from "#drivers/runtime/runc/cgroup.ts";
+import { freezeFile, isFrozen, thawCgroup } from "#drivers/runtime/runc/cgroup-freeze.ts";
+import { memoryOf } from "#drivers/runtime/runc/cgroup-stats.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
-import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
-import { aLaunchIn } from "#machines/fixtures.ts";
+import { layoutOf } from "#drivers/runtime/runc/layout.ts";
+import type { Launch, Ref, RuntimeDriver, SuspendKind } from "#machines/driver.ts";
+import { aLaunchIn, lostOf, resumedOf } from "#machines/fixtures.ts";
 import type { DiskVolume } from "#volumes/disk.ts";
-import { busyboxLayer, fixtureImages, MEMORY_KEY, programLayer, realMachinesMissing } from "../rootfs.ts";
+import { busyboxLayer, criuMissing, fixtureImages, MEMORY_KEY, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { PATIENCE_MS, runs, until } from "../support.ts";
 import { Warnings } from "./warnings.ts";
 
 const never = new AbortController().signal;
+const MIB = 1024 * 1024;
 const CYCLES = runs(2, 20);
 /** In no image and no command line, only in memory. */
 const SECRET = "what only the running program knows";
@@ -63,7 +68,12 @@ class Talk {
   }
 }
 
-suite("suspend", { skip: realMachinesMissing() }, () => {
+const SKIP = { snapshot: realMachinesMissing() ?? criuMissing(), freeze: realMachinesMissing() };
+
+for (const kind of ["snapshot", "freeze"] as const)
+  suite(`suspend by ${kind}`, { skip: SKIP[kind] }, () => suspends(kind));
+
+function suspends(kind: SuspendKind): void {
   const dir = mkdtempSync(join(tmpdir(), "hangar-suspend-"));
   const installation = { data_dir: join(dir, "data"), node_id: randomBytes(8).toString("hex") };
   const disk = new LoopDisk({ dir: join(dir, "volumes"), pool: "plain" });
@@ -78,15 +88,10 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     if (existsSync(PYTHON)) layers.push(pythonLayer(join(dir, "python")));
     const images = fixtureImages({ servers: { layers } });
     await disk.create(volume);
+    const suspend = kind === "freeze" ? "freeze" : "auto";
     const volumes = { mount: () => disk.mount(volume), unmount: () => disk.unmount(volume) };
-    driver = await openRuncDriver({
-      ...installation,
-      memory_key: MEMORY_KEY,
-      clock: systemClock,
-      log: warnings.log,
-      images,
-      volumes,
-    });
+    const parts = { clock: systemClock, log: warnings.log, images, volumes, suspend, memory_key: MEMORY_KEY } as const;
+    driver = await openRuncDriver({ ...installation, ...parts });
   });
 
   after(async () => {
@@ -143,13 +148,13 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     });
     for (const { talk } of talks) assert.equal(await talk.ask(), 1);
     for (let cycle = 1; cycle <= CYCLES; cycle++) {
-      const handle = await driver.suspend(ref, never);
+      const { handle, kind: done } = await driver.suspend(ref, never);
+      assert.equal(done, kind, warnings.text());
       assert.deepEqual(
         (await driver.recover([{ ...ref, handle }])).map(({ state }) => state),
         ["frozen"],
       );
-      const resumed = await driver.resume(launch, handle, never);
-      assert.ok(resumed, `it was not resumed; ${warnings.text()}`);
+      const resumed = resumedOf(await driver.resume(launch, handle, never));
       ref = { ...ref, handle: resumed.handle };
       for (const { talk, port } of talks) {
         assert.equal(await talk.ask(), 2 * cycle, `the old connection to ${port}`);
@@ -181,7 +186,7 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     await reach(3);
     const frozen = await driver.suspend({ id: launch.id, boot: launch.boot, handle }, never);
     const before = (await counted()).length;
-    assert.ok(await driver.resume(launch, frozen, never), warnings.text());
+    resumedOf(await driver.resume(launch, frozen.handle, never));
     await reach(before + 3);
     const numbers = await counted();
     assert.deepEqual(
@@ -191,22 +196,54 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     await driver.destroy(launch.id, never);
   });
 
-  test("a snapshot with a byte changed is not used; the machine boots cold with its disk as it was (C7)", async () => {
-    const launch = wanted();
-    const ref = await start(launch);
-    await driver.exec(ref, { command: ["touch", "/mark"], timeout_ms: 30_000 }, never);
-    const handle = await driver.suspend(ref, never);
-    const folder = join(installation.data_dir, "machines", launch.id, "snapshot");
-    const file = join(folder, SEALED_FILE);
-    const bytes = readFileSync(file);
-    bytes.writeUInt8(bytes.readUInt8(100) ^ 1, 100);
-    writeFileSync(file, bytes);
-    assert.equal(await driver.resume(launch, handle, never), undefined);
-    const cold = await start({ ...launch, boot: "b2", keep_rootfs: true });
-    const kept = await driver.exec(cold, { command: ["ls", "/mark"], timeout_ms: 30_000 }, never);
-    assert.equal(kept.exit_code, 0);
-    await driver.destroy(launch.id, never);
-  });
+  if (kind === "snapshot")
+    test("a snapshot with a byte changed is not used; the machine boots cold with its disk as it was (C7)", async () => {
+      const launch = wanted();
+      const ref = await start(launch);
+      await driver.exec(ref, { command: ["touch", "/mark"], timeout_ms: 30_000 }, never);
+      const { handle } = await driver.suspend(ref, never);
+      const folder = join(installation.data_dir, "machines", launch.id, "snapshot");
+      const file = join(folder, SEALED_FILE);
+      const bytes = readFileSync(file);
+      bytes.writeUInt8(bytes.readUInt8(100) ^ 1, 100);
+      writeFileSync(file, bytes);
+      assert.match(lostOf(await driver.resume(launch, handle, never)), /the sealed memory was changed/);
+      const cold = await start({ ...launch, boot: "b2", keep_rootfs: true });
+      const kept = await driver.exec(cold, { command: ["ls", "/mark"], timeout_ms: 30_000 }, never);
+      assert.equal(kept.exit_code, 0);
+      await driver.destroy(launch.id, never);
+    });
+
+  if (kind === "freeze")
+    test("a frozen machine gives its page cache back, and goes on when it is thawed by its resume alone", async () => {
+      const launch = wanted();
+      const ref = await start(launch);
+      const fill = "dd if=/dev/zero of=/file bs=1M count=64; cat /file > /dev/null";
+      await driver.exec(ref, { command: ["sh", "-c", fill], timeout_ms: 60_000 }, never);
+      const cgroup = `${layoutOf(installation.data_dir, installation.node_id).cgroup}/${launch.id}`;
+      const cached = (): number => memoryOf(cgroupDirs(cgroup), 0).cached;
+      assert.ok(cached() > 50 * MIB, `${cached()} bytes of page cache before`);
+      const { handle } = await driver.suspend(ref, never);
+      assert.ok(cached() < 25 * MIB, `${cached()} bytes of page cache after`);
+      assert.ok(isFrozen(freezeFile(cgroup)));
+      resumedOf(await driver.resume(launch, handle, never));
+      assert.ok(!isFrozen(freezeFile(cgroup)));
+      await driver.destroy(launch.id, never);
+    });
+
+  if (kind === "freeze")
+    test("a frozen machine whose processes were killed boots cold, and says why", async () => {
+      const launch = wanted();
+      const ref = await start(launch);
+      const { handle } = await driver.suspend(ref, never);
+      const { cgroup } = layoutOf(installation.data_dir, installation.node_id);
+      for (const pid of processesIn(`${cgroup}/${launch.id}`)) process.kill(pid, "SIGKILL");
+      thawCgroup(`${cgroup}/${launch.id}`);
+      await until("nothing of it runs", () => processesIn(`${cgroup}/${launch.id}`).length === 0);
+      assert.match(lostOf(await driver.resume(launch, handle, never)), /ended while it was suspended/);
+      await driver.start({ ...launch, boot: "b2", keep_rootfs: true }, never);
+      await driver.destroy(launch.id, never);
+    });
 
   const run = `/run/hangar/${installation.node_id}`;
   /** As a full box has it: the next memory images must go to the disk. */
@@ -214,7 +251,7 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
     const { status, stderr } = spawnSync("mount", ["-o", "remount,size=4m", run], { encoding: "utf8" });
     assert.equal(status, 0, stderr);
   };
-  for (const [where, prepare] of [
+  for (const [where, prepare] of kind === "freeze" ? [] : [
     ["memory", () => {}],
     ["the disk", fillMemory],
   ] as const)
@@ -226,20 +263,20 @@ suite("suspend", { skip: realMachinesMissing() }, () => {
       const { handle } = await driver.start(launch, never);
       const lines = async (): Promise<number> => (await driver.logs(launch.id, { tail: 10_000 })).lines.length;
       await until("it runs", async () => (await lines()) > 0, { every_ms: 50 });
-      const frozen = await driver.suspend({ id: launch.id, boot: launch.boot, handle }, never);
+      const { handle: frozen } = await driver.suspend({ id: launch.id, boot: launch.boot, handle }, never);
       const folder = join(installation.data_dir, "machines", launch.id);
       assert.deepEqual(readdirSync(join(folder, "snapshot")), [SEALED_FILE]);
       const found = spawnSync("grep", ["-rlaF", "--exclude=root.ext4", SECRET, folder], { encoding: "utf8" });
       assert.deepEqual([found.status, found.stdout], [1, ""], found.stderr);
       assert.deepEqual(readdirSync(join(run, "memory")), []);
       const before = await lines();
-      assert.ok(await driver.resume(launch, frozen, never), warnings.text());
+      resumedOf(await driver.resume(launch, frozen, never));
       await until("it goes on", async () => (await lines()) > before, { every_ms: 50 });
       assert.deepEqual(readdirSync(join(run, "memory")), []);
       assert.deepEqual(readdirSync(folder).includes("unsealed"), false);
       await driver.destroy(launch.id, never);
     });
-});
+}
 
 function pythonLayer(dir: string): string {
   programLayer(dir, PYTHON, "python3");

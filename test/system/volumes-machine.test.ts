@@ -9,7 +9,7 @@ import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import type { Launch, RuntimeDriver } from "#machines/driver.ts";
-import { aLaunch } from "#machines/fixtures.ts";
+import { aLaunch, resumedOf } from "#machines/fixtures.ts";
 import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 import { openRoom, type TestRoom, traces, volumesMissing } from "../volumes.ts";
@@ -75,14 +75,11 @@ suite("a machine with a volume", { skip: volumesMissing() ?? realMachinesMissing
       await driver.stop({ id: first, boot: "b1", handle: handles.get("b1") ?? null }, HOW, never);
       await start(first, "b2");
       assert.equal(await sh(first, "b2", "cat /data/file; stat -c %u:%g /data/file"), "kept\n1000:1000");
-      if (driver.capabilities().suspend) {
-        const ref = { id: first, boot: "b2", handle: handles.get("b2") ?? null };
-        const handle = await driver.suspend(ref, never);
-        const resumed = await driver.resume(launch(first, "b2", volume), handle, never);
-        assert.ok(resumed, "it goes on");
-        handles.set("b2", resumed.handle);
-        assert.equal(await sh(first, "b2", "cat /data/file"), "kept");
-      }
+      const ref = { id: first, boot: "b2", handle: handles.get("b2") ?? null };
+      const { handle } = await driver.suspend(ref, never);
+      const resumed = resumedOf(await driver.resume(launch(first, "b2", volume), handle, never));
+      handles.set("b2", resumed.handle);
+      assert.equal(await sh(first, "b2", "cat /data/file"), "kept");
       await driver.destroy(first, never);
       await start(second, "b3");
       assert.equal(await sh(second, "b3", "cat /data/file"), "kept");

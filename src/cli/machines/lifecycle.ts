@@ -29,14 +29,14 @@ function lifecycle(
         return { data: { id: machine_id, asked: verb }, text: `asked ${machine_id} to ${verb}` };
       }
       const machine = await andWait(context, found, states, () => ask(context, found, input));
-      return { data: machine, text: `${machine.id} (${machine.name}) is ${machine.state}${instead(machine, states)}` };
+      return { data: machine, text: `${machine.id} (${machine.name}) is ${machine.state}${whyOf(machine, states)}` };
     },
   };
 }
 
-/** A suspend that the host could not do ended as a stop; the event says why. */
-function instead({ state, events }: Machine, [wanted]: readonly string[]): string {
-  if (wanted !== "suspended" || state === wanted) return "";
+/** Why a suspended machine is frozen in memory, or stopped instead, or booted cold; the event says so. */
+function whyOf({ state, events }: Machine, [wanted = ""]: readonly string[]): string {
+  if (!["suspended", "started"].includes(wanted)) return "";
   const why = events.find(({ status }) => status === state)?.request?.["reason"];
   return typeof why === "string" ? `: ${why}` : "";
 }

@@ -66,18 +66,32 @@ function outside(): Finding {
   return { what, verdict: "ok", found };
 }
 
-/** The platform finds out by suspending a small machine, once for each kernel, CRIU and runc. */
+interface Tried {
+  of: string;
+  problem: string;
+}
+
+const FREEZE =
+  "freezes machines: connections and memory are kept, but in memory, and not through a restart of the host";
+
+/** Which kind of suspend there is. The platform finds out by suspending a small machine, once for each kernel, CRIU and runc. */
 function suspend(data_dir: string): Finding {
   const what = "suspend";
+  if (run("criu", ["--version"]).error)
+    return { what, verdict: "warn", found: `${FREEZE} (CRIU is not installed)`, mend: "apt-get install criu" };
+  const tried = triedIn(data_dir);
+  if (!tried) return { what, verdict: "ok", found: "not tried yet; the first suspend finds out which kind works" };
+  const { of, problem } = tried;
+  if (problem === "")
+    return { what, verdict: "ok", found: `writes snapshots: memory and connections are kept on the disk (${of})` };
+  const mend = "install another CRIU (4.2 or later), or leave it so; the next start of the platform tries again";
+  return { what, verdict: "warn", found: `${FREEZE}; a snapshot failed: ${problem} (${of})`, mend };
+}
+
+function triedIn(data_dir: string): Tried | undefined {
   try {
-    const { of, problem } = JSON.parse(readFileSync(`${data_dir}/suspend.json`, "utf8")) as {
-      of: string;
-      problem: string;
-    };
-    if (problem === "") return { what, verdict: "ok", found: `works, with memory and connections (${of})` };
-    const mend = "install CRIU 4.2 or later; until then machines are stopped instead";
-    return { what, verdict: "warn", found: `does not work here: ${problem} (${of})`, mend };
+    return JSON.parse(readFileSync(`${data_dir}/suspend.json`, "utf8")) as Tried;
   } catch {
-    return { what, verdict: "ok", found: "not tried yet; the first suspend finds out" };
+    return undefined;
   }
 }

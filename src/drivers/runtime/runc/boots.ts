@@ -70,7 +70,7 @@ export class Boots {
     for (const { id, record } of found) {
       if (!record) continue;
       this.#uids.take(id, record.uid_base);
-      if (this.runs(record)) this.parts.stage.adopt(id, record.pid);
+      if (this.isThere(record)) this.parts.stage.adopt(id, record.pid ?? 0);
       network.join(this.paths(id).veth, record.private_ip);
       discardRest(this.paths(id).snapshot);
       // Of a machine in between they are still needed.
@@ -98,7 +98,7 @@ export class Boots {
         const record = this.read(id);
         await endPrograms(this.#clearParts(), id);
         await this.#clear(id, record && { ...record, state: "exited" });
-        // A frozen machine is in no kernel: it stays as it is.
+        // A machine whose memory is on the disk is in no kernel: it stays as it is.
         if (record && record.state !== "frozen") this.write({ ...record, state: "exited" });
       }),
     );
@@ -113,7 +113,7 @@ export class Boots {
     recoverHalf: (record: MachineRecord) => Promise<void>,
   ): Promise<void> {
     const { layout, log } = this.parts;
-    if (record?.state === "running" || record?.state === "frozen") return;
+    if (record?.state === "running" || record?.state === "frozen" || record?.state === "paused") return;
     if (record?.state === "exited") return await this.#clear(id, record);
     log.info({ machine: id, state: record?.state ?? "unknown" }, "what was half done is finished or taken back");
     if (record?.state === "suspending" || record?.state === "resuming") {
@@ -140,8 +140,12 @@ export class Boots {
   }
 
   runs(record: MachineRecord | undefined): record is MachineRecord & { pid: number } {
-    if (record?.state !== "running" || record.kernel_boot !== this.#kernel_boot) return false;
-    return isAlive(record.pid, record.pid_start) && !this.#exits.read(record.id);
+    return record?.state === "running" && this.isThere(record);
+  }
+
+  /** Whether its first process lives, running or frozen. */
+  isThere({ id, kernel_boot, pid, pid_start }: MachineRecord): boolean {
+    return kernel_boot === this.#kernel_boot && isAlive(pid, pid_start) && !this.#exits.read(id);
   }
 
   async start(launch: Launch, signal: AbortSignal, extend = (): void => {}): Promise<Started> {
@@ -229,6 +233,7 @@ export class Boots {
   async #vacate(id: string, before: MachineRecord | undefined, keep_rootfs: boolean): Promise<void> {
     if (this.runs(before)) kill(before.pid, "SIGKILL");
     if (before?.state === "running") await this.settle(before);
+    if (before?.state === "paused") await this.dropSnapshot(id);
     await this.#settling.get(id);
     await this.#clear(id, before);
     const paths = this.paths(id);
@@ -242,6 +247,7 @@ export class Boots {
     const record = this.read(id);
     if (record?.boot !== boot) return undefined;
     if (record.state === "frozen") return this.#drop(record);
+    if (record.state === "paused") return await this.dropSnapshot(id);
     if (record.state === "exited") return record.exit;
     if (this.runs(record)) {
       const { pid } = record;
@@ -262,18 +268,18 @@ export class Boots {
     this.#exits.forget(id);
   }
 
-  /** A snapshot is of no use: its machine is stopped, with its root disk as it is. */
-  async dropSnapshot(id: string): Promise<void> {
+  /** A suspended machine's memory is of no use, or not wanted: it is stopped, with its root disk as it is. */
+  async dropSnapshot(id: string): Promise<undefined> {
     const record = this.read(id);
     await endPrograms(this.#clearParts(), id);
     await this.#clear(id, record && { ...record, state: "exited" });
     this.#exits.forget(id);
-    if (record) this.#drop(record);
+    return record && this.#drop(record);
   }
 
-  /** A frozen machine that is stopped loses its memory. */
+  /** A suspended machine that is stopped loses its memory. */
   #drop(record: MachineRecord): undefined {
-    const { snapshot: _, ...rest } = record;
+    const { snapshot: _, paused: __, ...rest } = record;
     this.write({ ...rest, state: "exited" });
     discard(this.paths(record.id).snapshot);
   }
@@ -353,6 +359,7 @@ export class Boots {
     const record = this.read(id);
     if (this.runs(record)) kill(record.pid, "SIGKILL");
     if (record?.state === "running") await this.settle(record);
+    if (record?.state === "paused") await this.dropSnapshot(id);
     await this.#clear(id, record);
     if (record) {
       await this.parts.network.firewall.leaveSender(this.sender(record));
@@ -381,7 +388,8 @@ export class Boots {
   async #observe(id: string, boot: string): Promise<Observed> {
     const record = this.read(id);
     if (record?.boot !== boot) return { id, boot, state: "gone" };
-    if (record.state === "frozen") return { id, boot, state: "frozen" };
+    // One that was lost while it was suspended, by a restart of the host, says so when it is to go on.
+    if (record.state === "frozen" || record.state === "paused") return { id, boot, state: "frozen" };
     if (this.runs(record)) return { id, boot, state: "running", private_ipv4: ipv4Of(record) };
     // In any other state a call of ours is in the middle of it, and tells how it went.
     if (record.state === "running") await this.settle(record);

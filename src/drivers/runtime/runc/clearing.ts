@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import type { Clock } from "#core/clock.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
+import { thawCgroup } from "./cgroup-freeze.ts";
 import { type Layout, pathsOf, removeRun } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import type { Lxcfs } from "./lxcfs.ts";
@@ -21,7 +22,12 @@ export interface ClearParts {
 export async function clearBoot(parts: ClearParts, id: string, volume: MachineRecord["volume"]): Promise<void> {
   const { layout, network, stage, clock } = parts;
   const paths = pathsOf(layout, id);
-  await endProcesses(() => processesIn(paths.cgroup), clock);
+  // In version 1 a frozen process ends only when it is thawed; its signals come first then.
+  await endProcesses(
+    () => processesIn(paths.cgroup),
+    clock,
+    () => thawCgroup(paths.cgroup),
+  );
   await until(() => removeCgroup(paths.cgroup), clock, `cgroup ${paths.cgroup}`);
   rmSync(paths.runc_state, { recursive: true, force: true });
   await network.remove(paths.veth);
@@ -75,11 +81,12 @@ function mentions(pid: string, text: string): boolean {
   }
 }
 
-async function endProcesses(list: () => number[], clock: Clock): Promise<void> {
+async function endProcesses(list: () => number[], clock: Clock, killed = (): void => {}): Promise<void> {
   await until(
     () => {
       const left = list().filter((pid) => startOf(pid) !== undefined);
       for (const pid of left) kill(pid, "SIGKILL");
+      if (left.length > 0) killed();
       return left.length === 0;
     },
     clock,

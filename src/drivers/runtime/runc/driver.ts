@@ -10,6 +10,7 @@ import type {
   Launch,
   LogPage,
   LogsFrom,
+  Lost,
   Observed,
   Process,
   Ref,
@@ -17,6 +18,7 @@ import type {
   RuntimeDriver,
   Started,
   StopHow,
+  Suspended,
   Terminal,
   TerminalWish,
 } from "#machines/driver.ts";
@@ -26,7 +28,6 @@ import type { Boots } from "./boots.ts";
 import { swapProblem } from "./cgroup.ts";
 import { setEgress } from "./egress.ts";
 import { execIn } from "./exec.ts";
-import { Freezer } from "./freezer.ts";
 import { LogKeeper } from "./log-keeper.ts";
 import { readLog, watchLog } from "./logs.ts";
 import type { Lxcfs } from "./lxcfs.ts";
@@ -36,7 +37,8 @@ import { listeners, processList } from "./ps.ts";
 import { rebindMachines } from "./rebind.ts";
 import { ipv4Of, type MachineRecord } from "./record.ts";
 import type { RootDisks } from "./root-disk.ts";
-import { recoverHalf, suspend } from "./suspend.ts";
+import { recoverHalf } from "./suspend.ts";
+import { Suspender } from "./suspender.ts";
 import { Terminals } from "./terminal.ts";
 import { tryToSuspend } from "./trial.ts";
 
@@ -45,18 +47,18 @@ export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDrive
   const { layout, boots, disks, lxcfs } = openParts(options);
   await boots.open((record) => recoverHalf(boots, record));
   void lxcfs.watch(() => rebindMachines(boots, lxcfs));
-  const freezer = new Freezer(boots, (parts) => tryToSuspend(options, parts));
+  const suspender = new Suspender(boots, (parts) => tryToSuspend(options, parts), options.suspend);
   disks.open();
   const keeper = new LogKeeper(layout, options.clock, options.log);
   void keeper.run();
-  return new RuncDriver({ boots, disks, keeper, freezer, lxcfs });
+  return new RuncDriver({ boots, disks, keeper, suspender, lxcfs });
 }
 
 interface DriverParts {
   boots: Boots;
   disks: RootDisks;
   keeper: LogKeeper;
-  freezer: Freezer;
+  suspender: Suspender;
   lxcfs: Lxcfs;
 }
 
@@ -65,12 +67,12 @@ class RuncDriver implements RuntimeDriver {
   readonly #boots: Boots;
   readonly #disks: RootDisks;
   readonly #keeper: LogKeeper;
-  readonly #freezer: Freezer;
+  readonly #suspender: Suspender;
   readonly #lxcfs: Lxcfs;
   readonly #terminals: Terminals;
 
   constructor(of: DriverParts) {
-    this.#freezer = of.freezer;
+    this.#suspender = of.suspender;
     this.#boots = of.boots;
     this.#terminals = new Terminals(of.boots);
     this.#disks = of.disks;
@@ -80,7 +82,7 @@ class RuncDriver implements RuntimeDriver {
 
   capabilities(): Capabilities {
     const problem = swapProblem();
-    return { ...this.#freezer.capabilities(), ...(problem === undefined ? {} : { swap_problem: problem }) };
+    return { ...this.#suspender.capabilities(), ...(problem === undefined ? {} : { swap_problem: problem }) };
   }
 
   resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {
@@ -95,13 +97,13 @@ class RuncDriver implements RuntimeDriver {
     return this.#boots.stop(ref, how, signal);
   }
 
-  async suspend(ref: Ref, signal: AbortSignal): Promise<Handle> {
+  async suspend(ref: Ref, signal: AbortSignal): Promise<Suspended> {
     await this.#terminals.end(ref.id);
-    return await suspend(await this.#freezer.open(), ref, signal);
+    return await this.#suspender.suspend(ref, signal);
   }
 
-  resume(launch: Launch, _handle: Handle, signal: AbortSignal): Promise<Started | undefined> {
-    return this.#freezer.resume(launch, signal);
+  resume(launch: Launch, _handle: Handle, signal: AbortSignal): Promise<Started | Lost> {
+    return this.#suspender.resume(launch, signal);
   }
 
   async destroy(id: string, signal: AbortSignal): Promise<void> {

@@ -14,7 +14,8 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { outliving } from "../../linux/outlive.ts";
-import { cgroupDirs, processesIn } from "./cgroup.ts";
+import { processesIn } from "./cgroup.ts";
+import { freezeFile, isFrozen, thawCgroup } from "./cgroup-freeze.ts";
 import { layoutOf } from "./layout.ts";
 import { kill } from "./process-table.ts";
 
@@ -42,19 +43,6 @@ while [ -e "$2" ]; do
   read -r -t 0.2 -u 8
 done`;
 
-/** How a whole tree of cgroups is frozen and let go, in either version. */
-interface Freezing {
-  file: string;
-  frozen: string;
-  thawed: string;
-}
-
-function freezingOf(cgroup: string): Freezing {
-  const { freezer, unified = "" } = cgroupDirs(cgroup);
-  if (freezer) return { file: join(freezer, "freezer.state"), frozen: "FROZEN", thawed: "THAWED" };
-  return { file: join(unified, "cgroup.freeze"), frozen: "1", thawed: "0" };
-}
-
 interface RuncFence extends Fence {
   /** Everything below is killed, frozen or not, and the guard with it; for a platform that is taken down. */
   end(): Promise<void>;
@@ -62,7 +50,8 @@ interface RuncFence extends Fence {
 
 export function openFence(parts: { data_dir: string; node_id: string; clock: Clock; log: Log }): RuncFence {
   const { cgroup, run } = layoutOf(parts.data_dir, parts.node_id);
-  const { file, frozen, thawed } = freezingOf(cgroup);
+  const freezing = freezeFile(cgroup);
+  const { file, frozen, thawed } = freezing;
   const moment = join(run, "fence");
   let guard: ChildProcess | undefined;
   const uptime = (): number => Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
@@ -89,11 +78,11 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
     async shut() {
       if (existsSync(file)) set(frozen);
       // A large machine takes a moment to stand still.
-      for (let tries = 0; tries < SETTLE_TRIES && !settled(file); tries++) await parts.clock.sleep(SETTLE_MS);
+      for (let tries = 0; tries < SETTLE_TRIES && !isFrozen(freezing); tries++) await parts.clock.sleep(SETTLE_MS);
     },
     async open(gone) {
       // What must not run any more is dead before it is let go: a process that is thawed meets its signals first.
-      for (const id of gone) for (const pid of processesIn(`${cgroup}/${id}`)) kill(pid, "SIGKILL");
+      for (const id of gone) end(`${cgroup}/${id}`);
       set(thawed);
     },
     async end() {
@@ -102,8 +91,7 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
       writeFileSync(moment, "-1\n");
       for (let tries = 0; tries < SETTLE_TRIES && existsSync(moment); tries++) await parts.clock.sleep(SETTLE_MS);
       rmSync(moment, { force: true });
-      for (const id of readdirSync(join(file, "..")))
-        for (const pid of processesIn(`${cgroup}/${id}`)) kill(pid, "SIGKILL");
+      for (const id of readdirSync(join(file, ".."))) end(`${cgroup}/${id}`);
       set(thawed);
     },
   };
@@ -112,8 +100,8 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
 const SETTLE_MS = 10;
 const SETTLE_TRIES = 200;
 
-function settled(file: string): boolean {
-  if (!existsSync(file)) return true;
-  if (file.endsWith("freezer.state")) return readFileSync(file, "utf8").trim() === "FROZEN";
-  return /^frozen 1$/m.test(readFileSync(file.replace(/freeze$/, "events"), "utf8"));
+/** A machine may be frozen by itself as well, because it is suspended: then it would not end. */
+function end(cgroup: string): void {
+  for (const pid of processesIn(cgroup)) kill(pid, "SIGKILL");
+  thawCgroup(cgroup);
 }

@@ -28,6 +28,10 @@ export const RUNC_LIMITS = {
   image_beat_ms: 10_000,
   /** runc or CRIU that takes longer is ended, and the call fails. */
   program_ms: 120_000,
+  /** A machine whose processes do not stand still in this time is not suspended by freezing; it is stopped instead. */
+  freeze_ms: 5000,
+  /** How long a frozen machine's memory is given back for; what is left then stays in memory. */
+  reclaim_ms: 30_000,
   /** Processes that do not go after SIGKILL in this time: the call fails, and the next one tries again. */
   kill_ms: 20_000,
 } as const;

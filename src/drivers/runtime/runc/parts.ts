@@ -31,6 +31,8 @@ export interface RuncOptions {
   root_disk_bytes?: number;
   /** The lxcfs program, when it is not where packages put it. */
   lxcfs?: string;
+  /** `freeze` never writes a machine's memory to the disk, also where CRIU could. */
+  suspend?: "auto" | "freeze";
   /** Told how the time of each start divided. */
   onTimings?: (id: string, timings: Timings) => void;
   /** Private networks go on at other hosts. */

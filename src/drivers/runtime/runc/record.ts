@@ -25,9 +25,10 @@ export interface MachineRecord {
   boot: string;
   /**
    * `starting` and `resuming` are intents: when we find one after a crash, what it made is taken away. `suspending` may
-   * have gone either way. In `exited` nothing runs.
+   * have gone either way. In `frozen` its memory is on the disk, in `paused` its processes are frozen where they are. In
+   * `exited` nothing runs.
    */
-  state: "starting" | "running" | "suspending" | "frozen" | "resuming" | "exited";
+  state: "starting" | "running" | "suspending" | "frozen" | "paused" | "resuming" | "exited";
   /** First of the 65536 ids on this host that are the machine's 0 to 65535. */
   uid_base: number;
   /** Process 1 as this host numbers it, and when it began, in clock ticks: a number that is used again is another process. */
@@ -51,6 +52,8 @@ export interface MachineRecord {
   lxcfs?: boolean;
   /** A frozen machine: what made its memory images. */
   snapshot?: Snapshot;
+  /** A paused one: what its cgroup is given back when it goes on. */
+  paused?: { swap_max?: string };
 }
 
 export interface Snapshot {

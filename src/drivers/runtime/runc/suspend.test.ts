@@ -11,11 +11,11 @@ import { aMachine } from "#machines/fixtures.ts";
 import { tempDir, until } from "../../../../test/support.ts";
 import { type BootParts, Boots } from "./boots.ts";
 import { execIn } from "./exec.ts";
-import { Freezer } from "./freezer.ts";
 import { type Layout, layoutOf } from "./layout.ts";
 import { startOf } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
 import { suspend } from "./suspend.ts";
+import { Suspender } from "./suspender.ts";
 
 const ID = "m1";
 const never = new AbortController().signal;
@@ -72,10 +72,10 @@ suite("suspending, when it goes wrong", { skip: process.platform !== "linux" }, 
     const { boots } = setup(t, "echo runc version 1");
     boots.write(record({ state: "frozen", snapshot: { criu: "1", runc: "1", confined: {}, ports: [] } }));
     mkdirSync(boots.paths(ID).snapshot);
-    const freezer = new Freezer(boots, () => Promise.reject(new Error("not at this moment")));
+    const suspender = new Suspender(boots, () => Promise.reject(new Error("not at this moment")));
     const { id: _, ...machine } = aMachine();
     const launch = { ...machine, id: ID, boot: "b1", secrets: {}, keep_rootfs: true } as unknown as Launch;
-    assert.equal(await freezer.resume(launch, never), undefined);
+    assert.ok("lost" in (await suspender.resume(launch, never)));
     assert.deepEqual([boots.read(ID)?.state, existsSync(boots.paths(ID).snapshot)], ["exited", false]);
   });
 });

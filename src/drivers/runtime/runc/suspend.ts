@@ -2,13 +2,14 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
-import { type Launch, type Ref, type Started, SuspendRefused } from "#machines/driver.ts";
-import type { Handle } from "#machines/types.ts";
+import { type Launch, type Lost, type Ref, type Started, type Suspended, SuspendRefused } from "#machines/driver.ts";
 import { CRIU_OPTIONS, type Criu, complaint, openToMachine, settleOnDisk } from "../../freeze/criu.ts";
 import { sealMemory, unsealMemory } from "../../freeze/sealed-memory.ts";
 import { program } from "../../linux/program.ts";
 import type { Boots } from "./boots.ts";
 import { processesIn } from "./cgroup.ts";
+import { thawCgroup } from "./cgroup-freeze.ts";
+import { restoreSwap } from "./cgroup-reclaim.ts";
 import { answers, confinementOf, portsOf, weaker } from "./confinement.ts";
 import { discard } from "./discard.ts";
 import { RUNC_LIMITS } from "./limits.ts";
@@ -29,11 +30,11 @@ export interface SuspendParts {
 /** A machine that answered before must do so again within this, or it is booted cold. */
 const ANSWER_MS = 5000;
 
-export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: AbortSignal): Promise<Handle> {
+export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: AbortSignal): Promise<Suspended> {
   const { boots } = parts;
   signal.throwIfAborted();
   const record = boots.read(id);
-  if (record?.boot === boot && record.state === "frozen") return handleOf(record);
+  if (record?.boot === boot && record.state === "frozen") return suspendedOf(record);
   if (record?.boot !== boot || !boots.runs(record)) throw new SuspendRefused("nothing runs");
   const watch = new Stopwatch(boots.parts.clock);
   const paths = boots.paths(id);
@@ -55,8 +56,10 @@ export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: Ab
   watch.lap("dump");
   const frozen = await freeze(boots, suspending, watch);
   boots.parts.log.debug({ machine: id, ...watch.end() }, "a machine has been suspended");
-  return handleOf(frozen);
+  return suspendedOf(frozen);
 }
+
+const suspendedOf = (record: MachineRecord): Suspended => ({ handle: handleOf(record), kind: "snapshot" });
 
 async function dump({ boots, criu }: SuspendParts, id: string): Promise<void> {
   const paths = boots.paths(id);
@@ -113,7 +116,10 @@ export async function recoverHalf(boots: Boots, record: MachineRecord): Promise<
   const pid = record.state === "resuming" ? numberIn(paths.pid) : record.pid;
   const start = record.state === "resuming" && pid !== undefined ? startOf(pid) : record.pid_start;
   if (pid !== undefined && isAlive(pid, start)) {
-    const { snapshot: _, ...rest } = record;
+    const { snapshot: _, paused, ...rest } = record;
+    restoreSwap(paths.cgroup, paused?.swap_max);
+    // It may have been frozen, by us or by runc for CRIU.
+    thawCgroup(paths.cgroup);
     boots.running(rest, pid, start);
     await boots.parts.network.attach(boots.sender(record));
     boots.parts.stage.resumed(id);
@@ -121,7 +127,7 @@ export async function recoverHalf(boots: Boots, record: MachineRecord): Promise<
     rmSync(paths.snapshot, { recursive: true, force: true });
   } else if (record.state === "suspending" && existsSync(join(paths.images, "inventory.img"))) {
     await freeze(boots, record);
-  } else if (record.state === "resuming" && pid === undefined) {
+  } else if (record.state === "resuming" && pid === undefined && record.snapshot) {
     await boots.quietEnd(record);
     boots.write({ ...record, state: "frozen" });
   } else {
@@ -129,15 +135,15 @@ export async function recoverHalf(boots: Boots, record: MachineRecord): Promise<
   }
 }
 
-/** Undefined when the snapshot cannot be used; then nothing of it is left, and the root disk is as it was. */
-export async function resume(parts: SuspendParts, launch: Launch, signal: AbortSignal): Promise<Started | undefined> {
+/** Lost when the snapshot cannot be used; then nothing of it is left, and the root disk is as it was. */
+export async function resume(parts: SuspendParts, launch: Launch, signal: AbortSignal): Promise<Started | Lost> {
   const { boots } = parts;
   signal.throwIfAborted();
   const { id, boot } = launch;
   const record = boots.read(id);
-  if (record?.boot !== boot) return undefined;
+  if (record?.boot !== boot) return NO_SNAPSHOT;
   if (boots.runs(record)) return startedOf(record);
-  if (record.state !== "frozen" || !record.snapshot) return undefined;
+  if (record.state !== "frozen" || !record.snapshot) return NO_SNAPSHOT;
   const watch = new Stopwatch(boots.parts.clock);
   try {
     const running = await goOn(parts, launch, record, record.snapshot, watch, signal);
@@ -149,9 +155,11 @@ export async function resume(parts: SuspendParts, launch: Launch, signal: AbortS
     boots.parts.log.warn({ machine: id, reason: why }, "a snapshot could not be used; the machine boots cold");
     await boots.dropSnapshot(id);
     signal.throwIfAborted();
-    return undefined;
+    return { lost: `the snapshot could not be used: ${why}` };
   }
 }
+
+const NO_SNAPSHOT: Lost = { lost: "there is no snapshot of it" };
 
 /** Why a snapshot is not even tried. */
 function problemOf({ criu, runc_version }: SuspendParts, record: MachineRecord, snapshot: Snapshot) {

@@ -51,7 +51,7 @@ export async function tryToSuspend(options: RuncOptions, found: Omit<SuspendPart
       socket.on("error", () => {});
       await suspend({ boots, ...found }, ref, never);
       const resumed = await resume({ boots, ...found }, launch, never);
-      if (!resumed) throw new Error("a machine that was suspended did not come back (the platform's log says why)");
+      if ("lost" in resumed) throw new Error(`a machine that was suspended did not come back: ${resumed.lost}`);
     } finally {
       socket.destroy();
     }

@@ -1,21 +1,29 @@
 import { systemClock } from "#core/clock.ts";
-import { runtimeDriverSuite } from "#machines/driver.suite.ts";
+import { type OpenedDriver, runtimeDriverSuite, suspendSuite } from "#machines/driver.suite.ts";
 import { simDriver } from "./driver.ts";
 import { SimWorld } from "./world.ts";
 
 const ending = { config: { image: "x", env: { SIM_RUN_MS: "1", SIM_EXIT_CODE: "7" } }, exit_code: 7 };
 const writing = { config: { image: "spoken" }, text: "spoken" };
 
-runtimeDriverSuite("sim", async () => {
+const open = (running: OpenedDriver["running"]) => async (): Promise<OpenedDriver> => {
   const world = new SimWorld();
   const driver = simDriver({ clock: systemClock, world });
   const reopen = async () => simDriver({ clock: systemClock, world });
-  return { driver, running: { image: "x" }, ending, writing, reopen, close: () => driver.close() };
-});
+  return { driver, running, ending, writing, reopen, close: () => driver.close() };
+};
 
 // The platform's way: the world is empty after a restart, and handles tell what was there.
-runtimeDriverSuite("sim, adopting", async () => {
+const openAdopting = (running: OpenedDriver["running"]) => async (): Promise<OpenedDriver> => {
   const driver = simDriver({ clock: systemClock });
   const reopen = async () => simDriver({ clock: systemClock, adopt: true });
-  return { driver, running: { image: "x" }, ending, writing, reopen, close: () => driver.close() };
-});
+  return { driver, running, ending, writing, reopen, close: () => driver.close() };
+};
+
+const plain = { image: "x" };
+const frozen = { image: "x", env: { SIM_FREEZE: "set so" } };
+for (const [name, opened] of Object.entries({ sim: open, "sim, adopting": openAdopting })) {
+  runtimeDriverSuite(name, opened(plain));
+  suspendSuite(name, "snapshot", opened(plain));
+  suspendSuite(name, "freeze", opened(frozen));
+}

@@ -1,15 +1,18 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "#core/clock.ts";
 import {
+  type Capabilities,
   type Exit,
   type ExitNotice,
   type Launch,
   type LogPage,
   type LogsFrom,
+  type Lost,
   type Observed,
   type Ref,
   type RuntimeDriver,
   type Started,
+  type Suspended,
   SuspendRefused,
   type Terminal,
   type TerminalWish,
@@ -40,7 +43,8 @@ export interface SimOptions {
  *   SIM_BOOT_MS=200       takes that long to boot        SIM_FAIL=text       does not boot, and says so
  *   SIM_RUN_MS=5000       ends by itself after that      SIM_EXIT_CODE=1     … with this code
  *   SIM_STOP_MS=100       takes that long to stop        SIM_SUSPEND=text    refuses to be suspended
- *   SIM_CHECK=text        fails its checks               SIM_LOCAL_API=1     has its socket, in <data dir>/run/api/<id>
+ *   SIM_CHECK=text        fails its checks               SIM_FREEZE=text     is suspended in memory, for this reason
+ *   SIM_LOCAL_API=1       has its socket, in <data dir>/run/api/<id>
  */
 export function simDriver(options: SimOptions): RuntimeDriver {
   return new SimDriver(options);
@@ -70,8 +74,8 @@ class SimDriver implements RuntimeDriver {
     });
   }
 
-  capabilities(): { suspend: boolean } {
-    return { suspend: true };
+  capabilities(): Capabilities {
+    return { suspend: "snapshot" };
   }
 
   /** Any name will do, and always stands for the same. */
@@ -135,7 +139,7 @@ class SimDriver implements RuntimeDriver {
     return exit;
   }
 
-  async suspend({ id, boot }: Ref, signal: AbortSignal): Promise<Record<string, unknown>> {
+  async suspend({ id, boot }: Ref, signal: AbortSignal): Promise<Suspended> {
     await this.#begin("suspend", id, signal);
     this.#terminals.end(id);
     const found = this.#world.boots.get(id);
@@ -143,13 +147,15 @@ class SimDriver implements RuntimeDriver {
     if (found.knobs.suspend) throw new SuspendRefused(found.knobs.suspend);
     found.state = "frozen";
     this.#say(found, "suspended");
-    return handleOf(found);
+    const { freeze } = found.knobs;
+    return { handle: handleOf(found), ...(freeze ? { kind: "freeze", reason: freeze } : { kind: "snapshot" }) };
   }
 
-  async resume(launch: Launch, _handle: unknown, signal: AbortSignal): Promise<Started | undefined> {
+  async resume(launch: Launch, _handle: unknown, signal: AbortSignal): Promise<Started | Lost> {
     await this.#begin("resume", launch.id, signal);
     const found = this.#world.boots.get(launch.id);
-    if (found?.boot !== launch.boot || found.state === "exited") return undefined;
+    if (found?.boot !== launch.boot || found.state === "exited") return { lost: "there is no snapshot of it" };
+    if (found.lost) return { lost: found.lost };
     found.state = "running";
     this.#say(found, "resumed");
     this.#runOut(found);
@@ -318,6 +324,7 @@ function knobsOf({ config }: Launch): SimKnobs {
     ...(env["SIM_RUN_MS"] === undefined ? {} : { run_ms: number("SIM_RUN_MS") }),
     ...(env["SIM_FAIL"] === undefined ? {} : { fail: env["SIM_FAIL"] || "does not boot" }),
     ...(env["SIM_SUSPEND"] === undefined ? {} : { suspend: env["SIM_SUSPEND"] || "refuses" }),
+    ...(env["SIM_FREEZE"] === undefined ? {} : { freeze: env["SIM_FREEZE"] || "set so" }),
     ...(env["SIM_CHECK"] === undefined ? {} : { check: env["SIM_CHECK"] || "does not answer" }),
   };
 }

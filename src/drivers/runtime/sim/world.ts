@@ -8,6 +8,7 @@ export interface SimKnobs {
   run_ms?: number;
   fail?: string;
   suspend?: string;
+  freeze?: string;
   check?: string;
 }
 
@@ -15,6 +16,8 @@ export interface SimBoot {
   id: string;
   boot: string;
   state: "running" | "frozen" | "exited";
+  /** Why a frozen one cannot go on. */
+  lost?: string;
   exit?: Exit;
   started_at: number;
   knobs: SimKnobs;
@@ -43,6 +46,14 @@ export class SimWorld {
 
   wrote(id: string): void {
     for (const wake of this.#readers.get(id) ?? []) wake();
+  }
+
+  /** What a restart of the host does: nothing runs any more, without a word, and what was frozen in memory is lost. */
+  reboot(): void {
+    for (const boot of this.boots.values()) {
+      if (boot.state === "running") boot.state = "exited";
+      else if (boot.knobs.freeze) boot.lost = "the host was restarted while it was suspended";
+    }
   }
 
   /** A boot ends by itself, and whoever is there hears of it. */

@@ -1,19 +1,30 @@
 /**
- * Whether this host can suspend machines, found out by suspending one: a small machine of an installation of its own,
- * with a listener, a connection and a process that is not root. That it could be done is kept with the versions it was
- * done with, so that it is done once and not at every start.
+ * Which kind of suspend a host has. A snapshot by CRIU when that works, found out by suspending a small machine of an
+ * installation of its own, with a listener, a connection and a process that is not root. That it could be done is kept
+ * with the versions it was done with, so that it is done once and not at every start. Otherwise, and for a machine that
+ * CRIU refuses, the machine is frozen in memory.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { release } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
-import { type Capabilities, type Launch, type Started, SuspendRefused } from "#machines/driver.ts";
+import {
+  type Capabilities,
+  type Launch,
+  type Lost,
+  type Ref,
+  type Started,
+  type Suspended,
+  SuspendRefused,
+} from "#machines/driver.ts";
 import { lxcfsMissing } from "../../choice.ts";
 import { type Criu, openCriu } from "../../freeze/criu.ts";
 import { program } from "../../linux/program.ts";
 import type { Boots } from "./boots.ts";
-import { resume, type SuspendParts } from "./suspend.ts";
+import { freezeProblem } from "./cgroup-freeze.ts";
+import { pause, unpause } from "./pause.ts";
+import { resume, type SuspendParts, suspend } from "./suspend.ts";
 
 const SHIM = join(import.meta.dirname, "native", process.arch, "criu-shim.so");
 
@@ -26,27 +37,47 @@ interface Verdict {
 
 export type Trial = (parts: Omit<SuspendParts, "boots">) => Promise<void>;
 
-export class Freezer {
+export class Suspender {
   readonly #boots: Boots;
   readonly #try: Trial;
   readonly #file: string;
+  readonly #mode: "auto" | "freeze";
   #finding: Promise<SuspendParts | undefined> | undefined;
   #opening: Promise<SuspendParts> | undefined;
+  /** Why there are no snapshots on this host. */
   #problem: string | undefined;
 
-  constructor(boots: Boots, trial: Trial) {
+  constructor(boots: Boots, trial: Trial, mode: "auto" | "freeze" = "auto") {
     this.#boots = boots;
+    this.#mode = mode;
+    if (mode === "freeze") this.#problem = "set so (suspend = freeze)";
     this.#try = trial;
     this.#file = join(boots.parts.layout.data, "suspend.json");
   }
 
-  /** Until it is known otherwise, it can: a suspend that cannot be done says so itself. */
+  /** Until it is known otherwise, a host can write snapshots: a suspend that does not says so itself. */
   capabilities(): Capabilities {
-    return this.#problem === undefined ? { suspend: true } : { suspend: false, suspend_reason: this.#problem };
+    const [no_snapshot, no_freeze] = [this.#problem, freezeProblem()];
+    if (no_snapshot === undefined) return { suspend: "snapshot" };
+    if (no_freeze === undefined) return { suspend: "freeze", suspend_reason: no_snapshot };
+    return { suspend: false, suspend_reason: `${no_snapshot}; ${no_freeze}` };
   }
 
-  /** What suspending needs. Fails with the reason when this host cannot. */
-  async open(): Promise<SuspendParts> {
+  /** Fails with `SuspendRefused`, the machine running on, when it can be neither written down nor frozen. */
+  async suspend(ref: Ref, signal: AbortSignal): Promise<Suspended> {
+    signal.throwIfAborted();
+    try {
+      return await suspend(await this.#parts(), ref, signal);
+    } catch (thrown) {
+      if (!(thrown instanceof SuspendRefused)) throw thrown;
+      signal.throwIfAborted();
+      return await pause(this.#boots, ref, thrown.message);
+    }
+  }
+
+  /** What a snapshot needs. Fails with the reason when there are none on this host. */
+  async #parts(): Promise<SuspendParts> {
+    if (this.#mode === "freeze") return this.#refuse(this.#problem ?? "");
     this.#opening ??= this.#open();
     return await this.#opening;
   }
@@ -55,12 +86,15 @@ export class Freezer {
    * Not asked whether it could be done with another machine: that the snapshot cannot be used shows by itself, and a trial
    * may fail by the moment's fault. Without CRIU it is of no use at all, and is dropped.
    */
-  async resume(launch: Launch, signal: AbortSignal): Promise<Started | undefined> {
+  async resume(launch: Launch, signal: AbortSignal): Promise<Started | Lost> {
+    signal.throwIfAborted();
+    const unpaused = await unpause(this.#boots, launch);
+    if (unpaused) return unpaused;
     const parts = await this.#tools();
     if (parts) return await resume(parts, launch, signal);
     const record = this.#boots.read(launch.id);
     if (record?.boot === launch.boot && record.state === "frozen") await this.#boots.dropSnapshot(launch.id);
-    return undefined;
+    return { lost: "the snapshot could not be used: CRIU is not installed any more" };
   }
 
   /** Undefined when there is no CRIU. Asked for once: a machine that wakes does not wait for programs to tell their version. */
@@ -83,7 +117,7 @@ export class Freezer {
     const problem = await this.#verdict(parts.criu, parts.runc_version);
     if (problem === "") return parts;
     const { log } = this.#boots.parts;
-    log.warn({ problem }, "machines cannot be suspended on this host; they are stopped instead");
+    log.warn({ problem }, "there are no snapshots on this host: suspended machines are frozen in memory");
     return this.#refuse(problem);
   }
 

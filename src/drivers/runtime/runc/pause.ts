@@ -1,0 +1,72 @@
+/**
+ * A machine suspended without CRIU: its processes are frozen where they are, and its memory is given back as far as the
+ * kernel can. Its monitor, its network and its mounts stay, so its connections live and it goes on within milliseconds;
+ * a reboot of the host ends it, and then it boots cold.
+ */
+import { messageOf } from "#core/assert.ts";
+import { type Launch, type Lost, type Ref, type Started, type Suspended, SuspendRefused } from "#machines/driver.ts";
+import type { Boots } from "./boots.ts";
+import { freezeCgroup, thawCgroup } from "./cgroup-freeze.ts";
+import { reclaimMemory, restoreSwap, swapShare } from "./cgroup-reclaim.ts";
+import { RUNC_LIMITS } from "./limits.ts";
+import { kernelBoot } from "./process-table.ts";
+import { handleOf, type MachineRecord, startedOf } from "./record.ts";
+import { Stopwatch } from "./timings.ts";
+
+/** `why` says why there is no snapshot of it. */
+export async function pause(boots: Boots, { id, boot }: Ref, why: string): Promise<Suspended> {
+  const { clock, stage, log } = boots.parts;
+  const record = boots.read(id);
+  if (record?.boot === boot && record.state === "paused") return suspendedOf(record, why);
+  if (record?.boot !== boot || !boots.runs(record)) throw new SuspendRefused("nothing runs");
+  const watch = new Stopwatch(clock);
+  const { cgroup } = boots.paths(id);
+  const swap_max = swapShare(cgroup);
+  const paused = swap_max === undefined ? {} : { swap_max };
+  boots.write({ ...record, state: "suspending", paused });
+  try {
+    await freezeCgroup(cgroup, clock, RUNC_LIMITS.freeze_ms);
+  } catch (thrown) {
+    boots.running(record, record.pid, record.pid_start);
+    throw new SuspendRefused(`${why}; and it could not be frozen: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  watch.lap("freeze");
+  await stage.flush(id);
+  watch.lap("disk");
+  const { before_bytes, after_bytes } = await reclaimMemory(cgroup, clock);
+  watch.lap("reclaim");
+  // On the disk: after a power cut it must be known that this machine was suspended, and how.
+  const written = boots.write({ ...record, state: "paused", paused }, true);
+  log.debug({ machine: id, before_bytes, after_bytes, ...watch.end() }, "a machine has been frozen");
+  return suspendedOf(written, why);
+}
+
+const suspendedOf = (record: MachineRecord, reason: string): Suspended => ({
+  handle: handleOf(record),
+  kind: "freeze",
+  reason,
+});
+
+/** Why a machine that was frozen in memory cannot go on, or undefined. */
+function problemOf(boots: Boots, record: MachineRecord): string | undefined {
+  if (record.kernel_boot !== kernelBoot())
+    return "the host was restarted while it was suspended, and suspended machines are kept in memory on this host";
+  return boots.isThere(record) ? undefined : "its processes were ended while it was suspended";
+}
+
+/** Undefined when it was not suspended so. */
+export async function unpause(boots: Boots, { id, boot }: Launch): Promise<Started | Lost | undefined> {
+  const record = boots.read(id);
+  if (record?.boot !== boot || record.state !== "paused") return undefined;
+  const lost = problemOf(boots, record);
+  if (lost !== undefined) {
+    await boots.dropSnapshot(id);
+    return { lost };
+  }
+  const { paused, ...rest } = record;
+  const { cgroup } = boots.paths(id);
+  boots.write({ ...record, state: "resuming" });
+  restoreSwap(cgroup, paused?.swap_max);
+  thawCgroup(cgroup);
+  return startedOf(boots.running({ ...rest, state: "running" }, rest.pid ?? 0, rest.pid_start));
+}
