@@ -148,6 +148,8 @@ export interface Exit {
   /** -1 when it was none. */
   signal: number;
   oom_killed: boolean;
+  /** What the kernel killed, and whether the machine's memory was full or all of the host's. */
+  oom?: { process: string; memory: "machine" | "host" };
   exited_at: number;
 }
 

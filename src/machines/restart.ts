@@ -27,6 +27,7 @@ export function exitEvent(exit: Exit, asked: { requested_stop: boolean; restarti
     signal: exit.signal,
     guest_signal: exit.signal,
     oom_killed: exit.oom_killed,
+    ...(exit.oom ? { oom: exit.oom } : {}),
     ...asked,
     exited_at: new Date(exit.exited_at).toISOString(),
   };

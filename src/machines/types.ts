@@ -132,6 +132,8 @@ export interface ExitEvent {
   signal: number;
   guest_signal: number;
   oom_killed: boolean;
+  /** What the kernel killed, and whose memory was full. */
+  oom?: { process: string; memory: "machine" | "host" };
   requested_stop: boolean;
   restarting: boolean;
   exited_at: string;

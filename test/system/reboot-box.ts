@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { processesIn, removeCgroup } from "#drivers/runtime/runc/cgroup.ts";
+import { freezeFile, thawCgroup } from "#drivers/runtime/runc/cgroup-freeze.ts";
 import { until } from "../support.ts";
 import { traces } from "../volumes.ts";
 import { Child, ROOT } from "./child.ts";
@@ -85,12 +86,20 @@ export class RebootBox {
     if (!existsSync(join(this.data_dir, "node_id"))) return;
     const cgroup = `/hangar/${nodeIdOf(this.data_dir)}`;
     await until("every process of the box is gone", () => processesIn(cgroup).length === 0);
+    // What was frozen is killed, and ends when it is thawed.
+    for (const id of machinesIn(cgroup)) thawCgroup(`${cgroup}/${id}`);
     await until("its cgroups are", () => removeCgroup(cgroup));
     await until("its loop devices are", () => traces(this.data_dir).loops.length === 0);
     for (const device of devices()) spawnSync("ip", ["link", "del", device]);
     await until("its network devices are", () => devices().length === 0);
     assert.equal(spawnSync("nft", ["flush", "ruleset"]).status, 0);
   }
+}
+
+function machinesIn(cgroup: string): string[] {
+  const dir = join(freezeFile(cgroup).file, "..");
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
 }
 
 /** Of the network that the test has for itself: all but the loopback device. */

@@ -139,8 +139,31 @@ suite("real machines", { skip: realMachinesMissing() }, () => {
     const wanted = launch({ guest: { memory_mb: 256 }, init: { exec: ["sh", "-c", "tail /dev/zero"] } });
     const over = ended(wanted.id);
     await start(wanted);
-    const { exit_code, signal, oom_killed } = await over;
+    const { exit_code, signal, oom_killed, oom } = await over;
     assert.deepEqual({ exit_code, signal, oom_killed }, { exit_code: 137, signal: 9, oom_killed: true });
+    assert.deepEqual(oom, { process: "tail", memory: "machine" });
+    await driver.destroy(wanted.id, never);
+  });
+
+  test("a program that ends because its worker was killed for want of memory says so, whatever its code", async () => {
+    const wanted = launch({ guest: { memory_mb: 256 }, init: { exec: ["sh", "-c", "tail /dev/zero || exit 4"] } });
+    const over = ended(wanted.id);
+    await start(wanted);
+    const { exit_code, oom_killed, oom } = await over;
+    assert.deepEqual(
+      { exit_code, oom_killed, oom },
+      { exit_code: 4, oom_killed: true, oom: { process: "tail", memory: "machine" } },
+    );
+    await driver.destroy(wanted.id, never);
+  });
+
+  test("a program that goes on without a worker that was killed, and ends well, did not run out of memory", async () => {
+    const script = "tail /dev/zero; echo went on; trap 'exit 0' TERM; while :; do sleep 1 & wait; done";
+    const wanted = launch({ guest: { memory_mb: 256 }, init: { exec: ["sh", "-c", script] } });
+    const ref = await start(wanted);
+    await until("its worker was killed", async () => (await output(wanted.id)).includes("went on"));
+    const exit = await driver.stop(ref, HOW, never);
+    assert.deepEqual([exit?.exit_code, exit?.oom_killed, exit?.oom], [0, false, undefined]);
     await driver.destroy(wanted.id, never);
   });
 

@@ -133,7 +133,8 @@ async function frozenInMemory(t: TestContext): Promise<void> {
   caller = await box.boot();
   await judge(caller, [machine]);
   await must(caller, "POST", `${MACHINES}/${machine.id}/start`);
-  await until("it has come up again", async () => (await bootsOf(caller, machine.id)) === 2);
+  await until("it runs", async () => (await stateOf(caller, machine.id)) === "started");
+  assert.equal(await bootsOf(caller, machine.id), 2);
   const events = (await must(caller, "GET", `${MACHINES}/${machine.id}/events`)) as unknown as Told[];
   const { resumed, reason = "" } = events.find(({ status }) => status === "started")?.request ?? {};
   assert.equal(resumed, false);

@@ -18,10 +18,15 @@ export function reasonOf({ request = {} }: Told): string {
   return words.join(" · ");
 }
 
-function exitWords({ exit_code, signal, oom_killed, requested_stop }: Record<string, unknown>): string {
-  if (oom_killed === true) return "killed: it ran out of memory";
+function exitWords({ exit_code, signal, oom_killed, oom, requested_stop }: Record<string, unknown>): string {
+  if (oom_killed === true) return oomWords((oom ?? {}) as Record<string, unknown>);
   const how = typeof signal === "number" && signal > 0 ? `ended by signal ${signal}` : `exit code ${String(exit_code)}`;
   return requested_stop === true ? `${how}, as asked` : how;
+}
+
+function oomWords({ process, memory }: Record<string, unknown>): string {
+  const what = typeof process === "string" ? `${process} was killed` : "killed";
+  return `${what}: ${memory === "host" ? "the host" : "it"} ran out of memory`;
 }
 
 export function isBad({ status, request }: Told): boolean {

@@ -7,6 +7,7 @@ export interface Exit {
   exit_code: number;
   signal: number;
   oom_killed: boolean;
+  oom?: { process: string };
 }
 
 /** How a machine is: still on its way, running with all checks passing, asleep because nobody asks for it, or failed. */
@@ -100,8 +101,8 @@ export function endReason({ state, events }: Machine): string | undefined {
 }
 
 function exitReason(event: MachineEvent): string {
-  const { exit_code = 0, signal = 0, oom_killed = false } = exitOf(event) ?? {};
-  if (oom_killed) return "its program was killed because the machine ran out of memory";
+  const { exit_code = 0, signal = 0, oom_killed = false, oom } = exitOf(event) ?? {};
+  if (oom_killed) return `${oom?.process ?? "its program"} was killed because the machine ran out of memory`;
   if (signal > 0) return `its program was killed by signal ${signal}`;
   return `its program exited with code ${exit_code}`;
 }

@@ -88,13 +88,23 @@ function stateReason(machine: Machine, now_ms: number): Reason {
 
 function exitText(event: Event | undefined): string | undefined {
   const exit = event?.request?.["exit_event"] as
-    | { exit_code: number; oom_killed: boolean; requested_stop: boolean; signal: number }
+    | { exit_code: number; oom_killed: boolean; oom?: Oom; requested_stop: boolean; signal: number }
     | undefined;
   if (!exit) return undefined;
-  if (exit.oom_killed) return "its program was killed because its memory was full (give it more with --memory)";
+  if (exit.oom_killed) return oomText(exit.oom);
   if (exit.requested_stop) return (event && errorText(event)) ?? "it was asked to stop";
   const by = exit.signal > 0 ? `, by signal ${exit.signal}` : "";
   return `its program ended with exit code ${exit.exit_code}${by}`;
+}
+
+interface Oom {
+  process: string;
+  memory: string;
+}
+
+function oomText({ process, memory }: Oom = { process: "its program", memory: "machine" }): string {
+  if (memory === "host") return `${process} was killed because the host's memory was full (hangar hosts list)`;
+  return `${process} was killed because its memory was full (give it more with --memory)`;
 }
 
 function errorText({ request }: Event): string | undefined {

@@ -23,10 +23,22 @@ export function eventText({ timestamp, type, status, source, request }: EventLin
 }
 
 function reasonOf(request: Record<string, unknown>): string {
-  const exit = request["exit_event"] as { exit_code?: number; oom_killed?: boolean } | undefined;
-  const how = exit && `exit code ${exit.exit_code}${exit.oom_killed ? ", out of memory" : ""}`;
+  const exit = request["exit_event"] as ExitWords | undefined;
+  const how = exit && `exit code ${exit.exit_code}${oomText(exit)}`;
   const words = [how, request["error"] ?? request["reason"]].filter((text) => typeof text === "string");
   return words.length > 0 ? `: ${words.join(", ")}` : "";
+}
+
+interface ExitWords {
+  exit_code?: number;
+  oom_killed?: boolean;
+  oom?: { process: string; memory: string };
+}
+
+function oomText({ oom_killed, oom }: ExitWords): string {
+  if (!oom_killed) return "";
+  const whose = oom?.memory === "host" ? ", the host is out of memory" : ", out of memory";
+  return oom ? `${whose} (${oom.process} was killed)` : whose;
 }
 
 /**

@@ -15,7 +15,16 @@ import { RUNC_LIMITS } from "./limits.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { clearImages } from "./memory-images.ts";
 import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
-import { ipv4Of, knownIds, type MachineRecord, readRecord, removeRecord, startedOf, writeRecord } from "./record.ts";
+import {
+  ipv4Of,
+  keeps,
+  knownIds,
+  type MachineRecord,
+  readRecord,
+  removeRecord,
+  startedOf,
+  writeRecord,
+} from "./record.ts";
 import { begun, release, runShim } from "./shim.ts";
 import type { Stage } from "./stage.ts";
 import { Stopwatch, type Timings } from "./timings.ts";
@@ -303,7 +312,8 @@ export class Boots {
       RUNC_LIMITS.kill_ms,
       () => !this.#monitorLives(id) && !isAlive(record.pid, record.pid_start),
     );
-    const exit = exitOf(this.#exits.read(id), this.paths(id).cgroup, this.parts.clock.now());
+    const of = { cgroup: this.paths(id).cgroup, program: record.program };
+    const exit = exitOf(this.#exits.read(id), of, this.parts.clock.now());
     this.write({ ...record, state: "exited", exit });
     this.#exits.forget(id);
     const cleared = this.#clear(id, record);
@@ -402,9 +412,4 @@ export class Boots {
     await Promise.allSettled([...this.#settling.values(), ...this.#clearing.values()]);
     if (knownIds(this.parts.layout).length === 0) await clearInstallation(this.parts);
   }
-}
-
-/** Whether the root disk of the boot before is this one's too. Who wrote it is not known of machines from long ago. */
-function keeps({ keep_rootfs, instance_id }: Launch, before: MachineRecord | undefined): boolean {
-  return keep_rootfs === "version" ? (before?.version ?? instance_id) === instance_id : keep_rootfs;
 }

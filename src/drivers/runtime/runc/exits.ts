@@ -1,8 +1,8 @@
 import { type FSWatcher, readFileSync, rmSync, statSync, watch } from "node:fs";
 import type { Clock } from "#core/clock.ts";
 import type { Exit } from "#machines/driver.ts";
-import { oomKills } from "./cgroup.ts";
 import { type Layout, pathsOf } from "./layout.ts";
+import { oomOf } from "./oom.ts";
 
 /** Asked again this often while somebody waits, in case word of a change was lost. */
 const POLL_MS = 100;
@@ -13,13 +13,19 @@ interface Word {
 }
 
 /** How a boot ended. Process 1 tells by which signal one of its processes was killed as a shell does: 128 and its number. */
-export function exitOf(word: Word | undefined, cgroup: string, now: number): Exit {
-  const code = word?.code ?? -1;
+export function exitOf(
+  word: Word | undefined,
+  of: { cgroup: string; program?: string | undefined },
+  now: number,
+): Exit {
+  const { code, at } = word ?? { code: -1, at: now };
+  const oom = oomOf({ ...of, code, ago_ms: now - at });
   return {
     exit_code: code,
     signal: code > 128 && code <= 128 + 64 ? code - 128 : -1,
-    oom_killed: code === 137 && oomKills(cgroup) > 0,
-    exited_at: word?.at ?? now,
+    oom_killed: oom !== undefined,
+    ...(oom ? { oom } : {}),
+    exited_at: at,
   };
 }
 

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import type { EgressPolicy } from "#core/egress-policy.ts";
-import type { Exit, Started } from "#machines/driver.ts";
+import type { Exit, Launch, Started } from "#machines/driver.ts";
 import type { Handle } from "#machines/types.ts";
 import { LONE_BLOCK, machineIpv4 } from "#network/ipv4-blocks.ts";
 import type { SealedMemory } from "../../freeze/sealed-memory.ts";
@@ -37,6 +37,8 @@ export interface MachineRecord {
   /** Which run of this host's kernel that was. */
   kernel_boot?: string;
   exit?: Exit;
+  /** What its first own process runs. */
+  program?: string;
   private_ip: string;
   /** Which block its IPv4 address is from; this host's alone when left out. */
   ipv4_block?: number;
@@ -116,6 +118,11 @@ export function removeRecord(layout: Layout, id: string): void {
   const { dir } = pathsOf(layout, id);
   do rmSync(dir, { recursive: true, force: true });
   while (existsSync(dir));
+}
+
+/** Whether the root disk of the boot before is this one's too. Who wrote it is not known of machines from long ago. */
+export function keeps({ keep_rootfs, instance_id }: Launch, before: MachineRecord | undefined): boolean {
+  return keep_rootfs === "version" ? (before?.version ?? instance_id) === instance_id : keep_rootfs;
 }
 
 /** Ids of every machine of which there is anything. */
