@@ -7,6 +7,7 @@ import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { cgroupDirs, processesIn, removeCgroup } from "#drivers/runtime/runc/cgroup.ts";
+import { machinesCgroup } from "#drivers/runtime/runc/delegation.ts";
 import { openFence } from "#drivers/runtime/runc/fence.ts";
 import { tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
@@ -26,16 +27,16 @@ function machine(t: TestContext, node_id: string, id: (typeof IDS)[number]): { c
   t.after(async () => {
     await until("its cgroup is gone", async () => {
       // All of the host's, since its cgroup goes with the last of them; and again, for what one began just then.
-      for (const one of [pid, ...IDS.flatMap((name) => processesIn(`/hangar/${node_id}/${name}`))])
+      for (const one of [pid, ...IDS.flatMap((name) => processesIn(`${machinesCgroup(node_id)}/${name}`))])
         try {
           process.kill(one, "SIGKILL");
         } catch {
           // It has ended already.
         }
-      return removeCgroup(`/hangar/${node_id}`);
+      return removeCgroup(machinesCgroup(node_id));
     });
   });
-  for (const dir of new Set(Object.values(cgroupDirs(`/hangar/${node_id}/${id}`)))) {
+  for (const dir of new Set(Object.values(cgroupDirs(`${machinesCgroup(node_id)}/${id}`)))) {
     mkdirSync(dir, { recursive: true });
     // A tree without processors of its own takes nobody in, and is not needed.
     if (!dir.includes("cpuset")) writeFileSync(join(dir, "cgroup.procs"), String(pid));

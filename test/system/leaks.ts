@@ -31,7 +31,9 @@ export function census({ data_dir, node_id }: Installation): Census {
     devices: names("/sys/class/net").filter((name) => name.startsWith(`h${node_id.slice(0, 5)}`)),
     // A tree per controller, or the one tree of the second version.
     cgroups: ["", ...names("/sys/fs/cgroup")].flatMap((tree) =>
-      folders(join("/sys/fs/cgroup", tree, "hangar", node_id)),
+      [`hangar/${node_id}`, `hangar.slice/hangar-${node_id}.scope/machines`].flatMap((path) =>
+        folders(join("/sys/fs/cgroup", tree, path)),
+      ),
     ),
     processes: ofRun.filter((words) => !words.includes(GUARD) && !words.includes(LXCFS)),
     guard: ofRun.filter((words) => words.includes(GUARD)),

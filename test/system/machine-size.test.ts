@@ -8,6 +8,7 @@ import { after, before, suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { lxcfsMissing } from "#drivers/choice.ts";
 import { cgroupDirs } from "#drivers/runtime/runc/cgroup.ts";
+import { machinesCgroup } from "#drivers/runtime/runc/delegation.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { LXCFS_FILES } from "#drivers/runtime/runc/lxcfs.ts";
@@ -103,7 +104,7 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
     const resumed = resumedOf(await driver.resume(launch, ref.handle ?? {}, never));
     return { ...ref, handle: resumed.handle };
   };
-  const cgroupOf = (id: string): string => `/hangar/${installation.node_id}/${id}`;
+  const cgroupOf = (id: string): string => `${machinesCgroup(installation.node_id)}/${id}`;
   const pinned = (id: string): string => {
     const { cpuset, unified } = cgroupDirs(cgroupOf(id));
     return readFileSync(join(cpuset ?? unified ?? "", "cpuset.cpus"), "utf8").trim();

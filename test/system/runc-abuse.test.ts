@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { cgroupDirs, processesIn } from "#drivers/runtime/runc/cgroup.ts";
+import { machinesCgroup } from "#drivers/runtime/runc/delegation.ts";
 import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
 import { runs, until } from "../support.ts";
@@ -69,7 +70,7 @@ const ABUSES: Record<string, Abuse> = {
     script: `for i in 1 2 3 4; do while :; do :; done & done; ${STAY}`,
     // Held back by the kernel only when the box is idle enough, so what counts is that it may: one of the host's cores.
     async bounded({ platform, id }) {
-      const cgroup = `/hangar/${platform.installation().node_id}/${id}`;
+      const cgroup = `${machinesCgroup(platform.installation().node_id)}/${id}`;
       return processesIn(cgroup).length > 4 && coresOf(cgroup) === 1;
     },
   },

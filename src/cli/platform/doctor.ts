@@ -75,8 +75,9 @@ function kernel(): Finding {
 }
 
 function cgroups(): Finding {
-  if (existsSync("/sys/fs/cgroup/cgroup.controllers")) return { what: "cgroups", verdict: "ok", found: "v2" };
-  if (existsSync("/sys/fs/cgroup/memory")) return { what: "cgroups", verdict: "ok", found: "v1" };
+  const where = existsSync("/run/systemd/system") ? "; machines are in scopes of their own below hangar.slice" : "";
+  if (existsSync("/sys/fs/cgroup/cgroup.controllers")) return { what: "cgroups", verdict: "ok", found: `v2${where}` };
+  if (existsSync("/sys/fs/cgroup/memory")) return { what: "cgroups", verdict: "ok", found: `v1${where}` };
   return {
     what: "cgroups",
     verdict: "warn",

@@ -3,7 +3,7 @@
  * lxcfs, the guard, the programs behind encrypted volumes and WireGuard) is therefore started in a cgroup outside of the
  * service, so that `systemctl stop`, `restart` and `kill` reach the platform alone.
  */
-import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 
 /** Below the root of the hierarchy by which systemd knows a service's processes. */
@@ -19,13 +19,22 @@ export interface OwnCgroups {
   mountinfo: string;
 }
 
+/** Where helpers go once a part of systemd's tree has been given to us. */
+let given: readonly string[] | undefined;
+
+export function keepHelpersIn(groups: readonly string[]): void {
+  given = groups;
+}
+
 /** The words that start a program so that it outlives a service we are part of; the same words where we are in none. */
-export function outliving(words: readonly string[], groups = groupsOutside()): string[] {
+export function outliving(words: readonly string[], groups = givenGroups() ?? groupsOutside()): string[] {
   if (groups.length === 0) return [...words];
   for (const group of groups) mkdirSync(group, { recursive: true });
   const files = groups.map((group) => join(group, "cgroup.procs"));
   return ["/bin/sh", "-c", MOVE, "hangar-outlive", String(files.length), ...files, ...words];
 }
+
+const givenGroups = (): readonly string[] | undefined => (given?.every((group) => existsSync(group)) ? given : undefined);
 
 /** Takes the cgroup away when nothing is in it any more; called from wherever `hangar down` runs. */
 export function removeOutlived(groups = everyGroup()): void {

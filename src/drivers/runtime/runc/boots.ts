@@ -1,18 +1,14 @@
 /** The lives of machines on this host: begun, ended, found again. */
 import { rmSync } from "node:fs";
-import type { Clock } from "#core/clock.ts";
-import type { Log } from "#core/log.ts";
 import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopHow } from "#machines/driver.ts";
-import type { HeldImage, ImageSource } from "#machines/image-source.ts";
-import type { LocalApi } from "#machines/local-api.ts";
-import type { PrivateNetwork } from "../../net/private-network.ts";
+import type { HeldImage } from "#machines/image-source.ts";
+import type { BootParts } from "./boot-parts.ts";
 import { clearBoot, clearInstallation, endPrograms, programsEnded } from "./clearing.ts";
 import { discard, discardRest } from "./discard.ts";
 import { rejoin } from "./egress.ts";
 import { Exits, exitOf } from "./exits.ts";
-import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
+import { type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
-import type { Lxcfs } from "./lxcfs.ts";
 import { clearImages } from "./memory-images.ts";
 import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
 import {
@@ -26,27 +22,9 @@ import {
   writeRecord,
 } from "./record.ts";
 import { begun, release, runShim } from "./shim.ts";
-import type { Stage } from "./stage.ts";
-import { Stopwatch, type Timings } from "./timings.ts";
+import { Stopwatch } from "./timings.ts";
 import { UidBlocks } from "./uid-blocks.ts";
 import { whileComing } from "./while-coming.ts";
-
-export interface BootParts {
-  layout: Layout;
-  runc: string;
-  clock: Clock;
-  log: Log;
-  images: ImageSource;
-  network: PrivateNetwork;
-  stage: Stage;
-  lxcfs: Lxcfs;
-  /** Seals the memory of suspended machines. */
-  memory_key: Uint8Array;
-  /** Other hosts have a route to machines with addresses of it. */
-  ipv4_block?: number;
-  local_api?: LocalApi;
-  onTimings?: (id: string, timings: Timings) => void;
-}
 
 export class Boots {
   readonly parts: BootParts;

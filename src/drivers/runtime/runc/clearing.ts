@@ -4,6 +4,7 @@ import type { Clock } from "#core/clock.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
 import { thawCgroup } from "./cgroup-freeze.ts";
+import { endDelegation } from "./delegation.ts";
 import { type Layout, pathsOf, removeRun } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import type { Lxcfs } from "./lxcfs.ts";
@@ -42,8 +43,8 @@ export async function clearInstallation(
 ): Promise<void> {
   const { layout, network, lxcfs } = parts;
   await network.removeAll();
-  removeCgroup(layout.cgroup);
   await lxcfs.end();
+  await endDelegation(layout.node_id);
   removeRun(layout);
 }
 

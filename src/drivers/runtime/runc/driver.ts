@@ -26,6 +26,7 @@ import type { Handle, ImageRef } from "#machines/types.ts";
 import { type Probed, probe } from "../../net/probe.ts";
 import type { Boots } from "./boots.ts";
 import { swapProblem } from "./cgroup.ts";
+import { delegate } from "./delegation.ts";
 import { setEgress } from "./egress.ts";
 import { execIn } from "./exec.ts";
 import { LogKeeper } from "./log-keeper.ts";
@@ -45,6 +46,8 @@ import { tryToSuspend } from "./trial.ts";
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
   const { layout, boots, disks, lxcfs } = openParts(options);
+  // Before lxcfs, which is to be outside our own unit, and before a fence is set around it.
+  await delegate(options.node_id, options.clock);
   await boots.open((record) => recoverHalf(boots, record));
   void lxcfs.watch(() => rebindMachines(boots, lxcfs));
   const suspender = new Suspender(boots, (parts) => tryToSuspend(options, parts), options.suspend);

@@ -13,9 +13,9 @@ import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Fence } from "#hosts/fence.ts";
-import { outliving } from "../../linux/outlive.ts";
 import { processesIn } from "./cgroup.ts";
 import { freezeFile, isFrozen, thawCgroup } from "./cgroup-freeze.ts";
+import { isDelegated, outsideUnit } from "./delegation.ts";
 import { layoutOf } from "./layout.ts";
 import { kill } from "./process-table.ts";
 
@@ -56,12 +56,15 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
   let guard: ChildProcess | undefined;
   const uptime = (): number => Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
   const set = (word: string): void => {
+    if (!isDelegated(parts.node_id)) return;
     // The cgroup goes with the last machine, when the platform is taken down; then there is nothing to stop.
     mkdirSync(join(file, ".."), { recursive: true });
     writeFileSync(file, word);
   };
   return {
     extend(left_ms) {
+      // Without its scope no machine runs; the driver asks for it before it starts one.
+      if (!isDelegated(parts.node_id)) return;
       mkdirSync(join(file, ".."), { recursive: true });
       mkdirSync(run, { recursive: true, mode: 0o711 });
       // All or nothing, so that the guard never reads half of one.
@@ -70,7 +73,7 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
       // One that finds another at work, of an earlier process of ours, goes at once; we ask again at the next beat.
       if (guard && guard.exitCode === null && guard.signalCode === null) return;
       const words = ["bash", "-c", GUARD, "hangar-guard", moment, file, frozen, thawed];
-      const [program = "bash", ...args] = outliving(words);
+      const [program = "bash", ...args] = outsideUnit(parts.node_id, words);
       guard = spawn(program, args, { detached: true, stdio: "ignore" });
       guard.on("error", (error) => parts.log.error({ error }, "the guard of this host's machines cannot be started"));
       guard.unref();

@@ -10,6 +10,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, symlin
 import { join } from "node:path";
 import { detach, MS, mount } from "../../linux/calls.ts";
 import { deviceName } from "../../net/names.ts";
+import { machinesCgroup } from "./delegation.ts";
 
 export interface Layout {
   data: string;
@@ -79,7 +80,7 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
     runc: join(run, "runc"),
     exits: join(run, "exits"),
     memory: join(run, "memory"),
-    cgroup: `/hangar/${node_id}`,
+    cgroup: machinesCgroup(node_id),
     node_id,
   };
 }

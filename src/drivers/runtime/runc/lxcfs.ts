@@ -13,7 +13,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { lxcfsMissing, programFile } from "../../choice.ts";
 import { detach } from "../../linux/calls.ts";
-import { outliving } from "../../linux/outlive.ts";
+import { outsideUnit } from "./delegation.ts";
 import type { Layout } from "./layout.ts";
 import { kill, numberIn, startOf } from "./process-table.ts";
 
@@ -36,7 +36,7 @@ const START_MS = 10_000;
 const RETRY_MS = 60_000;
 
 export interface LxcfsParts {
-  layout: Pick<Layout, "run">;
+  layout: Pick<Layout, "run" | "node_id">;
   clock: Clock;
   log: Log;
   /** Where the program is; looked for when left out. */
@@ -117,7 +117,7 @@ export class Lxcfs {
     mkdirSync(this.dir, { recursive: true, mode: 0o711 });
     const lxcfs = this.#parts.program ?? programFile("lxcfs") ?? "lxcfs";
     const words = [lxcfs, "--foreground", "--enable-loadavg", `--pidfile=${this.#pid_file}`, this.dir];
-    const [program = lxcfs, ...args] = outliving(words);
+    const [program = lxcfs, ...args] = outsideUnit(this.#parts.layout.node_id, words);
     const child = spawn(program, args, {
       detached: true,
       stdio: "ignore",

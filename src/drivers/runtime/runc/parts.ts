@@ -65,7 +65,7 @@ export function openParts(options: RuncOptions): Parts {
   const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
   const cpus = new CpuPlacement((id, list) => pinCpus(pathsOf(layout, id).cgroup, list));
   const lxcfs = new Lxcfs({ layout, clock, log, program: options.lxcfs });
-  const stage = new Stage({ layout, disks, network, cpus, lxcfs, ...ports });
+  const stage = new Stage({ layout, disks, network, cpus, lxcfs, clock, ...ports });
   const told = {
     ...(onTimings ? { onTimings } : {}),
     ...(options.ipv4_block === undefined ? {} : { ipv4_block: options.ipv4_block }),

@@ -55,7 +55,7 @@ function problemOf(boots: Boots, record: MachineRecord): string | undefined {
 }
 
 /** Undefined when it was not suspended so. */
-export async function unpause(boots: Boots, { id, boot }: Launch): Promise<Started | Lost | undefined> {
+export async function unpause(boots: Boots, { id, boot, egress }: Launch): Promise<Started | Lost | undefined> {
   const record = boots.read(id);
   if (record?.boot !== boot || record.state !== "paused") return undefined;
   const lost = problemOf(boots, record);
@@ -63,9 +63,11 @@ export async function unpause(boots: Boots, { id, boot }: Launch): Promise<Start
     await boots.dropSnapshot(id);
     return { lost };
   }
-  const { paused, ...rest } = record;
+  const { paused, ...rest } = { ...record, egress };
   const { cgroup } = boots.paths(id);
   boots.write({ ...record, state: "resuming" });
+  // Before it runs: the app's policy may be another one by now.
+  await boots.parts.network.firewall.joinSender(boots.sender(record), egress);
   restoreSwap(cgroup, paused?.swap_max);
   thawCgroup(cgroup);
   return startedOf(boots.running({ ...rest, state: "running" }, rest.pid ?? 0, rest.pid_start));

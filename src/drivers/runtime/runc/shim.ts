@@ -6,8 +6,8 @@ import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSy
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { Clock } from "#core/clock.ts";
-import { outliving } from "../../linux/outlive.ts";
 import { spawnLean } from "../../linux/spawn.ts";
+import { outsideUnit } from "./delegation.ts";
 import type { Layout, MachinePaths } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 
@@ -34,7 +34,8 @@ export async function runShim(shim: Shim): Promise<number> {
   mkdirSync(paths.logs, { recursive: true, mode: 0o700 });
   const errors = openSync(join(paths.run, "monitor.err"), "a", 0o600);
   const pinned = shim.affinity ? ["taskset", "--cpu-list", shim.affinity.join(",")] : [];
-  const [program = MONITOR, ...words] = outliving([...pinned, MONITOR, ...ownWords(shim), ...runcWords(shim)]);
+  const own = [...pinned, MONITOR, ...ownWords(shim), ...runcWords(shim)];
+  const [program = MONITOR, ...words] = outsideUnit(shim.layout.node_id, own);
   const { pipes, ended } = spawnLean(program, words, {
     cwd: paths.run,
     stdio: ["nothing", "nothing", errors, "we read"],

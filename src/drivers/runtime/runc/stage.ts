@@ -9,7 +9,8 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import type { Clock } from "#core/clock.ts";
 import { sizeOf } from "#machines/config.ts";
 import type { Launch } from "#machines/driver.ts";
 import type { HeldImage } from "#machines/image-source.ts";
@@ -22,6 +23,7 @@ import { program } from "../../linux/program.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { canPinCpus, pinnedCpus } from "./cgroup.ts";
 import { allowedCpus, type CpuPlacement } from "./cpu-placement.ts";
+import { delegate } from "./delegation.ts";
 import { noteDisks } from "./disk-stats.ts";
 import { furnish } from "./furnish.ts";
 import { openUserNamespace } from "./idmap.ts";
@@ -42,6 +44,7 @@ export interface StageParts {
   network: PrivateNetwork;
   cpus: CpuPlacement;
   lxcfs: Lxcfs;
+  clock: Clock;
   volumes?: VolumeMounts;
   local_api?: LocalApi;
 }
@@ -59,8 +62,9 @@ export class Stage {
 
   /** Everything that must be there before runc or CRIU; what is there already is left alone. */
   async build(launch: Launch, record: MachineRecord, image: HeldImage, watch: Stopwatch): Promise<MachineRecord> {
-    const { layout, network, lxcfs } = this.#parts;
+    const { layout, network, lxcfs, clock } = this.#parts;
     const paths = pathsOf(layout, launch.id);
+    await delegate(layout.node_id, clock);
     this.#folders(paths);
     const bridge = network.open(paths.veth, launch.private_ip);
     bridge.catch(() => {});
@@ -69,7 +73,8 @@ export class Stage {
     await this.#svc(launch.id, record, paths, bootFile(processes));
     watch.lap("files");
     const with_lxcfs = await lxcfs.ready();
-    const staged = { ...record, own_cgroup: true, lxcfs: with_lxcfs, ...(volume ? { volume } : {}) };
+    const program = basename(processes[0]?.words[0] ?? "");
+    const staged = { ...record, program, own_cgroup: true, lxcfs: with_lxcfs, ...(volume ? { volume } : {}) };
     this.#bundle(launch, staged, paths, with_lxcfs ? lxcfs.dir : undefined);
     noteDisks(staged, paths);
     await bridge;
@@ -79,8 +84,9 @@ export class Stage {
 
   /** For a resume: the mounts as they were, nothing written into them. */
   async rebuild(launch: Launch, record: MachineRecord, watch: Stopwatch): Promise<MachineRecord["volume"]> {
-    const { layout, network } = this.#parts;
+    const { layout, network, clock } = this.#parts;
     const paths = pathsOf(layout, launch.id);
+    await delegate(layout.node_id, clock);
     this.#folders(paths);
     const volume = await this.#root(launch, record, paths, watch);
     await this.#svc(launch.id, record, paths, undefined);

@@ -1,0 +1,136 @@
+/**
+ * Where the cgroups of machines are. Where systemd runs the tree of cgroups is systemd's, and whoever wants a part of it
+ * asks for one: a scope with `Delegate=yes` below `hangar.slice`, one per installation. In it are `machines`, with a
+ * cgroup for each, and `helpers`: the programs that outlive us (monitors, lxcfs, the fence's guard) and one that holds the
+ * scope open. So a stop or restart of the platform's own unit, however it is done, touches the platform alone.
+ * Without systemd the cgroups are in `/hangar/<installation>`.
+ */
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import { programFile } from "../../choice.ts";
+import { keepHelpersIn, outliving } from "../../linux/outlive.ts";
+import { program } from "../../linux/program.ts";
+import { cgroupDirs, processesIn, removeCgroup } from "./cgroup.ts";
+
+const SLICE = "hangar.slice";
+const scopeName = (node_id: string): string => `hangar-${node_id}.scope`;
+const scopePath = (node_id: string): string => `/${SLICE}/${scopeName(node_id)}`;
+const plainPath = (node_id: string): string => `/hangar/${node_id}`;
+
+/** Whether systemd owns this host's cgroups, as `sd_booted` finds it out, and can be asked for some. */
+export function systemdRuns(): boolean {
+  if (!existsSync("/run/systemd/system") || !programFile("systemd-run")) return false;
+  try {
+    return readFileSync("/proc/1/comm", "utf8").trim() === "systemd";
+  } catch {
+    return false;
+  }
+}
+
+const chosen = new Map<string, string>();
+
+/** The parent of all machines' cgroups of an installation; the same as long as this process lives. */
+export function machinesCgroup(node_id: string): string {
+  const found = chosen.get(node_id) ?? choose(node_id);
+  chosen.set(node_id, found);
+  return found;
+}
+
+/** Machines that an earlier version started beside systemd's tree stay there, and others with them, until none is left. */
+function choose(node_id: string): string {
+  const plain = plainPath(node_id);
+  if (!systemdRuns() || populated(plain)) return plain;
+  removeCgroup(plain);
+  return join(scopePath(node_id), "machines");
+}
+
+function populated(cgroup: string): boolean {
+  return Object.values(cgroupDirs(cgroup)).some(
+    (dir) => existsSync(dir) && readdirSync(dir).some((name) => processesIn(join(cgroup, name)).length > 0),
+  );
+}
+
+/** The folder in the tree that systemd keeps its units in. */
+function unitDir(cgroup: string): string {
+  const dirs = cgroupDirs(cgroup);
+  return dirs["unified"] ?? dirs["name=systemd"] ?? "";
+}
+
+/** The words that start a program which must not be in our own unit. It has its place before it begins. */
+export function outsideUnit(node_id: string, words: readonly string[]): string[] {
+  const scope = unitDir(scopePath(node_id));
+  return isDelegated(node_id) && existsSync(join(scope, "helpers"))
+    ? outliving(words, [join(scope, "helpers")])
+    : outliving(words);
+}
+
+/** Whether there is a place to make cgroups in; false when systemd has taken the scope away and nothing runs in it. */
+export const isDelegated = (node_id: string): boolean =>
+  machinesCgroup(node_id) === plainPath(node_id) || existsSync(unitDir(scopePath(node_id)));
+
+/** Makes the scope where it is missing. Asked for before every start: it costs a look. */
+export async function delegate(node_id: string, clock: Clock): Promise<void> {
+  if (machinesCgroup(node_id) === plainPath(node_id)) return;
+  const scope = unitDir(scopePath(node_id));
+  keepHelpersIn([join(scope, "helpers")]);
+  if (existsSync(join(scope, "machines"))) return;
+  if (!existsSync(scope)) await makeScope(node_id, scope, clock);
+  for (const name of ["helpers", "machines"]) mkdirSync(join(scope, name), { recursive: true });
+  // Version 2 gives no controllers to the children of a cgroup that has processes itself.
+  for (const pid of processesIn(scopePath(node_id))) writeFileSync(join(scope, "helpers/cgroup.procs"), String(pid));
+}
+
+const START_MS = 30_000;
+
+async function makeScope(node_id: string, scope: string, clock: Clock): Promise<void> {
+  const words = ["--scope", "--quiet", "--collect", `--slice=${SLICE}`, `--unit=${scopeName(node_id)}`];
+  const properties = ["Delegate=yes", "TimeoutStopSec=30", "Description=Machines of Hangar", ...ordering()];
+  const holder = ["sleep", "infinity"];
+  const args = [...words, ...properties.map((property) => `--property=${property}`), "--", ...holder];
+  const child = spawn("systemd-run", args, { detached: true, stdio: ["ignore", "ignore", "pipe"], cwd: "/" });
+  let problem = "";
+  let ended = false;
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (problem += text));
+  child.on("error", ({ message }) => (problem = message));
+  child.on("close", () => (ended = true));
+  try {
+    const end = clock.monotonic() + START_MS;
+    // systemd-run becomes the holder as soon as it is in the scope.
+    while (!processesIn(scopePath(node_id)).includes(child.pid ?? -1) || isStarting(child.pid)) {
+      if (ended || clock.monotonic() > end)
+        throw new Error(`systemd made no ${scopeName(node_id)}: ${problem.trim() || "it did not answer"}`);
+      await clock.sleep(5);
+    }
+  } catch (thrown) {
+    child.kill("SIGKILL");
+    throw thrown;
+  } finally {
+    child.stderr.destroy();
+    child.unref();
+  }
+  if (!existsSync(scope)) throw new Error(`${scopeName(node_id)} is not where it should be: ${scope}`);
+}
+
+/** Still systemd-run itself, which waits for systemd's answer. */
+function isStarting(pid: number | undefined): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "systemd-run";
+  } catch {
+    return false;
+  }
+}
+
+/** When the host goes down our own unit is stopped first: otherwise we would start machines again that systemd ends. */
+function ordering(): string[] {
+  const [, unit] = /^0::.*\/([^/]+\.service)$/m.exec(readFileSync("/proc/self/cgroup", "utf8")) ?? [];
+  return unit === undefined || unit.startsWith("user@") ? [] : [`Before=${unit}`];
+}
+
+/** Nothing of the installation runs any more: its part of the tree goes. */
+export async function endDelegation(node_id: string): Promise<void> {
+  removeCgroup(machinesCgroup(node_id));
+  if (machinesCgroup(node_id) === plainPath(node_id) || !existsSync(unitDir(scopePath(node_id)))) return;
+  await program("systemctl", ["stop", scopeName(node_id)]);
+}
