@@ -26,8 +26,11 @@ export function syncDirectory(path: string): void {
   }
 }
 
-export function writeAll(fd: number, bytes: Buffer): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done);
+/** `at`: a place in the file; without it, behind what was written before. */
+export function writeAll(fd: number, bytes: Buffer, at?: number): void {
+  for (let done = 0; done < bytes.length; ) {
+    done += writeSync(fd, bytes, done, bytes.length - done, at === undefined ? null : at + done);
+  }
 }
 
 export function readJson(path: string): unknown {

@@ -39,6 +39,20 @@ export const REPLICATION_LIMITS = {
   discover_anyway_ms: 200,
   /** Databases in one directory. More are not adopted and named in the log. */
   databases: 1000,
+  /** How long databases are opened before others have their turn: a large one may have to be read. */
+  open_slice_ms: 10,
+  /** How long a node that starts, or joins a primary, waits for its databases to be open. Then: without those. */
+  settle_ms: 1 * SECOND,
+  /** How long to ask for the write lock while opening; twice as long at each attempt, up to the second figure. */
+  open_lock_ms: 2,
+  open_lock_most_ms: 40,
+  /** How long to wait before a database that could not be opened is tried again: twice as long each time, up to this. */
+  retry_ms: 50,
+  retry_most_ms: 2 * SECOND,
+  /** Changed pages of a database that was restored or replaced, as one transaction. Past it replicas get it whole. */
+  difference_bytes: 256 * MIB,
+  /** How long a replica waits to get the write lock back after it has emptied SQLite's log. Then: it is opened again. */
+  relock_ms: 200,
 
   // The transaction log.
   /**
@@ -83,6 +97,8 @@ export const REPLICATION_LIMITS = {
   snapshots: 2,
   /** Copies of diverged databases kept per name. One more: the oldest copy is deleted. */
   copies_aside: 10,
+  /** The same for all names together. */
+  copies_aside_all: 100,
   /** A JSON body between nodes. Past it: 413. */
   body_bytes: 1 * MIB,
   /** A signed request is accepted this long before or after its own time. Past it: 401. */

@@ -9,12 +9,15 @@ import type { TestContext } from "node:test";
 import { PATIENCE_MS, until } from "../support.ts";
 import { ROOT } from "./child.ts";
 
-interface NodeInfo {
+export interface NodeInfo {
   node: string;
   isPrimary: boolean;
   term: number;
+  lagMs: number;
   databases: Record<string, string>;
   replicas: { node: string }[];
+  refused: Record<string, string>;
+  states: Record<string, { state: string; reason: string }>;
 }
 
 const SAID_EVERY_MS = 10_000;

@@ -9,7 +9,7 @@ import { LocalObjects } from "#stores/objects/local.ts";
 import { S3Objects } from "#stores/objects/s3.ts";
 import { s3Missing, startS3 } from "../../../test/s3.ts";
 import { tempDir } from "../../../test/support.ts";
-import { Application, captureAll, look } from "../database/fixtures.ts";
+import { Application, captureAll, look, openAll } from "../database/fixtures.ts";
 import { Directory } from "../node/directory.ts";
 import { hex16 } from "../position.ts";
 import { listBackups } from "./archive.ts";
@@ -38,8 +38,16 @@ for (const { name: place, skip, open } of PLACES)
       const app = new Application(join(dir, "db"));
       const failed = (error: unknown): void => assert.fail(String(error));
       const log = (): void => undefined;
-      const directory = new Directory({ dir, node_id: 1n, clock, onFailure: failed, onTransactions: log, log });
-      for (const database of directory.discover()) database.release();
+      const directory = new Directory({
+        dir,
+        node_id: 1n,
+        clock,
+        onFailure: failed,
+        onTransactions: log,
+        onUndone: log,
+        log,
+      });
+      for (const database of openAll(directory)) database.release();
       mkdirSync(join(dir, ".scratch"));
       const keep = keep_ms === undefined ? {} : { keep_ms };
       const backup = new Backup({ directory, store, clock, scratch: join(dir, ".scratch"), log, ...keep });
@@ -180,7 +188,7 @@ for (const { name: place, skip, open } of PLACES)
       assert.equal(directory.findDropped().length, 1);
       const next = new Application(join(dir, "db"), 1024);
       next.write();
-      for (const database of directory.discover()) database.release();
+      for (const database of openAll(directory)) database.release();
       next.write();
       capture();
       await backup.once();

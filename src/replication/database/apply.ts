@@ -1,4 +1,5 @@
 /** The replica's side: transactions of the primary are appended to SQLite's log while this process holds its lock. */
+import { REPLICATION_LIMITS } from "../limits.ts";
 import type { LogRecord } from "../log/record.ts";
 import { decodeLtx, type Ltx } from "../ltx/codec.ts";
 import type { Page, PageTable } from "../ltx/page-table.ts";
@@ -140,7 +141,7 @@ export class Applier {
     state.step("unlocked");
     const { busy } = connections.checkpoint("TRUNCATE", patienceWith(before.frame, state.checkpoint_frames));
     state.step("truncated");
-    state.holdPatiently();
+    state.holdWithin(REPLICATION_LIMITS.relock_ms);
     state.step("relocked");
     const after = state.headerUnderLock();
     const emptied = after.frame === 0 && after.salt1 === (before.salt1 + 1) >>> 0;

@@ -6,8 +6,8 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 
 const BUSY = 5;
-/** How long to wait for locks while opening: applications may be in the middle of something. */
-const OPEN_TIMEOUT_MS = 5000;
+/** How long a read transaction may wait to begin: only for a connection that recovers the log. */
+const READ_TIMEOUT_MS = 100;
 
 export function isBusy(error: unknown): boolean {
   return error instanceof Error && "errcode" in error && Number(error.errcode) % 256 === BUSY;
@@ -20,6 +20,7 @@ class Reader {
 
   constructor(path: string) {
     this.#db = connect(path);
+    this.#db.exec(`PRAGMA busy_timeout = ${READ_TIMEOUT_MS}`);
     this.#look = this.#db.prepare("SELECT count(*) FROM sqlite_schema");
   }
 
@@ -41,7 +42,8 @@ class Reader {
 }
 
 function connect(path: string): DatabaseSync {
-  const db = new DatabaseSync(path, { timeout: OPEN_TIMEOUT_MS });
+  // Nothing waits here: this is the thread that serves all other databases.
+  const db = new DatabaseSync(path, { timeout: 0 });
   // Checkpoints happen when this process decides; NORMAL is what makes them sync the log and the database.
   db.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL");
   return db;
@@ -54,6 +56,8 @@ export interface CheckpointResult {
 }
 
 export class Connections {
+  /** Every connection that was opened, the last one first. */
+  readonly #open: { close(): void }[] = [];
   readonly #lock: DatabaseSync;
   readonly #checkpointer: DatabaseSync;
   #reader: Reader;
@@ -63,15 +67,25 @@ export class Connections {
 
   /** Opens the database and puts it into WAL mode. Throws when it is busy, or is not a database. */
   constructor(path: string) {
-    this.#lock = connect(path);
-    const mode = this.#lock.prepare("PRAGMA journal_mode = WAL").get();
-    if (mode?.["journal_mode"] !== "wal") throw new Error(`${path} cannot be put into WAL mode`);
-    this.page_size = Number(this.#lock.prepare("PRAGMA page_size").get()?.["page_size"]);
-    this.#checkpointer = connect(path);
-    this.#checkpointer.prepare("SELECT count(*) FROM sqlite_schema").get();
-    this.#reader = new Reader(path);
-    this.#spare = new Reader(path);
-    for (const db of [this.#lock, this.#checkpointer]) db.exec("PRAGMA busy_timeout = 0");
+    try {
+      this.#lock = this.#opened(connect(path));
+      const mode = this.#lock.prepare("PRAGMA journal_mode = WAL").get();
+      if (mode?.["journal_mode"] !== "wal") throw new Error(`${path} cannot be put into WAL mode`);
+      this.page_size = Number(this.#lock.prepare("PRAGMA page_size").get()?.["page_size"]);
+      this.#checkpointer = this.#opened(connect(path));
+      this.#checkpointer.prepare("SELECT count(*) FROM sqlite_schema").get();
+      this.#reader = this.#opened(new Reader(path));
+      this.#spare = this.#opened(new Reader(path));
+    } catch (error) {
+      // Otherwise they would stay open until they are collected, with locks.
+      for (const connection of this.#open) connection.close();
+      throw error;
+    }
+  }
+
+  #opened<T extends { close(): void }>(connection: T): T {
+    this.#open.unshift(connection);
+    return connection;
   }
 
   get held(): boolean {
@@ -130,9 +144,6 @@ export class Connections {
   close(): void {
     this.letGo();
     this.unwatch();
-    this.#spare.close();
-    this.#reader.close();
-    this.#checkpointer.close();
-    this.#lock.close();
+    for (const connection of this.#open) connection.close();
   }
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdirSync, statSync, truncateSync } from "node:fs";
+import { readdirSync, rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
@@ -182,6 +182,7 @@ suite("a replicated database", () => {
     assert.ok(snapshot);
     const pieces = snapshot.ltx();
     for (let i = 0; i < 2; i++) assert.ok(pieces.next().value);
+    for (const end of ["", "-wal", "-shm"]) rmSync(join(dir, `db${end}`), { force: true });
     database.drop();
     // The descriptors that were closed are given out again.
     const other = new Application(join(dir, "db"));

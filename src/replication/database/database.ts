@@ -14,13 +14,14 @@ import type { TransactionLog } from "../log/transaction-log.ts";
 import { decodeHeader, decodeLtx, encodeLtx } from "../ltx/codec.ts";
 import { type Page, PageTable } from "../ltx/page-table.ts";
 import { NO_PAGES, NOWHERE, type Position } from "../position.ts";
+import type { Steps } from "../steps.ts";
 import type { DatabaseFiles } from "../wal/files.ts";
 import { sameGeneration } from "../wal/frames.ts";
 import type { Moment } from "../wal/scan.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
 import { Applier } from "./apply.ts";
 import { type Captured, capture, catchUp, checkpoint, checkpointDue, watchFromHere } from "./capture.ts";
-import { type Found, type FoundBy, recover } from "./recover.ts";
+import { type Found, type FoundBy, recover, type Undone } from "./recover.ts";
 import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
 
 export class ReplicatedDatabase {
@@ -28,6 +29,8 @@ export class ReplicatedDatabase {
   readonly path: string;
   /** How the position was found when it was opened. */
   readonly found_by: FoundBy;
+  /** What somebody undid by restoring an older file. */
+  readonly undone: Undone | undefined;
   /** Transactions of the log that the database had lost when it was opened, and that could not be put back. */
   readonly cut: number;
   /** True when a crash interrupted a snapshot: what is here is of no worth to anybody. */
@@ -35,28 +38,40 @@ export class ReplicatedDatabase {
   readonly #state: DatabaseState;
   #applier: Applier | undefined;
 
-  /** Opens it held. Throws `DatabaseBusy` when applications do not let go, and SQLite's errors when it is none. */
-  constructor(options: DatabaseOptions) {
-    this.name = options.name;
-    this.path = options.path;
-    const state = new DatabaseState(options);
+  private constructor(state: DatabaseState, found: Found, opened: { applier: Applier; cut: number; half: boolean }) {
+    this.name = state.options.name;
+    this.path = state.options.path;
+    this.found_by = found.by;
+    this.undone = found.undone;
+    this.cut = opened.cut;
+    this.half_replaced = opened.half;
     this.#state = state;
+    this.#applier = opened.applier;
+  }
+
+  /**
+   * Opens it held, step by step: a large one may have to be read, and others must not wait for that. Throws at the first
+   * step `DatabaseBusy`, or SQLite's own error, when applications do not let go, and SQLite's errors when it is none.
+   */
+  static *opening(options: DatabaseOptions): Steps<ReplicatedDatabase> {
+    const state = new DatabaseState(options);
+    let opened = false;
     try {
-      state.holdPatiently();
-      this.half_replaced = state.kept.replacing;
+      const half = state.kept.replacing;
       const header = state.headerUnderLock();
-      const found = this.#find(header);
-      this.found_by = found.by;
+      const found = yield* find(state, header);
       state.table = found.table;
       state.position = found.position;
       state.cursor = found.cursor;
-      if (found.by === "nothing") state.log.reset(found.position.txid);
-      const info = state.info(found.table.count, this.#timestampOf(found.position.txid));
-      if (found.by === "nothing" || found.by === "difference") state.announceWhenDurable([info]);
-      this.cut = this.#settle(header);
-    } catch (error) {
-      state.close();
-      throw error;
+      if (found.by === "nothing" || found.by === "replaced") state.log.reset(found.position.txid);
+      const info = state.info(found.table.count, timestampOf(state, found.position.txid));
+      if (NEW_TRANSACTION.has(found.by)) state.announceWhenDurable([info]);
+      const settled = yield* settle(state, header);
+      opened = true;
+      return new ReplicatedDatabase(state, found, { ...settled, half });
+    } finally {
+      // An error, or nobody wants the rest of the steps.
+      if (!opened) state.close();
     }
   }
 
@@ -200,23 +215,27 @@ export class ReplicatedDatabase {
     return txid === this.position.txid ? this.position.checksum : this.log.checksumAt(txid);
   }
 
-  /** Records that the file is gone, and closes. `leave`: another file has its name, so nothing is removed. */
-  drop(leave = false): TransactionInfo {
+  /** Records that the file is gone, and closes. */
+  drop(): TransactionInfo {
     const header = this.#state.header(this.position.txid + 1, 0);
-    return this.#dropBy(encodeLtx(header, [], NO_PAGES), this.#state.term, leave);
+    return this.#dropBy(encodeLtx(header, [], NO_PAGES), this.#state.term);
   }
 
-  /** The same on a replica: the primary says that the database is gone. */
-  applyDrop(bytes: Buffer, term: number): TransactionInfo {
+  /**
+   * The same on a replica: the primary says that the database is gone. `moveAside` runs before that is recorded: after a
+   * crash in between it is merely not there.
+   */
+  applyDrop(bytes: Buffer, term: number, moveAside: () => void): TransactionInfo {
     const { header } = decodeLtx(bytes);
     const { txid, checksum } = this.position;
     if (header.min_txid !== txid + 1 || header.pre_checksum !== checksum) {
       throw new PositionMismatch(`${this.name}: deletion ${header.min_txid} does not follow ${txid}`);
     }
+    moveAside();
     return this.#dropBy(bytes, term);
   }
 
-  #dropBy(ltx: Buffer, term: number, leave = false): TransactionInfo {
+  #dropBy(ltx: Buffer, term: number): TransactionInfo {
     const state = this.#state;
     const { max_txid, timestamp_ms } = decodeLtx(ltx).header;
     state.append([{ txid: max_txid, term, cursor: state.cursor, ltx }]);
@@ -225,8 +244,26 @@ export class ReplicatedDatabase {
     state.saveTable();
     state.announceDurable();
     state.close();
-    if (!leave) for (const end of ["", "-wal", "-shm"]) rmSync(`${this.path}${end}`, { force: true });
+    // What SQLite keeps beside a database is of no use without it, and of harm to the next one of the name.
+    for (const end of ["-wal", "-shm"]) rmSync(`${this.path}${end}`, { force: true });
     return state.info(0, timestamp_ms);
+  }
+
+  /**
+   * Another file has its name, and this one has none any more. It must be held. What is known about it is left to
+   * whoever opens the other file; the write lock stays until `abandon`, so that applications that still have this one
+   * open are told "database is locked", instead of writing what nobody will ever read.
+   */
+  retire(): void {
+    this.#emptyLog();
+    this.#state.saveTable();
+    this.#state.announceDurable();
+    this.#state.log.close();
+  }
+
+  /** True for the WAL that this database has open. */
+  isOwnWal(identity: string | undefined): boolean {
+    return identity === this.#state.files.identities.wal;
   }
 
   /** Leaves everything so that the next start need not read the database. */
@@ -258,38 +295,43 @@ export class ReplicatedDatabase {
     if (!this.#applier) throw new Error(`${this.name} is not held`);
     return this.#applier;
   }
+}
 
-  #timestampOf(txid: number): number {
-    const ltx = this.log.read(txid);
-    return ltx ? decodeHeader(ltx).timestamp_ms : this.#state.options.clock.now();
-  }
+/** Found so, the position is a transaction that nobody knows of yet. */
+const NEW_TRANSACTION: ReadonlySet<FoundBy> = new Set(["nothing", "difference", "restored", "replaced"]);
 
-  #find(header: IndexHeader): Found {
-    const { files, page_size, log, kept, options } = this.#state;
-    const { node_id, clock } = options;
-    const parts = { files, page_size, header, log, kept, node_id, now_ms: clock.now() };
-    try {
-      return recover(parts);
-    } catch {
-      // What was kept does not fit together. It goes aside, and the database is taken as it is.
-      kept.setAside();
-      log.reset(NOWHERE.txid);
-      return recover(parts);
-    }
-  }
+function timestampOf({ log, options }: DatabaseState, txid: number): number {
+  const ltx = log.read(txid);
+  return ltx ? decodeHeader(ltx).timestamp_ms : options.clock.now();
+}
 
-  /** Brings database and log together: what only one of them has goes to the other. Returns what had to be dropped. */
-  #settle(header: IndexHeader): number {
-    const state = this.#state;
-    const ahead = state.log.last - state.position.txid;
-    const { cursor } = state;
-    const uncaptured = header.frame > (sameGeneration(header, cursor) ? cursor.frame : 0);
-    if (ahead > 0 && uncaptured) state.log.cutAfter(state.position.txid);
-    if (uncaptured) capture(state);
-    this.#applier = new Applier(state);
-    if (ahead > 0 && !uncaptured) this.#applier.rollForward();
-    state.saveTable();
-    state.kept.endReplacing();
-    return uncaptured ? Math.max(0, ahead) : 0;
+function* find({ files, page_size, log, kept, options }: DatabaseState, header: IndexHeader): Steps<Found> {
+  const { node_id, clock } = options;
+  const parts = { files, page_size, header, log, kept, node_id, now_ms: clock.now() };
+  try {
+    return yield* recover(parts);
+  } catch (error) {
+    if (!isOurs(error)) throw error;
+    // What was kept does not fit together. It goes aside, and the database is taken as it is.
+    kept.setAside();
+    log.reset(NOWHERE.txid);
+    return yield* recover(parts);
   }
+}
+
+/** An error of the disk is no reason to throw away what was kept. */
+const isOurs = (error: unknown): boolean => !(error instanceof Error && "syscall" in error);
+
+/** Brings database and log together: what only one of them has goes to the other. `cut`: what had to be dropped. */
+function* settle(state: DatabaseState, header: IndexHeader): Steps<{ applier: Applier; cut: number }> {
+  const ahead = state.log.last - state.position.txid;
+  const { cursor } = state;
+  const uncaptured = header.frame > (sameGeneration(header, cursor) ? cursor.frame : 0);
+  if (ahead > 0 && uncaptured) state.log.cutAfter(state.position.txid);
+  while (uncaptured && capture(state, REPLICATION_LIMITS.capture_frames).behind > 0) yield;
+  const applier = new Applier(state);
+  if (ahead > 0 && !uncaptured) applier.rollForward();
+  state.saveTable();
+  state.kept.endReplacing();
+  return { applier, cut: uncaptured ? Math.max(0, ahead) : 0 };
 }

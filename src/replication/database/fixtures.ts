@@ -4,6 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { systemClock } from "#core/clock.ts";
+import type { Directory } from "../node/directory.ts";
+import { finish } from "../steps.ts";
 import { scanTable } from "../wal/scan.ts";
 import { ReplicatedDatabase } from "./database.ts";
 import { createFromSnapshot, Snapshot, verifySnapshot } from "./snapshot.ts";
@@ -42,6 +44,13 @@ export class Application {
   }
 }
 
+/** Opens what is in a directory, however long that takes. */
+export function openAll(directory: Directory): ReplicatedDatabase[] {
+  const opened = directory.discover();
+  while (directory.unusable.length > 0) opened.push(...directory.discover());
+  return opened;
+}
+
 /** What any reader must find: whole, in balance, and this many entries. */
 export function look(path: string): { integrity: unknown; sum: unknown; entries: number } {
   const db = new DatabaseSync(path, { readOnly: true, timeout: 2000 });
@@ -67,7 +76,7 @@ export interface Opened {
 export function open(dir: string, name: string, options: Partial<DatabaseOptions> = {}): Opened {
   const told: TransactionInfo[] = [];
   mkdirSync(dir, { recursive: true });
-  const database = new ReplicatedDatabase({
+  const steps = ReplicatedDatabase.opening({
     name,
     path: join(dir, name),
     dir: join(dir, ".replication", name),
@@ -79,7 +88,7 @@ export function open(dir: string, name: string, options: Partial<DatabaseOptions
     },
     ...options,
   });
-  return { database, told };
+  return { database: finish(steps), told };
 }
 
 /** The position is no mere claim: reading the whole file gives the same checksum. */

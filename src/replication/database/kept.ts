@@ -6,13 +6,13 @@
  *
  * Both are hints. Anything that does not fit together is ignored, and the database is read instead.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { replaceFile } from "../durable.ts";
 import { PageTable } from "../ltx/page-table.ts";
 import { formatPosition, type Position, parsePosition } from "../position.ts";
-import type { FileStamp } from "../wal/files.ts";
+import type { FileIdentities, FileStamp } from "../wal/files.ts";
 import type { WalCursor } from "../wal/frames.ts";
 
 export interface KeptTable {
@@ -20,7 +20,12 @@ export interface KeptTable {
   /** Where the position is in the WAL, when it is in there. */
   cursor: WalCursor | undefined;
   table: PageTable;
+  /** The files it is about; unknown when they were not there yet. */
+  files: FileIdentities | undefined;
 }
+
+/** More than the first line of the file with the checksums ever has. */
+const LINE_BYTES = 4096;
 
 export interface Mark {
   position: Position;
@@ -39,7 +44,7 @@ export class Kept {
     this.#replacing = join(dir, "replacing");
   }
 
-  saveTable({ position, cursor, table }: KeptTable): void {
+  saveTable({ position, cursor, table, files }: KeptTable): void {
     const sums = table.copy();
     const bytes = Buffer.from(sums.buffer, 0, sums.byteLength);
     const line = JSON.stringify({
@@ -47,6 +52,7 @@ export class Kept {
       position: formatPosition(position),
       page_size: table.page_size,
       cursor,
+      files,
       crc32: crc32(bytes),
     });
     replaceFile(this.#pages, [`${line}\n`, bytes], true);
@@ -64,7 +70,25 @@ export class Kept {
       Buffer.from(sums.buffer).set(bytes);
       const table = new PageTable(Number(line["page_size"]), sums);
       if (table.checksum !== position.checksum) return undefined;
-      return { position, table, cursor: line["cursor"] as WalCursor | undefined };
+      const files = line["files"] as FileIdentities | undefined;
+      return { position, table, files, cursor: line["cursor"] as WalCursor | undefined };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Which files were last open here, without reading everything that is known about them. */
+  loadFiles(): FileIdentities | undefined {
+    try {
+      const fd = openSync(this.#pages, "r");
+      try {
+        const bytes = Buffer.alloc(LINE_BYTES);
+        const text = bytes.toString("utf8", 0, readSync(fd, bytes, 0, LINE_BYTES, 0));
+        const line = JSON.parse(text.slice(0, text.indexOf("\n"))) as Record<string, unknown>;
+        return line["files"] as FileIdentities | undefined;
+      } finally {
+        closeSync(fd);
+      }
     } catch {
       return undefined;
     }

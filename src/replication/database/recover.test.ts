@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
 import { tempDir } from "../../../test/support.ts";
 import { NO_PAGES } from "../position.ts";
 import {
@@ -16,12 +18,24 @@ import {
   open,
   replicaOf,
 } from "./fixtures.ts";
+import type { DatabaseOptions } from "./state.ts";
+
+interface Written {
+  dir: string;
+  app: Application;
+  first: Opened;
+}
+
+/** Transactions are logged at a later time than the test touches the database file, which a power cut never does. */
+const LATER: Partial<DatabaseOptions> = {
+  clock: { ...systemClock, now: () => systemClock.now() + 60 * 60 * 1000 },
+};
 
 suite("a database is opened again", () => {
-  function written(count = 20): { dir: string; app: Application; first: Opened } {
+  function written(count = 20, options: Partial<DatabaseOptions> = {}): Written {
     const dir = tempDir();
     const app = new Application(join(dir, "db"));
-    const first = open(dir, "db");
+    const first = open(dir, "db", options);
     first.database.release();
     for (let i = 0; i < count; i++) app.write();
     captureAll(first.database);
@@ -111,7 +125,7 @@ suite("a database is opened again", () => {
   });
 
   test("when SQLite lost the end of its log but ours has it, the end is put back", () => {
-    const { dir, app, first } = written();
+    const { dir, app, first } = written(20, LATER);
     const files = ["db", "db-wal"].map((name) => join(dir, name));
     const saved = files.map((file) => readFileSync(file));
     for (let i = 0; i < 10; i++) app.write();
@@ -131,7 +145,7 @@ suite("a database is opened again", () => {
   });
 
   test("when the application went on from the older state, the lost transactions are dropped and counted", () => {
-    const { dir, app, first } = written();
+    const { dir, app, first } = written(20, LATER);
     const files = ["db", "db-wal"].map((name) => join(dir, name));
     const saved = files.map((file) => readFileSync(file));
     const { txid } = first.database.position;
@@ -151,6 +165,41 @@ suite("a database is opened again", () => {
     again.database.close();
     next.close();
   });
+
+  // A file of the same inode, and one in its place; alone, as a backup is, and with the log it had then.
+  for (const [how, place, ends] of [
+    ["copied over it", "cp", [""]],
+    ["renamed over it", "mv", [""]],
+    ["copied over it with its log", "cp", ["", "-wal"]],
+    ["renamed over it with its log", "mv", ["", "-wal"]],
+  ] as const) {
+    test(`an older file that was ${how} is the truth: what it undid is one transaction more`, () => {
+      const there = tempDir();
+      makeOther(there);
+      const { dir, app, first } = written();
+      const replica = replicaOf(first.database, there);
+      if (ends.length === 1) app.db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(PASSIVE)");
+      const older = tempDir();
+      for (const end of ends) execFileSync("cp", [join(dir, `db${end}`), older]);
+      const { txid } = first.database.position;
+      for (let i = 0; i < 10; i++) app.write();
+      captureAll(first.database);
+      replica.database.apply(missing(first.database, replica.database), 1);
+      first.database.close();
+      app.close();
+      for (const end of ends) execFileSync(place, [join(older, `db${end}`), join(dir, `db${end}`)]);
+      const again = open(dir, "db");
+      assert.equal(again.database.found_by, "restored");
+      assert.equal(again.database.position.txid, txid + 11);
+      assert.deepEqual(again.database.undone?.after, txid);
+      assert.equal(look(join(dir, "db")).entries, 20);
+      assertTrue(again);
+      replica.database.apply(missing(again.database, replica.database), 1);
+      assert.equal(look(join(there, "db")).entries, 20);
+      assertTrue(replica);
+      for (const { database } of [again, replica]) database.close();
+    });
+  }
 
   test("a deleted database is a transaction, and one of the same name goes on counting", () => {
     const { dir, app, first } = written();

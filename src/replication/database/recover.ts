@@ -8,19 +8,24 @@
  * 3. Otherwise the database is read, and its checksum looked up in the log.
  * 4. Nothing fits: somebody wrote while no node was looking. That becomes one transaction of its own, made of the
  *    pages that differ; nobody knows any more how many it was.
+ *
+ * A database that is older than the log was either restored by somebody, or its machine lost power and with it the
+ * end of SQLite's WAL. Only the first touches the database file after the last transaction was logged: whoever copies
+ * the WAL back makes it durable before. What was restored is the truth from then on, as one transaction more.
  */
-
+import { REPLICATION_LIMITS } from "../limits.ts";
 import type { TransactionLog } from "../log/transaction-log.ts";
-import { decodeLtx, encodeLtx } from "../ltx/codec.ts";
+import { decodeHeader, decodeLtx, encodeLtx } from "../ltx/codec.ts";
 import { type Page, PageTable } from "../ltx/page-table.ts";
 import { NOWHERE, type Position } from "../position.ts";
+import type { Steps } from "../steps.ts";
 import type { DatabaseFiles } from "../wal/files.ts";
 import { sameGeneration, type WalCursor } from "../wal/frames.ts";
-import { type Moment, scan, scanTable } from "../wal/scan.ts";
+import { type Moment, scan, scanningTable } from "../wal/scan.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
 import type { Kept, KeptTable } from "./kept.ts";
 
-export type FoundBy = "log" | "mark" | "scan" | "difference" | "nothing";
+export type FoundBy = "log" | "mark" | "scan" | "difference" | "restored" | "replaced" | "nothing";
 
 export interface Found {
   by: FoundBy;
@@ -28,6 +33,13 @@ export interface Found {
   table: PageTable;
   /** In the WAL, right behind the position. */
   cursor: WalCursor;
+  /** The file is as this transaction left it, and those after it are undone. */
+  undone?: Undone;
+}
+
+export interface Undone {
+  after: number;
+  last: Position;
 }
 
 export interface RecoverParts {
@@ -40,8 +52,10 @@ export interface RecoverParts {
   now_ms: number;
 }
 
+const AT_ONCE = 100;
+
 /** The table as it was after `txid`: the kept one with the log's transactions laid over it. */
-export function replay(log: TransactionLog, kept: KeptTable, txid: number): PageTable {
+function* replay(log: TransactionLog, kept: KeptTable, txid: number): Steps<PageTable> {
   let table = new PageTable(kept.table.page_size, kept.table.copy());
   for (let next = kept.position.txid + 1; next <= txid; next++) {
     const bytes = log.read(next);
@@ -51,6 +65,7 @@ export function replay(log: TransactionLog, kept: KeptTable, txid: number): Page
     if (table.count === 0 && table.page_size !== header.page_size) table = new PageTable(header.page_size);
     table.accept(table.change(pages, header.commit));
     if (table.checksum !== post_checksum) throw new Error(`transaction ${next} does not lead to its own checksum`);
+    if (next % AT_ONCE === 0) yield;
   }
   return table;
 }
@@ -96,40 +111,81 @@ function position(txid: number, table: PageTable): Position {
 }
 
 /** Never seen before. If nothing was copied back yet, the file alone is the start, and every frame a transaction. */
-function adopt(parts: RecoverParts): Found {
+function* adopt(parts: RecoverParts): Steps<Found> {
   const untouched = parts.header.frame > 0 && parts.files.copiedBack() === 0;
   if (untouched) {
-    const table = scanTable(parts.files, momentOf(parts, 0));
+    const table = yield* scanningTable(parts.files, momentOf(parts, 0));
     if (parts.files.copiedBack() === 0 && table.count > 0) {
       return { by: "nothing", position: position(1, table), table, cursor: cursorAt(parts, "start") };
     }
   }
-  const table = scanTable(parts.files, momentOf(parts, parts.header.frame));
+  const table = yield* scanningTable(parts.files, momentOf(parts, parts.header.frame));
   return { by: "nothing", position: position(1, table), table, cursor: cursorAt(parts, "end") };
 }
 
-/** Reads the database and looks for its checksum among the known ones. */
-function findByReading(parts: RecoverParts, kept: KeptTable): Found {
-  const { log } = parts;
-  const table = scanTable(parts.files, momentOf(parts, parts.header.frame));
-  const cursor = cursorAt(parts, "end");
-  // Also before what was kept: a machine that lost power may have an older database than we have checksums for.
-  for (let txid = log.last; txid >= log.base; txid--) {
-    if (log.checksumAt(txid) === table.checksum) return { by: "scan", position: position(txid, table), table, cursor };
-  }
-  if (kept.position.checksum === table.checksum) return { by: "scan", position: kept.position, table, cursor };
-  return appendDifference(parts, replay(log, kept, log.last), table, cursor);
+/** Whether somebody put this file here after the last transaction was logged. */
+function wasRestored({ files, log }: RecoverParts, kept: KeptTable): boolean {
+  if (kept.files && kept.files.database !== files.identities.database) return true;
+  const last = log.read(log.last);
+  const logged_ms = Math.max(log.written_ms, last ? decodeHeader(last).timestamp_ms : 0);
+  return log.written_ms > 0 && files.databaseChangedMs() > logged_ms;
 }
 
-function appendDifference(parts: RecoverParts, before: PageTable, table: PageTable, cursor: WalCursor): Found {
-  const { files, log, page_size, node_id, now_ms } = parts;
-  const pages: Page[] = [];
-  for (const batch of scan(files, momentOf(parts, parts.header.frame))) {
-    for (const { number, data } of batch) {
-      if (!table.samePage(before, number)) pages.push({ number, data: Buffer.from(data) });
-    }
+/** Reads the database and looks for its checksum among the known ones. */
+function* findByReading(parts: RecoverParts, kept: KeptTable): Steps<Found> {
+  const { log } = parts;
+  const table = yield* scanningTable(parts.files, momentOf(parts, parts.header.frame));
+  const cursor = cursorAt(parts, "end");
+  const known = (txid: number): Found => ({ by: "scan", position: position(txid, table), table, cursor });
+  const restored = wasRestored(parts, kept);
+  // Also before what was kept: a machine that lost power may have an older database than we have checksums for.
+  for (let txid = log.last; txid >= log.base; txid--) {
+    if (log.checksumAt(txid) !== table.checksum) continue;
+    if (txid === log.last || !restored) return known(txid);
+    return yield* replaceBy(parts, kept, table, txid);
   }
-  const txid = log.last + 1;
+  const { txid, checksum } = kept.position;
+  if (checksum !== table.checksum) return yield* replaceBy(parts, kept, table);
+  return txid === log.last || !restored ? known(txid) : yield* replaceBy(parts, kept, table, txid);
+}
+
+/** What is here now follows everything in the log, as one transaction. `after`: what it is known to be equal to. */
+function* replaceBy(parts: RecoverParts, kept: KeptTable, table: PageTable, after?: number): Steps<Found> {
+  const { log, page_size } = parts;
+  const there = yield* replay(log, kept, log.last);
+  // After a deletion there is nothing whose page size would count.
+  const before = there.count === 0 ? new PageTable(page_size) : there;
+  const last = position(log.last, before);
+  const found = { position: position(log.last + 1, table), table, cursor: cursorAt(parts, "end") };
+  const pages = before.page_size === page_size ? yield* differingPages(parts, before, table) : undefined;
+  // Too much for one transaction, or another page size: replicas get it whole.
+  if (!pages) return { ...found, by: "replaced" };
+  appendDifference(parts, pages, before, found);
+  if (after === undefined) return { ...found, by: "difference" };
+  return { ...found, by: "restored", undone: { after, last } };
+}
+
+/** Undefined: more than fits into one transaction. */
+function* differingPages(parts: RecoverParts, before: PageTable, table: PageTable): Steps<Page[] | undefined> {
+  const most = REPLICATION_LIMITS.difference_bytes / parts.page_size;
+  const pages: Page[] = [];
+  for (const batch of scan(parts.files, momentOf(parts, parts.header.frame))) {
+    for (const { number, data } of batch) {
+      if (table.samePage(before, number)) continue;
+      if (pages.length >= most) return undefined;
+      pages.push({ number, data: Buffer.from(data) });
+    }
+    yield;
+  }
+  return pages;
+}
+
+function appendDifference(
+  { log, page_size, node_id, now_ms }: RecoverParts,
+  pages: readonly Page[],
+  before: PageTable,
+  { position: { txid }, table, cursor }: Pick<Found, "position" | "table" | "cursor">,
+): void {
   const ltx = encodeLtx(
     {
       page_size,
@@ -148,31 +204,35 @@ function appendDifference(parts: RecoverParts, before: PageTable, table: PageTab
     table.checksum,
   );
   log.append([{ txid, term: 0, cursor, ltx }]);
-  return { by: "difference", position: position(txid, table), table, cursor };
 }
 
-export function recover(parts: RecoverParts): Found {
-  const { log, kept: files, page_size } = parts;
-  const kept = files.loadTable();
+/** What SQLite's log, or the mark, says about a file that is the one it was. */
+function* findByPlace(parts: RecoverParts, kept: KeptTable): Steps<Found | undefined> {
+  const { log, page_size } = parts;
+  const there = findInWal(parts, kept);
+  if (there && there.txid < log.last && wasRestored(parts, kept)) return undefined;
+  if (there) {
+    const table = yield* replay(log, kept, there.txid);
+    return { by: "log", position: position(there.txid, table), table, cursor: there.cursor };
+  }
+  const mark = parts.kept.loadMark();
+  const marked = mark && mark.position.txid >= kept.position.txid && mark.position.txid <= log.last;
+  if (!marked || JSON.stringify(mark.stamp) !== JSON.stringify(parts.files.stamp())) return undefined;
+  const table = yield* replay(log, kept, mark.position.txid);
+  if (table.checksum !== mark.position.checksum || table.page_size !== page_size) return undefined;
+  return { by: "mark", position: mark.position, table, cursor: cursorAt(parts, "start") };
+}
+
+export function* recover(parts: RecoverParts): Steps<Found> {
+  const { log, files, page_size } = parts;
+  const kept = parts.kept.loadTable();
   if (kept && log.empty) log.reset(kept.position.txid);
   const usable = kept && kept.position.txid >= log.base && kept.position.txid <= log.last;
   if (!usable) {
     log.reset(NOWHERE.txid);
-    return adopt(parts);
+    return yield* adopt(parts);
   }
-  const there = kept.table.page_size === page_size ? findInWal(parts, kept) : undefined;
-  if (there) {
-    const table = replay(log, kept, there.txid);
-    return { by: "log", position: position(there.txid, table), table, cursor: there.cursor };
-  }
-  const mark = files.loadMark();
-  const stamp = parts.files.stamp();
-  const marked = mark && mark.position.txid >= kept.position.txid && mark.position.txid <= log.last;
-  if (marked && JSON.stringify(mark.stamp) === JSON.stringify(stamp)) {
-    const table = replay(log, kept, mark.position.txid);
-    if (table.checksum === mark.position.checksum && table.page_size === page_size) {
-      return { by: "mark", position: mark.position, table, cursor: cursorAt(parts, "start") };
-    }
-  }
-  return findByReading(parts, kept);
+  const same_file = !kept.files || kept.files.database === files.identities.database;
+  const found = same_file && kept.table.page_size === page_size ? yield* findByPlace(parts, kept) : undefined;
+  return found ?? (yield* findByReading(parts, kept));
 }

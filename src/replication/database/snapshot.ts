@@ -206,6 +206,6 @@ export function createFromSnapshot(snapshot: ReceivedSnapshot, path: string, dir
   for (const end of ["-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });
   rmSync(join(dir, "log"), { recursive: true, force: true });
   const { position, table } = snapshot;
-  new Kept(dir).saveTable({ position, table, cursor: undefined });
+  new Kept(dir).saveTable({ position, table, cursor: undefined, files: undefined });
   writeDatabaseFile(snapshot, path);
 }

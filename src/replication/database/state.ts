@@ -40,6 +40,8 @@ export interface DatabaseOptions {
   sizes?: Sizes;
   /** Copies long logs back beside other work; without it that is done in between. */
   checkpointer?: BulkCheckpointer;
+  /** How long to ask for the write lock; then it is not opened. */
+  lock_ms?: number;
   /** Called at the moments a crash is most interesting. */
   step?: (step: Step) => void;
 }
@@ -55,9 +57,6 @@ export class DatabaseBusy extends Error {
 }
 
 const NO_FRAMES: WalCursor = { salt1: 0, salt2: 0, frame: 0, sum0: 0, sum1: 0 };
-
-/** How long to wait for applications to let go of the write lock when there is no way around it. */
-const PATIENCE_MS = 5000;
 
 export class DatabaseState {
   readonly options: DatabaseOptions;
@@ -89,15 +88,25 @@ export class DatabaseState {
   #table_saved_at = 0;
   #table_txid = 0;
 
+  /** Takes the write lock before anything else: a database that is in use costs one look. */
   constructor(options: DatabaseOptions) {
     this.options = options;
-    this.kept = new Kept(options.dir);
     this.connections = new Connections(options.path);
-    this.files = new DatabaseFiles(options.path);
-    this.page_size = this.connections.page_size;
-    this.checkpoint_at = this.checkpoint_frames;
-    this.table = new PageTable(this.page_size);
-    this.log = new TransactionLog(join(options.dir, "log"), options.sizes);
+    let files: DatabaseFiles | undefined;
+    try {
+      this.holdWithin(options.lock_ms ?? REPLICATION_LIMITS.open_lock_most_ms);
+      this.page_size = this.connections.page_size;
+      this.checkpoint_at = this.checkpoint_frames;
+      this.table = new PageTable(this.page_size);
+      files = new DatabaseFiles(options.path);
+      this.files = files;
+      this.kept = new Kept(options.dir);
+      this.log = new TransactionLog(join(options.dir, "log"), options.sizes);
+    } catch (error) {
+      this.connections.close();
+      files?.close();
+      throw error;
+    }
     this.log.onDurable = () => this.announceDurable();
   }
 
@@ -112,8 +121,10 @@ export class DatabaseState {
 
   // ——— the write lock ———
 
-  holdPatiently(): void {
-    if (!this.#holdWithin(PATIENCE_MS)) throw new DatabaseBusy(`${this.options.name} is being written to`);
+  /** For what cannot be done without it. */
+  holdWithin(ms: number): void {
+    if (this.insistOnHolding(ms)) return;
+    throw new DatabaseBusy("an application holds the write lock; it is opened when that transaction ends");
   }
 
   /** For what can as well be done a little later. */
@@ -246,7 +257,7 @@ export class DatabaseState {
   saveTable(): void {
     this.log.syncNow();
     const { position, cursor, table } = this;
-    this.kept.saveTable({ position, cursor, table });
+    this.kept.saveTable({ position, cursor, table, files: this.files.identities });
     this.#table_saved_at = this.#logged_bytes;
     this.#table_txid = position.txid;
   }

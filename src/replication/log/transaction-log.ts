@@ -32,13 +32,15 @@ export class TransactionLog {
   onDurable: () => void = () => undefined;
   /** Files that could not be read and were moved out of the way, for the log and the metrics. */
   readonly damaged: string[] = [];
+  /** When it was last written to before it was opened, by this machine's clock; 0: never. */
+  readonly written_ms: number;
 
   constructor(dir: string, options: LogOptions = {}) {
     this.dir = dir;
     this.#segment_bytes = options.segment_bytes ?? REPLICATION_LIMITS.segment_bytes;
     this.#recent_bytes = options.recent_bytes ?? REPLICATION_LIMITS.recent_bytes;
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    this.#load();
+    this.written_ms = this.#load();
     this.#base = (this.#segments[0]?.first ?? 1) - 1;
     this.#durable = this.last;
   }
@@ -214,7 +216,8 @@ export class TransactionLog {
   }
 
   /** Only an unbroken row up to the newest transaction is of use; what is before a gap is moved aside. */
-  #load(): void {
+  #load(): number {
+    let written_ms = 0;
     const firsts = readdirSync(this.dir)
       .map(segmentFirst)
       .filter((first) => first !== undefined)
@@ -222,6 +225,7 @@ export class TransactionLog {
     for (const [i, first] of firsts.entries()) {
       const segment = new Segment(join(this.dir, segmentName(first)), first);
       const newest = i === firsts.length - 1;
+      written_ms = segment.modified_ms;
       const whole = segment.load(newest);
       const follows = this.#segments.length === 0 || this.#segments.at(-1)?.last === first - 1;
       if (!follows) this.#setAside(this.#segments.splice(0));
@@ -233,6 +237,7 @@ export class TransactionLog {
     const empty = this.#segments.filter((segment) => segment.last < segment.first);
     for (const segment of empty) this.#drop(segment);
     this.#segments = this.#segments.filter((segment) => !empty.includes(segment));
+    return written_ms;
   }
 
   #setAside(segments: Segment[]): void {

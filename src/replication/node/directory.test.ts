@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { tempDir } from "../../../test/support.ts";
-import { Application } from "../database/fixtures.ts";
+import { Application, openAll } from "../database/fixtures.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { Directory } from "./directory.ts";
 
@@ -21,11 +21,11 @@ suite("the databases of a node", () => {
     }
     const app = new Application(join(dir, "db"));
     const nothing = (): void => undefined;
-    const options = { dir, node_id: 1n, clock: systemClock, onTransactions: nothing, log: nothing };
+    const options = { dir, node_id: 1n, clock: systemClock, onTransactions: nothing, onUndone: nothing, log: nothing };
     const directory = new Directory({ ...options, onFailure: (error) => assert.fail(String(error)) });
-    const [database] = directory.discover();
+    const [database] = openAll(directory);
     assert.ok(database);
-    directory.keepAside(database);
+    directory.aside.copy(database);
     const left = readdirSync(aside);
     assert.deepEqual(
       left.filter((name) => others.includes(name)),

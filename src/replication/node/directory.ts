@@ -1,26 +1,35 @@
 /**
  * The databases of a node: the files in its directory that are SQLite databases, opened once each. What the node
- * keeps for itself is in the folder `.replication` beside them.
+ * keeps for itself is in the folder `.replication` beside them. What goes wrong with one of them is noted in
+ * `problems`, tried again later, and costs the others nothing.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf } from "#core/assert.ts";
-import { ReplicatedDatabase } from "../database/database.ts";
-import { createFromSnapshot, type ReceivedSnapshot, Snapshot, snapshotPages } from "../database/snapshot.ts";
+import type { ReplicatedDatabase } from "../database/database.ts";
+import { type Known, lastKnown, recordDeletion } from "../database/deletion.ts";
+import { createFromSnapshot, type ReceivedSnapshot, snapshotPages } from "../database/snapshot.ts";
 import { type DatabaseOptions, PositionMismatch, type TransactionInfo } from "../database/state.ts";
-import { syncDirectory, writeAll } from "../durable.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { formatPosition } from "../position.ts";
+import { formatPosition, NOWHERE, type Position } from "../position.ts";
+import { finish } from "../steps.ts";
+import { Aside } from "./aside.ts";
+import { Openings } from "./openings.ts";
+import { type ProblemState, Problems } from "./problems.ts";
 
 const MAGIC = "SQLite format 3\0";
 /** Files beside a database that belong to it. */
 const COMPANIONS = /-(wal|shm|journal|pos|lock)$|\.incoming$/;
 const NAME_CHARS = 200;
+/** Problems of a file that is there; without the file they are none. */
+const OF_A_FILE: ReadonlySet<ProblemState> = new Set(["opening", "busy", "full", "damaged", "replaced", "failed"]);
 
 export interface DirectoryOptions
   extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "sizes" | "checkpointer" | "step"> {
   dir: string;
   onTransactions(name: string, infos: readonly TransactionInfo[]): void;
+  onOpened?(database: ReplicatedDatabase): void;
+  /** Somebody restored an older file; so many transactions are undone. */
+  onUndone(count: number): void;
   log(message: string): void;
 }
 
@@ -32,19 +41,27 @@ export interface Dropped {
 
 export class Directory {
   readonly dir: string;
+  readonly aside: Aside;
+  readonly problems: Problems;
   readonly #options: DirectoryOptions;
   readonly #databases = new Map<string, ReplicatedDatabase>();
   readonly #inodes = new Map<string, number>();
-  /** Databases that could not be opened, with the reason, so that each is named once. */
-  readonly refused = new Map<string, string>();
+  readonly #openings: Openings;
+  readonly #known = new Map<string, Known>();
+  readonly #inode: number;
   term = 0;
   #mtime_ms = 0;
   #looked_ms = 0;
 
   constructor(options: DirectoryOptions) {
-    this.dir = options.dir;
+    const { dir, clock, log } = options;
+    this.dir = dir;
     this.#options = options;
-    mkdirSync(join(this.dir, ".replication", "dbs"), { recursive: true });
+    this.aside = new Aside(dir, clock, log);
+    this.problems = new Problems(clock, log);
+    this.#openings = new Openings(this, options);
+    mkdirSync(join(dir, ".replication", "dbs"), { recursive: true });
+    this.#inode = statSync(dir).ino;
   }
 
   get(name: string): ReplicatedDatabase | undefined {
@@ -68,10 +85,53 @@ export class Directory {
     return join(this.dir, ".replication", "dbs", name);
   }
 
+  /** Where a database that is not here any more was deleted, if that was logged. */
+  deletedAt(name: string): Position | undefined {
+    if (this.#databases.has(name)) return undefined;
+    const known = this.#lastKnown(name);
+    return known.kind === "deleted" ? known.at : undefined;
+  }
+
+  #lastKnown(name: string): Known {
+    const known = this.#known.get(name) ?? lastKnown(this.stateDir(name));
+    this.#known.set(name, known);
+    return known;
+  }
+
+  /** Names of databases that are here but cannot be used now. Nobody may put others in their place. */
+  get unusable(): string[] {
+    const names = [...this.problems].filter(([, { state }]) => OF_A_FILE.has(state)).map(([name]) => name);
+    return [...new Set([...names, ...this.#openings.names()])].filter((name) => !this.#databases.has(name));
+  }
+
+  /** Waits until what is being opened is open, but not for what takes long. */
+  async settle(): Promise<ReplicatedDatabase[]> {
+    const { clock } = this.#options;
+    const until_ms = clock.monotonic() + REPLICATION_LIMITS.settle_ms;
+    const opened: ReplicatedDatabase[] = [];
+    while (this.#openings.size > 0 && clock.monotonic() < until_ms) {
+      await new Promise<void>((done) => setImmediate(done));
+      opened.push(...this.advance());
+    }
+    return opened;
+  }
+
+  /** On a replica, what is no whole database makes room for the primary's. It is moved aside. */
+  setDamagedAside(): void {
+    for (const [name, { state, reason }] of Array.from(this.problems)) {
+      if (state !== "damaged" || this.#databases.has(name)) continue;
+      const kept_at = this.#moveAside(name, join(this.dir, name), NOWHERE);
+      rmSync(this.stateDir(name), { recursive: true, force: true });
+      this.problems.clear(name);
+      this.#options.log(`${name}: ${reason}; it is kept as ${kept_at}, and makes room for the primary's`);
+    }
+  }
+
   /** True when files may have been added or removed since it was last asked, and now and then anyway. */
   changed(): boolean {
     const now_ms = this.#options.clock.monotonic();
-    const { mtimeMs } = statSync(this.dir);
+    const { mtimeMs, ino } = statSync(this.dir);
+    if (ino !== this.#inode) throw new Error(`${this.dir} is another folder now: was its disk unmounted, or renamed?`);
     const anyway = now_ms - this.#looked_ms >= REPLICATION_LIMITS.discover_anyway_ms;
     if (mtimeMs === this.#mtime_ms && !anyway) return false;
     this.#mtime_ms = mtimeMs;
@@ -79,84 +139,124 @@ export class Directory {
     return true;
   }
 
-  /** Opens, held, what is new in the directory. Returns what was opened. */
+  /** Opens, held, what is new in the directory, as far as there is time. Returns what was opened. */
   discover(): ReplicatedDatabase[] {
-    const opened: ReplicatedDatabase[] = [];
+    const present = new Set<string>();
     for (const entry of readdirSync(this.dir, { withFileTypes: true })) {
-      const { name } = entry;
-      if (!entry.isFile() || this.#databases.has(name) || !isDatabaseName(name)) continue;
-      const database = this.#open(name);
-      if (database) opened.push(database);
+      if (!entry.isFile() || !isDatabaseName(entry.name)) continue;
+      present.add(entry.name);
+      this.#consider(entry.name);
     }
-    return opened;
+    this.problems.keepOnly(OF_A_FILE, present);
+    this.#noteMissing(present);
+    return this.advance();
   }
 
-  #open(name: string): ReplicatedDatabase | undefined {
-    const path = join(this.dir, name);
-    if (this.#databases.size >= REPLICATION_LIMITS.databases) {
-      this.#refuse(name, `databases: ${REPLICATION_LIMITS.databases} are open`);
-      return undefined;
-    }
+  #consider(name: string): void {
+    if (this.#databases.has(name) || this.#openings.has(name) || !this.problems.due(name)) return;
     try {
-      if (!isDatabaseFile(path)) return undefined;
-      return this.#adopt(name);
+      if (!isDatabaseFile(join(this.dir, name))) return;
+      if (this.#databases.size + this.#openings.size >= REPLICATION_LIMITS.databases) {
+        throw new Error(`databases: ${REPLICATION_LIMITS.databases} are open`);
+      }
+      this.#openings.begin(name);
     } catch (error) {
-      this.#refuse(name, messageOf(error));
-      return undefined;
+      this.problems.failed(name, error);
     }
   }
 
-  #adopt(name: string): ReplicatedDatabase {
-    const { node_id, clock, onFailure, onTransactions, sizes, checkpointer, step } = this.#options;
-    const path = join(this.dir, name);
-    const database = new ReplicatedDatabase({
-      name,
-      path,
-      dir: this.stateDir(name),
-      node_id,
-      clock,
-      onFailure,
-      onTransactions: (infos) => onTransactions(name, infos),
-      ...(sizes === undefined ? {} : { sizes }),
-      ...(checkpointer === undefined ? {} : { checkpointer }),
-      ...(step === undefined ? {} : { step }),
-    });
+  /** What was here when the node last ran, and is neither here now nor was deleted. */
+  #noteMissing(present: ReadonlySet<string>): void {
+    const missing = new Set<string>();
+    for (const name of readdirSync(join(this.dir, ".replication", "dbs"))) {
+      if (present.has(name) || this.#databases.has(name) || !isDatabaseName(name)) continue;
+      if (this.#lastKnown(name).kind !== "database") continue;
+      missing.add(name);
+      const reason = `${join(this.dir, name)} is not there, and was not deleted while a node ran; replicas keep theirs`;
+      if (this.problems.get(name)?.state !== "missing") this.problems.set(name, "missing", reason);
+    }
+    this.problems.keepOnly(new Set(["missing"]), missing);
+  }
+
+  /** Goes on with what is being opened, for a while. Returns what is open by now. */
+  advance(): ReplicatedDatabase[] {
+    return this.#openings.advance().map((database) => this.#add(database));
+  }
+
+  #add(database: ReplicatedDatabase): ReplicatedDatabase {
+    const { name, path, found_by, position, cut } = database;
     database.term = this.term;
     this.#databases.set(name, database);
     this.#inodes.set(name, statSync(path).ino);
-    this.refused.delete(name);
-    const { found_by, position, cut } = database;
+    this.#known.delete(name);
+    this.problems.clear(name);
+    this.#options.onOpened?.(database);
     this.#options.log(`${name}: opened at ${formatPosition(position)} (${found_by}${cut ? `, ${cut} cut off` : ""})`);
     return database;
   }
 
-  #refuse(name: string, reason: string): void {
-    if (this.refused.get(name) !== reason) this.#options.log(`${name}: not opened: ${reason}`);
-    this.refused.set(name, reason);
+  #adopt(name: string): ReplicatedDatabase {
+    return this.#add(finish(this.#openings.steps(name)));
   }
 
-  /** Databases whose file an application has deleted or replaced. Each becomes one last transaction. */
+  /** Lets go of a database that cannot go on. It is opened again later; the others do not notice. */
+  quarantine(name: string, error: unknown): void {
+    const database = this.#databases.get(name);
+    this.#forget(name);
+    this.problems.failed(name, error);
+    try {
+      database?.abandon();
+    } catch (failure) {
+      // Its log could not be made durable: what is on the disk is not known any more.
+      this.#options.onFailure(failure);
+    }
+  }
+
+  /** Databases whose file an application has deleted. Each becomes one last transaction. What was replaced is opened anew. */
   findDropped(): Dropped[] {
     const dropped: Dropped[] = [];
-    for (const database of this.#databases.values()) {
+    for (const database of Array.from(this.#databases.values())) {
       const { name, path } = database;
       const now = statSync(path, { throwIfNoEntry: false });
       if (now?.ino === this.#inodes.get(name)) continue;
-      const info = database.drop(now !== undefined);
       this.#forget(name);
+      if (now) {
+        this.#openings.replace(database);
+        continue;
+      }
+      const info = database.drop();
       dropped.push({ name, info, ltx: readDrop(database, info) });
     }
     return dropped;
   }
 
-  /** Applies the primary's word that a database is gone. */
-  applyDrop(database: ReplicatedDatabase, ltx: Buffer, term: number): TransactionInfo {
-    const info = database.applyDrop(ltx, term);
-    this.#forget(database.name);
-    return info;
+  /** Applies a logged deletion of the primary's. What was here is moved aside; returns where to as well. */
+  applyDrop(database: ReplicatedDatabase, ltx: Buffer, term: number): { info: TransactionInfo; kept_at: string } {
+    const { name, path, position } = database;
+    let kept_at = "";
+    const info = database.applyDrop(ltx, term, () => {
+      kept_at = this.#moveAside(name, path, position);
+    });
+    this.#forget(name);
+    return { info, kept_at };
   }
 
-  /** Makes the database what the snapshot says, whatever it was. */
+  /** The same when the primary's log does not lead there any more: it says where it logged the deletion. */
+  applyDeletion(database: ReplicatedDatabase, at: Position): string {
+    const { name, path, position, page_size } = database;
+    this.#close(database);
+    const kept_at = this.#moveAside(name, path, position);
+    rmSync(this.stateDir(name), { recursive: true, force: true });
+    recordDeletion(this.stateDir(name), at, page_size);
+    return kept_at;
+  }
+
+  #moveAside(name: string, path: string, position: Position): string {
+    rmSync(join(this.dir, `${name}-pos`), { force: true });
+    return this.aside.move(name, path, position);
+  }
+
+  /** Makes the database what the snapshot says, whatever it was. Another page size: what was here is moved aside. */
   install(name: string, snapshot: ReceivedSnapshot): ReplicatedDatabase {
     const database = this.#databases.get(name);
     if (database && database.page_size === snapshot.header.page_size) {
@@ -164,18 +264,19 @@ export class Directory {
       database.replace(snapshotPages(snapshot), table, position, header.timestamp_ms);
       return database;
     }
-    if (database) this.remove(name);
+    if (database) {
+      const { path, position } = database;
+      this.#close(database);
+      this.#moveAside(name, path, position);
+    }
     createFromSnapshot(snapshot, join(this.dir, name), this.stateDir(name));
     return this.#adopt(name);
   }
 
-  /** Closes a database and removes its files, and what is known about it. */
-  remove(name: string): void {
-    const database = this.#databases.get(name);
-    database?.abandon();
-    this.#forget(name);
-    for (const end of ["", "-wal", "-shm", "-pos"]) rmSync(join(this.dir, `${name}${end}`), { force: true });
-    rmSync(this.stateDir(name), { recursive: true, force: true });
+  /** Closes it so that its files can be moved; what is known about it is not needed any more. */
+  #close(database: ReplicatedDatabase): void {
+    this.#forget(database.name);
+    database.abandon();
   }
 
   /** Opens it again from its files, when what is in memory is not to be trusted any more. */
@@ -193,37 +294,15 @@ export class Directory {
       try {
         database.tidy(reasonable ? keepAfter(database.name) : Number.POSITIVE_INFINITY);
       } catch (error) {
+        if (error instanceof PositionMismatch) this.#options.log(error.message);
         // Opened again, it says truly where it stands.
-        if (!(error instanceof PositionMismatch)) throw error;
-        this.#options.log(error.message);
-        this.reopen(database.name);
+        this.quarantine(database.name, error);
       }
     }
   }
 
-  /** Copies a database to where nobody overwrites it. Returns the path. */
-  keepAside(database: ReplicatedDatabase): string {
-    const folder = join(this.dir, ".replication", "aside");
-    mkdirSync(folder, { recursive: true });
-    const { txid, checksum } = database.position;
-    const path = join(folder, `${database.name}-${txid}-${checksum.toString(16)}.db`);
-    const snapshot = Snapshot.take(database);
-    if (!snapshot) throw new Error(`${database.name} is being written to`);
-    const fd = openSync(path, "w", 0o600);
-    try {
-      for (const bytes of snapshot.file()) writeAll(fd, bytes);
-      // What is here is overwritten next, and this is then the only copy.
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-      snapshot.close();
-    }
-    syncDirectory(folder);
-    this.#limitAside(folder, database.name);
-    return path;
-  }
-
   close(): void {
+    this.#openings.close();
     for (const database of this.#databases.values()) database.close();
     this.#databases.clear();
   }
@@ -231,18 +310,7 @@ export class Directory {
   #forget(name: string): void {
     this.#databases.delete(name);
     this.#inodes.delete(name);
-  }
-
-  #limitAside(folder: string, name: string): void {
-    // What follows the name is looked at, too: copies of `a-1` are none of `a`.
-    const copies = readdirSync(folder)
-      .filter((file) => file.startsWith(`${name}-`) && /^\d+-[0-9a-f]+\.db$/.test(file.slice(name.length + 1)))
-      .map((file) => ({ path: join(folder, file), at_ms: statSync(join(folder, file)).mtimeMs }))
-      .sort((a, b) => b.at_ms - a.at_ms);
-    for (const { path } of copies.slice(REPLICATION_LIMITS.copies_aside)) {
-      this.#options.log(`${path}: deleted, ${REPLICATION_LIMITS.copies_aside} newer copies are kept`);
-      rmSync(path);
-    }
+    this.#known.delete(name);
   }
 }
 

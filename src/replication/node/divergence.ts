@@ -62,15 +62,17 @@ type Ask = (name: string, txid: number, checksum?: string) => Promise<KnownPosit
 
 /**
  * The databases that differ from the primary's. One that is merely behind does not, and one that has the state of
- * another transaction than it thinks is told which.
+ * another transaction than it thinks is told which. `only`: of one database.
  */
 export async function findDivergences(
   directory: Directory,
   peer: Peer,
   signal: AbortSignal,
+  only?: string,
 ): Promise<Map<string, Divergence>> {
+  const databases = [...directory].filter(({ name }) => only === undefined || name === only);
   const asked: Record<string, number> = {};
-  for (const { name, position } of directory) asked[name] = position.txid;
+  for (const { name, position } of databases) asked[name] = position.txid;
   const post = async (question: AskedPositions): Promise<Record<string, KnownPosition>> =>
     (await peer.json("POST", "/positions", question, signal)) as Record<string, KnownPosition>;
   const ask: Ask = async (name, txid, checksum) => {
@@ -79,7 +81,7 @@ export async function findDivergences(
   };
   const answers = await post({ databases: asked });
   const found = new Map<string, Divergence>();
-  for (const database of directory) {
+  for (const database of databases) {
     const theirs = answers[database.name];
     const divergence = theirs && (await compare(database, theirs, ask));
     if (divergence) found.set(database.name, divergence);

@@ -7,7 +7,7 @@ import { Readable } from "node:stream";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { random, runs, seed, tempDir } from "../../../test/support.ts";
-import { Application, captureAll, look } from "../database/fixtures.ts";
+import { Application, captureAll, look, openAll } from "../database/fixtures.ts";
 import { Snapshot } from "../database/snapshot.ts";
 import { formatPosition, type Position } from "../position.ts";
 import { Directory } from "./directory.ts";
@@ -28,6 +28,7 @@ function directoryAt(dir: string): Directory {
     clock: systemClock,
     onFailure: (error) => assert.fail(String(error)),
     onTransactions: () => undefined,
+    onUndone: () => undefined,
     log: () => undefined,
   });
 }
@@ -45,7 +46,7 @@ class Source {
     mkdirSync(dir);
     this.#app = new Application(join(dir, "db"));
     this.#directory = directoryAt(dir);
-    for (const database of this.#directory.discover()) database.release();
+    for (const database of openAll(this.#directory)) database.release();
     this.#note();
     this.#whole = this.#snapshot();
     for (let i = 0; i < transactions; i++) {
@@ -231,6 +232,7 @@ suite("hostile input", () => {
     const paths = [
       "/positions",
       "/stream",
+      "/place",
       "/handoff",
       "/import",
       "/import?name=%00",

@@ -99,6 +99,6 @@ async function captured(node: ReplicationNode, name: string, before: number): Pr
   }
   return fail(
     "storage_failed",
-    `${name} was imported but could not be opened: ${node.directory.refused.get(name) ?? ""}`,
+    `${name} was imported but could not be opened: ${node.directory.problems.get(name)?.reason ?? ""}`,
   );
 }

@@ -8,6 +8,8 @@ interface Metric {
   help: string;
   /** A value, or one per database. */
   value: number | Map<string, number>;
+  /** Further labels, by database. */
+  labels?: Map<string, string>;
 }
 
 export class NodeMetrics {
@@ -28,6 +30,17 @@ export class NodeMetrics {
     return new Map([...this.#node.directory].map((database) => [database.name, value(database)]));
   }
 
+  #problems(): Metric {
+    const problems = [...this.#node.directory.problems];
+    return {
+      name: "database_problem",
+      type: "gauge",
+      help: "1 for each database that cannot be used now; /info says why.",
+      value: new Map(problems.map(([name]) => [name, 1])),
+      labels: new Map(problems.map(([name, { state }]) => [name, `,state=${JSON.stringify(state)}`])),
+    };
+  }
+
   #all(): Metric[] {
     const { role, term, lag_ms, events, streams, directory } = this.#node;
     const gauge = (name: string, help: string, value: Metric["value"]): Metric => ({
@@ -41,7 +54,8 @@ export class NodeMetrics {
       gauge("is_primary", "1 on the primary.", role.kind === "primary" ? 1 : 0),
       gauge("term", "The highest term this node knows of.", term),
       gauge("databases", "Open databases.", directory.count),
-      gauge("databases_refused", "Files that could not be opened as databases.", directory.refused.size),
+      gauge("databases_refused", "Databases that cannot be used now.", directory.problems.size),
+      this.#problems(),
       gauge(
         "txid",
         "Transaction the database is at.",
@@ -76,10 +90,10 @@ export class NodeMetrics {
   }
 }
 
-function render({ name, type, help, value }: Metric): string {
+function render({ name, type, help, value, labels }: Metric): string {
   const full = `hangar_db_${name}`;
   const head = `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n`;
   if (typeof value === "number") return `${head}${full} ${value}\n`;
-  const lines = [...value].map(([db, v]) => `${full}{db=${JSON.stringify(db)}} ${v}\n`);
+  const lines = [...value].map(([db, v]) => `${full}{db=${JSON.stringify(db)}${labels?.get(db) ?? ""}} ${v}\n`);
   return head + lines.join("");
 }

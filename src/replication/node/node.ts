@@ -7,21 +7,23 @@
  *   none      databases are held, nothing happens: fenced, or no primary is known
  */
 import type { ServerResponse } from "node:http";
-import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Credentials } from "../credentials/credentials.ts";
 import { CheckpointThread } from "../database/checkpointer.ts";
+import type { ReplicatedDatabase } from "../database/database.ts";
 import type { TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS, type Sizes } from "../limits.ts";
 import { Turns } from "../turns.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import { Directory } from "./directory.ts";
 import { EventHub } from "./events.ts";
+import { follow } from "./follow.ts";
+import { holdAll } from "./hold.ts";
 import { IdentityFile } from "./identity.ts";
 import { NodeMetrics } from "./metrics.ts";
 import { Peer } from "./peer.ts";
-import { ReplicaLink, StaleTerm } from "./replica-link.ts";
+import { type LinkEvents, StaleTerm } from "./replica-link.ts";
 import { StatusFiles } from "./status-files.ts";
 import { type Hello, Streams } from "./streams.ts";
 import { watchOver } from "./watch.ts";
@@ -81,6 +83,10 @@ export class ReplicationNode {
       onFailure,
       log,
       onTransactions: (name, infos) => this.#onTransactions(name, infos),
+      onOpened: ({ name, position }) => this.#files.position(name, position),
+      onUndone: (count) => {
+        this.metrics.dropped += count;
+      },
       checkpointer: this.#checkpointer,
       ...(sizes === undefined ? {} : { sizes }),
       ...(step === undefined ? {} : { step }),
@@ -88,7 +94,6 @@ export class ReplicationNode {
     this.streams = new Streams({ directory: this.directory, clock, log });
     this.metrics = new NodeMetrics(this);
     this.directory.discover();
-    for (const { name, position } of this.directory) this.#files.position(name, position);
   }
 
   get id(): string {
@@ -150,10 +155,9 @@ export class ReplicationNode {
     this.#role = { kind: "primary", term };
     this.directory.term = term;
     this.directory.discover();
-    for (const database of this.directory) {
-      database.term = term;
-      database.release();
-    }
+    await this.directory.settle();
+    for (const database of this.directory) database.term = term;
+    this.#release([...this.directory]);
     this.#options.log(`primary of term ${term}`);
     this.#files.primary(undefined);
     this.#files.lag(0);
@@ -219,18 +223,8 @@ export class ReplicationNode {
     });
   }
 
-  /**
-   * Applications in the middle of a transaction may finish it; what they commit after this began is not told to anybody.
-   * False when one of them does not, and waiting for it has an end.
-   */
-  async #holdAll(until_ms = Number.POSITIVE_INFINITY): Promise<boolean> {
-    for (const database of this.directory) {
-      while (!database.hold()) {
-        if (this.clock.monotonic() > until_ms || this.#closing) return false;
-        await this.clock.sleep(1);
-      }
-    }
-    return true;
+  #holdAll(until_ms = Number.POSITIVE_INFINITY): Promise<boolean> {
+    return holdAll(this.directory, this.clock, () => this.clock.monotonic() > until_ms || this.#closing);
   }
 
   // ——— primary ———
@@ -243,14 +237,27 @@ export class ReplicationNode {
 
   #discover(): void {
     this.#tellUntold();
-    if (!this.directory.changed()) return;
+    if (!this.directory.changed()) {
+      this.#release(this.directory.advance());
+      return;
+    }
     for (const dropped of this.directory.findDropped()) {
       this.#onTransactions(dropped.name, [dropped.info]);
       this.streams.dropped(dropped);
       this.#files.gone(dropped.name);
     }
-    const opened = this.directory.discover();
-    for (const database of opened) database.release();
+    this.#release(this.directory.discover());
+  }
+
+  /** Lets applications write to what was opened. */
+  #release(opened: readonly ReplicatedDatabase[]): void {
+    for (const database of opened) {
+      try {
+        database.release();
+      } catch (error) {
+        this.directory.quarantine(database.name, error);
+      }
+    }
     if (opened.length > 0) this.streams.pump();
   }
 
@@ -295,49 +302,37 @@ export class ReplicationNode {
   // ——— replica ———
 
   async #follow(primary: string, signal: AbortSignal): Promise<void> {
-    const { clock, credentials, hostname, log } = this.#options;
+    const { clock, credentials, hostname } = this.#options;
     const peer = new Peer(primary, clock, credentials);
-    const distrusted = new Set<string>();
-    let said = "";
-    while (!signal.aborted) {
-      const link = new ReplicaLink({
-        peer,
-        directory: this.directory,
-        node: this.id,
-        hostname,
-        term: this.term,
-        distrusted,
-        events: {
-          connected: (term) => this.#connected(peer, term),
-          transaction: (name, info) => this.#onTransactions(name, [info]),
-          heard: (at_ms) => this.#heard(at_ms),
-          ready: () => {
-            this.#identity.complete();
-            log(`has everything ${peer.hostname} had`);
-          },
-          healed: (name, { common, dropped }, kept_at) => {
-            this.metrics.dropped += dropped;
-            const since = common === undefined ? "at least " : "";
-            log(
-              `${name}: ${since}${dropped} transactions that ${peer.hostname} does not have were dropped; kept as ${kept_at}`,
-            );
-          },
-          handoff: (term) => this.onHandoff(term),
-          log,
-        },
-      });
-      try {
-        await link.run(signal);
-      } catch (error) {
-        this.metrics.disconnects++;
-        const message = `${peer.hostname}: ${messageOf(error)}`;
-        if (message !== said && !signal.aborted) log(message);
-        said = message;
-      }
+    const { directory, id: node } = this;
+    const disconnected = (): void => {
+      this.metrics.disconnects++;
       this.#files.primary(undefined);
       this.events.primaryChange({ isPrimary: false });
-      if (!signal.aborted) await clock.sleep(REPLICATION_LIMITS.reconnect_ms, signal).catch(() => undefined);
-    }
+    };
+    const events = this.#linkEvents(peer);
+    await follow({ peer, directory, node, hostname, clock, term: () => this.term, events, disconnected }, signal);
+  }
+
+  #linkEvents(peer: Peer): LinkEvents {
+    const { log } = this.#options;
+    return {
+      connected: (term) => this.#connected(peer, term),
+      transaction: (name, info) => this.#onTransactions(name, [info]),
+      heard: (at_ms) => this.#heard(at_ms),
+      ready: () => {
+        this.#identity.complete();
+        log(`has everything ${peer.hostname} had`);
+      },
+      healed: (name, { common, dropped }, kept_at) => {
+        this.metrics.dropped += dropped;
+        const since = common === undefined ? "at least " : "";
+        const what = `${since}${dropped} transactions that ${peer.hostname} does not have were dropped`;
+        log(`${name}: ${what}; kept as ${kept_at}`);
+      },
+      handoff: (term) => this.onHandoff(term),
+      log,
+    };
   }
 
   #connected(peer: Peer, term: number): void {

@@ -1,16 +1,16 @@
-/** The replica's end: one connection to the primary, from finding out where both stand to the last frame. */
-import { closeSync, openSync, rmSync } from "node:fs";
-import { join } from "node:path";
+/**
+ * The replica's end: one connection to the primary, from finding out where both stand to the last frame. A database that
+ * cannot take what is sent is opened anew and asks to be placed anew; the others go on meanwhile.
+ */
 import { finished } from "node:stream";
 import { messageOf } from "#core/assert.ts";
-import { verifySnapshot } from "../database/snapshot.ts";
 import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
-import { writeAll } from "../durable.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { decodeHeader, LtxError } from "../ltx/codec.ts";
-import { formatPosition } from "../position.ts";
+import { formatPosition, NO_PAGES, parsePosition } from "../position.ts";
 import { type Directory, isDatabaseName } from "./directory.ts";
 import { type Divergence, findDivergences } from "./divergence.ts";
+import { Incoming } from "./incoming.ts";
 import type { Peer } from "./peer.ts";
 import { FRAME, type Frame, FrameReader, readTransaction } from "./wire.ts";
 
@@ -47,36 +47,90 @@ export interface LinkOptions {
 export class ReplicaLink {
   readonly #options: LinkOptions;
   readonly #directory: Directory;
+  readonly #incoming: Incoming;
   #term = 0;
   #divergences = new Map<string, Divergence>();
   /** Transactions of one database that came together and are applied together. */
   #batch: { name: string; files: Buffer[] } = { name: "", files: [] };
-  #incoming: { name: string; path: string; fd: number } | undefined;
+  /** Databases that the primary is to place anew. What it sends of them before it has done so may not follow. */
+  readonly #unplaced = new Set<string>();
+  /** How often that was asked since something followed, and when it may be asked again. */
+  readonly #asked = new Map<string, { times: number; next_ms: number }>();
+  #placing = false;
 
   constructor(options: LinkOptions) {
     this.#options = options;
     this.#directory = options.directory;
+    this.#incoming = new Incoming(options.directory.dir);
   }
 
   /** Runs until the connection ends, which is always an error or the signal. */
   async run(signal: AbortSignal): Promise<void> {
-    const { peer, node, hostname, term, events, distrusted } = this.#options;
+    const { peer, node, hostname, term, events } = this.#options;
     this.#directory.discover();
+    await this.#directory.settle();
+    this.#directory.setDamagedAside();
     this.#divergences = await findDivergences(this.#directory, peer, signal);
     const databases: Record<string, string> = {};
-    for (const { name, position, half_replaced } of this.#directory) {
-      if (!half_replaced && !distrusted.has(name)) databases[name] = formatPosition(position);
+    for (const { name } of this.#directory) {
+      const position = this.#positionOf(name);
+      if (position !== undefined) databases[name] = position;
     }
-    const answer = await peer.openStream("/stream", { node, hostname, term, databases }, signal);
+    const skip = this.#directory.unusable;
+    for (const name of skip) this.#unplaced.add(name);
+    const answer = await peer.openStream("/stream", { node, hostname, term, databases, skip }, signal);
+    const placing = setInterval(() => void this.#place(signal), REPLICATION_LIMITS.discover_anyway_ms);
     try {
       events.connected(answer.term);
       this.#term = answer.term;
       await this.#read(answer);
     } finally {
+      clearInterval(placing);
       answer.response.destroy();
       this.#dropIncoming();
     }
     throw new Error("the primary closed the stream");
+  }
+
+  /** Where a database says it stands; undefined when that is of no worth. */
+  #positionOf(name: string): string | undefined {
+    const database = this.#directory.get(name);
+    if (!database || database.half_replaced || this.#options.distrusted.has(name)) return undefined;
+    return formatPosition(database.position);
+  }
+
+  /** Opens what could not be opened before, and tells the primary where it stands. */
+  async #place(signal: AbortSignal): Promise<void> {
+    if (this.#placing) return;
+    this.#placing = true;
+    try {
+      this.#directory.discover();
+      this.#directory.setDamagedAside();
+      const unusable = new Set(this.#directory.unusable);
+      for (const name of this.#unplaced) {
+        if (!unusable.has(name) && performance.now() >= (this.#asked.get(name)?.next_ms ?? 0)) {
+          await this.#placeOne(name, signal);
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted) this.#options.events.log(`placing: ${messageOf(error)}`);
+    } finally {
+      this.#placing = false;
+    }
+  }
+
+  async #placeOne(name: string, signal: AbortSignal): Promise<void> {
+    const { peer, node } = this.#options;
+    const times = (this.#asked.get(name)?.times ?? 0) + 1;
+    const { retry_ms, retry_most_ms } = REPLICATION_LIMITS;
+    const next_ms = performance.now() + Math.min(retry_ms * 2 ** times, retry_most_ms);
+    this.#asked.set(name, { times, next_ms });
+    const divergence = (await findDivergences(this.#directory, peer, signal, name)).get(name);
+    if (divergence) this.#divergences.set(name, divergence);
+    const position = this.#positionOf(name);
+    await peer.json("POST", "/place", { node, name, ...(position === undefined ? {} : { position }) }, signal);
+    this.#unplaced.delete(name);
+    this.#directory.problems.clear(name);
   }
 
   /**
@@ -126,7 +180,7 @@ export class ReplicaLink {
       return;
     }
     if (type === FRAME.snapshot_part) {
-      if (this.#incoming) writeAll(this.#incoming.fd, payload);
+      this.#guarded(this.#incoming.name, () => this.#incoming.write(payload));
       return;
     }
     this.#applyBatch();
@@ -135,19 +189,25 @@ export class ReplicaLink {
 
   #takeMessage(type: number, message: Record<string, unknown>): void {
     const { events } = this.#options;
+    const { reason } = message;
     const name = String(message["name"]);
     switch (type) {
       case FRAME.snapshot:
-        this.#beginSnapshot(name);
+        refuseBadName(name);
+        this.#guarded(name, () => this.#beginSnapshot(name));
         break;
       case FRAME.snapshot_end:
-        this.#endSnapshot();
+        this.#guarded(this.#incoming.name, () => this.#endSnapshot());
         break;
       case FRAME.gone:
-        this.#gone(name);
+        this.#guarded(name, () => this.#gone(name, String(message["position"])));
+        break;
+      case FRAME.unknown:
+        this.#unknown(name, typeof reason === "string" ? reason : "it has never had it");
         break;
       case FRAME.ready:
-        events.ready();
+        // A node that lacks a database is not complete.
+        if (this.#unplaced.size === 0) events.ready();
         break;
       case FRAME.heartbeat:
         events.heard(Number(message["at"]));
@@ -161,45 +221,79 @@ export class ReplicaLink {
     }
   }
 
+  /** What fails for one database is tried again later, for that one. */
+  #guarded(name: string | undefined, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (name === undefined) throw error;
+      this.#dropIncoming();
+      this.#unplaced.add(name);
+      // What came was no good; what is here is.
+      if (isBadInput(error)) this.#options.events.log(`${name}: ${messageOf(error)}`);
+      else this.#directory.quarantine(name, error);
+    }
+  }
+
+  /** Something followed from what is here. */
+  #placed(name: string): void {
+    this.#options.distrusted.delete(name);
+    this.#unplaced.delete(name);
+    this.#asked.delete(name);
+  }
+
   #applyBatch(): void {
     const { name, files } = this.#batch;
     if (files.length === 0) return;
     this.#batch = { name: "", files: [] };
-    const database = this.#directory.get(name);
-    if (!database) throw new Error(`${name}: a transaction for a database that is not here`);
     const last = decodeHeader(files.at(-1) ?? Buffer.alloc(0));
-    try {
-      const drop = last.commit === 0 ? files.pop() : undefined;
-      database.apply(files, this.#term);
-      if (drop) this.#options.events.transaction(name, this.#directory.applyDrop(database, drop, this.#term));
-      this.#options.distrusted.delete(name);
-    } catch (error) {
-      // Opened again, it says truly where it stands; if even that leads nowhere, it gets a snapshot.
-      if (!(error instanceof PositionMismatch || error instanceof LtxError)) throw error;
-      const before = database.position.txid;
-      const again = this.#directory.reopen(name);
-      if (again.position.txid === before) this.#options.distrusted.add(name);
-      throw error;
-    }
+    this.#guarded(name, () => this.#apply(name, files, last.commit === 0));
     this.#options.events.heard(last.timestamp_ms);
   }
 
+  #apply(name: string, files: Buffer[], with_drop: boolean): void {
+    const { distrusted, events } = this.#options;
+    const database = this.#directory.get(name);
+    if (!database) {
+      this.#unplaced.add(name);
+      return;
+    }
+    try {
+      const drop = with_drop ? files.pop() : undefined;
+      database.apply(files, this.#term);
+      if (drop) {
+        const { info, kept_at } = this.#directory.applyDrop(database, drop, this.#term);
+        events.log(`${name}: deleted on the primary; kept as ${kept_at}`);
+        events.transaction(name, info);
+      }
+      this.#placed(name);
+    } catch (error) {
+      if (!isBadInput(error)) throw error;
+      // What was sent before the primary has placed it anew need not follow.
+      if (this.#unplaced.has(name)) return;
+      this.#unplaced.add(name);
+      events.log(messageOf(error));
+      // Opened again, it says truly where it stands; if even that leads nowhere, it gets a snapshot.
+      const before = database.position.txid;
+      const again = this.#directory.reopen(name);
+      if (again.position.txid === before) distrusted.add(name);
+    }
+  }
+
   #beginSnapshot(name: string): void {
-    refuseBadName(name);
     this.#dropIncoming();
-    const path = join(this.#directory.dir, ".replication", `${name}.incoming.ltx`);
-    this.#incoming = { name, path, fd: openSync(path, "w", 0o600) };
+    // What is here and cannot be used now must not be overwritten.
+    if (!this.#directory.unusable.includes(name)) this.#incoming.begin(name);
   }
 
   #endSnapshot(): void {
-    const { events, distrusted } = this.#options;
-    const incoming = this.#incoming;
-    if (!incoming) throw new Error("the end of a snapshot that never began");
-    const { name, path } = incoming;
-    const snapshot = verifySnapshot(path);
+    const { events } = this.#options;
+    const { name } = this.#incoming;
+    const snapshot = this.#incoming.verify();
+    if (!snapshot || name === undefined) return;
     this.#keepIfDiverged(name);
     this.#directory.install(name, snapshot);
-    distrusted.delete(name);
+    this.#placed(name);
     this.#dropIncoming();
     const { position, header } = snapshot;
     const { page_size, commit, timestamp_ms } = header;
@@ -212,17 +306,27 @@ export class ReplicaLink {
     const database = this.#directory.get(name);
     const divergence = this.#divergences.get(name);
     if (!database || database.half_replaced || !divergence) return;
-    const kept_at = this.#directory.keepAside(database);
+    const kept_at = this.#directory.aside.copy(database);
     this.#divergences.delete(name);
     this.#options.events.healed(name, divergence, kept_at);
   }
 
-  #gone(name: string): void {
+  /** The primary has logged a deletion. Without that, or when more is here than it knows of, the database stays. */
+  #gone(name: string, text: string): void {
     const database = this.#directory.get(name);
     if (!database) return;
-    const kept_at = this.#directory.keepAside(database);
-    this.#options.events.healed(name, { common: undefined, dropped: database.position.txid }, kept_at);
-    this.#directory.remove(name);
+    const at = parsePosition(text);
+    if (at?.checksum !== NO_PAGES || database.position.txid >= at.txid) {
+      this.#unknown(name, "it has not logged a deletion that follows from what is here");
+      return;
+    }
+    const kept_at = this.#directory.applyDeletion(database, at);
+    this.#options.events.log(`${name}: deleted on the primary; kept as ${kept_at}`);
+  }
+
+  #unknown(name: string, reason: string): void {
+    if (!this.#directory.get(name)) return;
+    this.#directory.problems.set(name, "kept", `the primary does not have it (${reason}); it stays as it is`);
   }
 
   #handoff(term: number, positions: Record<string, string>): void {
@@ -233,17 +337,15 @@ export class ReplicaLink {
   }
 
   #dropIncoming(): void {
-    if (!this.#incoming) return;
-    const { fd, path } = this.#incoming;
-    this.#incoming = undefined;
-    closeSync(fd);
     try {
-      rmSync(path, { force: true });
+      this.#incoming.drop();
     } catch (error) {
-      this.#options.events.log(`${path}: ${messageOf(error)}`);
+      this.#options.events.log(messageOf(error));
     }
   }
 }
+
+const isBadInput = (error: unknown): boolean => error instanceof PositionMismatch || error instanceof LtxError;
 
 /** A name becomes a path here, whoever it comes from. */
 function refuseBadName(name: string): void {

@@ -7,13 +7,14 @@
  *   GET  /export?name=      a database as a file
  *   POST /import?name=      a file as a database (on the primary)
  *   POST /promote           make this node primary, without losing anything
- *   POST /positions, /stream, /handoff   between nodes
+ *   POST /positions, /stream, /place, /handoff   between nodes
  *
  * Everything but the first three must prove that it comes from a node of the cluster, or from somebody with its key.
  * A node without credentials listens on loopback only (see commands.ts), and answers no web page.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { messageOf } from "#core/assert.ts";
+import { isoTime } from "#core/clock.ts";
 import { ApiError, errorBody, fail } from "#core/errors.ts";
 import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";
 import { Snapshot } from "../database/snapshot.ts";
@@ -62,6 +63,7 @@ const ROUTES: Record<string, Record<string, Route>> = {
   "/handoff": { POST: { open: false, handle: handOff } },
   "/positions": { POST: { open: false, handle: positions } },
   "/stream": { POST: { open: false, handle: stream } },
+  "/place": { POST: { open: false, handle: place } },
 };
 
 export function createNodeServer(parts: ServerParts): Server {
@@ -131,6 +133,7 @@ function answer(response: ServerResponse, value: unknown): void {
 
 function info(node: ReplicationNode): object {
   const { isPrimary, hostname } = node.events.status;
+  const problems = [...node.directory.problems];
   return {
     node: node.id,
     isPrimary,
@@ -141,7 +144,12 @@ function info(node: ReplicationNode): object {
     lagMs: node.lag_ms,
     replicas: node.streams.replicas.map((replica) => ({ node: replica.node, hostname: replica.hostname })),
     databases: node.directory.positions(),
-    refused: Object.fromEntries(node.directory.refused),
+    refused: Object.fromEntries(
+      problems.filter(([, { state }]) => state !== "kept").map(([name, { reason }]) => [name, reason]),
+    ),
+    states: Object.fromEntries(
+      problems.map(([name, { state, reason, since_ms }]) => [name, { state, reason, since: isoTime(since_ms) }]),
+    ),
   };
 }
 
@@ -217,8 +225,19 @@ function stream({ node, body, response }: Call): void {
   node.serve(readHello(object(body)), response);
 }
 
+/** A replica says anew where it stands with one database. */
+function place({ node, body, response }: Call): void {
+  const { node: replica, name, position: text } = object(body);
+  const position = parsePosition(String(text));
+  if (typeof replica !== "string" || typeof name !== "string" || (text !== undefined && !position)) {
+    fail("invalid_request", "a replica says node, name and, unless it wants all of it, position");
+  }
+  if (!node.streams.place(replica, name, position)) fail("conflict", `replica ${replica} is not connected`);
+  answer(response, { ok: true });
+}
+
 function readHello(value: Record<string, unknown>): Hello {
-  const { node, hostname, term, databases } = value;
+  const { node, hostname, term, databases, skip } = value;
   if (typeof node !== "string" || typeof hostname !== "string" || typeof term !== "number") {
     fail("invalid_request", "a replica says node, hostname, term and databases");
   }
@@ -228,7 +247,7 @@ function readHello(value: Record<string, unknown>): Hello {
     if (!position) fail("invalid_request", `${name}: ${String(text)} is not a position`);
     known.set(name, position);
   }
-  return { node, hostname, term, databases: known };
+  return { node, hostname, term, databases: known, skip: new Set(Array.isArray(skip) ? skip.map(String) : []) };
 }
 
 function object(body: Buffer): Record<string, unknown> {

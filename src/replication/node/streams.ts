@@ -19,6 +19,8 @@ export interface Hello {
   hostname: string;
   term: number;
   databases: Map<string, Position>;
+  /** Databases it has and cannot use now: they are sent when it asks again. */
+  skip: Set<string>;
 }
 
 interface Replica {
@@ -78,10 +80,34 @@ export class Streams {
     response.on("drain", () => this.#pump(replica));
     response.on("close", () => this.#replicas.delete(replica));
     response.on("error", () => this.#replicas.delete(replica));
-    for (const name of hello.databases.keys()) {
-      if (!this.#options.directory.get(name)) this.#write(replica, jsonFrame(FRAME.gone, { name }));
-    }
+    for (const name of hello.databases.keys()) this.#tellWithout(replica, name);
     this.#pump(replica);
+  }
+
+  /**
+   * A replica has a database that is not open here. Only a logged deletion says that it is gone; otherwise nobody knows,
+   * and the replica's may be the last whole copy.
+   */
+  #tellWithout(replica: Replica, name: string): void {
+    const { directory } = this.#options;
+    if (directory.get(name)) return;
+    const deleted = directory.deletedAt(name);
+    const reason = directory.problems.get(name)?.reason;
+    if (deleted) this.#write(replica, jsonFrame(FRAME.gone, { name, position: formatPosition(deleted) }));
+    else this.#write(replica, jsonFrame(FRAME.unknown, { name, ...(reason === undefined ? {} : { reason }) }));
+  }
+
+  /** A replica says anew where it stands with a database: what it was sent led nowhere. False: it is not connected. */
+  place(node: string, name: string, position: Position | undefined): boolean {
+    const replica = this.#find(node);
+    if (!replica) return false;
+    replica.next.delete(name);
+    replica.whole.delete(name);
+    replica.hello.skip.delete(name);
+    if (position) replica.hello.databases.set(name, position);
+    else replica.hello.databases.delete(name);
+    this.#pump(replica);
+    return true;
   }
 
   /** Sends every replica what it does not have yet, of one database or of all. */
@@ -109,14 +135,14 @@ export class Streams {
       // What it once had of this name says nothing about the next database of this name.
       replica.hello.databases.delete(name);
       if (next === info.position.txid) this.#write(replica, transactionHead(name, ltx.length), ltx);
-      else this.#write(replica, jsonFrame(FRAME.gone, { name }));
+      else this.#write(replica, jsonFrame(FRAME.gone, { name, position: formatPosition(info.position) }));
     }
   }
 
   /** True when the node has been sent everything there is. */
   hasAll(node: string): boolean {
     const replica = this.#find(node);
-    if (!replica || replica.whole.size > 0 || replica.sending_whole) return false;
+    if (!replica || replica.whole.size > 0 || replica.sending_whole || replica.hello.skip.size > 0) return false;
     return [...this.#options.directory].every(({ name, position }) => replica.next.get(name) === position.txid + 1);
   }
 
@@ -147,24 +173,34 @@ export class Streams {
     if (replica.ended) return;
     const { directory } = this.#options;
     const one = only === undefined ? undefined : directory.get(only);
-    for (const database of one ? [one] : directory) {
-      if (!replica.next.has(database.name) && !replica.whole.has(database.name)) this.#place(replica, database);
-      if (!this.#sendNext(replica, database)) return;
-    }
+    for (const database of one ? [one] : directory) if (!this.#sendOf(replica, database)) return;
     // While one database is sent whole, transactions of the others go between its parts.
     if (replica.sending_whole) return;
     const [name] = replica.whole;
-    if (name !== undefined) {
-      this.#sendWhole(replica, name).catch((error: unknown) => {
-        this.#options.log(`${name}: snapshot for ${replica.hello.hostname} failed: ${messageOf(error)}`);
-        replica.response.destroy();
-      });
-    } else if (!replica.ready && !one) {
-      replica.ready = true;
-      this.#write(replica, jsonFrame(FRAME.ready, {}));
-      // A snapshot does not say how late it is, and nothing else may come for a while.
-      this.#tellTime(replica);
-    }
+    if (name !== undefined) this.#beginWhole(replica, name);
+    else if (!replica.ready && !one) this.#tellReady(replica);
+  }
+
+  /** False when the connection is full. */
+  #sendOf(replica: Replica, database: ReplicatedDatabase): boolean {
+    const { name } = database;
+    if (replica.hello.skip.has(name)) return true;
+    if (!replica.next.has(name) && !replica.whole.has(name)) this.#place(replica, database);
+    return this.#sendNext(replica, database);
+  }
+
+  #beginWhole(replica: Replica, name: string): void {
+    this.#sendWhole(replica, name).catch((error: unknown) => {
+      // The next one begins anew, when the database is open again. The others go on meanwhile.
+      this.#options.log(`${name}: snapshot for ${replica.hello.hostname} failed: ${messageOf(error)}`);
+    });
+  }
+
+  #tellReady(replica: Replica): void {
+    replica.ready = true;
+    this.#write(replica, jsonFrame(FRAME.ready, {}));
+    // A snapshot does not say how late it is, and nothing else may come for a while.
+    this.#tellTime(replica);
   }
 
   #tellTime(replica: Replica): void {

@@ -2,11 +2,12 @@
 import type { Clock } from "#core/clock.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
+import type { Directory } from "./directory.ts";
 import type { Streams } from "./streams.ts";
 
 export interface Watched {
   clock: Clock;
-  databases: Iterable<ReplicatedDatabase>;
+  databases: Iterable<ReplicatedDatabase> & Pick<Directory, "quarantine">;
   streams: Streams;
   /** Until when, by the monotonic clock, anything may be captured; asked each time. */
   until_ms(): number;
@@ -30,8 +31,17 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
       streams.pump();
       tidy_ms = now_ms + REPLICATION_LIMITS.tidy_ms;
     }
-    for (const database of watched.databases) database.capture();
+    for (const database of watched.databases) captureOne(watched, database);
     streams.heartbeat();
     await clock.sleep(REPLICATION_LIMITS.look_ms);
+  }
+}
+
+/** What cannot be captured is opened again later; the others go on. */
+function captureOne({ databases }: Watched, database: ReplicatedDatabase): void {
+  try {
+    database.capture();
+  } catch (error) {
+    databases.quarantine(database.name, error);
   }
 }

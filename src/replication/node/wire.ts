@@ -3,7 +3,8 @@
  *
  *   transaction     length of the name (2), name, LTX file
  *   snapshot        JSON: which database, at which position; then parts of an LTX file, then the end
- *   gone            JSON: a database the primary does not have
+ *   gone            JSON: a database whose deletion the primary has logged, and the position of that
+ *   unknown         JSON: a database that the primary does not have open, and why
  *   ready           everything the primary had when the replica connected has been sent
  *   heartbeat       JSON: the primary's time; after `ready`, and when nothing else was sent for a while
  *   handoff         JSON: the positions at which the replica is to take over as primary, in which term
@@ -19,6 +20,7 @@ export const FRAME = {
   gone: 6,
   heartbeat: 7,
   handoff: 8,
+  unknown: 9,
 } as const;
 
 const HEADER_BYTES = 8;

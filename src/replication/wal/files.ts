@@ -3,7 +3,7 @@
  * closing any descriptor of a file drops all locks the process holds on it, and SQLite's locks in this process
  * are what keeps applications out. So they are closed only after the last connection of this process is.
  */
-import { closeSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, statSync, writeSync } from "node:fs";
 import {
   alignedBuffer,
   FRAME_HEADER_BYTES,
@@ -25,18 +25,50 @@ export interface FileStamp {
   ctime: string;
 }
 
+/** Which files these are, so that others under the same names are noticed: inode and time of creation of each. */
+export interface FileIdentities {
+  database: string;
+  wal: string;
+}
+
+interface Identifying {
+  ino: bigint;
+  birthtimeNs: bigint;
+}
+
+// An inode alone is not enough: the next file that is made often gets the one of a deleted file.
+const identity = ({ ino, birthtimeNs }: Identifying): string => `${ino}:${birthtimeNs}`;
+
+/** The identity of a file by its name; undefined when there is none. */
+export function identityAt(path: string): string | undefined {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat && identity(stat);
+}
+
+function openAll(path: string): [database: number, wal: number, index: number] {
+  const opened: number[] = [];
+  try {
+    for (const end of ["", "-wal", "-shm"]) opened.push(openSync(path + end, "r+"));
+    return opened as [number, number, number];
+  } catch (error) {
+    for (const fd of opened) closeSync(fd);
+    throw error;
+  }
+}
+
 export class DatabaseFiles {
   readonly path: string;
   readonly database: number;
   readonly wal: number;
   readonly index: number;
+  readonly identities: FileIdentities;
 
   /** The files must exist: open a connection and read first. */
   constructor(path: string) {
     this.path = path;
-    this.database = openSync(path, "r+");
-    this.wal = openSync(`${path}-wal`, "r+");
-    this.index = openSync(`${path}-shm`, "r+");
+    [this.database, this.wal, this.index] = openAll(path);
+    const of = (fd: number): string => identity(fstatSync(fd, { bigint: true }));
+    this.identities = { database: of(this.database), wal: of(this.wal) };
   }
 
   /** Only after every connection of this process on the database was closed. */
@@ -90,6 +122,11 @@ export class DatabaseFiles {
 
   databaseBytes(): number {
     return fstatSync(this.database).size;
+  }
+
+  /** When anybody last changed the database file, by this machine's clock. Nobody can set this time. */
+  databaseChangedMs(): number {
+    return fstatSync(this.database).ctimeMs;
   }
 
   stamp(): FileStamp {

@@ -1,5 +1,6 @@
 /** Reading a whole database as of one moment: the database file with the committed frames of the log laid over it. */
 import { lockPage, type Page, PageTable } from "../ltx/page-table.ts";
+import { finish, type Steps } from "../steps.ts";
 import type { DatabaseFiles } from "./files.ts";
 import { alignedBuffer } from "./frames.ts";
 
@@ -48,9 +49,15 @@ export function* scan(files: DatabaseFiles, moment: Moment): Generator<Page[]> {
 
 /** The checksums of the whole database. The expensive way to know where one stands. */
 export function scanTable(files: DatabaseFiles, moment: Moment): PageTable {
+  return finish(scanningTable(files, moment));
+}
+
+/** The same, step by step. */
+export function* scanningTable(files: DatabaseFiles, moment: Moment): Steps<PageTable> {
   const table = new PageTable(moment.page_size);
   for (const batch of scan(files, moment)) {
     table.accept(table.change(batch, Math.max(table.count, batch.at(-1)?.number ?? 0)));
+    yield;
   }
   if (table.count < moment.pages) table.accept(table.change([], moment.pages));
   return table;

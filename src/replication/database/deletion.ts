@@ -1,0 +1,36 @@
+/** Deletions that were logged. A database whose file is merely not there was not deleted: nobody knows what became of it. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { TransactionLog } from "../log/transaction-log.ts";
+import { decodeHeader } from "../ltx/codec.ts";
+import { PageTable } from "../ltx/page-table.ts";
+import { NO_PAGES, type Position } from "../position.ts";
+import { Kept } from "./kept.ts";
+
+export type Known =
+  /** Nothing is known about a database of this name. */
+  | { kind: "nothing" }
+  /** The last that is known is that it was deleted. */
+  | { kind: "deleted"; at: Position }
+  /** It was here. */
+  | { kind: "database" };
+
+/** What a node knows about a database that is not open, from the folder it keeps about it. */
+export function lastKnown(dir: string): Known {
+  if (!existsSync(dir)) return { kind: "nothing" };
+  const position = new Kept(dir).loadTable()?.position;
+  if (position?.checksum === NO_PAGES) return { kind: "deleted", at: position };
+  // A crash can come between the log and the table.
+  const log = new TransactionLog(join(dir, "log"));
+  const last = log.read(log.last);
+  log.close();
+  if (last && decodeHeader(last).commit === 0) {
+    return { kind: "deleted", at: { txid: decodeHeader(last).max_txid, checksum: NO_PAGES } };
+  }
+  return position || last ? { kind: "database" } : { kind: "nothing" };
+}
+
+/** Records a deletion that another node has logged. */
+export function recordDeletion(dir: string, at: Position, page_size: number): void {
+  new Kept(dir).saveTable({ position: at, cursor: undefined, table: new PageTable(page_size), files: undefined });
+}

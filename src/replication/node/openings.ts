@@ -1,0 +1,185 @@
+/**
+ * Databases that are being opened, a slice of time for each: finding out where a large one stands takes long, and meanwhile
+ * the others are captured, replicas are served and leases renewed.
+ */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
+import { ReplicatedDatabase } from "../database/database.ts";
+import { Kept } from "../database/kept.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { NO_PAGES } from "../position.ts";
+import type { Steps } from "../steps.ts";
+import { identityAt } from "../wal/files.ts";
+import { lockHolders } from "../wal/lock-holders.ts";
+import type { Aside } from "./aside.ts";
+import type { DirectoryOptions } from "./directory.ts";
+import { type Problems, Quarantined } from "./problems.ts";
+
+/** Of the directory, what opening needs. */
+interface Place {
+  readonly dir: string;
+  readonly aside: Aside;
+  readonly problems: Problems;
+  stateDir(name: string): string;
+}
+
+export class Openings {
+  readonly #place: Place;
+  readonly #options: DirectoryOptions;
+  readonly #running = new Map<string, Steps<ReplicatedDatabase>>();
+  /** Databases whose name another file has: see `ReplicatedDatabase.retire`. The latest of each name. */
+  readonly #retired = new Map<string, ReplicatedDatabase>();
+
+  constructor(place: Place, options: DirectoryOptions) {
+    this.#place = place;
+    this.#options = options;
+  }
+
+  has(name: string): boolean {
+    return this.#running.has(name);
+  }
+
+  names(): IterableIterator<string> {
+    return this.#running.keys();
+  }
+
+  get size(): number {
+    return this.#running.size;
+  }
+
+  begin(name: string): void {
+    this.#running.set(name, this.steps(name));
+  }
+
+  /** Another file has the database's name. That becomes the truth, by a transaction after all of the old one's. */
+  replace(database: ReplicatedDatabase): void {
+    this.#place.problems.set(database.name, "replaced", "another file has its name; that one is opened");
+    this.#running.set(database.name, this.#replacing(database));
+  }
+
+  /** Goes on for a while. Returns what is open by now. */
+  advance(): ReplicatedDatabase[] {
+    const { clock } = this.#options;
+    const until_ms = clock.monotonic() + REPLICATION_LIMITS.open_slice_ms;
+    const opened: ReplicatedDatabase[] = [];
+    // A copy: who is not done goes to the end, and the next time another one is first.
+    for (const [name, steps] of Array.from(this.#running)) {
+      this.#running.delete(name);
+      const database = this.#step(name, steps, until_ms);
+      if (database) opened.push(database);
+      if (clock.monotonic() >= until_ms) break;
+    }
+    return opened;
+  }
+
+  close(): void {
+    for (const steps of this.#running.values()) steps.return(undefined as never);
+    this.#running.clear();
+    for (const database of this.#retired.values()) database.abandon();
+    this.#retired.clear();
+  }
+
+  #step(name: string, steps: Steps<ReplicatedDatabase>, until_ms: number): ReplicatedDatabase | undefined {
+    const { problems } = this.#place;
+    try {
+      do {
+        const { done, value } = steps.next();
+        if (done) return value;
+      } while (this.#options.clock.monotonic() < until_ms);
+    } catch (error) {
+      problems.failed(name, error);
+      return undefined;
+    }
+    this.#running.set(name, steps);
+    if (!problems.get(name)) problems.set(name, "opening", "it is being read to find out where it stands");
+    return undefined;
+  }
+
+  *steps(name: string): Steps<ReplicatedDatabase> {
+    const { node_id, clock, onFailure, onTransactions, sizes, checkpointer, step } = this.#options;
+    const { open_lock_ms, open_lock_most_ms } = REPLICATION_LIMITS;
+    const path = join(this.#place.dir, name);
+    const dir = this.#place.stateDir(name);
+    this.#removeStaleLog(name, path, dir);
+    const database = yield* ReplicatedDatabase.opening({
+      name,
+      path,
+      dir,
+      node_id,
+      clock,
+      onFailure,
+      lock_ms: Math.min(open_lock_ms * 2 ** Math.min(this.#place.problems.tries(name), 16), open_lock_most_ms),
+      onTransactions: (infos) => onTransactions(name, infos),
+      ...(sizes === undefined ? {} : { sizes }),
+      ...(checkpointer === undefined ? {} : { checkpointer }),
+      ...(step === undefined ? {} : { step }),
+    });
+    let done = false;
+    try {
+      yield* this.#keepUndone(database);
+      done = true;
+      return database;
+    } finally {
+      if (!done) database.abandon();
+    }
+  }
+
+  /**
+   * A database that was replaced while no node ran, beside the WAL of the one before: SQLite would lay pages of that one
+   * over this one.
+   */
+  #removeStaleLog(name: string, path: string, dir: string): void {
+    const known = new Kept(dir).loadFiles();
+    if (!known || known.database === identityAt(path) || known.wal !== identityAt(`${path}-wal`)) return;
+    const users = lockHolders(`${path}-shm`);
+    if (users.length > 0) {
+      throw new Quarantined(
+        "replaced",
+        `the file was replaced, but process ${users.join(" and ")} still uses the write-ahead log of the old one: stop it`,
+      );
+    }
+    for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
+    this.#options.log(`${name}: the file was replaced; the write-ahead log of the old one is removed`);
+  }
+
+  *#replacing(database: ReplicatedDatabase): Steps<ReplicatedDatabase> {
+    const { name, path } = database;
+    let retired = false;
+    try {
+      // An application that is in the middle of a transaction may end it: it is part of the old file.
+      while (!database.hold()) yield;
+      const kept_at = yield* this.#place.aside.copying(database);
+      database.retire();
+      this.#retired.get(name)?.abandon();
+      this.#retired.set(name, database);
+      retired = true;
+      // Another file's own log must stay; the old one's would be laid over it.
+      if (database.isOwnWal(identityAt(`${path}-wal`))) {
+        for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
+      }
+      this.#options.log(`${name}: another file has its name; the one before is kept as ${kept_at}`);
+    } finally {
+      if (!retired) database.abandon();
+    }
+    return yield* this.steps(name);
+  }
+
+  *#keepUndone(database: ReplicatedDatabase): Steps<void> {
+    const { name, undone } = database;
+    if (!undone) return;
+    const count = undone.last.txid - undone.after;
+    this.#options.onUndone(count);
+    let where: string;
+    try {
+      // A deletion that was undone leaves nothing to keep.
+      if (undone.last.checksum === NO_PAGES) return;
+      where = `kept as ${yield* this.#place.aside.copyingUndone(database, undone)}`;
+    } catch (error) {
+      where = `which could not be kept: ${messageOf(error)}`;
+    }
+    this.#options.log(
+      `${name}: an older file was restored, as transaction ${undone.after} left it; ${count} transactions are undone on all nodes, ${where}`,
+    );
+  }
+}

@@ -1,0 +1,149 @@
+/** Files that are put in place of a database, while nodes run and while they do not: the new file is the truth, everywhere. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { until } from "../support.ts";
+import { addNote, appsMissing, makeNotes, nodePair, notes, type Pair, PythonApp, sqlite } from "./replication-apps.ts";
+
+/** A database with notes in a folder of its own, made and closed by sqlite3. */
+function fileWith(pair: Pair, rows: number, page_size = 4096): string {
+  const path = join(pair.stage.dir(), "made");
+  makeNotes(path, rows, page_size);
+  return path;
+}
+
+/** The notes of every copy that a node has put aside. */
+function aside(dir: string): number[] {
+  const folder = join(dir, ".replication", "aside");
+  if (!existsSync(folder)) return [];
+  const files = readdirSync(folder).filter((name) => name.endsWith(".db"));
+  return files.map((name) => notes(join(folder, name))?.rows ?? -1).toSorted((a, b) => a - b);
+}
+
+const metric = async (port: number, name: string): Promise<number> => {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  return Number(new RegExp(`^hangar_db_${name} (.*)$`, "m").exec(text)?.[1]);
+};
+
+suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }, () => {
+  test("renamed over it while an application has the old one open, of any page size: replicas get the new", async (t) => {
+    const pair = await nodePair(t);
+    await pair.start("primary");
+    await pair.start("replica");
+    const path = pair.path("primary", "db");
+    makeNotes(path, 20);
+    makeNotes(pair.path("primary", "other"), 1);
+    await pair.caughtUp("db", 20);
+    const app = new PythonApp(pair.stage, path);
+    assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the old file')"), /^ok/);
+    await pair.caughtUp("db", 21);
+    // The old WAL stays behind, with frames of the old database.
+    renameSync(fileWith(pair, 5), path);
+    await pair.caughtUp("db", 5);
+    assert.match(await app.run("PRAGMA busy_timeout = 100"), /^ok/);
+    assert.match(await app.run("INSERT INTO notes (text) VALUES ('lost')"), /^error database is locked/);
+    await app.end();
+    addNote(path);
+    await pair.caughtUp("db", 6);
+    assert.deepEqual(aside(pair.dirs.primary), [21], "the old file is kept");
+    for (const [page_size, rows] of [
+      [8192, 7],
+      [1024, 9],
+    ] as const) {
+      renameSync(fileWith(pair, rows, page_size), path);
+      await pair.caughtUp("db", rows);
+      addNote(path);
+      await pair.caughtUp("db", rows + 1);
+    }
+    assert.ok(notes(pair.path("replica", "db"))?.whole);
+    addNote(pair.path("primary", "other"));
+    await pair.caughtUp("other", 2);
+    assert.equal(await metric(pair.ports.replica, "disconnects_total"), 0, "no other database was disturbed");
+  });
+
+  test("put there while no node runs, beside the old WAL: that is removed, unless an application uses it", async (t) => {
+    const pair = await nodePair(t);
+    let primary = await pair.start("primary");
+    await pair.start("replica");
+    const path = pair.path("primary", "db");
+    makeNotes(path, 20);
+    await pair.caughtUp("db", 20);
+    const app = new PythonApp(pair.stage, path);
+    assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
+    await pair.caughtUp("db", 21);
+    await primary.end("SIGKILL");
+    renameSync(fileWith(pair, 5), path);
+    primary = await pair.start("primary");
+    const said = await until("it is refused", async () => (await pair.info("primary"))?.states["db"]);
+    assert.equal(said.state, "replaced");
+    assert.match(said.reason, /stop it/);
+    assert.equal(notes(pair.path("replica", "db"))?.rows, 21, "the replica keeps what it has");
+    await app.end();
+    await pair.caughtUp("db", 5);
+    addNote(path);
+    await pair.caughtUp("db", 6);
+    assert.ok(notes(path)?.whole);
+    await primary.end();
+  });
+
+  test("one that is no database is refused, and the replica keeps what it has", async (t) => {
+    const pair = await nodePair(t);
+    await pair.start("primary");
+    await pair.start("replica");
+    const path = pair.path("primary", "db");
+    makeNotes(path, 20);
+    await pair.caughtUp("db", 20);
+    const junk = join(pair.stage.dir(), "junk");
+    execFileSync("dd", ["if=/dev/urandom", `of=${junk}`, "bs=4k", "count=4"], { stdio: "ignore" });
+    renameSync(junk, path);
+    const said = await until("it is refused", async () => {
+      const found = (await pair.info("primary"))?.states["db"];
+      return found?.state === "damaged" && found;
+    });
+    assert.match(said.reason, /not a database/);
+    makeNotes(pair.path("primary", "other"), 1);
+    await pair.caughtUp("other", 1);
+    assert.deepEqual(notes(pair.path("replica", "db")), { rows: 20, whole: true });
+    renameSync(fileWith(pair, 3), path);
+    await pair.caughtUp("db", 3);
+  });
+
+  // While nodes run, and while the primary is stopped; by a copy over it and by a rename.
+  for (const [when, how] of [
+    ["while the node is stopped", "cp"],
+    ["while the node is stopped", "mv"],
+    ["while the node runs", "mv"],
+  ] as const) {
+    test(`an older copy restored with ${how} ${when} is the truth on all nodes, and what it undid is kept`, async (t) => {
+      const pair = await nodePair(t);
+      let primary = await pair.start("primary");
+      await pair.start("replica");
+      const path = pair.path("primary", "db");
+      makeNotes(path, 20);
+      await pair.caughtUp("db", 20);
+      // A copy of the file, as any backup program takes it, when nothing is in the WAL.
+      await primary.end();
+      sqlite(path, "PRAGMA wal_checkpoint(TRUNCATE)");
+      const backup = join(pair.stage.dir(), "backup");
+      execFileSync("cp", [path, backup]);
+      primary = await pair.start("primary");
+      for (let i = 0; i < 5; i++) addNote(path, `later ${i}`);
+      await pair.caughtUp("db", 25);
+      const stopped = when === "while the node is stopped";
+      if (stopped) {
+        await primary.end();
+        for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
+      }
+      execFileSync(how, [backup, path]);
+      if (stopped) primary = await pair.start("primary");
+      await pair.caughtUp("db", 20);
+      assert.deepEqual(aside(pair.dirs.primary), [25]);
+      assert.equal(await metric(pair.ports.primary, "transactions_dropped_total"), 5);
+      addNote(path);
+      await pair.caughtUp("db", 21);
+      assert.ok(notes(pair.path("replica", "db"))?.whole);
+    });
+  }
+});
