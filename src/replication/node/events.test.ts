@@ -169,6 +169,34 @@ suite("the event stream of the specification", () => {
     },
   );
 
+  story("a reader that does not read is cut and counted, and costs the others nothing (E1)", async (scene) => {
+    const { url, node } = await scene.start(scene.dir(), { kind: "primary" });
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    scene.later(() => socket.destroy());
+    socket.on("error", () => undefined);
+    socket.pause().write("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    const good = scene.listen(url);
+    await until("both are connected", () => good.length > 0 && node.events.readers === 2);
+    // The kernel takes some megabytes for whoever does not read before the node notices anything.
+    const name = "d".repeat(190);
+    let sent = 0;
+    while (node.events.cut === 0 && sent < 200_000) {
+      const infos = Array.from({ length: 100 }, () => {
+        sent++;
+        return { position: { txid: sent, checksum: 1n << 63n }, page_size: 4096, commit: 1, timestamp_ms: 0 };
+      });
+      node.events.transactions(name, infos);
+      await until("the good one has read it", () => good.length > sent);
+    }
+    assert.equal(node.events.cut, 1);
+    assert.equal(node.events.readers, 1);
+    assert.deepEqual(
+      transactions(good).map(({ data }) => Number(`0x${String(data["txID"])}`)),
+      Array.from({ length: sent }, (_, i) => i + 1),
+    );
+    assert.match(node.metrics.text(), /^hangar_db_event_readers_cut_total 1$/m);
+  });
+
   story("a reader that comes in the middle hears everything from then on, and nothing from before", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
