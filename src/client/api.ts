@@ -938,7 +938,7 @@ export interface Api {
     params: { org_slug: string };
     query: Record<string, never>;
     body: undefined;
-    answer: { nodes: ({ app_name: string; machine_id: string; machine_name: string; instance_id: string; state: { primary: boolean; term: number; lag_ms: number; replicas: number; databases: Record<string, number> } | null; reason: string })[] };
+    answer: { nodes: ({ app_name: string; machine_id: string; machine_name: string; instance_id: string; state: { primary: boolean; term: number; lag_ms: number; replicas: number; databases: Record<string, number>; problems: Record<string, { state: string; reason: string }> } | null; reason: string })[] };
   };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {

@@ -17,6 +17,8 @@ export interface NodeState {
   replicas: number;
   /** The transaction each of its databases is at. */
   databases: Record<string, number>;
+  /** Databases it cannot use now: `busy`, `full`, `damaged`, `missing`, `replaced`, …, and why. */
+  problems: Record<string, { state: string; reason: string }>;
 }
 
 export interface ObservedNode extends NodeName {

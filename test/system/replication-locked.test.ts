@@ -1,9 +1,10 @@
 /** Databases that applications hold locked: the others are captured, `/info` answers, and the lease is renewed meanwhile. */
 import assert from "node:assert/strict";
+import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { until, within } from "../support.ts";
-import { addNote, appsMissing, makeNotes, notes, PythonApp } from "./replication-apps.ts";
+import { addNote, appsMissing, makeNotes, notes, PythonApp, sqlite } from "./replication-apps.ts";
 import { freePort, info, Stage } from "./replication-support.ts";
 
 suite("locked databases", { timeout: 300_000, skip: appsMissing() }, () => {
@@ -20,12 +21,13 @@ suite("locked databases", { timeout: 300_000, skip: appsMissing() }, () => {
     const locked = ["one", "two", "three"];
     const apps: PythonApp[] = [];
     for (const name of locked) {
-      const app = new PythonApp(stage, join(here, name));
+      // In the mode that SQLite has of itself, in which a lock keeps readers out, too. Locked before the node sees it.
+      const made = join(stage.dir(), name);
+      sqlite(made, "CREATE TABLE notes (n INTEGER PRIMARY KEY, text)");
+      const app = new PythonApp(stage, made);
       apps.push(app);
-      // In the mode that SQLite has of itself, in which a lock keeps readers out, too.
-      for (const sql of ["CREATE TABLE notes (n INTEGER PRIMARY KEY, text)", "BEGIN EXCLUSIVE"]) {
-        await until(`${name}: ${sql}`, async () => (await app.run(sql)).startsWith("ok"));
-      }
+      assert.match(await app.run("BEGIN EXCLUSIVE"), /^ok/);
+      renameSync(made, join(here, name));
     }
     await until("all three are known to be locked", async () => {
       const states = (await info(port))?.states ?? {};

@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import type { ObservedNode } from "#client/db-nodes.ts";
+import type { NodeState, ObservedNode } from "#client/db-nodes.ts";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, code, div, h, p, span } from "../html.ts";
@@ -23,6 +23,8 @@ interface Node {
   replicas: number;
   /** Where each of its databases is. */
   at: Map<string, number>;
+  /** Databases it cannot use now, and why. */
+  problems?: NodeState["problems"];
   /** Why it says nothing more, when it does not answer. */
   silent?: string;
 }
@@ -70,9 +72,9 @@ function overlaid(scraped: readonly Node[], live: ReadonlyMap<string, ObservedNo
   for (const [instance, { app_name: app, state, reason }] of live) {
     const before = nodes.get(instance);
     if (state) {
-      const { primary, term, lag_ms, replicas, databases } = state;
+      const { primary, term, lag_ms, replicas, databases, problems } = state;
       const at = new Map(Object.entries(databases));
-      nodes.set(instance, { app, instance, primary, term, lag_s: lag_ms / 1000, replicas, at });
+      nodes.set(instance, { app, instance, primary, term, lag_s: lag_ms / 1000, replicas, at, problems });
     } else if (before) nodes.set(instance, { ...before, primary: false, silent: reason });
   }
   return [...nodes.values()];
@@ -137,6 +139,7 @@ function cluster(app: string, nodes: readonly Node[], named: (instance: string) 
   return card(
     app,
     primary ? null : p({ role: "alert" }, "No node says that it is primary: nothing can be written now."),
+    ...rows.flatMap((node) => troubles(node, named)),
     sheet(
       `Nodes of ${app}`,
       ["node", "role", "term", "behind", "lag", "replicas", "databases, each at its transaction"],
@@ -157,6 +160,12 @@ function cluster(app: string, nodes: readonly Node[], named: (instance: string) 
     ),
   );
 }
+
+/** A line for each database that a node cannot use. */
+const troubles = ({ instance, problems = {} }: Node, named: (instance: string) => VNode): VNode[] =>
+  Object.entries(problems).map(([db, { state, reason }]) =>
+    p({ role: "alert", key: `${instance} ${db}` }, named(instance), ": ", code(db), ` is ${state}: ${reason}`),
+  );
 
 const nothing = (): VNode =>
   empty(

@@ -1,5 +1,5 @@
 import type { Client } from "#client/client.ts";
-import type { NodeMessage, ObservedNode } from "#client/db-nodes.ts";
+import type { NodeMessage, NodeState, ObservedNode } from "#client/db-nodes.ts";
 import { table } from "../output.ts";
 import type { Result } from "../verb.ts";
 
@@ -10,6 +10,11 @@ const positions = (databases: Record<string, number>): string =>
   Object.entries(databases)
     .map(([name, txid]) => `${name} ${txid}`)
     .join(", ");
+
+const withProblems = ({ databases, problems }: NodeState): string =>
+  [positions(databases), ...Object.entries(problems).map(([name, { state, reason }]) => `${name} ${state}: ${reason}`)]
+    .filter((text) => text !== "")
+    .join("; ");
 
 export const nodesText = (nodes: readonly ObservedNode[]): string =>
   table(
@@ -23,7 +28,7 @@ export const nodesText = (nodes: readonly ObservedNode[]): string =>
             String(state.term),
             state.primary ? "-" : `${state.lag_ms} ms`,
             state.primary ? String(state.replicas) : "-",
-            positions(state.databases),
+            withProblems(state),
           ]
         : [app_name, machine_name, "unreachable", "", "", "", reason],
     ),
@@ -55,7 +60,7 @@ function what(message: NodeMessage): string {
     case "node": {
       const { state, reason } = message;
       if (!state) return `does not answer: ${reason}`;
-      return `${state.primary ? "primary" : `replica, ${state.lag_ms} ms behind`}, term ${state.term}, ${positions(state.databases)}`;
+      return `${state.primary ? "primary" : `replica, ${state.lag_ms} ms behind`}, term ${state.term}, ${withProblems(state)}`;
     }
   }
 }

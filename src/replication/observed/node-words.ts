@@ -9,6 +9,7 @@ export type NodeNews =
   | { type: "tx"; db: string; txid: number };
 
 const NAME_CHARS = 256;
+const REASON_CHARS = 1000;
 
 type Fields = Record<string, unknown>;
 
@@ -35,7 +36,18 @@ export function readState(text: string): NodeState {
     lag_ms: Math.round(count(said["lagMs"])),
     replicas: Array.isArray(said["replicas"]) ? said["replicas"].length : 0,
     databases: Object.fromEntries(databases),
+    problems: Object.fromEntries(problemsIn(said["states"])),
   };
+}
+
+function problemsIn(states: unknown): [string, { state: string; reason: string }][] {
+  return Object.entries(fieldsOf(states))
+    .slice(0, REPLICATION_LIMITS.observed_databases)
+    .flatMap(([name, value]): [string, { state: string; reason: string }][] => {
+      const { state, reason } = fieldsOf(value);
+      if (!isName(name) || !isName(state)) return [];
+      return [[name, { state, reason: typeof reason === "string" ? reason.slice(0, REASON_CHARS) : "" }]];
+    });
 }
 
 /** Undefined for a line that says nothing to us. Throws when it is not JSON. */

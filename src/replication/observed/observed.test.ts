@@ -12,6 +12,8 @@ import { readNews, readState } from "./node-words.ts";
 import { Observer } from "./observer.ts";
 import { Outbox } from "./outbox.ts";
 
+const HELD = { "held.db": { state: "busy", reason: "an application holds the write lock" } };
+
 const NODE = { app_name: "ledger", machine_id: "m1", machine_name: "one", instance_id: "v1" };
 const INFO = {
   isPrimary: true,
@@ -19,6 +21,7 @@ const INFO = {
   lagMs: 0,
   replicas: [],
   databases: { "app.db": `${"0".repeat(15)}a/${"f".repeat(16)}` },
+  states: { "held.db": { state: "busy", reason: "an application holds the write lock" }, bad: 7, odd: { state: {} } },
 };
 
 /** Something that answers where a node should: with this account of itself, and these events. */
@@ -63,7 +66,7 @@ suite("nodes that are watched", () => {
     });
     const observer = new Observer({ clock: systemClock, nodes: async () => [{ ...NODE, address }] });
     const messages = await told(observer, (messages) => has(messages, "node", "tx", "primary"));
-    const state = { primary: true, term: 3, lag_ms: 0, replicas: 0, databases: { "app.db": 10 } };
+    const state = { primary: true, term: 3, lag_ms: 0, replicas: 0, databases: { "app.db": 10 }, problems: HELD };
     const transactions = messages.flatMap((one) => (one.type === "tx" ? [one] : []));
     assert.equal(
       transactions.reduce((sum, one) => sum + one.transactions, 0),
@@ -180,6 +183,7 @@ suite("nodes that are watched", () => {
       lag_ms: 0,
       replicas: 0,
       databases: {},
+      problems: {},
     });
   });
 });

@@ -9,6 +9,9 @@ const State = Type.Object({
   lag_ms: Type.Number({ description: "How far it was behind at the last word of its primary." }),
   replicas: Type.Number({ description: "Nodes that follow it." }),
   databases: Type.Record(Type.String(), Type.Number(), { description: "The transaction each database is at." }),
+  problems: Type.Record(Type.String(), Type.Object({ state: Type.String(), reason: Type.String() }), {
+    description: "Databases it cannot use now, and why.",
+  }),
 });
 
 const Nodes = Type.Object({
