@@ -64,6 +64,23 @@ function captureAll(state: DatabaseState): void {
  */
 export function watchFromHere(state: DatabaseState): void {
   if (state.cursor.frame === 0 || sameGeneration(state.cursor, state.watched)) return;
+  moveToEnd(state);
+}
+
+/**
+ * An application that wants all of the log copied back (`wal_checkpoint(FULL)`), or begun anew (`RESTART`, `TRUNCATE`), has the
+ * write lock and waits for readers to be at its end, or out of it. Nothing is written then, so everything is captured in
+ * a moment, and our read transaction can be where it is not in the way: at the end, and then in the database alone.
+ */
+export function stepAside(state: DatabaseState): void {
+  const { log, cursor, files } = state;
+  if (log.durable < log.last || !state.watch_is_old) return;
+  const header = files.indexHeader();
+  if (!header || (header.frame > 0 && !(sameGeneration(header, cursor) && header.frame === cursor.frame))) return;
+  moveToEnd(state);
+}
+
+function moveToEnd(state: DatabaseState): void {
   state.moveWatch(() => {
     captureAll(state);
     // What is copied back must be in our log for good.

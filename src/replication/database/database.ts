@@ -20,7 +20,7 @@ import { sameGeneration } from "../wal/frames.ts";
 import type { Moment } from "../wal/scan.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
 import { Applier } from "./apply.ts";
-import { type Captured, capture, catchUp, checkpoint, checkpointDue, watchFromHere } from "./capture.ts";
+import { type Captured, capture, catchUp, checkpoint, checkpointDue, stepAside, watchFromHere } from "./capture.ts";
 import { type Found, type FoundBy, recover, type Undone } from "./recover.ts";
 import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
 
@@ -166,6 +166,7 @@ export class ReplicatedDatabase {
     if (captured.transactions > 0) watchFromHere(this.#state);
     if (captured.behind > REPLICATION_LIMITS.behind_frames) catchUp(this.#state);
     else if (captured.behind === 0 && checkpointDue(this.#state)) checkpoint(this.#state);
+    else if (captured.behind === 0 && captured.transactions === 0) stepAside(this.#state);
     return captured;
   }
 

@@ -71,6 +71,8 @@ export class DatabaseState {
   cursor: WalCursor = NO_FRAMES;
   /** In the log of SQLite's in which our read transaction began, if it did not begin before all of it. */
   watched: WalCursor = NO_FRAMES;
+  /** Where the log was when our read transaction began: its end, and whether all of it was in the database. */
+  #watch_began_at = "";
   /** When the last transaction was written on its primary. */
   timestamp_ms = 0;
   /** The term written beside transactions from now on. */
@@ -163,8 +165,21 @@ export class DatabaseState {
   }
 
   moveWatch(before_end: () => void): void {
+    // Looked at before it begins: it may begin later in the log than this says, never earlier.
+    const place = this.#place();
     this.connections.moveWatch(before_end);
     this.watched = NO_FRAMES;
+    this.#watch_began_at = place;
+  }
+
+  /** True when a read transaction that began now would let others copy back, or begin anew, more of the log. */
+  get watch_is_old(): boolean {
+    return this.#place() !== this.#watch_began_at;
+  }
+
+  #place(): string {
+    const header = this.files.indexHeader();
+    return header ? `${header.salt1} ${header.salt2} ${header.frame} ${this.files.allCopied(header)}` : "";
   }
 
   // ——— transactions ———

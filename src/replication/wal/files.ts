@@ -14,7 +14,8 @@ import {
 } from "./frames.ts";
 import { type IndexHeader, readIndexHeader } from "./wal-index.ts";
 
-/** In the index: set before the first page is copied. */
+/** In the index: how many frames are in the database by now; and the same set before the first page is copied. */
+const COPIED_AT = 96;
 const COPIED_BACK_AT = 128;
 
 /** What says whether a database file was touched since: SQLite changes at least one of these when it writes. */
@@ -82,8 +83,17 @@ export class DatabaseFiles {
 
   /** How many frames somebody has at least begun to copy back into the database. */
   copiedBack(): number {
+    return this.#indexWord(COPIED_BACK_AT);
+  }
+
+  /** True when all of these frames are in the database. */
+  allCopied({ frame }: IndexHeader): boolean {
+    return this.#indexWord(COPIED_AT) === frame;
+  }
+
+  #indexWord(at: number): number {
     const bytes = Buffer.alloc(4);
-    readSync(this.index, bytes, 0, 4, COPIED_BACK_AT);
+    readSync(this.index, bytes, 0, 4, at);
     return bytes.readUInt32LE(0);
   }
 
