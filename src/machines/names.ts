@@ -30,16 +30,6 @@ export function addressOn(private_ip: string, host_id: string): string {
   return groups.join(":");
 }
 
-/** The machine whose private address it would be, in any spelling. */
-export function machineAt(address: string): string {
-  const [head = "", tail] = address.split("::").map((part) => (part === "" ? [] : part.split(":")));
-  const groups = tail ? [...head, ...Array<string>(8 - head.length - tail.length).fill("0"), ...tail] : head;
-  return [...groups]
-    .map((group) => group.padStart(4, "0"))
-    .join("")
-    .slice(16, 30);
-}
-
 /** The host that a private address is on. */
 export const hostOf = (private_ip: string): string => (private_ip.split(":")[3] ?? "").padStart(4, "0");
 

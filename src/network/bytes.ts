@@ -22,6 +22,9 @@ export const addressText = (bytes: Buffer): string =>
 /** The private network an address belongs to: its first 48 bits. */
 export const networkOf = (address: string): string => Buffer.from(addressBytes(address)).toString("hex", 0, 6);
 
+/** The machine whose private address it would be: see `privateAddress`. */
+export const machineAt = (address: string): string => Buffer.from(addressBytes(address)).toString("hex", 8, 15);
+
 /** Hexadecimal digits as groups of an IPv6 address, four each, without zeros in front. */
 export const groupsText = (hex: string): string =>
   (hex.match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, "")).join(":");
