@@ -1,5 +1,6 @@
 /** The platform as a later version of it would be: another change of the tables, and else all the same. */
-import { MIGRATIONS, type Migration } from "#stores/migrations.ts";
+import { MIGRATIONS } from "#stores/migrations.ts";
+import type { Migration } from "#stores/released-migrations.ts";
 
 const latest = MIGRATIONS.at(-1)?.id ?? 0;
 (MIGRATIONS as Migration[]).push({

@@ -251,10 +251,12 @@ function suspends(kind: SuspendKind): void {
     const { status, stderr } = spawnSync("mount", ["-o", "remount,size=4m", run], { encoding: "utf8" });
     assert.equal(status, 0, stderr);
   };
-  for (const [where, prepare] of kind === "freeze" ? [] : [
-    ["memory", () => {}],
-    ["the disk", fillMemory],
-  ] as const)
+  for (const [where, prepare] of kind === "freeze"
+    ? []
+    : ([
+        ["memory", () => {}],
+        ["the disk", fillMemory],
+      ] as const))
     test(`what a suspended machine had in memory is on the disk sealed alone, with its images in ${where}`, async () => {
       prepare();
       const { mounts: _, processes: __, ...rest } = wanted().config;

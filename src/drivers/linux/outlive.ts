@@ -34,7 +34,8 @@ export function outliving(words: readonly string[], groups = givenGroups() ?? gr
   return ["/bin/sh", "-c", MOVE, "hangar-outlive", String(files.length), ...files, ...words];
 }
 
-const givenGroups = (): readonly string[] | undefined => (given?.every((group) => existsSync(group)) ? given : undefined);
+const givenGroups = (): readonly string[] | undefined =>
+  given?.every((group) => existsSync(group)) ? given : undefined;
 
 /** Takes the cgroup away when nothing is in it any more; called from wherever `hangar down` runs. */
 export function removeOutlived(groups = everyGroup()): void {
