@@ -19,8 +19,8 @@ import { PEERS } from "./runtime/peers.ts";
 /** `HANGAR_BENCH_RUNS=5 HANGAR_BENCH_MACHINES=20` for a look instead of a measurement. */
 const RUNS = Number(process.env["HANGAR_BENCH_RUNS"] ?? 25);
 const MACHINES = Number(process.env["HANGAR_BENCH_MACHINES"] ?? 200);
-/** `HANGAR_BENCH_PART=memory` measures only what an idle machine costs here: three minutes instead of twenty. */
-const ONLY_MEMORY = process.env["HANGAR_BENCH_PART"] === "memory";
+/** `HANGAR_BENCH_PART=memory` measures only what an idle machine costs here: three minutes instead of twenty; `suspend` only that. */
+const PART = process.env["HANGAR_BENCH_PART"];
 const SUSPENDS = Math.min(RUNS, 10);
 const LISTS = 7;
 /** The pause before a stop, so that the shell has set its traps. */
@@ -39,13 +39,20 @@ export async function run(report: Report): Promise<void> {
     const { rootfs, tar } = makeImage(dir);
     const hangar = await openHangar(groundOf(dir, "hangar", rootfs, tar));
     engines.push(hangar);
-    if (ONLY_MEMORY) return await many(report, engines);
+    if (PART === "memory") return await many(report, engines);
+    const bothKinds = async (): Promise<void> => {
+      await suspends(report, hangar, "snapshot", 200);
+      const freezing = await openHangar(groundOf(dir, "freezing", rootfs, tar), ["--suspend", "freeze"]);
+      engines.push(freezing);
+      await suspends(report, freezing, "freeze", 50);
+    };
+    if (PART === "suspend") return await bothKinds();
     report.section("which engines");
     engines.push(...(await openPeers(report, dir, rootfs, tar)));
     await starts(report, engines);
     divided(report, hangar);
     await many(report, engines);
-    await suspends(report, hangar);
+    await bothKinds();
   } finally {
     for (const engine of engines) {
       await engine.close().catch((thrown: unknown) => report.skip(`closing ${engine.name}`, messageOf(thrown)));
@@ -219,12 +226,15 @@ function memory(report: Report, engine: Engine, before: number): void {
 /** What the API shows of a machine. */
 interface Shown {
   state: string;
-  events: { request?: { reason?: string } }[];
+  events: { request?: { reason?: string; suspend?: string } }[];
 }
 
-/** A Node server that has answered once, put to sleep and woken. */
-async function suspends(report: Report, hangar: Hangar): Promise<void> {
-  report.section("suspend and resume of an idle Node server (hangar/hello)");
+const HOW = { snapshot: "CRIU writes its memory to the disk", freeze: "its cgroup is frozen" };
+
+/** A Node server that has answered once, suspended and resumed. */
+async function suspends(report: Report, hangar: Hangar, kind: keyof typeof HOW, at_most: number): Promise<void> {
+  const isFirst = kind === "snapshot";
+  report.section(`suspend and resume of an idle Node server (hangar/hello)${isFirst ? "" : `, ${HOW[kind]}`}`);
   const id = await hangar.create("sleeper", "hangar/hello");
   const taken = { suspend: [] as number[], resume: [] as number[] };
   for (let i = 0; i < SUSPENDS; i++) {
@@ -234,8 +244,8 @@ async function suspends(report: Report, hangar: Hangar): Promise<void> {
     await hangar.wait(id, "settled");
     const frozen = performance.now();
     const { state, events } = JSON.parse(await hangar.ask("GET", `/v1/apps/bench/machines/${id}`)) as Shown;
-    if (state !== "suspended")
-      return report.skip("suspend", events.find(({ request }) => request?.reason)?.request?.reason ?? state);
+    if (state !== "suspended" || events[0]?.request?.suspend !== kind)
+      return report.skip(`suspend by ${kind}`, events.find(({ request }) => request?.reason)?.request?.reason ?? state);
     const waking = performance.now();
     await hangar.ask("POST", `/v1/apps/bench/machines/${id}/start`);
     await hangar.wait(id, "started");
@@ -253,7 +263,7 @@ async function suspends(report: Report, hangar: Hangar): Promise<void> {
     what: "resume, p50",
     value: median(taken.resume),
     unit: "ms",
-    at_most: 200,
+    at_most,
     note: `p95 ${Math.round(p95(taken.resume))}`,
   });
 }

@@ -19,7 +19,7 @@ export interface Hangar extends Engine {
   wait(id: string, state: string): Promise<void>;
 }
 
-export async function openHangar({ dir, tar }: Ground): Promise<Hangar> {
+export async function openHangar({ dir, tar }: Ground, settings: readonly string[] = []): Promise<Hangar> {
   const args = [
     "src/main.ts",
     "--data-dir",
@@ -30,6 +30,7 @@ export async function openHangar({ dir, tar }: Ground): Promise<Hangar> {
     "runc",
     "--log-level",
     "debug",
+    ...settings,
   ];
   const child = spawn(process.execPath, args, { cwd: root, stdio: "ignore" });
   await until("hangar", async () => {

@@ -92,7 +92,8 @@ function launchOf(node_id: string): Launch {
       image: "trial",
       processes: [
         busybox("httpd", "-f", "-p", String(PORT), "-h", "/tmp"),
-        { ...busybox("sleep", "1000"), user: "1000" },
+        // Around a sleep, since CRIU interrupts what a process waits in: that of busybox 1.37 ends then, and the machine with it.
+        { ...busybox("sh", "-c", "while :; do /bin/busybox sleep 1000; done"), user: "1000" },
       ],
     },
     secrets: {},
