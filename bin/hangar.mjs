@@ -1,5 +1,5 @@
 #!/bin/sh
-":"; //; me=$(readlink -f -- "$0"); for node in "${me%/*/*}"/node_modules/node-*/bin/node; do [ -x "$node" ] && exec "$node" "$me" "$@"; done; exec node "$me" "$@"
+":" //; me=$(readlink -f -- "$0"); for node in "${me%/*/*}"/node_modules/node-*/bin/node; do [ -x "$node" ] && exec "$node" "$me" "$@"; done; exec node "$me" "$@"
 // The command. A shell reads the line above and becomes the pinned Node 24, where there is one; to Node it is a comment
 // (that is why Biome does not format this file).
 // So `hangar` is one Node process, whatever Node the box has.

@@ -6,8 +6,9 @@
  * npm: a package for projects that use the client, the emulator or the command; brings no Node.
  * deb: Debian's and Ubuntu's package, with the pinned Node and a service.
  * tar: the same tree for other systems; unpack it anywhere and run `bin/hangar service install`.
+ * Beside them `hangar-VERSION.cdx.json`, what they are made of (CycloneDX).
  */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -15,6 +16,8 @@ import { makeBundle, makeTarball } from "./pack/bundle.ts";
 import { makeDeb } from "./pack/deb.ts";
 import { makeNpmPackage } from "./pack/npm.ts";
 import { ownPackage } from "./pack/stage.ts";
+import { readLock } from "./supply-chain/lock-file.ts";
+import { sbomOf } from "./supply-chain/sbom.ts";
 
 export interface Packing {
   /** Where the finished package goes. */
@@ -33,6 +36,8 @@ const FORMATS: Record<string, Format> = {
   tar: (packing, bundle) => makeTarball(packing, bundle()),
 };
 const ARCHES = ["x64", "arm64"];
+/** Dependencies that make a package and are in none. */
+const BUILD_ONLY = /^@esbuild\//;
 
 function stop(text: string): never {
   process.stderr.write(`pack: ${text}\n`);
@@ -63,6 +68,10 @@ try {
   let made: string | undefined;
   const bundle = (): string => (made ??= makeBundle(packing));
   for (const name of wanted) process.stdout.write(`${FORMATS[name]?.(packing, bundle)}\n`);
+  const bom = sbomOf(readLock(), (name) => !BUILD_ONLY.test(name));
+  const bom_file = join(packing.to, `hangar-${packing.version}.cdx.json`);
+  writeFileSync(bom_file, `${JSON.stringify(bom, undefined, 2)}\n`);
+  process.stdout.write(`${bom_file}\n`);
 } finally {
   rmSync(work, { recursive: true, force: true });
 }

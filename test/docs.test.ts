@@ -103,12 +103,24 @@ suite("documents", () => {
     assert.deepEqual(broken, []);
   });
 
+  test("every row of the threat model names tests, and they are there", () => {
+    const page = readFileSync(join(root, "docs/security.md"), "utf8");
+    const table = page.split("## Threat model")[1]?.split("\n## ")[0] ?? "";
+    const rows = table.split("\n").filter((line) => line.startsWith("| ") && !line.startsWith("| who |"));
+    assert.ok(rows.length > 10);
+    const wrong = rows.filter((row) => {
+      const tests = [...(row.split(" | ").at(-1) ?? "").matchAll(/`([^`]+)`/g)].map(([, file = ""]) => file);
+      return tests.length === 0 || tests.some((file) => !file.endsWith(".test.ts") || !existsSync(join(root, file)));
+    });
+    assert.deepEqual(wrong, []);
+  });
+
   test("npm scripts that documents name exist", () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
       scripts: Record<string, string>;
     };
     const named = pages.flatMap((page) =>
-      [...readFileSync(join(root, page), "utf8").matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name ?? ""),
+      [...readFileSync(join(root, page), "utf8").matchAll(/npm run ([\w:-]+)/g)].map(([, name]) => name ?? ""),
     );
     assert.deepEqual(
       [...new Set(named)].filter((name) => !scripts[name]),
