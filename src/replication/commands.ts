@@ -39,6 +39,8 @@ export interface StartOptions {
   backup_keep_ms?: number;
   clock: Clock;
   sizes?: Sizes;
+  /** How far replicas may be behind before writers wait. */
+  max_lag_ms?: number;
   step?: (step: Step) => void;
   log(message: string): void;
   onFailure(error: unknown): void;
@@ -53,7 +55,7 @@ export interface RunningNode {
 }
 
 export async function startNode(options: StartOptions): Promise<RunningNode> {
-  const { dir, host, port, clock, log, onFailure, sizes, step, credentials } = options;
+  const { dir, host, port, clock, log, onFailure, sizes, step, credentials, max_lag_ms } = options;
   if (!credentials && !options.trust_network && !isLoopback(host)) {
     throw new Error(
       `whoever reaches ${host}:${port} could take over: give the nodes a key (--key-file) or an identity, or say --trust-network`,
@@ -80,6 +82,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     onFailure,
     ...(credentials ? { credentials } : {}),
     ...(sizes === undefined ? {} : { sizes }),
+    ...(max_lag_ms === undefined ? {} : { max_lag_ms }),
     ...(step === undefined ? {} : { step }),
   });
   const stop = new AbortController();

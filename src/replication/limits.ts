@@ -21,17 +21,24 @@ export const REPLICATION_LIMITS = {
   capture_frames: 100,
   /** How long capturing goes on before others have their turn. */
   capture_ms: 5,
-  /** Frames by which capturing may be behind. Past it, writers get less of the time. */
-  behind_frames: 8000,
-  /** How long writers then wait each time. */
-  catch_up_ms: 10,
+  /**
+   * How far replicas may be behind, in time, and so how much is lost with a primary. Before it is reached writers wait:
+   * for capturing after a quarter of it, for the connection to a replica after half of it. `--max-lag` changes it.
+   */
+  max_lag_ms: 1 * SECOND,
+  /** A replica that is so many times as far behind is not slow but stuck: it is named in the log, and not waited for. */
+  stuck_lags: 10,
+  /** Frames by which capturing may be behind, whatever the time. Past it, writers wait. */
+  behind_frames: 4000,
+  /** How long such writers wait at most each time, until everything is captured. */
+  slow_writers_ms: 1 * SECOND,
   /** Frames in the log before it is copied back into the database. Readers can delay that; then it grows. */
-  checkpoint_frames: 16_000,
+  checkpoint_frames: 4000,
   /** The same in bytes, for databases with large pages. */
-  checkpoint_bytes: 256 * MIB,
+  checkpoint_bytes: 32 * MIB,
   /** How long the node tries to take the write lock from busy applications. Then: again at the next look. */
   lock_try_ms: 2,
-  /** The same when SQLite's log has become twice as long as it should, and without a pause. Then: a while later. */
+  /** The same against writers that are too fast, or have made SQLite's log too long. Then: at the next look. */
   insist_ms: 100,
   /** How long the position files may be behind. */
   status_files_ms: 100,

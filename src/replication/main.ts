@@ -19,6 +19,7 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --no-candidate           with --lease: follow, but never become primary
   --backup WHERE           while primary, copy transactions to a folder or to https://host/bucket[/path]
   --backup-keep DAYS       how far back that reaches (default: 30)
+  --max-lag TIME           how far replicas may be behind before writers wait, such as 500ms or 1s (default: 1s)
   --key-file FILE          a key the nodes share (or HANGAR_DB_KEY)
   --identity-issuer URL    instead of a key: machines with tokens of this issuer are nodes
   --identity-subject SUB   … whose subject is this: org:app:machine, or org:app:*
@@ -39,6 +40,7 @@ const OPTIONS = {
   "no-candidate": { type: "boolean" },
   backup: { type: "string" },
   "backup-keep": { type: "string" },
+  "max-lag": { type: "string" },
   "trust-network": { type: "boolean", default: false },
   ...CREDENTIAL_OPTIONS,
 } as const;
@@ -64,6 +66,18 @@ function daysIn(text: string): number {
   return Number(text) * 24 * 60 * 60 * 1000;
 }
 
+function lagIn(text: string): number {
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s)$/.exec(text) ?? [];
+  const ms = Number(amount) * (unit === "s" ? 1000 : 1);
+  if (ms >= LEAST_LAG_MS) return ms;
+  throw new Error(
+    `--max-lag is a time of at least ${LEAST_LAG_MS}ms, such as 500ms or 1s, not ${JSON.stringify(text)}`,
+  );
+}
+
+/** Less is not to be had: a transaction is captured at the next look, and applied together with others. */
+const LEAST_LAG_MS = 100;
+
 /** Loaded only where it is used. */
 async function asMachine(socket: string): Promise<InMachine> {
   const { inMachine } = await import("./in-machine.ts");
@@ -87,6 +101,7 @@ async function main(): Promise<void> {
     ...(credentials === undefined ? {} : { credentials }),
     ...(flags.backup === undefined ? {} : { backup: await backupAt(flags.backup, systemClock) }),
     ...(flags["backup-keep"] === undefined ? {} : { backup_keep_ms: daysIn(flags["backup-keep"]) }),
+    ...(flags["max-lag"] === undefined ? {} : { max_lag_ms: lagIn(flags["max-lag"]) }),
     trust_network: flags["trust-network"],
     election: election(flags, machine),
     clock: systemClock,

@@ -25,6 +25,7 @@ const NODE_OPTIONS: readonly Option[] = [
   ["--advertise <url>", "where other nodes reach this one"],
   ["--backup <where>", "while primary, copy transactions to a folder or to https://host/bucket[/path]"],
   ["--backup-keep <days>", "how far back that reaches (default: 30)"],
+  ["--max-lag <time>", "how far replicas may be behind before writers wait, such as 500ms (default: 1s)"],
   ...CREDENTIALS,
   ["--trust-network", "listen anywhere without a key or an identity"],
 ];

@@ -10,6 +10,8 @@ export interface Captured {
   transactions: number;
   /** Frames that are there and were not captured yet. */
   behind: number;
+  /** Writers are to wait until everything is captured and the log is not too long any more. */
+  too_fast?: boolean;
 }
 
 /** Looks at SQLite's log and takes what was committed since the last look; about `most` frames of it. */
@@ -122,34 +124,19 @@ export function checkpoint(state: DatabaseState): void {
   }
 }
 
-function endCheckpoint(state: DatabaseState): void {
+/** The end of it, with the write lock, which stays. */
+export function endCheckpoint(state: DatabaseState): void {
   const { connections, log } = state;
   state.moveWatch(() => captureAll(state));
   // What leaves SQLite's log must be in ours for good.
   log.syncNow();
   // Copying back takes a while, and what is durable need not wait for it.
   state.announceDurable();
-  if (!connections.checkpoint("PASSIVE").complete) return;
+  if (!connections.checkpoint("PASSIVE").complete) {
+    if (state.bulk !== "running") state.waitForReader();
+    return;
+  }
   state.mark();
   state.moveWatch(() => captureAll(state));
-  state.checkpoint_at = state.checkpoint_frames;
-}
-
-/**
- * Writers are faster than capturing: they get less of the time. For some milliseconds they wait for the lock
- * while we catch up, then it is their turn again. Without this the log would grow until the disk is full.
- */
-export function catchUp(state: DatabaseState): void {
-  const { clock } = state.options;
-  if (!state.insistOnHolding(REPLICATION_LIMITS.catch_up_ms)) return;
-  const until_ms = clock.monotonic() + REPLICATION_LIMITS.catch_up_ms;
-  try {
-    while (capture(state, REPLICATION_LIMITS.capture_frames).behind > 0) {
-      if (clock.monotonic() >= until_ms) return;
-    }
-    endCheckpoint(state);
-  } finally {
-    state.connections.letGo();
-    state.announceDurable();
-  }
+  state.copiedAll();
 }

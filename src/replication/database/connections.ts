@@ -59,6 +59,7 @@ export class Connections {
   /** Every connection that was opened, the last one first. */
   readonly #open: { close(): void }[] = [];
   readonly #lock: DatabaseSync;
+  readonly #begin: StatementSync;
   readonly #checkpointer: DatabaseSync;
   #reader: Reader;
   #spare: Reader;
@@ -72,6 +73,7 @@ export class Connections {
       const mode = this.#lock.prepare("PRAGMA journal_mode = WAL").get();
       if (mode?.["journal_mode"] !== "wal") throw new Error(`${path} cannot be put into WAL mode`);
       this.page_size = Number(this.#lock.prepare("PRAGMA page_size").get()?.["page_size"]);
+      this.#begin = this.#lock.prepare("BEGIN IMMEDIATE");
       this.#checkpointer = this.#opened(connect(path));
       this.#checkpointer.prepare("SELECT count(*) FROM sqlite_schema").get();
       this.#reader = this.#opened(new Reader(path));
@@ -95,11 +97,16 @@ export class Connections {
   /** Takes the write lock, without waiting. False when an application has it. */
   tryHold(): boolean {
     if (this.#held) return true;
+    // Asked for again and again against fast writers: collecting the stack would take most of the time.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     try {
-      this.#lock.exec("BEGIN IMMEDIATE");
+      this.#begin.run();
     } catch (error) {
       if (isBusy(error)) return false;
       throw error;
+    } finally {
+      Error.stackTraceLimit = stackTraceLimit;
     }
     this.#held = true;
     return true;

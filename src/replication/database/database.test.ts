@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdirSync, rmSync, statSync, truncateSync } from "node:fs";
+import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
@@ -146,6 +146,60 @@ suite("a replicated database", () => {
     assert.ok(database.wal_frames < 32, "it was asked for long enough");
     captureAll(database);
     assert.equal(look(join(dir, "db")).entries, app.written);
+    database.close();
+    app.close();
+  });
+
+  test("a reader that never ends keeps the log from being copied back, but writers do not wait for it", () => {
+    const dir = tempDir();
+    const app = new Application(join(dir, "db"));
+    const { database } = open(dir, "db", { sizes: { checkpoint_frames: 16 } });
+    database.release();
+    app.write();
+    const reader = new DatabaseSync(join(dir, "db"), { readOnly: true });
+    reader.exec("BEGIN");
+    reader.prepare("SELECT count(*) FROM entry").get();
+    const before = app.written;
+    const looks = 300;
+    const look = (): void => database.slowWriters(database.capture().too_fast ?? false);
+    for (let i = 0; i < looks; i++) {
+      if (!database.paused) app.write();
+      look();
+    }
+    assert.ok(app.written - before > looks / 2, `${app.written - before} writes in ${looks} looks`);
+    reader.close();
+    // Without it the log is copied back, and begun anew.
+    const long = database.wal_frames;
+    for (let i = 0; i < 40; i++) {
+      if (!database.paused) app.write();
+      look();
+    }
+    assert.ok(long > 100 && database.wal_frames < 100, `${long} frames, then ${database.wal_frames}`);
+    database.close();
+    app.close();
+  });
+
+  test("a snapshot is whole when the log begins anew while it is read", () => {
+    const dir = tempDir();
+    const app = new Application(join(dir, "db"));
+    const { database } = open(dir, "db");
+    database.release();
+    for (let i = 0; i < 300; i++) app.write(3000);
+    captureAll(database);
+    // Everything is in the file, and the log still has it, until the next writer begins it anew.
+    captureAll(database);
+    app.db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    const snapshot = Snapshot.take(database);
+    assert.ok(snapshot);
+    const before = database.wal_frames;
+    captureAll(database);
+    // Differently in each: the checksum of a database is the exclusive or of those of its pages.
+    app.db.exec("UPDATE entry SET pad = substr(pad, 9) || (n * n) WHERE n % 2 = 1");
+    assert.ok(before > 0 && database.wal_frames < before, "it was begun anew");
+    const file = join(dir, "snapshot.ltx");
+    writeFileSync(file, Buffer.concat([...snapshot.ltx()]));
+    assert.deepEqual(verifySnapshot(file).position, snapshot.position);
+    snapshot.close();
     database.close();
     app.close();
   });

@@ -20,7 +20,15 @@ import { sameGeneration } from "../wal/frames.ts";
 import type { Moment } from "../wal/scan.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
 import { Applier } from "./apply.ts";
-import { type Captured, capture, catchUp, checkpoint, checkpointDue, stepAside, watchFromHere } from "./capture.ts";
+import {
+  type Captured,
+  capture,
+  checkpoint,
+  checkpointDue,
+  endCheckpoint,
+  stepAside,
+  watchFromHere,
+} from "./capture.ts";
 import { type Found, type FoundBy, recover, type Undone } from "./recover.ts";
 import { DatabaseBusy, type DatabaseOptions, DatabaseState, PositionMismatch, type TransactionInfo } from "./state.ts";
 
@@ -37,6 +45,8 @@ export class ReplicatedDatabase {
   readonly half_replaced: boolean;
   readonly #state: DatabaseState;
   #applier: Applier | undefined;
+  /** Since when writers wait. */
+  #paused_since_ms: number | undefined;
 
   private constructor(state: DatabaseState, found: Found, opened: { applier: Applier; cut: number; half: boolean }) {
     this.name = state.options.name;
@@ -98,7 +108,7 @@ export class ReplicatedDatabase {
   }
 
   get held(): boolean {
-    return this.#state.connections.held;
+    return this.#applier !== undefined;
   }
 
   /** True when its files are closed: from then on their descriptors are nobody's, or another file's. */
@@ -129,6 +139,7 @@ export class ReplicatedDatabase {
     capture(this.#state);
     this.#state.connections.unwatch();
     this.#applier = new Applier(this.#state);
+    this.#paused_since_ms = undefined;
     return true;
   }
 
@@ -164,10 +175,37 @@ export class ReplicatedDatabase {
       captured.transactions += more.transactions;
     }
     if (captured.transactions > 0) watchFromHere(this.#state);
-    if (captured.behind > REPLICATION_LIMITS.behind_frames) catchUp(this.#state);
-    else if (captured.behind === 0 && checkpointDue(this.#state)) checkpoint(this.#state);
+    const too_fast = this.#state.writersTooFast(captured.behind);
+    if (this.#paused_since_ms !== undefined) this.#checkpointWhilePaused(captured.behind);
+    else if (captured.behind <= this.#state.checkpoint_frames / 4 && checkpointDue(this.#state))
+      checkpoint(this.#state);
     else if (captured.behind === 0 && captured.transactions === 0) stepAside(this.#state);
-    return captured;
+    return { ...captured, too_fast };
+  }
+
+  #checkpointWhilePaused(behind: number): void {
+    if (behind === 0 && this.#state.cursor.frame >= this.#state.checkpoint_frames) endCheckpoint(this.#state);
+  }
+
+  /** True while writers wait for `slowWriters(false)`. */
+  get paused(): boolean {
+    return this.#paused_since_ms !== undefined;
+  }
+
+  /**
+   * Writers are faster than what follows them: while `slow` they wait for the lock, but not for so long that they would
+   * give up. Without this SQLite's log would grow until the disk is full, and replicas be ever further behind.
+   */
+  slowWriters(slow: boolean): void {
+    if (this.#applier || this.closed) return;
+    const now_ms = this.#state.options.clock.monotonic();
+    const long_enough = now_ms - (this.#paused_since_ms ?? now_ms) > REPLICATION_LIMITS.slow_writers_ms;
+    if (!slow || long_enough) {
+      if (this.#paused_since_ms !== undefined) this.#state.connections.letGo();
+      this.#paused_since_ms = undefined;
+    } else if (this.#paused_since_ms === undefined && this.#state.insistOnHolding(REPLICATION_LIMITS.insist_ms)) {
+      this.#paused_since_ms = now_ms;
+    }
   }
 
   // ——— both ———
@@ -184,7 +222,9 @@ export class ReplicatedDatabase {
   #checkpointIfIdle(): void {
     const state = this.#state;
     this.#applier?.truncateIfDue();
-    if (this.held || state.cursor.frame < state.checkpoint_frames) return;
+    if (this.held) return;
+    state.shrinkLog();
+    if (state.cursor.frame < state.checkpoint_frames) return;
     const { behind, transactions } = capture(state, REPLICATION_LIMITS.capture_frames);
     if (behind === 0 && transactions === 0) checkpoint(state);
   }
@@ -207,7 +247,7 @@ export class ReplicatedDatabase {
       work();
       return true;
     } finally {
-      this.#state.connections.letGo();
+      if (!this.paused) this.#state.connections.letGo();
     }
   }
 

@@ -29,23 +29,20 @@ export class Snapshot {
   readonly #source: ReplicatedDatabase["source"];
   readonly #reader: DatabaseSync;
 
-  private constructor(database: ReplicatedDatabase, reader: DatabaseSync) {
+  private constructor(database: ReplicatedDatabase, reader: DatabaseSync, source: ReplicatedDatabase["source"]) {
     this.#database = database;
     this.#reader = reader;
     this.position = database.position;
     this.timestamp_ms = database.timestamp_ms;
-    this.#source = database.source;
+    this.#source = source;
   }
 
   /** Undefined when an application is writing right now: ask again in a moment. */
   static take(database: ReplicatedDatabase): Snapshot | undefined {
     let taken: Snapshot | undefined;
     database.whileStill(() => {
-      const reader = new DatabaseSync(database.path, { readOnly: true, timeout: 1000 });
-      // The read transaction keeps these pages where they are: in the file, or in the log.
-      reader.exec("BEGIN");
-      reader.prepare("SELECT count(*) FROM sqlite_schema").get();
-      taken = new Snapshot(database, reader);
+      const reader = new DatabaseSync(database.path, { readOnly: true, timeout: 100 });
+      taken = new Snapshot(database, reader, readFrom(database, reader));
     });
     return taken;
   }
@@ -108,6 +105,23 @@ export class Snapshot {
 
   close(): void {
     this.#reader.close();
+  }
+}
+
+/**
+ * Begins the read transaction that keeps pages where they are, and says where: in the log and, for the rest, in the file. When
+ * all of the log is in the file already, SQLite lets its next writer begin the log anew: then they are in the file alone.
+ */
+function readFrom(database: ReplicatedDatabase, reader: DatabaseSync): ReplicatedDatabase["source"] {
+  for (;;) {
+    const { files, moment } = database.source;
+    const copied = files.allCopied({ frame: moment.frames });
+    reader.exec("BEGIN");
+    reader.prepare("SELECT count(*) FROM sqlite_schema").get();
+    if (copied) return { files, moment: { ...moment, frames: 0 } };
+    if (!files.allCopied({ frame: moment.frames })) return { files, moment };
+    // Somebody has copied the last of it in between: nobody knows which of the two it is now.
+    reader.exec("COMMIT");
   }
 }
 

@@ -11,7 +11,7 @@ import type { LtxHeader } from "../ltx/codec.ts";
 import { PageTable } from "../ltx/page-table.ts";
 import { NOWHERE, type Position } from "../position.ts";
 import { DatabaseFiles } from "../wal/files.ts";
-import type { WalCursor } from "../wal/frames.ts";
+import { sameGeneration, type WalCursor } from "../wal/frames.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import type { BulkCheckpointer } from "./checkpointer.ts";
@@ -42,6 +42,8 @@ export interface DatabaseOptions {
   checkpointer?: BulkCheckpointer;
   /** How long to ask for the write lock; then it is not opened. */
   lock_ms?: number;
+  /** How far replicas may be behind; see `REPLICATION_LIMITS.max_lag_ms`. */
+  max_lag_ms?: number;
   /** Called at the moments a crash is most interesting. */
   step?: (step: Step) => void;
 }
@@ -79,6 +81,10 @@ export class DatabaseState {
   term = 0;
   /** Frames in SQLite's log at which the next attempt is made to copy it back. */
   checkpoint_at: number;
+  /** Frames in SQLite's log past which writers wait until it is copied back. */
+  #long_at: number;
+  /** Since when, by the monotonic clock, there was always something that was not captured yet. */
+  #behind_since_ms: number | undefined;
   /** Whether most of SQLite's log is being, or was just, copied back. */
   bulk: "idle" | "running" | "done" = "idle";
   /** Frames there were when that began. */
@@ -99,6 +105,7 @@ export class DatabaseState {
       this.holdWithin(options.lock_ms ?? REPLICATION_LIMITS.open_lock_most_ms);
       this.page_size = this.connections.page_size;
       this.checkpoint_at = this.checkpoint_frames;
+      this.#long_at = this.checkpoint_frames * 2;
       this.table = new PageTable(this.page_size);
       files = new DatabaseFiles(options.path);
       this.files = files;
@@ -115,6 +122,48 @@ export class DatabaseState {
   get checkpoint_frames(): number {
     const { checkpoint_frames, checkpoint_bytes } = REPLICATION_LIMITS;
     return this.options.sizes?.checkpoint_frames ?? Math.min(checkpoint_frames, checkpoint_bytes / this.page_size);
+  }
+
+  /** True when writers are to wait: so many frames are not captured, or for so long, or the log is so long. */
+  writersTooFast(behind: number): boolean {
+    const { max_lag_ms, behind_frames } = REPLICATION_LIMITS;
+    const now_ms = this.options.clock.monotonic();
+    if (behind === 0) this.#behind_since_ms = undefined;
+    else this.#behind_since_ms ??= now_ms;
+    const behind_ms = now_ms - (this.#behind_since_ms ?? now_ms);
+    const late = behind_ms > (this.options.max_lag_ms ?? max_lag_ms) / 4;
+    return late || behind > behind_frames || this.wal_is_long;
+  }
+
+  /** A reader is in the way of copying the log back: writers do not wait for it, but now and then. */
+  waitForReader(): void {
+    this.#long_at = this.cursor.frame + this.checkpoint_frames;
+  }
+
+  copiedAll(): void {
+    this.#long_at = this.checkpoint_frames * 2;
+    this.checkpoint_at = this.checkpoint_frames;
+  }
+
+  /** True when SQLite's log is too long, and the next writer would not begin it anew. */
+  get wal_is_long(): boolean {
+    const header = this.files.indexHeader();
+    return header !== undefined && header.frame > this.#long_at && !this.files.allCopied(header);
+  }
+
+  /**
+   * Gives back what a long log took on the disk: SQLite itself begins it anew in the same file. Only when nobody is in the
+   * way, and everything is captured.
+   */
+  shrinkLog(): void {
+    const header = this.files.indexHeader();
+    const most = this.checkpoint_frames * this.page_size * 2;
+    if (!header || this.files.walBytes() <= most) return;
+    if (header.frame > 0 && !(sameGeneration(header, this.cursor) && header.frame === this.cursor.frame)) return;
+    this.log.syncNow();
+    // Our own read transaction moves out of the log once all of it is copied; then, the next time, it can be cut.
+    if (this.files.allCopied(header)) this.connections.checkpoint("TRUNCATE");
+    else if (header.frame < this.checkpoint_frames) this.connections.checkpoint("PASSIVE");
   }
 
   step(step: Step): void {

@@ -24,7 +24,7 @@ const NAME_CHARS = 200;
 const OF_A_FILE: ReadonlySet<ProblemState> = new Set(["opening", "busy", "full", "damaged", "replaced", "failed"]);
 
 export interface DirectoryOptions
-  extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "sizes" | "checkpointer" | "step"> {
+  extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "sizes" | "max_lag_ms" | "checkpointer" | "step"> {
   dir: string;
   onTransactions(name: string, infos: readonly TransactionInfo[]): void;
   onOpened?(database: ReplicatedDatabase): void;

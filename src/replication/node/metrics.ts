@@ -78,6 +78,7 @@ export class NodeMetrics {
       ),
       gauge("lag_seconds", "How far this replica was behind at the last word of its primary.", lag_ms / 1000),
       gauge("replicas", "Connected replicas.", streams.replicas.length),
+      gauge("send_lag_seconds", "How long a replica has not been sent everything.", streams.lag_ms / 1000),
       gauge("event_readers", "Connected readers of /events.", events.readers),
       counter("transactions_total", "Transactions captured or applied.", this.transactions),
       counter("transactions_dropped_total", "Transactions dropped to follow another primary.", this.dropped),

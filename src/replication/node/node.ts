@@ -35,6 +35,8 @@ export interface NodeOptions {
   clock: Clock;
   credentials?: Credentials;
   sizes?: Sizes;
+  /** How far replicas may be behind before writers wait. */
+  max_lag_ms?: number;
   step?: (step: Step) => void;
   log(message: string): void;
   /** The disk failed: the process should end, and start again from what is on it. */
@@ -75,7 +77,7 @@ export class ReplicationNode {
     this.#options = options;
     this.#identity = new IdentityFile(options.dir);
     this.#files = new StatusFiles(options.dir);
-    const { dir, clock, sizes, step, log, onFailure } = options;
+    const { dir, clock, sizes, step, log, onFailure, max_lag_ms } = options;
     this.directory = new Directory({
       dir,
       node_id: BigInt(`0x${this.#identity.value.node}`),
@@ -89,6 +91,7 @@ export class ReplicationNode {
       },
       checkpointer: this.#checkpointer,
       ...(sizes === undefined ? {} : { sizes }),
+      ...(max_lag_ms === undefined ? {} : { max_lag_ms }),
       ...(step === undefined ? {} : { step }),
     });
     this.streams = new Streams({ directory: this.directory, clock, log });
@@ -232,7 +235,9 @@ export class ReplicationNode {
   #watchOver(signal: AbortSignal): Promise<void> {
     const { clock, directory: databases, streams } = this;
     const [discover, tidy] = [(): void => this.#discover(), (): void => this.#tidy()];
-    return watchOver({ clock, databases, streams, until_ms: () => this.#until_ms(), discover, tidy }, signal);
+    const { max_lag_ms = REPLICATION_LIMITS.max_lag_ms } = this.#options;
+    const until_ms = (): number => this.#until_ms();
+    return watchOver({ clock, databases, streams, max_lag_ms, until_ms, discover, tidy }, signal);
   }
 
   #discover(): void {

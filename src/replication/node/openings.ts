@@ -97,7 +97,7 @@ export class Openings {
   }
 
   *steps(name: string): Steps<ReplicatedDatabase> {
-    const { node_id, clock, onFailure, onTransactions, sizes, checkpointer, step } = this.#options;
+    const { node_id, clock, onFailure, onTransactions, sizes, max_lag_ms, checkpointer, step } = this.#options;
     const { open_lock_ms, open_lock_most_ms } = REPLICATION_LIMITS;
     const path = join(this.#place.dir, name);
     const dir = this.#place.stateDir(name);
@@ -112,6 +112,7 @@ export class Openings {
       lock_ms: Math.min(open_lock_ms * 2 ** Math.min(this.#place.problems.tries(name), 16), open_lock_most_ms),
       onTransactions: (infos) => onTransactions(name, infos),
       ...(sizes === undefined ? {} : { sizes }),
+      ...(max_lag_ms === undefined ? {} : { max_lag_ms }),
       ...(checkpointer === undefined ? {} : { checkpointer }),
       ...(step === undefined ? {} : { step }),
     });

@@ -33,6 +33,9 @@ interface Replica {
   sending_whole: boolean;
   ready: boolean;
   sent_at_ms: number;
+  /** Since when its connection was never empty enough for all there is. */
+  full_since_ms: number | undefined;
+  stuck: boolean;
   /** Told to take over: nothing more may follow. */
   ended: boolean;
 }
@@ -74,6 +77,8 @@ export class Streams {
       sending_whole: false,
       ready: false,
       sent_at_ms: this.#options.clock.monotonic(),
+      full_since_ms: undefined,
+      stuck: false,
       ended: false,
     };
     this.#replicas.add(replica);
@@ -126,6 +131,29 @@ export class Streams {
     }
   }
 
+  /** For how long the replica that is furthest behind has not been sent everything. */
+  get lag_ms(): number {
+    const now_ms = this.#options.clock.monotonic();
+    return Math.max(0, ...[...this.#replicas].map(({ full_since_ms = now_ms }) => now_ms - full_since_ms));
+  }
+
+  /** False when writers are to wait for a replica: it has everything but what is written faster than it takes it. */
+  keepsUp(max_lag_ms: number): boolean {
+    const now_ms = this.#options.clock.monotonic();
+    let keeps_up = true;
+    for (const replica of this.#replicas) {
+      const lag_ms = now_ms - (replica.full_since_ms ?? now_ms);
+      const stuck = lag_ms > max_lag_ms * REPLICATION_LIMITS.stuck_lags;
+      if (stuck !== replica.stuck) {
+        const what = stuck ? `has not taken anything for ${Math.round(lag_ms)} ms; it is not waited for` : "goes on";
+        this.#options.log(`replica ${replica.hello.hostname} ${what}`);
+      }
+      replica.stuck = stuck;
+      if (replica.ready && !stuck && lag_ms > max_lag_ms / 2) keeps_up = false;
+    }
+    return keeps_up;
+  }
+
   /** A database is gone; those who have everything before that get the last transaction. */
   dropped({ name, info, ltx }: Dropped): void {
     for (const replica of this.#replicas) {
@@ -173,7 +201,12 @@ export class Streams {
     if (replica.ended) return;
     const { directory } = this.#options;
     const one = only === undefined ? undefined : directory.get(only);
-    for (const database of one ? [one] : directory) if (!this.#sendOf(replica, database)) return;
+    for (const database of one ? [one] : directory) {
+      if (this.#sendOf(replica, database)) continue;
+      replica.full_since_ms ??= this.#options.clock.monotonic();
+      return;
+    }
+    if (!one) replica.full_since_ms = undefined;
     // While one database is sent whole, transactions of the others go between its parts.
     if (replica.sending_whole) return;
     const [name] = replica.whole;

@@ -1,5 +1,6 @@
 /** What a primary does all the time: it looks for what applications have written, and whether its databases are still there. */
 import type { Clock } from "#core/clock.ts";
+import type { Captured } from "../database/capture.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { Directory } from "./directory.ts";
@@ -11,9 +12,14 @@ export interface Watched {
   streams: Streams;
   /** Until when, by the monotonic clock, anything may be captured; asked each time. */
   until_ms(): number;
+  /** How far replicas may be behind. */
+  max_lag_ms: number;
   discover(): void;
   tidy(): void;
 }
+
+/** Between two looks when something was left over at the first. */
+const AT_ONCE_MS = 1;
 
 export async function watchOver(watched: Watched, signal: AbortSignal): Promise<void> {
   const { clock, streams } = watched;
@@ -31,17 +37,23 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
       streams.pump();
       tidy_ms = now_ms + REPLICATION_LIMITS.tidy_ms;
     }
-    for (const database of watched.databases) captureOne(watched, database);
+    const captured = Array.from(watched.databases, (database) => ({ database, ...captureOne(watched, database) }));
     streams.heartbeat();
-    await clock.sleep(REPLICATION_LIMITS.look_ms);
+    const wait = !streams.keepsUp(watched.max_lag_ms);
+    for (const { database, transactions, too_fast = false } of captured) {
+      database.slowWriters(too_fast || (wait && (transactions > 0 || database.paused)));
+    }
+    const in_a_hurry = captured.some(({ behind, database }) => behind > 0 || database.paused);
+    await clock.sleep(in_a_hurry ? AT_ONCE_MS : REPLICATION_LIMITS.look_ms);
   }
 }
 
 /** What cannot be captured is opened again later; the others go on. */
-function captureOne({ databases }: Watched, database: ReplicatedDatabase): void {
+function captureOne({ databases }: Watched, database: ReplicatedDatabase): Captured {
   try {
-    database.capture();
+    return database.capture();
   } catch (error) {
     databases.quarantine(database.name, error);
+    return { transactions: 0, behind: 0 };
   }
 }

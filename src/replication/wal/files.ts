@@ -87,7 +87,7 @@ export class DatabaseFiles {
   }
 
   /** True when all of these frames are in the database. */
-  allCopied({ frame }: IndexHeader): boolean {
+  allCopied({ frame }: Pick<IndexHeader, "frame">): boolean {
     return this.#indexWord(COPIED_AT) === frame;
   }
 
@@ -132,6 +132,10 @@ export class DatabaseFiles {
 
   databaseBytes(): number {
     return fstatSync(this.database).size;
+  }
+
+  walBytes(): number {
+    return fstatSync(this.wal).size;
   }
 
   /** When anybody last changed the database file, by this machine's clock. Nobody can set this time. */
