@@ -36,7 +36,8 @@ function copy(folder: string, stage: string): void {
     mkdirSync(dirname(to), { recursive: true });
     if (entry.name.endsWith(".ts"))
       writeFileSync(to.replace(/\.ts$/, ".js"), renamed(stripTypeScriptTypes(readFileSync(from, "utf8"))));
-    else if (entry.name.endsWith(".mjs") && folder === "bin") writeFileSync(to, renamed(readFileSync(from, "utf8")));
+    else if (entry.name.endsWith(".mjs") && folder === "bin")
+      writeFileSync(to, renamed(readFileSync(from, "utf8")), { mode: 0o755 });
     else cpSync(from, to);
   }
 }
