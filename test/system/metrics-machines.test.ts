@@ -3,13 +3,15 @@
  * there, and the values say what was really done and what the kernel says. Metrics of a machine's own are scraped.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { request as secureRequest } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect as secureConnect } from "node:tls";
+import { cgroupDirs } from "#drivers/runtime/runc/cgroup.ts";
+import { machinesCgroup } from "#drivers/runtime/runc/delegation.ts";
 import { freePort } from "#proxy/fixtures.ts";
 import { EXIT_SERIES, INSTANCE_SERIES, PROXY_SERIES, VOLUME_SERIES } from "../builtin-series.ts";
 import { busyboxLayer, realMachinesMissing } from "../rootfs.ts";
@@ -82,6 +84,10 @@ test("every series of the specification is there, and says what the kernel says"
   await trafficAgrees(value, instance_id);
   await cpuAgrees(platform.installation().node_id, id, value);
   assert.ok((await value("svc_instance_filefd_allocated")) >= 3);
+  assert.equal(await value("svc_instance_oom_kills"), 0);
+  // The kernel keeps it in the tree of version 2, which may stand beside version 1.
+  if (existsSync("/proc/pressure/memory") && cgroupDirs("")["unified"])
+    assert.ok((await value('svc_instance_pressure{resource="memory",kind="some"}')) >= 0);
   await scraped(get, value);
   await caller.ask("DELETE", "/v1/apps/web?force=true");
 });
@@ -237,16 +243,16 @@ async function scraped(get: Get, value: Value): Promise<void> {
 async function cpuAgrees(node_id: string, id: string, value: Value): Promise<void> {
   await until("the machine's CPU time is what the kernel says", async () => {
     const told = await value('sum(svc_instance_cpu{mode=~"user|system"})');
-    const kernel = cgroupCentiseconds(`hangar/${node_id}/${id}`);
+    const kernel = cgroupCentiseconds(`${machinesCgroup(node_id)}/${id}`);
     return told >= 20 && Math.abs(told - kernel) <= 0.1 * kernel + 20;
   });
 }
 
 function cgroupCentiseconds(path: string): number {
   for (const [file, pattern, per] of [
-    [`/sys/fs/cgroup/cpuacct/${path}/cpuacct.usage`, /^(\d+)/, 1e7],
-    [`/sys/fs/cgroup/cpu,cpuacct/${path}/cpuacct.usage`, /^(\d+)/, 1e7],
-    [`/sys/fs/cgroup/${path}/cpu.stat`, /^usage_usec (\d+)/m, 1e4],
+    [`/sys/fs/cgroup/cpuacct${path}/cpuacct.usage`, /^(\d+)/, 1e7],
+    [`/sys/fs/cgroup/cpu,cpuacct${path}/cpuacct.usage`, /^(\d+)/, 1e7],
+    [`/sys/fs/cgroup${path}/cpu.stat`, /^usage_usec (\d+)/m, 1e4],
   ] as const) {
     try {
       return Number(pattern.exec(readFileSync(file, "utf8"))?.[1]) / per;

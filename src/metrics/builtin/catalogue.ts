@@ -44,6 +44,12 @@ const MACHINES: Row[] = [
     "counter",
     "Packets dropped because the machine had too many connections.",
   ],
+  [
+    "svc_instance_pressure",
+    "counter",
+    "Centiseconds in which some or all of its processes waited for a resource (PSI: cpu, memory, io).",
+  ],
+  ["svc_instance_oom_kills", "counter", "Processes that were killed for want of memory since its boot."],
   ["svc_instance_filefd_allocated", "gauge", "Open files."],
   ["svc_instance_filefd_maximum", "gauge", "Files a process may open."],
   ["svc_volume_size_bytes", "gauge", "Size of the volume."],

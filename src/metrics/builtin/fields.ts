@@ -73,6 +73,9 @@ export const NET_FIELDS = [
 
 export const FILESYSTEM_FIELDS = ["blocks", "block_size", "blocks_free", "blocks_avail"] as const;
 
+/** What the kernel's pressure stall information is kept of. */
+export const PRESSURES = ["cpu", "memory", "io"] as const;
+
 /** The root disk and the mounted volume, as a machine knows them. */
 export const ROOT_DEVICE = "vdb";
 export const VOLUME_DEVICE = "vdc";
@@ -99,6 +102,10 @@ export interface Readings {
   cpu_balance: number;
   /** Centiseconds it wanted and did not get. */
   cpu_throttle: number;
+  /** Centiseconds in which something of it, or all of it, waited for a resource; left out where the kernel does not count. */
+  pressure?: Readonly<Partial<Record<(typeof PRESSURES)[number], Readonly<Record<string, number>>>>>;
+  /** Processes of it that were killed for want of memory. */
+  oom_kills?: number;
   disks: Readonly<Record<string, DiskReadings>>;
   nets: Readonly<Record<string, NetReadings>>;
   files_allocated: number;

@@ -22,6 +22,7 @@ export function instanceSamples(machine: MeasuredMachine, readings: Readings | u
   if (!readings) return samples;
   for (const field of MEMORY_FIELDS) emit(`memory_${field}`, readings.memory[field]);
   emitProcessor(emit, readings);
+  emitWant(emit, readings);
   for (const [device, disk] of Object.entries(readings.disks)) {
     for (const field of DISK_FIELDS) emit(`disk_${field}`, disk[field], { device });
   }
@@ -44,6 +45,14 @@ function emitProcessor(emit: Emit, { load, cpus, cpu_baseline, cpu_balance, cpu_
   emit("cpu_baseline", cpu_baseline);
   emit("cpu_balance", cpu_balance);
   emit("cpu_throttle", cpu_throttle);
+}
+
+/** What it went short of. */
+function emitWant(emit: Emit, { pressure = {}, oom_kills }: Readings): void {
+  for (const [resource, waited] of Object.entries(pressure)) {
+    for (const [kind, centiseconds] of Object.entries(waited)) emit("pressure", centiseconds, { resource, kind });
+  }
+  if (oom_kills !== undefined) emit("oom_kills", oom_kills);
 }
 
 /** Told once per end: a machine that runs again has nothing to say about the end before. */

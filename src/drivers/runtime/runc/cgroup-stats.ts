@@ -1,7 +1,7 @@
 /** What a cgroup says about memory and processors, in either version, in one set of words. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fieldsOf, MEMORY_FIELDS, type MemoryReadings } from "#metrics/builtin/fields.ts";
+import { fieldsOf, MEMORY_FIELDS, type MemoryReadings, PRESSURES, type Readings } from "#metrics/builtin/fields.ts";
 
 type Dirs = Readonly<Record<string, string>>;
 type Numbers = Readonly<Record<string, number>>;
@@ -53,6 +53,22 @@ export function cpuUse({ cpuacct, cpu, unified }: Dirs): { user_cs: number; syst
     system_cs: centiseconds("system_usec"),
     throttled_cs: centiseconds("throttled_usec"),
   };
+}
+
+/**
+ * How long its processes waited for a resource, in centiseconds: pressure stall information, which version 2 alone keeps.
+ * A host with both versions has it too. Empty where the kernel does not count it.
+ */
+export function pressureOf({ unified }: Dirs): NonNullable<Readings["pressure"]> {
+  const found = PRESSURES.map((resource) => {
+    // `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`, in microseconds; `full` below it.
+    const lines = text(unified, `${resource}.pressure`).matchAll(/^(some|full) .*total=(\d+)$/gm);
+    const waited = [...lines].map(
+      ([, kind = "", total]) => [kind, Math.floor(Number(total) / CENTISECOND_US)] as const,
+    );
+    return [resource, Object.fromEntries(waited)] as const;
+  });
+  return Object.fromEntries(found.filter(([, waited]) => Object.keys(waited).length > 0));
 }
 
 /** The same facts under the names of the two versions; version 1 counts children in `total_` ones. */

@@ -15,8 +15,8 @@ import {
   type Readings,
 } from "#metrics/builtin/fields.ts";
 import type { MachineStats, MeasuredMachine } from "#metrics/builtin/sources.ts";
-import { cgroupDirs, processesIn } from "./cgroup.ts";
-import { cpuUse, memoryOf } from "./cgroup-stats.ts";
+import { cgroupDirs, oomKills, processesIn } from "./cgroup.ts";
+import { cpuUse, memoryOf, pressureOf } from "./cgroup-stats.ts";
 import { disksOf } from "./disk-stats.ts";
 import { type Layout, layoutOf, pathsOf } from "./layout.ts";
 import { readRecord } from "./record.ts";
@@ -72,6 +72,8 @@ class RuncStats implements MachineStats {
       cpu_baseline: baseline,
       cpu_balance: Math.round(balance),
       cpu_throttle: throttled_cs,
+      pressure: pressureOf(dirs),
+      oom_kills: oomKills(paths.cgroup),
       disks: disksOf(record, paths),
       nets: { eth0: trafficOf(record.pid), dummy0: fieldsOf(NET_FIELDS, () => 0) },
       files_allocated: pids.reduce((sum, pid) => sum + openFiles(pid), 0),
