@@ -51,8 +51,8 @@ suite("a node in a machine", () => {
     const platform = await inside(t);
     await platform.ask("POST /v1/apps", { body: { app_name: "other" } });
     const machine = await platform.machine("web-1");
+    assert.equal((await platform.from(machine, "GET /v1/apps/other/db_leases/default")).status, 404);
     const refused = [
-      "GET /v1/apps/other/db_leases/default",
       "POST /v1/apps/web/secrets",
       "GET /v1/apps/web",
       "GET /v1/apps/web/machines",
@@ -60,7 +60,7 @@ suite("a node in a machine", () => {
     ];
     for (const target of refused) {
       const { status } = await platform.from(machine, target);
-      assert.equal(status, 404, target);
+      assert.equal(status, 401, target);
     }
   });
 });
