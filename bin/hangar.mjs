@@ -31,10 +31,15 @@ if (Number(process.versions.node.split(".")[0]) >= 24) {
         ? "its packages are not installed yet; run `npm start` or `npm ci` in its folder first"
         : `Node 24 or later is needed; this is ${process.version}, ${process.execPath}`,
     );
-  const { spawnSync } = require("node:child_process");
+  const { spawn } = require("node:child_process");
   const words = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
-  const { status, signal } = spawnSync(pinned, words, { stdio: "inherit" });
-  process.exit(status ?? (signal === "SIGINT" ? 130 : 143));
+  // By the channel it notices when this process is killed, and ends as well: whoever started this one thinks it has ended.
+  const child = spawn(pinned, words, { stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  for (const name of ["SIGTERM", "SIGHUP"]) process.on(name, () => child.kill(name));
+  // A terminal gives it to both.
+  process.on("SIGINT", () => process.stdin.isTTY || child.kill("SIGINT"));
+  child.on("error", (error) => stop(error.message));
+  child.on("exit", (status, signal) => process.exit(status ?? (signal === "SIGINT" ? 130 : 143)));
 }
 
 function stop(text) {

@@ -141,6 +141,12 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(128 + constants.signals.SIGPIPE);
 });
 
+// An older Node has started this one, and was killed: whoever did that thinks that this has ended.
+if (process.connected) {
+  process.once("disconnect", () => process.exit(128 + constants.signals.SIGTERM));
+  process.channel?.unref();
+}
+
 // No `await` out here: the bundle that is loaded fastest is not an ES module (scripts/bundle-cli.mjs).
 void verbsFor(process.argv[2] ?? "", process.argv[3] ?? "")
   .then((verbs) => build(verbs).parseAsync())

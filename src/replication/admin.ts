@@ -8,7 +8,11 @@
  *   admin.ts import URL NAME FILE
  *   admin.ts backups WHERE
  *   admin.ts restore WHERE NAME FILE [--at TIME | --txid HEX]
+ *   admin.ts restore WHERE NAME --into URL [--at TIME | --txid HEX]
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
@@ -21,6 +25,7 @@ import { formatPosition } from "./position.ts";
 const OPTIONS = {
   at: { type: "string" },
   txid: { type: "string" },
+  into: { type: "string" },
   force: { type: "boolean", default: false },
   ...CREDENTIAL_OPTIONS,
 } as const;
@@ -37,14 +42,35 @@ const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> 
   async backups([where = ""]) {
     return { databases: listBackups((await (await backupAt(where, systemClock)).list("")).map(({ key }) => key)) };
   },
-  async restore([where = "", name = "", to = ""], { at, txid }) {
-    const store = await backupAt(where, systemClock);
-    const moment = at === undefined ? {} : { at_ms: timeOf(at) };
-    const transaction = txid === undefined ? {} : { txid: txidOf(txid) };
-    const { position, timestamp_ms } = await restore({ store, name, to, ...moment, ...transaction });
-    return { file: to, position: formatPosition(position), written_at: isoTime(timestamp_ms) };
+  async restore([where = "", name = "", to = ""], flags) {
+    const { into } = flags;
+    if ((into === undefined) === (to === ""))
+      throw new Error("say where to: a file that does not exist, or --into and the primary's address");
+    if (into === undefined) return await restoreTo(where, name, to, flags);
+    const node = await nodeAt(into, flags);
+    const dir = mkdtempSync(join(tmpdir(), "hangar-restore-"));
+    try {
+      const { written_at } = await restoreTo(where, name, join(dir, "restored"), flags);
+      return { ...((await node.importFrom(name, join(dir, "restored"))) as object), into, written_at };
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
   },
 };
+
+async function restoreTo(where: string, name: string, to: string, { at, txid }: Flags): Promise<Restored> {
+  const store = await backupAt(where, systemClock);
+  const moment = at === undefined ? {} : { at_ms: timeOf(at) };
+  const transaction = txid === undefined ? {} : { txid: txidOf(txid) };
+  const { position, timestamp_ms } = await restore({ store, name, to, ...moment, ...transaction });
+  return { file: to, position: formatPosition(position), written_at: isoTime(timestamp_ms) };
+}
+
+interface Restored {
+  file: string;
+  position: string;
+  written_at: string;
+}
 
 async function nodeAt(url: string, flags: Flags): Promise<NodeClient> {
   return new NodeClient(nodeAddress("<node>", url), systemClock, await credentialsFrom(flags));

@@ -1,5 +1,9 @@
-/** Work that is cut into steps, so that whoever does it can do other things in between: others must not wait for it. */
-export type Steps<T> = Generator<void, T>;
+/**
+ * Work that is cut into steps, so that whoever does it can do other things in between: others must not wait for it.
+ * `WAIT`: the next step is of no use before a while.
+ */
+export const WAIT = "wait";
+export type Steps<T> = Generator<typeof WAIT | undefined, T>;
 
 /** Does all of it at once. */
 export function finish<T>(steps: Steps<T>): T {

@@ -1,5 +1,6 @@
 /** `hangar db`: nodes, handovers, backups and restores, as a person does it. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -14,8 +15,13 @@ const HANGAR = join(ROOT, "bin/hangar.mjs");
 const hangar = (line: string) => shell(`"${process.execPath}" "${HANGAR}" ${line}`, { cwd: ROOT });
 
 /** The node's address. The node itself is added to `nodes`. */
-async function startNode(t: TestContext, args: string[], nodes: Child[] = []): Promise<string> {
-  const node = new Child(process.execPath, [HANGAR, "db", "node", "--listen", "127.0.0.1:0", ...args]);
+async function startNode(
+  t: TestContext,
+  args: string[],
+  nodes: Child[] = [],
+  program = process.execPath,
+): Promise<string> {
+  const node = new Child(program, [HANGAR, "db", "node", "--listen", "127.0.0.1:0", ...args]);
   nodes.push(node);
   t.after(async () => {
     node.signal("SIGTERM");
@@ -113,18 +119,36 @@ test("with a key and the platform's lease; every example of every db command wor
   database.close();
 });
 
-test("a node whose command is killed is gone, too", async (t) => {
-  const nodes: Child[] = [];
-  const url = await startNode(t, ["--dir", join(tempDir(), "a"), "--primary"], nodes);
-  assert.equal((await info(url)).isPrimary, true);
-  await nodes[0]?.kill();
-  await until("nobody answers", () =>
-    fetch(`${url}/info`).then(
-      () => false,
-      () => true,
-    ),
-  );
+/** Node as people have it: the one that runs the tests, and an older one, which starts the pinned one. */
+const older = spawnSync("node", ["-p", "process.execPath + ' ' + process.versions.node"], {
+  encoding: "utf8",
+  env: {
+    ...process.env,
+    PATH: (process.env["PATH"] ?? "")
+      .split(":")
+      .filter((dir) => !dir.includes("node_modules"))
+      .join(":"),
+  },
 });
+const [older_path = "", older_version = "24"] = older.stdout.trim().split(" ");
+
+for (const [which, node, skip] of [
+  ["", process.execPath, false],
+  [" of an older Node", older_path, Number.parseInt(older_version, 10) >= 24 && "there is no older Node here"],
+] as const) {
+  test(`a node whose command${which} is killed is gone, too`, { skip }, async (t) => {
+    const nodes: Child[] = [];
+    const url = await startNode(t, ["--dir", join(tempDir(), "a"), "--primary"], nodes, node);
+    assert.equal((await info(url)).isPrimary, true);
+    await nodes[0]?.kill();
+    await until("nobody answers", () =>
+      fetch(`${url}/info`).then(
+        () => false,
+        () => true,
+      ),
+    );
+  });
+}
 
 function count(file: string): number {
   try {

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { until } from "../support.ts";
+import { runs, until } from "../support.ts";
 import { addNote, appsMissing, makeNotes, nodePair, notes, type Pair, PythonApp, sqlite } from "./replication-apps.ts";
 
 /** A database with notes in a folder of its own, made and closed by sqlite3. */
@@ -110,13 +110,41 @@ suite("a file in place of a database", { timeout: 300_000, skip: appsMissing() }
     await pair.caughtUp("db", 3);
   });
 
+  test("a WAL that is deleted is healed: it is said who must be restarted, and nothing that was committed is lost", async (t) => {
+    const pair = await nodePair(t);
+    await pair.start("primary");
+    await pair.start("replica");
+    const path = pair.path("primary", "db");
+    makeNotes(path, 20);
+    await pair.caughtUp("db", 20);
+    const app = new PythonApp(pair.stage, path);
+    assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
+    await pair.caughtUp("db", 21);
+    rmSync(`${path}-wal`);
+    const said = await until("it is said", async () => {
+      const found = (await pair.info("primary"))?.states["db"];
+      return found?.reason.includes("restart it") && found;
+    });
+    assert.match(said.reason, /write-ahead log was deleted, but process \d+ still has it open/);
+    assert.deepEqual(notes(path), { rows: 21, whole: true }, "reading goes on");
+    assert.match(await app.run("PRAGMA busy_timeout = 50"), /^ok/);
+    assert.match(await app.run("INSERT INTO notes (text) VALUES ('nowhere')"), /^error database is locked/);
+    await app.end();
+    addNote(path);
+    await pair.caughtUp("db", 22);
+    assert.ok(notes(pair.path("replica", "db"))?.whole);
+    assert.deepEqual((await pair.info("primary"))?.states, {});
+  });
+
   // While nodes run, and while the primary is stopped; by a copy over it and by a rename.
-  for (const [when, how] of [
-    ["while the node is stopped", "cp"],
-    ["while the node is stopped", "mv"],
-    ["while the node runs", "mv"],
+  for (const [when, how, skip] of [
+    ["while the node is stopped", "cp", false],
+    ["while the node is stopped", "mv", runs(1, 0) > 0 && "recover.test.ts does it at a push"],
+    ["while the node runs", "mv", false],
   ] as const) {
-    test(`an older copy restored with ${how} ${when} is the truth on all nodes, and what it undid is kept`, async (t) => {
+    test(`an older copy restored with ${how} ${when} is the truth on all nodes, and what it undid is kept`, {
+      skip,
+    }, async (t) => {
       const pair = await nodePair(t);
       let primary = await pair.start("primary");
       await pair.start("replica");

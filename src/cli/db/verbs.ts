@@ -111,14 +111,23 @@ export const dbBackups = admin("db backups", "What can be restored from a backup
   examples: ["hangar db backups $DB_BACKUP"],
 });
 
-export const dbRestore = admin("db restore", "Make a database file from a backup, as of a moment or a transaction", {
-  arguments: [BACKUP, NAME, ["<file>", "the file to make; it must not exist"]],
-  options: [
-    ["--at <time>", "as of this moment, for example 2026-01-02T03:04:05Z"],
-    ["--txid <hex>", "as of this transaction"],
-  ],
-  examples: ["hangar db restore $DB_BACKUP app.db restored.db"],
-});
+export const dbRestore = admin(
+  "db restore",
+  "Restore a database from a backup, as of a moment or a transaction, to a file or into the cluster",
+  {
+    arguments: [BACKUP, NAME, ["[file]", "the file to make; it must not exist"]],
+    options: [
+      ["--at <time>", "as of this moment, for example 2026-01-02T03:04:05Z"],
+      ["--txid <hex>", "as of this transaction"],
+      ["--into <node>", "instead of a file: into the cluster of this primary, as one transaction on all nodes"],
+      ...CREDENTIALS,
+    ],
+    examples: [
+      "hangar db restore $DB_BACKUP app.db restored.db",
+      "hangar db restore $DB_BACKUP app.db --into $DB_NODE",
+    ],
+  },
+);
 
 const dbNodes: Verb = {
   words: "db nodes",

@@ -296,7 +296,7 @@ export class ReplicatedDatabase {
    * open are told "database is locked", instead of writing what nobody will ever read.
    */
   retire(): void {
-    this.#emptyLog();
+    this.emptyLog();
     this.#state.saveTable();
     this.#state.announceDurable();
     this.#state.log.close();
@@ -311,13 +311,14 @@ export class ReplicatedDatabase {
   close(): void {
     const state = this.#state;
     // Emptying SQLite's log leaves a mark. When somebody is in the way, the next start has more to read.
-    if (this.hold()) this.#emptyLog();
+    if (this.hold()) this.emptyLog();
     state.saveTable();
     state.announceDurable();
     state.close();
   }
 
-  #emptyLog(): void {
+  /** Copies SQLite's log back and empties it, unless somebody is in the way. It must be held. */
+  emptyLog(): void {
     const { checkpointer, path } = this.#state.options;
     checkpointer?.settle(path);
     try {

@@ -14,9 +14,11 @@ import type { DatabaseOptions, TransactionInfo } from "./state.ts";
 /** An application: accounts whose sum never changes, a log that grows and shrinks. */
 export class Application {
   readonly db: DatabaseSync;
+  readonly path: string;
   #n = 0;
 
   constructor(path: string, page_size = 4096) {
+    this.path = path;
     this.db = new DatabaseSync(path, { timeout: 5000 });
     this.db.exec(`PRAGMA page_size = ${page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF`);
     this.db.exec("CREATE TABLE IF NOT EXISTS account(id INTEGER PRIMARY KEY, balance INT)");

@@ -12,6 +12,7 @@ import { type DatabaseOptions, PositionMismatch, type TransactionInfo } from "..
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, NOWHERE, type Position } from "../position.ts";
 import { finish } from "../steps.ts";
+import { identityAt } from "../wal/files.ts";
 import { Aside } from "./aside.ts";
 import { Openings } from "./openings.ts";
 import { type ProblemState, Problems } from "./problems.ts";
@@ -218,8 +219,13 @@ export class Directory {
     for (const database of Array.from(this.#databases.values())) {
       const { name, path } = database;
       const now = statSync(path, { throwIfNoEntry: false });
-      if (now?.ino === this.#inodes.get(name)) continue;
+      const same_file = now?.ino === this.#inodes.get(name);
+      if (same_file && database.isOwnWal(identityAt(`${path}-wal`))) continue;
       this.#forget(name);
+      if (same_file) {
+        this.#openings.healLog(database);
+        continue;
+      }
       if (now) {
         this.#openings.replace(database);
         continue;

@@ -63,7 +63,7 @@ async function install(node: ReplicationNode, name: string, incoming: string): P
   const source = openGood(incoming);
   const path = join(node.dir, name);
   try {
-    if (existsSync(path)) {
+    if (existsSync(path) && samePageSize(source, node, name)) {
       // Over the old one in one transaction: readers see the old or the new, replicas get the pages that differ.
       await backup(source, path, { rate: ALL_PAGES });
       return;
@@ -75,6 +75,12 @@ async function install(node: ReplicationNode, name: string, incoming: string): P
   renameSync(incoming, path);
   // The file is the database's first transaction, so it must be as durable as any that is told of.
   syncDirectory(node.dir);
+}
+
+/** SQLite cannot change the page size of a database in use: such a file takes its place, as any that is renamed over it. */
+function samePageSize(source: DatabaseSync, node: ReplicationNode, name: string): boolean {
+  const page_size = node.directory.get(name)?.page_size;
+  return page_size === undefined || source.prepare("PRAGMA page_size").get()?.["page_size"] === page_size;
 }
 
 function openGood(path: string): DatabaseSync {

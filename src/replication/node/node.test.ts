@@ -216,6 +216,14 @@ suite("nodes", () => {
     assert.equal(look(join(here, "copy")).entries, 1);
     const over = await fetch(`${primary.url}/import?name=copy`, { method: "POST", body: file });
     assert.equal(over.status, 200, await over.text());
+    const other = new Application(join(scene.dir(), "other"), 8192);
+    for (let i = 0; i < 3; i++) other.write();
+    other.db.exec("PRAGMA journal_mode = DELETE");
+    const small = readFileSync(other.path);
+    other.close();
+    const resized = await fetch(`${primary.url}/import?name=copy`, { method: "POST", body: small });
+    assert.equal(resized.status, 200, await resized.text());
+    assert.equal(look(join(here, "copy")).entries, 3, "a file with another page size takes its place");
     const status = async (path: string, init?: RequestInit): Promise<number> =>
       (await fetch(primary.url + path, init)).status;
     assert.equal(await status("/import?name=bad", { method: "POST", body: "nonsense" }), 400);

@@ -9,9 +9,9 @@ import { ReplicatedDatabase } from "../database/database.ts";
 import { Kept } from "../database/kept.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { NO_PAGES } from "../position.ts";
-import type { Steps } from "../steps.ts";
+import { type Steps, WAIT } from "../steps.ts";
 import { identityAt } from "../wal/files.ts";
-import { lockHolders } from "../wal/lock-holders.ts";
+import { lockHolders, usersOfDeleted } from "../wal/lock-holders.ts";
 import type { Aside } from "./aside.ts";
 import type { DirectoryOptions } from "./directory.ts";
 import { type Problems, Quarantined } from "./problems.ts";
@@ -58,6 +58,12 @@ export class Openings {
     this.#running.set(database.name, this.#replacing(database));
   }
 
+  /** Somebody has deleted the database's WAL. What is in it goes into the database, and then everybody begins anew. */
+  healLog(database: ReplicatedDatabase): void {
+    this.#place.problems.set(database.name, "replaced", "its write-ahead log was deleted; what it had is copied back");
+    this.#running.set(database.name, this.#healing(database));
+  }
+
   /** Goes on for a while. Returns what is open by now. */
   advance(): ReplicatedDatabase[] {
     const { clock } = this.#options;
@@ -86,6 +92,7 @@ export class Openings {
       do {
         const { done, value } = steps.next();
         if (done) return value;
+        if (value === WAIT) break;
       } while (this.#options.clock.monotonic() < until_ms);
     } catch (error) {
       problems.failed(name, error);
@@ -149,7 +156,7 @@ export class Openings {
     let retired = false;
     try {
       // An application that is in the middle of a transaction may end it: it is part of the old file.
-      while (!database.hold()) yield;
+      while (!database.hold()) yield WAIT;
       const kept_at = yield* this.#place.aside.copying(database);
       database.retire();
       this.#retired.get(name)?.abandon();
@@ -162,6 +169,27 @@ export class Openings {
       this.#options.log(`${name}: another file has its name; the one before is kept as ${kept_at}`);
     } finally {
       if (!retired) database.abandon();
+    }
+    return yield* this.steps(name);
+  }
+
+  /**
+   * Programs that have the deleted log open would go on writing to it, and others to a new one. So nobody writes until
+   * the last of them has let go of it; reading goes on, for all of it is in the database.
+   */
+  *#healing(database: ReplicatedDatabase): Steps<ReplicatedDatabase> {
+    const { name, path } = database;
+    try {
+      while (!database.hold()) yield WAIT;
+      database.emptyLog();
+      for (let users = usersOfDeleted(`${path}-wal`); users.length > 0; users = usersOfDeleted(`${path}-wal`)) {
+        const who = `process ${users.join(" and ")}`;
+        const reason = `its write-ahead log was deleted, but ${who} still has it open: restart it; nobody can write until then`;
+        if (this.#place.problems.get(name)?.reason !== reason) this.#place.problems.set(name, "replaced", reason);
+        yield WAIT;
+      }
+    } finally {
+      database.abandon();
     }
     return yield* this.steps(name);
   }

@@ -1,5 +1,5 @@
 /** Which processes have a file locked, as far as this one can see them: SQLite has no word for "somebody has it open". */
-import { readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 
 /** Processes other than this one with a lock on the file. Every connection to a database with a WAL has one on NAME-shm. */
 export function lockHolders(path: string): number[] {
@@ -12,4 +12,27 @@ export function lockHolders(path: string): number[] {
     .filter(([, , , , , place]) => place?.split(":").at(2) === String(stat.ino))
     .map(([, , , , pid]) => Number(pid));
   return [...new Set(pids)].filter((pid) => pid > 0 && pid !== process.pid);
+}
+
+/** Processes other than this one that have a file open which was deleted from this path, as far as this one may look. */
+export function usersOfDeleted(path: string): number[] {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  return pids.filter((pid) => linksOf(pid).includes(`${path} (deleted)`)).map(Number);
+}
+
+function linksOf(pid: string): string[] {
+  const dir = `/proc/${pid}/fd`;
+  try {
+    return readdirSync(dir).map((fd) => linkOf(`${dir}/${fd}`));
+  } catch {
+    return []; // It has ended, or is somebody else's.
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
 }
