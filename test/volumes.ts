@@ -11,6 +11,7 @@ import { type Ids, randomIds } from "#core/ids.ts";
 import { silentLog } from "#core/log.ts";
 import type { ObjectStore } from "#core/objects.ts";
 import { LoopDisk } from "#drivers/disk/loop.ts";
+import { hasDeviceMapper } from "#drivers/disk/probe.ts";
 import { declaredHosts, HostService } from "#hosts/service.ts";
 import { migrate } from "#stores/migrations.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
@@ -35,7 +36,7 @@ export function volumesMissing(): string | undefined {
 export function encryptionMissing(method: "dm-crypt" | "fscrypt" | "gocryptfs"): string | undefined {
   switch (method) {
     case "dm-crypt":
-      return existsSync("/dev/mapper/control") ? undefined : "the kernel has no device mapper";
+      return hasDeviceMapper() ? undefined : "the kernel has no device mapper";
     case "fscrypt":
       return existsSync("/sys/fs/ext4/features/encryption") ? undefined : "the kernel's ext4 cannot encrypt";
     case "gocryptfs":

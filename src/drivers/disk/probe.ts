@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { mkdir, mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
@@ -42,7 +42,7 @@ export async function probeEncryption(root: string, template: string): Promise<P
 
 const NEEDS: Record<keyof typeof LAYERS, () => Promise<void>> = {
   "dm-crypt": async () => {
-    if (!existsSync("/dev/mapper/control")) throw new Error("the kernel has no device mapper");
+    if (!hasDeviceMapper()) throw new Error("the kernel has no device mapper");
     await program("cryptsetup", "cryptsetup-bin");
   },
   fscrypt: () => program("perl", "perl-base"),
@@ -52,6 +52,16 @@ const NEEDS: Record<keyof typeof LAYERS, () => Promise<void>> = {
     await program("fusermount", "fuse3");
   },
 };
+
+/** The file alone says nothing: programs make it before they ask the kernel. */
+export function hasDeviceMapper(): boolean {
+  try {
+    closeSync(openSync("/dev/mapper/control", "r"));
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 async function program(command: string, its_package: string): Promise<void> {
   if (!(await exists(command))) throw new Error(`there is no ${command} (apt-get install ${its_package})`);
