@@ -117,6 +117,27 @@ suite("event streams", () => {
 });
 
 suite("webhooks", () => {
+  test("one of an organization does not lead to this box, unless the operator allows it", async (t) => {
+    let asked = 0;
+    const server = createServer((_incoming, answer) => {
+      asked++;
+      answer.end("ok");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const { create, ask, wait } = await bench(t);
+    const { token } = (await ask("POST /v1/orgs/personal/tokens", { body: { kind: "org" } })).body;
+    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`])
+      await ask("POST /v1/orgs/personal/webhooks", { token, body: { url: `http://${host}/`, app_name: "web" } });
+    await wait((await create()).body.id, "started");
+    type Hook = { last_error: string | null };
+    const hooks = async (): Promise<Hook[]> => (await ask("GET /v1/orgs/personal/webhooks")).body.webhooks;
+    await until("both were tried", async () => (await hooks()).every(({ last_error }) => last_error !== null));
+    for (const { last_error } of await hooks()) assert.match(last_error ?? "", /HANGAR_WEBHOOK_ALLOW_PRIVATE=/);
+    assert.equal(asked, 0);
+  });
+
   test("events are sent signed and in order, tried again until they arrive, and not after the webhook is gone", async (t) => {
     const received: { status: string; signed: boolean }[] = [];
     let refuse = 2;

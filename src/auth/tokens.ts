@@ -105,6 +105,11 @@ export class TokenService {
     return undefined;
   }
 
+  /** Whether it is a full-access token: what the operator made may lead where others' things may not. */
+  async isFullAccess(id: string): Promise<boolean> {
+    return (await this.#parts.store.findToken(id))?.kind === "full";
+  }
+
   /** The token as it is kept now; undefined when the organization has no such token. */
   async revoke(org_id: string | null, id: string): Promise<Token | undefined> {
     const { store, clock } = this.#parts;

@@ -125,6 +125,12 @@ export const SETTINGS = {
       "Registries, `host[:port]` with commas, that images may be pulled from though they are on this box or in a private " +
       "network, such as `localhost:5000`; their token services and where they redirect to as well.",
   },
+  webhook_allow_private: {
+    default: "",
+    words:
+      "Hosts, `host[:port]` with commas, that webhooks of organizations may lead to though they are on this box or in a " +
+      "private network. Webhooks made with a full-access token lead anywhere.",
+  },
 } as const satisfies Record<string, { default: string; words: string }>;
 
 type Name = keyof typeof SETTINGS;
@@ -163,6 +169,7 @@ export interface Settings {
   objects: ObjectsSetting;
   registry_config: string | undefined;
   registry_allow_private: string[];
+  webhook_allow_private: string[];
   image_quota_gb: number;
   /** The `[[hosts]]` tables of the config file; empty is one host in region `local`. */
   hosts: HostSetting[];
@@ -239,6 +246,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     registry_config: given("registry_config").value || undefined,
     image_quota_gb: wholeNumber(given("image_quota_gb"), "image_quota_gb"),
     registry_allow_private: hostList(given("registry_allow_private"), "localhost:5000"),
+    webhook_allow_private: hostList(given("webhook_allow_private"), "hooks.internal:8080"),
     hosts,
     warnings,
   };

@@ -55,7 +55,13 @@ suite("webhooks", () => {
       last_error: "refused",
     });
     const { events, bus } = rig.room;
-    const shared = { clock: rig.clock, log: silentLog, fallen: async () => undefined };
+    const allow_private = [`127.0.0.1:${(server.address() as AddressInfo).port}`];
+    const shared = {
+      clock: rig.clock,
+      log: silentLog,
+      allow_private,
+      tokens: { fallen: async () => undefined, isFullAccess: async () => false },
+    };
     const webhooks = new Webhooks({ store, events, bus, box, ...shared, runner: "a" });
     await webhooks.start();
     t.after(() => webhooks.close());

@@ -4,8 +4,10 @@ import type { Box } from "#core/box.ts";
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
+import { GuardedFetch } from "#core/guarded-agent.ts";
 import type { Ids } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
+import { AddressRefused } from "#core/public-addresses.ts";
 import { Timers } from "#core/timers.ts";
 import { logAnswer } from "./answers.ts";
 import type { Events } from "./events.ts";
@@ -20,8 +22,13 @@ interface WebhookParts {
   box: Box;
   clock: Clock;
   log: Log;
-  /** Why a token counts no more, or undefined. */
-  fallen(token_id: string): Promise<string | undefined>;
+  tokens: {
+    /** Why a token counts no more, or undefined. */
+    fallen(token_id: string): Promise<string | undefined>;
+    isFullAccess(token_id: string): Promise<boolean>;
+  };
+  /** Setting `webhook_allow_private`: `host[:port]` each. */
+  allow_private: readonly string[];
   /** Names this process among those on one database. */
   runner: string;
 }
@@ -46,6 +53,7 @@ export class Webhooks {
   readonly #timers: Timers;
   readonly #couriers = new Map<string, Courier>();
   readonly #closing = new AbortController();
+  readonly #http = new GuardedFetch({ connect_timeout_ms: MACHINE_LIMITS.webhook_timeout_ms });
 
   constructor(parts: WebhookParts) {
     this.#parts = parts;
@@ -79,6 +87,7 @@ export class Webhooks {
     this.#closing.abort();
     this.#timers.close();
     for (const { end } of this.#couriers.values()) end();
+    void this.#http.close();
   }
 
   async list(org_id: string): Promise<Webhook[]> {
@@ -230,13 +239,14 @@ export class Webhooks {
 
   /** Undefined when it arrived, else why it did not. */
   async #post({ id, url, secret, token_id }: Webhook, body: string): Promise<string | undefined> {
-    const { box, clock } = this.#parts;
-    const fallen = token_id === null ? undefined : await this.#parts.fallen(token_id);
+    const { box, clock, tokens } = this.#parts;
+    const fallen = token_id === null ? undefined : await tokens.fallen(token_id);
     if (fallen) return `nothing is sent: the token that made this webhook ${fallen}`;
     const timestamp = Math.floor(clock.now() / 1000);
     const key = box.open(`webhook:${id}`, secret).toString();
     try {
-      const response = await fetch(url, {
+      const guarded = !(await this.#leadsAnywhere(new URL(url), token_id));
+      const init = {
         method: "POST",
         body,
         redirect: "manual",
@@ -247,13 +257,25 @@ export class Webhooks {
           "svc-timestamp": String(timestamp),
           "svc-signature": signature(key, timestamp, body),
         },
-      });
+      } as const;
+      const response = await this.#http.fetch(new URL(url), init, { guarded });
       await response.body?.cancel();
       return response.ok ? undefined : `the answer was ${response.status}`;
     } catch (thrown) {
-      const cause = thrown instanceof Error && thrown.cause instanceof Error ? `: ${thrown.cause.message}` : "";
-      return `${messageOf(thrown)}${cause}`.slice(0, 500);
+      const cause = thrown instanceof Error ? thrown.cause : undefined;
+      if (cause instanceof AddressRefused)
+        return `${cause.message}; the operator can allow it: HANGAR_WEBHOOK_ALLOW_PRIVATE=${new URL(url).host}`.slice(
+          0,
+          500,
+        );
+      return `${messageOf(thrown)}${cause instanceof Error ? `: ${cause.message}` : ""}`.slice(0, 500);
     }
+  }
+
+  /** An organization's webhook must not have the platform post to this box or its networks. */
+  async #leadsAnywhere({ host }: URL, token_id: string | null): Promise<boolean> {
+    const { allow_private, tokens } = this.#parts;
+    return allow_private.includes(host) || (token_id !== null && (await tokens.isFullAccess(token_id)));
   }
 }
 

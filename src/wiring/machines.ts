@@ -66,7 +66,7 @@ interface MachineNeeds {
   log: Log;
   box: Box;
   secrets: SecretService;
-  tokens: Pick<TokenService, "fallen">;
+  tokens: Pick<TokenService, "fallen" | "isFullAccess">;
   authStore: AuthStore;
   appStore: AppStore;
   choice: DriverChoice;
@@ -110,8 +110,9 @@ export async function openMachines(database: Database, settings: Settings, needs
     },
   });
   const { events, bus } = room;
-  const fallen = (token_id: string) => needs.tokens.fallen(token_id);
-  const hooked = { events, bus, box, clock, log, fallen, runner: dir.node_id };
+  const { tokens } = needs;
+  const allow_private = settings.webhook_allow_private;
+  const hooked = { events, bus, box, clock, log, tokens, allow_private, runner: dir.node_id };
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), ...hooked });
   const egress = openEgress(settings, { ...needs, ...opened, bus });
   const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire, egress: egress.keeper });
