@@ -94,7 +94,8 @@ export function openFence(parts: { data_dir: string; node_id: string; clock: Clo
       writeFileSync(moment, "-1\n");
       for (let tries = 0; tries < SETTLE_TRIES && existsSync(moment); tries++) await parts.clock.sleep(SETTLE_MS);
       rmSync(moment, { force: true });
-      for (const id of readdirSync(join(file, ".."))) end(`${cgroup}/${id}`);
+      for (const entry of readdirSync(join(file, ".."), { withFileTypes: true }))
+        if (entry.isDirectory()) end(`${cgroup}/${entry.name}`);
       set(thawed);
     },
   };
