@@ -45,7 +45,8 @@ export const egressSet: Verb = {
   ],
   async run({ client }, input) {
     const params = { app_name: firstArgument(input) };
-    const body = egressBody([input.args[1] ?? "", ...input.rest].filter(Boolean));
+    // With -a the first of them stands where the app would.
+    const body = egressBody(input.rest.length > 0 ? input.rest : input.args.slice(1).flatMap((word) => word ?? []));
     const data = await client.call("PUT /v1/apps/:app_name/egress", { params, body });
     return { data, text: egressText(data) };
   },
