@@ -1,6 +1,6 @@
 /**
  * The disk of a box: a release of Debian as its packages make it, with nothing in it but what boots it, nodejs and npm. Made
- * once for each list of packages and kept in the folder for temporary files; runs write to a copy of their own.
+ * once for each list of packages and kept for later runs; what a run writes goes elsewhere.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -17,7 +17,6 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Box, EMULATORS } from "./boxes.ts";
 
@@ -34,6 +33,8 @@ const PACKAGES =
   "systemd-sysv dbus udev kmod initramfs-tools iproute2 openssh-server ca-certificates curl procps nodejs npm".split(
     " ",
   );
+/** Not the folder for temporary files, which a run of tests has for itself and takes away. */
+const KEPT = "/var/tmp";
 const DISK_BYTES = 16 * 2 ** 30;
 /** Counts up when what is done below changes, so that an older image is not taken for this one. */
 const EDITION = 2;
@@ -45,10 +46,10 @@ export function imageOf(box: Box, say: (text: string) => void): Image {
   const packages = [...PACKAGES, kernel_package];
   const of = `${EDITION} ${box.release} ${process.arch} ${packages.join(" ")}`;
   const key = createHash("sha256").update(of).digest("hex").slice(0, 12);
-  const dir = join(tmpdir(), `hangar-box-${box.name}-${key}`);
+  const dir = join(KEPT, `hangar-box-${box.name}-${key}`);
   if (!existsSync(dir)) {
     say(`making the disk of ${box.title} (once) …`);
-    const making = mkdtempSync(join(tmpdir(), "hangar-box-making-"));
+    const making = mkdtempSync(join(KEPT, "hangar-box-making-"));
     try {
       make(making, box, packages);
       renameSync(making, dir);
