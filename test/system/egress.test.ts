@@ -93,15 +93,26 @@ except OSError as problem:
     print("ended", problem, flush=True)
 import signal; signal.pause()
 `;
-/** One datagram each from so many ports. */
+/**
+ * One datagram each from so many ports, then a connection while the flood goes on. The kernel counts what earlier
+ * programs left behind too, and gives that room back when it expires: the flood has to take it before the connection.
+ */
 const FLOOD = `
-import socket, sys
-for port in range(10000, 10000 + int(sys.argv[2])):
-    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    one.bind(("", port))
-    one.sendto(b"x", (sys.argv[1], 80))
-    one.close()
-print("sent")
+import socket, sys, threading
+first, count = 10000, int(sys.argv[2])
+def send(port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.bind(("", port))
+        one.sendto(b"x", (sys.argv[1], 80))
+for port in range(first, first + count): send(port)
+def go_on():
+    while True:
+        for port in range(first + count, 65536): send(port)
+threading.Thread(target=go_on, daemon=True).start()
+try:
+    print(socket.create_connection((sys.argv[1], 80), 2).recv(10).decode().strip())
+except OSError as problem:
+    print("closed", problem)
 `;
 
 /** A name server of the outside: names of example.test, with a life of a second. */
@@ -300,11 +311,10 @@ suite("egress", { skip: realMachinesMissing() ?? packagesMissing(PACKAGES) }, ()
 
   test("one machine's connections are bounded, and others connect all the same", async () => {
     const { connections_per_machine: bound } = NETWORK_LIMITS;
-    assert.equal(await box.python(machine, FLOOD, PUBLIC, String(bound + 2000)), "sent");
+    assert.match(await box.python(machine, FLOOD, PUBLIC, String(bound + 2000)), /^closed/);
     const calm = await box.machine("calm");
     const arrived = Number(await box.python(calm, UDP, PUBLIC, "how many"));
-    assert.ok(arrived > bound / 2 && arrived <= bound, `${arrived} of ${bound + 2000} passed`);
-    assert.match(await tcp(PUBLIC), /^closed/);
+    assert.ok(arrived > bound / 2 && arrived < bound + 1000, `${arrived} of more than ${bound + 2000} passed`);
     assert.equal(await tcp(PUBLIC, 80, calm), "hello");
     await until(
       "what was refused is counted",
