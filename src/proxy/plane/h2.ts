@@ -55,19 +55,29 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
   let used_at = plane.now();
   const exchanges = new Set<Http2Exchange>();
   const traffic = new Traffic(socket);
+  // A session waits until its last frames are sent, which is never for who does not read: the socket goes with it.
+  const cut = (): void => {
+    session.destroy();
+    socket.destroy();
+  };
   const watched = {
     door: parts.door,
     sweep(now: number): void {
       traffic.tell(route);
       for (const exchange of exchanges) exchange.sweep(now);
+      // Not even the end of a stream can be sent: the client reads nothing, and its other streams are as stuck.
+      if ([...exchanges].some((exchange) => exchange.isStuck(now))) {
+        cut();
+        return;
+      }
       if (exchanges.size > 0 || now - used_at <= PROXY_LIMITS.client_idle_ms) return;
       // Who does not even take the goodbye is cut at the next look.
-      if (session.closed) session.destroy();
+      if (session.closed) cut();
       else session.close();
     },
     // Streams in progress go on, new ones are told to come on another connection.
     drain: (): void => session.close(),
-    cut: (): void => session.destroy(),
+    cut,
   };
   plane.watch(watched);
   session.on("error", () => session.destroy());
@@ -108,6 +118,8 @@ class Http2Exchange extends Seeker implements Exchange {
   #reading = false;
   /** Nothing moved since. */
   #moved_at: number;
+  /** When its stream was closed from here. */
+  #closed_at: number | undefined;
 
   constructor(stream: ServerHttp2Stream, parts: Parts) {
     super(parts);
@@ -169,10 +181,16 @@ class Http2Exchange extends Seeker implements Exchange {
     const clients_turn = !this.#line || writableLength > 0;
     if (now - this.#moved_at <= (clients_turn ? PROXY_LIMITS.stall_ms : idle)) return;
     if (headersSent) {
+      this.#closed_at ??= now;
       this.#stream.close(constants.NGHTTP2_CANCEL);
       return;
     }
     this.giveUp();
+  }
+
+  /** Its stream was closed at an earlier sweep, and is still there. */
+  isStuck(now: number): boolean {
+    return this.#closed_at !== undefined && this.#closed_at < now;
   }
 
   protected override waits(): void {
