@@ -11,6 +11,12 @@ export const LIMITS = {
   // The HTTP edge.
   /** Largest JSON body. Past it: 413, the rest is not read. */
   body_bytes: MIB,
+  /** A larger body is read only for a good token: until then a caller costs no more memory than its headers. Else: 401. */
+  body_unknown_bytes: 16 * KIB,
+  /** Larger bodies of one token in memory at once; full-access tokens are not counted. One more: 429 `rate_limited`. */
+  bodies_bytes_per_token: 64 * MIB,
+  /** The same of all tokens. One more: 503 `overloaded`. */
+  bodies_bytes: 256 * MIB,
   /** How deep arrays and objects may nest in a body. Past it: 400. */
   json_depth: 64,
   /** All header lines together. Past it: 431. */

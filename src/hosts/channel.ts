@@ -5,7 +5,7 @@
  * what was recorded stays closed even to who learns the key later.
  */
 import { Agent, createServer, request, type Server } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { messageOf } from "#core/assert.ts";
 import type { Box } from "#core/box.ts";
@@ -13,6 +13,7 @@ import type { Clock } from "#core/clock.ts";
 import { ApiError, type ErrorCode, fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { acceptLine, GOODBYE, type Line, openLine, takeLines } from "#http/line.ts";
+import { HTTP_BOUNDS, isRefused, refuseBytes, strictly } from "#http/strict-server.ts";
 import { HOST_LIMITS } from "./limits.ts";
 
 /** What can be asked for at the other end: plain JSON in, plain JSON out. */
@@ -42,9 +43,16 @@ export async function openDoor(parts: {
   const { listen, calls, lines, clock, log } = parts;
   const ending = new AbortController();
   const key = keyOf(parts.box);
-  const server = createServer({ ...TLS, pskCallback: (_socket, identity) => (identity === IDENTITY ? key : null) });
+  const server = createServer({
+    ...TLS,
+    ...HTTP_BOUNDS,
+    handshakeTimeout: HOST_LIMITS.handshake_ms,
+    pskCallback: (_socket, identity) => (identity === IDENTITY ? key : null),
+  });
   server.maxHeadersCount = 32;
-  server.on("request", (asked, answer) => {
+  server.on("clientError", refuseBytes);
+  const unknown = boundHandshakes(server);
+  const listener = strictly((asked, answer) => {
     const gone = new AbortController();
     answer.on("close", () => gone.abort());
     const work = text(asked).then(async (body) => {
@@ -58,7 +66,9 @@ export async function openDoor(parts: {
       },
     );
   });
+  server.on("request", listener);
   takeLines(server, (asked, answer) => {
+    if (isRefused(asked, answer)) return;
     try {
       const line = acceptLine(asked, answer, { clock, ending: ending.signal });
       void speak(line, lines[(asked.url ?? "").slice(1)]);
@@ -74,11 +84,30 @@ export async function openDoor(parts: {
     async close() {
       ending.abort();
       server.closeAllConnections();
+      for (const socket of unknown.values()) socket.destroy();
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
     },
   };
+}
+
+/** Who has not shown the key yet may not use up what those who have it need: of too many, the oldest is closed. */
+function boundHandshakes(server: Server): ReadonlyMap<string, Socket> {
+  const unknown = new Map<string, Socket>();
+  const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
+  server.on("connection", (socket: Socket) => {
+    const name = nameOf(socket);
+    const [oldest] = unknown.size >= HOST_LIMITS.handshakes ? unknown : [];
+    if (oldest) unknown.delete(oldest[0]);
+    oldest?.[1].destroy();
+    unknown.set(name, socket);
+    socket.once("close", () => {
+      if (unknown.get(name) === socket) unknown.delete(name);
+    });
+  });
+  server.on("secureConnection", (socket: Socket) => void unknown.delete(nameOf(socket)));
+  return unknown;
 }
 
 /** The first word is what is asked for, the answer to it whether that is to be had. */

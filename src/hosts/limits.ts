@@ -17,6 +17,10 @@ export const HOST_LIMITS = {
   watch_part: 0.125,
   /** A join token works once, and no longer than this. */
   join_token_ms: 3600 * SECOND,
+  /** Until a process has shown the platform's key. Past it: its connection is closed. */
+  handshake_ms: 5 * SECOND,
+  /** Connections that have not shown it yet. Of one more the oldest is closed. */
+  handshakes: 256,
   /** One call to another host. Past it: 503 `host_unreachable`. */
   call_ms: 30 * SECOND,
 } as const;

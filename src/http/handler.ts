@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { finished } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
@@ -51,6 +52,23 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     const who = { caller: caller.fingerprint ?? caller.token_id, key, recorded: !row.credential };
     return send(row, reply, await once(parts, request, reply, who, work));
   };
+}
+
+/**
+ * Called before a body is read. A small one is no more than the headers that are there already; for a larger one it must
+ * be known who sends it, and there is a bound to what is in memory at once.
+ */
+export async function admitBody(
+  row: Row,
+  parts: HandlerParts,
+  { request, reply, most }: { request: FastifyRequest; reply: FastifyReply; most: number },
+): Promise<void> {
+  const { "content-length": length, "transfer-encoding": encoding } = request.headers;
+  const bytes = encoding === undefined ? Number(length ?? 0) : most;
+  // What is larger than the route's own limit is refused unread.
+  if (row.relay || row.upload || bytes <= LIMITS.body_unknown_bytes || bytes > most) return;
+  const over = parts.usage.body(await callerOf(row, parts, request), bytes);
+  finished(reply.raw, over);
 }
 
 async function callerOf(row: Row, { guard, insiders }: ServerParts, request: FastifyRequest): Promise<Caller> {

@@ -9,13 +9,14 @@ import type { Guard, Insiders } from "./access.ts";
 import { trackConnections } from "./connections.ts";
 import type { Dashboard } from "./dashboard.ts";
 import { ambiguity, tooLong } from "./framing.ts";
-import { type HandlerParts, handler } from "./handler.ts";
+import { admitBody, type HandlerParts, handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { parseJson } from "./json.ts";
 import { takeLines, wantsLine } from "./line.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
 import type { BodyLimit, Row, Style } from "./route.ts";
+import { HTTP_BOUNDS } from "./strict-server.ts";
 import { TokenUsage } from "./token-usage.ts";
 import { isUploading, passUploads } from "./upload.ts";
 
@@ -73,12 +74,7 @@ export function createServer(parts: ServerParts): Server {
     // No bound of the router's own: a target past target_bytes is refused below, and a name that is too long by its room.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: LIMITS.header_bytes },
     http: {
-      maxHeaderSize: LIMITS.header_bytes,
-      headersTimeout: LIMITS.headers_timeout_ms,
-      requestTimeout: LIMITS.request_timeout_ms,
-      connectionsCheckingInterval: 500,
-      // Ours (framing.ts), so that the answer has our shape.
-      requireHostHeader: false,
+      ...HTTP_BOUNDS,
       // Whoever would rather speak something else on a route that has no lines is answered as usual.
       shouldUpgradeCallback: (request) => wantsLine(request) && lines.some((path) => path.test(request.url ?? "")),
     },
@@ -124,6 +120,8 @@ export function createServer(parts: ServerParts): Server {
     accept: (connection) => void app.server.emit("connection", connection),
     async ready() {
       await app.ready();
+      // Node looks after slow requests from the moment that a server listens, which one that is handed connections never does.
+      app.server.emit("listening");
     },
     async close() {
       closing = true;
@@ -176,7 +174,8 @@ function addRow(app: FastifyInstance, row: Row, parts: HandlerParts, ending: Abo
   // A rest of a path may be empty, which the router does not take for one.
   const urls = row.path.endsWith("/*") ? [row.path, row.path.slice(0, -2)] : [row.path];
   const { around } = parts;
-  const work = handler(row, { ...parts, guard: parts.guardOf?.(row) ?? parts.guard }, ending);
+  const own = { ...parts, guard: parts.guardOf?.(row) ?? parts.guard };
+  const work = handler(row, own, ending);
   const { body_limit = BODY_LIMIT } = row;
   for (const url of urls) {
     app.route({
@@ -188,6 +187,7 @@ function addRow(app: FastifyInstance, row: Row, parts: HandlerParts, ending: Abo
         ...(row.style ? { style: row.style } : {}),
         upload: row.upload !== undefined,
       },
+      preParsing: (request, reply) => admitBody(row, own, { request, reply, most: body_limit.bytes }),
       handler: around ? (request, reply) => around(row, reply, () => work(request, reply)) : work,
     });
   }

@@ -4,13 +4,15 @@ import { LIMITS } from "#core/limits.ts";
 import type { Caller } from "./access.ts";
 
 /**
- * What one token has open at once: connections and streams. A token that was narrowed from another counts with it. Whoever
+ * What one token has open at once: connections, streams and large bodies. A token that was narrowed from another counts with it. Whoever
  * runs the platform is not counted, so that it can be looked at and helped while others use all they may.
  */
 export class TokenUsage {
   readonly #connections = new Map<string, Set<Duplex>>();
   readonly #tokens = new WeakMap<Duplex, string>();
   readonly #streams = new Map<string, number>();
+  readonly #bodies = new Map<string, number>();
+  #bodies_bytes = 0;
 
   /** A connection is that of the token that used it last. Fails with `rate_limited` when the token has too many. */
   connect(caller: Caller, connection: unknown): void {
@@ -41,6 +43,24 @@ export class TokenUsage {
     };
   }
 
+  /** A body of this size is about to be read. Fails when there is too much of that; the answer is called when it is over. */
+  body(caller: Caller, bytes: number): () => void {
+    if (caller.is_operator) return () => {};
+    const { token_id } = caller;
+    const own = (this.#bodies.get(token_id) ?? 0) + bytes;
+    if (own > LIMITS.bodies_bytes_per_token) refuse("bytes of bodies", "bodies_bytes_per_token");
+    if (this.#bodies_bytes + bytes > LIMITS.bodies_bytes)
+      fail("overloaded", "too many large bodies are being read (limit bodies_bytes)", { retry_after_s: 1 });
+    this.#bodies.set(token_id, own);
+    this.#bodies_bytes += bytes;
+    return () => {
+      this.#bodies_bytes -= bytes;
+      const left = (this.#bodies.get(token_id) ?? bytes) - bytes;
+      if (left > 0) this.#bodies.set(token_id, left);
+      else this.#bodies.delete(token_id);
+    };
+  }
+
   #disconnect(connection: Duplex): void {
     const token_id = this.#tokens.get(connection) ?? "";
     const own = this.#connections.get(token_id);
@@ -52,10 +72,10 @@ export class TokenUsage {
 
 const isCounted = ({ token_id, is_operator }: Caller): boolean => token_id !== "" && !is_operator;
 
-function refuse(what: string, limit: "connections_per_token" | "streams_per_token"): never {
+function refuse(what: string, limit: "connections_per_token" | "streams_per_token" | "bodies_bytes_per_token"): never {
   fail("rate_limited", `this token has ${LIMITS[limit]} ${what} open already (limit ${limit})`, {
     retry_after_s: 1,
-    hint: `close some of them, or use a token of its own for each program`,
+    hint: "close some of them, or use a token of its own for each program",
     headers: { connection: "close" },
   });
 }

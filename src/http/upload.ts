@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
@@ -8,15 +8,15 @@ import type { Row } from "./route.ts";
 const TYPES = ["application/x-tar", "application/octet-stream", "application/gzip", "application/zstd"];
 
 /** Connections that bring an upload: the time a whole request may take does not count for them. */
-const uploading = new WeakSet<Socket>();
+const uploading = new WeakSet<Duplex>();
 
 /** For a request that is passed on as it comes. Answers what ends it. */
-export function uploads(socket: Socket): () => void {
+export function uploads(socket: Duplex): () => void {
   uploading.add(socket);
   return () => void uploading.delete(socket);
 }
 
-export const isUploading = (socket: Socket): boolean => uploading.has(socket);
+export const isUploading = (socket: Duplex): boolean => uploading.has(socket);
 
 const NO_UPLOAD: AsyncIterable<Uint8Array> = (async function* () {})();
 

@@ -106,6 +106,12 @@ export const REPLICATION_LIMITS = {
   copies_aside: 10,
   /** The same for all names together. */
   copies_aside_all: 100,
+  /** Open connections to one node. Of one more the longest unused is closed, or itself when all are in use. */
+  connections: 16_384,
+  /** An unused connection is closed after this. */
+  keep_alive_ms: 5 * SECOND,
+  /** A file that is imported and brings nothing for this long is given up. */
+  import_stall_ms: 30 * SECOND,
   /** A JSON body between nodes. Past it: 413. */
   body_bytes: 1 * MIB,
   /** A signed request is accepted this long before or after its own time. Past it: 401. */

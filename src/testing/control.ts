@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { messageOf } from "#core/assert.ts";
 import { parseJson } from "#http/json.ts";
+import { HTTP_BOUNDS, strictly } from "#http/strict-server.ts";
 import type { Crash, Emulator } from "./emulator.ts";
 import type { Fault } from "./fault.ts";
 
@@ -60,7 +61,10 @@ export async function openControl(
   emulator: Emulator,
   at: { host: string; port: number },
 ): Promise<{ url: string; close(): void }> {
-  const server = createServer((request, response) => void answer(emulator, request, response));
+  const server = createServer(
+    HTTP_BOUNDS,
+    strictly((request, response) => void answer(emulator, request, response)),
+  );
   const listening = once(server, "listening");
   server.listen(at.port, at.host);
   await listening;

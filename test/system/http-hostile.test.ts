@@ -10,6 +10,7 @@ import { type Daemon, startDaemon } from "./daemon.ts";
 
 const DRIPPING = runs(500, 2000, 2000);
 const UPLOADS = 200;
+const BODIES = runs(24, 100, 200);
 const MIB = 1024 * 1024;
 
 function open({ base_url }: Daemon): Socket {
@@ -81,5 +82,44 @@ suite("hostile clients", () => {
     const grown = (residentBytes(daemon) - before) / MIB;
     t.diagnostic(`resident memory grew by ${grown.toFixed(1)} MiB`);
     assert.ok(grown < 64, `grew by ${grown} MiB`);
+  });
+
+  test(`${BODIES} bodies of 8 MiB without a token are not read, and those of one token are bounded`, async (t) => {
+    const daemon = await startDaemon(t, tempDir());
+    await daemon.call("POST", "/v1/apps", { app_name: "web" });
+    const made = await daemon.call("POST", "/v1/orgs/personal/tokens", { kind: "org" });
+    const before = residentBytes(daemon);
+    /** All but the last byte of a body, which never comes. */
+    const hold = async (authorization: string): Promise<string> => {
+      const socket = open(daemon);
+      t.after(() => socket.destroy());
+      let answer = "";
+      socket.on("data", (chunk) => {
+        answer += chunk.toString();
+      });
+      socket.write(
+        `POST /v1/apps/web/machines HTTP/1.1\r\nHost: h\r\n${authorization}Content-Type: application/json\r\nContent-Length: ${8 * MIB}\r\n\r\n`,
+      );
+      const sent = new Promise((resolve) => socket.write(Buffer.alloc(8 * MIB - 1, 32), resolve));
+      await Promise.race([sent, once(socket, "data"), once(socket, "close")]);
+      // An answer that was written before the body was taken comes with the next turn.
+      await fetch(`${daemon.base_url}/healthz`);
+      return answer.split(" ")[1] ?? "";
+    };
+    const strangers = await Promise.all(Array.from({ length: BODIES }, () => hold("")));
+    assert.deepEqual([...new Set(strangers)], ["401"]);
+    const forged = await Promise.all(Array.from({ length: BODIES }, () => hold("Authorization: Bearer hf1_x\r\n")));
+    assert.deepEqual([...new Set(forged)], ["401"]);
+    const unread = (residentBytes(daemon) - before) / MIB;
+    const token = `Authorization: Bearer ${String(made.body["token"])}\r\n`;
+    const own = await Promise.all(Array.from({ length: BODIES }, () => hold(token)));
+    const refused = own.filter((status) => status === "429").length;
+    assert.equal(BODIES - refused, LIMITS.bodies_bytes_per_token / (8 * MIB));
+    const grown = (residentBytes(daemon) - before) / MIB;
+    t.diagnostic(`resident memory grew by ${unread.toFixed(1)} MiB without a token, ${grown.toFixed(1)} MiB with one`);
+    assert.ok(unread < 96, `grew by ${unread} MiB`);
+    assert.ok(grown < 256, `grew by ${grown} MiB`);
+    const honest = await daemon.call("POST", "/v1/apps", { app_name: "other" });
+    assert.equal(honest.status, 201);
   });
 });

@@ -16,6 +16,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { messageOf } from "#core/assert.ts";
 import { isoTime } from "#core/clock.ts";
 import { ApiError, errorBody, fail } from "#core/errors.ts";
+import { trackConnections } from "#http/connections.ts";
+import { HTTP_BOUNDS, refuseBytes, strictly } from "#http/strict-server.ts";
+import { uploads } from "#http/upload.ts";
 import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";
 import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
@@ -67,10 +70,12 @@ const ROUTES: Record<string, Record<string, Route>> = {
 };
 
 export function createNodeServer(parts: ServerParts): Server {
-  const server = createServer((request, response) => {
+  const listener = strictly((request, response) => {
     serve(parts, request, response).catch((error: unknown) => refuse(parts, response, error));
   });
-  server.keepAliveTimeout = 5000;
+  const server = createServer({ ...HTTP_BOUNDS, keepAliveTimeout: REPLICATION_LIMITS.keep_alive_ms }, listener);
+  server.on("clientError", refuseBytes);
+  trackConnections(server, REPLICATION_LIMITS.connections);
   return server;
 }
 
@@ -198,8 +203,15 @@ async function exportDatabase(call: Call): Promise<void> {
 
 async function importFile(call: Call): Promise<void> {
   const { node, request, response } = call;
-  const position = await importDatabase(node, nameOf(call), request, headerOf(request.headers, BODY_HEADER));
-  answer(response, { position: formatPosition(position) });
+  // A large file may take as long as it likes, while some of it comes.
+  request.setTimeout(REPLICATION_LIMITS.import_stall_ms, () => request.destroy(new Error("the file stopped coming")));
+  const over = uploads(request.socket);
+  try {
+    const position = await importDatabase(node, nameOf(call), request, headerOf(request.headers, BODY_HEADER));
+    answer(response, { position: formatPosition(position) });
+  } finally {
+    over();
+  }
 }
 
 async function promote({ response, promote: become, node, url }: Call): Promise<void> {

@@ -1,0 +1,51 @@
+/**
+ * What every HTTP server of the platform has in common, also those that are not the API's: bounds on headers and time, and
+ * one reading of a request. Node's own defaults wait for minutes, and answer a request line without a version.
+ */
+import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { ApiError, errorBody } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
+import { ambiguity, tooLong } from "./framing.ts";
+import { isUploading } from "./upload.ts";
+
+export const HTTP_BOUNDS = {
+  maxHeaderSize: LIMITS.header_bytes,
+  headersTimeout: LIMITS.headers_timeout_ms,
+  requestTimeout: LIMITS.request_timeout_ms,
+  connectionsCheckingInterval: 500,
+  // Ours (framing.ts), so that the answer has our shape.
+  requireHostHeader: false,
+} as const satisfies ServerOptions;
+
+/** Refuses what two programs could read differently before `listener` sees it. */
+export const strictly =
+  (listener: RequestListener): RequestListener =>
+  (request, response) => {
+    if (!isRefused(request, response)) listener(request, response);
+  };
+
+/** Answers a request that must not be served, and says whether it was one. */
+export function isRefused(request: IncomingMessage, response: ServerResponse): boolean {
+  const error = problemOf(request);
+  if (!error) return false;
+  const headers = { "content-type": "application/json", connection: "close" };
+  response.writeHead(error.http, headers).end(`${JSON.stringify(errorBody(error, ""))}\n`);
+  return true;
+}
+
+function problemOf(request: IncomingMessage): ApiError | undefined {
+  if (tooLong(request)) return new ApiError("uri_too_long", `the limit target_bytes is ${LIMITS.target_bytes} bytes`);
+  const problem = ambiguity(request);
+  return problem === undefined ? undefined : new ApiError("malformed_http", problem);
+}
+
+/** For "clientError": what never became a request is answered in two lines. One that brings a file may take its time. */
+export function refuseBytes(error: Error & { code?: string }, socket: Duplex): void {
+  const late = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+  if (late && isUploading(socket)) return;
+  // Anything but bad bytes means that nobody reads an answer, or that a handshake has failed.
+  if (!socket.writable || !(late || error.code?.startsWith("HPE_"))) return void socket.destroy();
+  const status = late ? "408 Request Timeout" : "400 Bad Request";
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+}
