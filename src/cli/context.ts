@@ -9,6 +9,7 @@ import { placeNamed, readPlaces } from "./contexts/file.ts";
 import { holdBack } from "./dry-run.ts";
 import { sendOverHttp } from "./http-transport.ts";
 import { installedDataDir } from "./platform/service-unit.ts";
+import { printError } from "./terminal-text.ts";
 import { type Context, UsageError } from "./verb.ts";
 
 export interface GlobalOptions {
@@ -26,7 +27,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 export function createContext(options: GlobalOptions, env: Env, allVerbs: Context["allVerbs"]): Context {
   const data_dir = resolve(options.dataDir ?? env["HANGAR_DATA_DIR"] ?? usualDataDir());
   const { url, token: known, because } = choose(options, env, data_dir);
-  const say = (line: string): void => void process.stderr.write(`${line}\n`);
+  const say = printError;
   const client = new Client({
     base_url: url,
     token: known,

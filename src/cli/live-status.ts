@@ -3,6 +3,7 @@
  * line is printed when something changes, and only then.
  */
 import { systemClock } from "#core/clock.ts";
+import { terminalText, visible } from "./terminal-text.ts";
 
 interface Output {
   isTTY?: boolean;
@@ -57,7 +58,7 @@ export class LiveStatus {
   }
 
   #print(text: string): void {
-    this.#output.write(`${text}\n`);
+    this.#output.write(`${terminalText(text)}\n`);
   }
 
   #erase(): void {
@@ -70,7 +71,12 @@ export class LiveStatus {
     this.#erase();
     // A line that wraps would take two rows, and be erased as one.
     const width = (this.#output.columns ?? NARROW) - 1;
-    for (const [name, text] of this.#current) this.#print(this.#timed(`${name}: ${text}`).slice(0, width));
+    for (const [name, text] of this.#current)
+      this.#print(
+        visible(this.#timed(`${name}: ${text}`))
+          .replaceAll("\n", " ")
+          .slice(0, width),
+      );
     this.#drawn = this.#current.size;
   }
 }

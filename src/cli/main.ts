@@ -13,6 +13,7 @@ import { aliasesOf, NOUNS } from "./nouns.ts";
 import { GLOBAL_OPTIONS, optionsOf } from "./options.ts";
 import { errorText } from "./output.ts";
 import { isPicked, picked } from "./pick.ts";
+import { jsonText, print, printError } from "./terminal-text.ts";
 import { type Input, UsageError, type Verb } from "./verb.ts";
 import { allVerbs, verbsFor } from "./verbs.ts";
 import { isWatched, watchAnswers } from "./watch.ts";
@@ -58,7 +59,7 @@ function build(verbs: readonly Verb[]): Command {
     .action(async (words: string[], _options: unknown, command: Command) => {
       const context = createContext(command.optsWithGlobals<GlobalOptions>(), process.env, allVerbs);
       const found = await complete(context, await allVerbs(), words);
-      process.stdout.write(found.map((word) => `${word}\n`).join(""));
+      print(found.join("\n"));
     });
   return program;
 }
@@ -94,9 +95,10 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
     const args = app_first ? withApp(verb, named, options) : named;
     const run = () => verb.run(context(), { args, rest, options, ...(app ? { app_from: app.from } : {}) });
     if (isWatched(verb, options)) return await watchAnswers(run, options.json === true);
-    const { data, text, exit } = await run();
+    const { data, text, raw, exit } = await run();
     if (options.json) printJson(data);
-    else if (text !== "") process.stdout.write(`${text}\n`);
+    else if (raw && text !== "") process.stdout.write(`${text}\n`);
+    else if (text !== "") print(text);
     process.exitCode = exit ?? EXIT.ok;
   });
 }
@@ -104,7 +106,7 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
 // What comes after -- are words for a machine, not for us.
 const wants_json = process.argv.join("\0").split("\0--\0")[0]?.split("\0").includes("--json") === true;
 
-const printJson = (data: unknown): void => void process.stdout.write(`${JSON.stringify(data, undefined, 2)}\n`);
+const printJson = (data: unknown): void => void process.stdout.write(`${jsonText(data, 2)}\n`);
 
 /** What a dry run would have sent. */
 function showHeldBack(request: Outgoing): void {
@@ -113,7 +115,7 @@ function showHeldBack(request: Outgoing): void {
   // What is uploaded is no JSON; its stand-in says so.
   const sent = body?.startsWith("{") ? (JSON.parse(body) as unknown) : body;
   if (wants_json) printJson({ dry_run: true, method, path: pathname + search, body: sent });
-  else process.stdout.write(`would send: ${asCurl(request)}\n`);
+  else print(`would send: ${asCurl(request)}`);
 }
 
 function report(thrown: unknown): void {
@@ -132,7 +134,7 @@ function report(thrown: unknown): void {
   const http = thrown instanceof ClientError ? thrown.http : 0;
   process.exitCode = thrown instanceof UsageError ? EXIT.usage : (EXIT_BY_STATUS[http] ?? EXIT.failure);
   if (wants_json) printJson({ error: messageOf(thrown), ...body });
-  else process.stderr.write(`${errorText(messageOf(thrown), body)}\n`);
+  else printError(errorText(messageOf(thrown), body));
 }
 
 // Whoever reads may stop before the end, as `head` does. That is no mistake, and ends us as it ends any program.

@@ -1,5 +1,5 @@
-import { styleText } from "node:util";
 import type { ErrorBody } from "#core/errors.ts";
+import { styled } from "./terminal-text.ts";
 
 /** Columns under bold heads, as wide as they need to be. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -9,7 +9,7 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
       .map((cell, i) => cell.padEnd(widths[i] ?? 0))
       .join("  ")
       .trimEnd();
-  return [styleText("bold", line(heads.map((head) => head.toUpperCase()))), ...rows.map(line)].join("\n");
+  return [styled("bold", line(heads.map((head) => head.toUpperCase()))), ...rows.map(line)].join("\n");
 }
 
 /** Names on the left, values on the right. */
@@ -47,7 +47,7 @@ export function bytesText(bytes: number): string {
 
 /** What failed, why, and what to try: a line each. */
 export function errorText(message: string, body: Partial<ErrorBody>): string {
-  const lines = [`${styleText("red", "error:", { stream: process.stderr })} ${message}`];
+  const lines = [`${styled("red", "error:", process.stderr)} ${message}`];
   for (const { path, problem, allowed } of body.details ?? [])
     lines.push(`  ${path} ${problem}${allowed ? ` (allowed: ${allowed})` : ""}`);
   if (body.hint) lines.push(`  try: ${body.hint}`);

@@ -37,6 +37,8 @@ export interface Result {
   data: unknown;
   /** What a person reads. */
   text: string;
+  /** The text is what a program in a machine wrote and the person asked for as it is: nothing in it is made visible. */
+  raw?: boolean;
   exit?: number;
 }
 

@@ -1,6 +1,7 @@
 /** Answers that are looked at again and again. */
 import { constants } from "node:os";
 import { setTimeout } from "node:timers/promises";
+import { jsonText, terminalText } from "./terminal-text.ts";
 import type { Input, Result, Verb } from "./verb.ts";
 
 const EVERY_MS = 2000;
@@ -43,7 +44,7 @@ export async function watchAnswers(run: () => Promise<Result>, json: boolean): P
   let before: string | undefined;
   for (;;) {
     const { data, text } = await run();
-    const now = json ? JSON.stringify(data) : text;
+    const now = json ? jsonText(data) : terminalText(text);
     if (now !== before) process.stdout.write(`${now}\n`);
     before = now;
     await setTimeout(EVERY_MS);
@@ -58,7 +59,7 @@ async function drawAnswers(run: () => Promise<Result>): Promise<void> {
   process.stdout.on("resize", draw);
   try {
     while (!quit.aborted) {
-      ({ text } = await run());
+      text = terminalText((await run()).text);
       draw();
       await setTimeout(EVERY_MS, undefined, { signal: quit }).catch(() => {});
     }

@@ -1,6 +1,7 @@
 import type { Client } from "#client/client.ts";
 import type { NodeMessage, NodeState, ObservedNode } from "#client/db-nodes.ts";
 import { table } from "../output.ts";
+import { print, printJsonLine } from "../terminal-text.ts";
 import type { Result } from "../verb.ts";
 
 export const NO_NODES =
@@ -40,7 +41,8 @@ export async function followNodes(client: Client, params: { org_slug: string }, 
     params,
   });
   for await (const message of messages)
-    process.stdout.write(`${json ? JSON.stringify(message) : messageText(message)}\n`);
+    if (json) printJsonLine(message);
+    else print(messageText(message));
   return { data: null, text: "" };
 }
 

@@ -1,7 +1,7 @@
-import { styleText } from "node:util";
 import type { Machine } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { systemClock } from "#core/clock.ts";
+import { styled } from "../terminal-text.ts";
 import type { Context } from "../verb.ts";
 import { type Found, readMachine } from "./find.ts";
 
@@ -118,7 +118,7 @@ async function tell(
       if (event.machine_id !== id || event.timestamp < since) continue;
       const seconds = ((systemClock.monotonic() - started) / 1000).toFixed(1);
       say(
-        `${styleText("dim", `${seconds.padStart(5)} s`)}  ${event.type} ${event.status}${event.request ? reasonOf(event.request) : ""}`,
+        `${styled("dim", `${seconds.padStart(5)} s`)}  ${event.type} ${event.status}${event.request ? reasonOf(event.request) : ""}`,
       );
     }
   } catch {

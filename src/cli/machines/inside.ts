@@ -1,4 +1,5 @@
 import { bytesText, facts, table } from "../output.ts";
+import { print, printJsonLine } from "../terminal-text.ts";
 import {
   type Context,
   type Input,
@@ -31,8 +32,9 @@ export const machinesExec: Verb = {
     const timeout = numberOption(input, "timeout");
     const body = { command: [...input.rest], ...(timeout === undefined ? {} : { timeout }) };
     const data = await context.client.call("POST /v1/apps/:app_name/machines/:machine_id/exec", { params, body });
-    if (data.stderr) context.say(data.stderr.replace(/\n$/, ""));
-    return { data, text: data.stdout.replace(/\n$/, ""), exit: data.exit_code };
+    // As over ssh: what the program of one's choice writes is for the terminal, or the file, behind this one.
+    if (data.stderr) process.stderr.write(data.stderr.replace(/\n?$/, "\n"));
+    return { data, text: data.stdout.replace(/\n$/, ""), raw: true, exit: data.exit_code };
   },
 };
 
@@ -180,11 +182,8 @@ async function followEvents(context: Context, input: Input, wanted: (event: Even
   });
   for await (const event of events) {
     if (!wanted(event) || (found && event.machine_id !== found.params.machine_id)) continue;
-    const line =
-      input.options["json"] === true
-        ? JSON.stringify(event)
-        : `${event.app_name}/${event.machine_name}  ${eventText(event)}`;
-    process.stdout.write(`${line}\n`);
+    if (input.options["json"] === true) printJsonLine(event);
+    else print(`${event.app_name}/${event.machine_name}  ${eventText(event)}`);
   }
   return { data: null, text: "" };
 }

@@ -1,4 +1,4 @@
-import { styleText } from "node:util";
+import { ownStyles, print, printJsonLine, styled } from "../terminal-text.ts";
 import { firstArgument, type Input, numberOption, textOption, type Verb } from "../verb.ts";
 import { APP, findMachine, MACHINE } from "./find.ts";
 
@@ -14,6 +14,7 @@ const OPTIONS = [
   ["-f, --follow", "go on until interrupted, one JSON object a line with --json"],
   ["--tail <n>", "how many of the newest (default: 100)"],
   ["--since <time>", "only what is younger: 15m, or a time"],
+  ["--raw", "as it was written, colours and other escape sequences included"],
 ] as const;
 
 export const machinesLogs: Verb = {
@@ -28,9 +29,10 @@ export const machinesLogs: Verb = {
     const { params } = await findMachine(context, input);
     const route = "GET /v1/apps/:app_name/machines/:machine_id/logs";
     const query = queryOf(input);
-    if (query.follow) return await print(client.stream<typeof route, Line>(route, { params, query }), input, plain);
+    if (query.follow)
+      return await printLines(client.stream<typeof route, Line>(route, { params, query }), input, plain);
     const { lines } = await client.call(route, { params, query });
-    return { data: lines, text: lines.map(plain).join("\n") };
+    return { data: lines, text: lines.map(plain).join("\n"), raw: isRaw(input) };
   },
 };
 
@@ -45,9 +47,11 @@ export const logs: Verb = {
     const params = { app_name: firstArgument(input) };
     const route = "GET /v1/apps/:app_name/logs";
     const query = queryOf(input);
-    if (query.follow) return await print(client.stream<typeof route, Line>(route, { params, query }), input, named);
+    if (query.follow)
+      return await printLines(client.stream<typeof route, Line>(route, { params, query }), input, named);
     const { lines } = await client.call(route, { params, query });
-    return { data: lines, text: lines.map(named).join("\n") };
+    const text = lines.map(named).join("\n");
+    return { data: lines, text: isRaw(input) ? ownStyles(text) : text, raw: isRaw(input) };
   },
 };
 
@@ -61,12 +65,15 @@ function queryOf(input: Input) {
   };
 }
 
+const isRaw = ({ options }: Input): boolean => options["raw"] === true;
 const plain = ({ message }: Line): string => message;
-const named = ({ machine_name, message }: Line): string => `${styleText("dim", machine_name ?? "")}  ${message}`;
+const named = ({ machine_name, message }: Line): string => `${styled("dim", machine_name ?? "")}  ${message}`;
 
-async function print(lines: AsyncIterable<Line>, input: Input, show: (line: Line) => string) {
+async function printLines(lines: AsyncIterable<Line>, input: Input, show: (line: Line) => string) {
   for await (const line of lines) {
-    process.stdout.write(`${input.options["json"] === true ? JSON.stringify(line) : show(line)}\n`);
+    if (input.options["json"] === true) printJsonLine(line);
+    else if (isRaw(input)) process.stdout.write(`${ownStyles(show(line))}\n`);
+    else print(show(line));
   }
   return { data: null, text: "" };
 }

@@ -1,10 +1,10 @@
 /** All machines on one page: their state, what they use, what happened and what they wrote last. */
-import { stripVTControlCharacters, styleText } from "node:util";
 import { systemClock } from "#core/clock.ts";
 import { count } from "#core/words.ts";
 import { type Found, range } from "../metrics/ask.ts";
 import { sparkline } from "../metrics/plot.ts";
 import { ago, bytesText, table } from "../output.ts";
+import { styled } from "../terminal-text.ts";
 import { type Context, type Input, textOption, type Verb } from "../verb.ts";
 
 const MINUTES = 15;
@@ -75,7 +75,7 @@ function headline(machines: readonly { state: string }[], now_ms: number): strin
   const states = Object.entries(Object.groupBy(machines, ({ state }) => state)).map(
     ([state, list]) => `${list?.length ?? 0} ${state}`,
   );
-  return styleText("bold", `${count(machines.length, "machine")}: ${states.join(", ") || "none"}  (${timeOf(now_ms)})`);
+  return styled("bold", `${count(machines.length, "machine")}: ${states.join(", ") || "none"}  (${timeOf(now_ms)})`);
 }
 
 const readMachines = ({ client }: Context, input: Input) =>
@@ -119,7 +119,7 @@ async function readLogs({ client }: Context, apps: readonly string[]): Promise<s
     .sort((a, b) => a.timestamp - b.timestamp)
     .slice(-LINES)
     .map(({ timestamp, app_name, machine_name, message }) =>
-      styleText("dim", `${timeOf(timestamp)}  ${app_name}/${machine_name}  ${stripVTControlCharacters(message)}`),
+      styled("dim", `${timeOf(timestamp)}  ${app_name}/${machine_name}  ${message}`),
     );
 }
 

@@ -1,10 +1,10 @@
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from "node:fs";
 import { release } from "node:os";
 import { dirname } from "node:path";
-import { styleText } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import type { KernelInventory } from "#core/kernel-objects.ts";
 import { VERSION } from "#core/version.ts";
+import { styled } from "../terminal-text.ts";
 import type { Context, Verb } from "../verb.ts";
 import { machineFindings, run } from "./doctor-machines.ts";
 import { kernelFindings } from "./kernel.ts";
@@ -47,7 +47,7 @@ export const doctor: Verb = {
   },
 };
 
-const MARKS = { ok: styleText("green", "✔"), warn: styleText("yellow", "!"), fail: styleText("red", "✘") };
+const MARKS = { ok: styled("green", "✔"), warn: styled("yellow", "!"), fail: styled("red", "✘") };
 
 function line({ what, verdict, found, mend }: Finding): string {
   return `${MARKS[verdict]} ${what.padEnd(12)} ${found}${mend ? `\n  mend it:     ${mend}` : ""}`;
