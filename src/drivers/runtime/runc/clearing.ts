@@ -1,5 +1,6 @@
 /** Taking away what is left of a boot: processes, cgroup, network, mounts, folders. Every step may find nothing to do. */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { basename } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
@@ -58,7 +59,7 @@ export async function programsEnded({ layout, clock }: ClearParts, id: string): 
 }
 
 const programsOf = (run: string): number[] =>
-  readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) && mentions(name, `${run}/`) ? [Number(name)] : []));
+  readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) && isOurs(name, `${run}/`) ? [Number(name)] : []));
 
 function nameOf(pid: number): string {
   try {
@@ -74,9 +75,16 @@ export async function endPrograms(parts: ClearParts, id: string): Promise<void> 
   await endProcesses(() => programsOf(run), parts.clock);
 }
 
-function mentions(pid: string, text: string): boolean {
+/** What is started for a machine with its run folder among its words, and the shell that takes one to its cgroup first. */
+const PROGRAMS = new Set(["monitor", "runc", "criu", "rebind", "terminal"]);
+const MOVING = /^\/bin\/sh\0-c\0[^\0]*exec "\$@"\0hangar-/;
+
+/** A program of ours for this run folder. Somebody's `tail -f` of a file in it is not. */
+function isOurs(pid: string, run: string): boolean {
   try {
-    return Number(pid) !== process.pid && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(text);
+    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    if (!words.includes(run) || Number(pid) === process.pid) return false;
+    return PROGRAMS.has(basename(words.split("\0")[0] ?? "")) || MOVING.test(words);
   } catch {
     return false;
   }

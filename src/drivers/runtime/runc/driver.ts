@@ -23,6 +23,7 @@ import type {
   TerminalWish,
 } from "#machines/driver.ts";
 import type { Handle, ImageRef } from "#machines/types.ts";
+import { openFileTable } from "../../linux/file-table.ts";
 import { type Probed, probe } from "../../net/probe.ts";
 import type { Boots } from "./boots.ts";
 import { swapProblem } from "./cgroup.ts";
@@ -46,6 +47,8 @@ import { tryToSuspend } from "./trial.ts";
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
   const { layout, boots, disks, lxcfs } = openParts(options);
+  const problem = openFileTable();
+  if (problem) options.log.warn({}, problem);
   // Before lxcfs, which is to be outside our own unit, and before a fence is set around it.
   await delegate(options.node_id, options.clock);
   await boots.open((record) => recoverHalf(boots, record));

@@ -1,0 +1,34 @@
+/**
+ * The host's table of open files (`fs.file-max`). An open file is charged to the memory of the machine that has it, at
+ * least 256 bytes each, so its memory is its bound, and no other is needed; but a kernel without systemd comes with a table
+ * for a tenth of the memory, and two or three small machines fill that for everybody who is not root. So it is made larger
+ * than the memory can ever hold, as systemd does. It is never made smaller.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { totalmem } from "node:os";
+
+const FILE_MAX = "/proc/sys/fs/file-max";
+const FILE_BYTES = 256;
+/** The largest that the kernel takes. */
+const NO_BOUND = "9223372036854775807";
+
+/** Answers what is wrong when the host does not let us. */
+export function openFileTable(file = FILE_MAX): string | undefined {
+  const wanted = totalmem() / FILE_BYTES;
+  try {
+    if (Number(readFileSync(file, "utf8")) < wanted) writeFileSync(file, NO_BOUND);
+  } catch {
+    // Said below, with what there is.
+  }
+  const most = tableSize(file);
+  if (most === undefined || most >= wanted) return undefined;
+  return `the host's table of open files ends at ${most} (fs.file-max), and machines can fill it: sysctl -w fs.file-max=${NO_BOUND}`;
+}
+
+function tableSize(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, "utf8"));
+  } catch {
+    return undefined;
+  }
+}

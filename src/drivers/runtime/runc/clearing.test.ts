@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { systemClock } from "#core/clock.ts";
+import { tempDir, until } from "../../../../test/support.ts";
+import { outliving } from "../../linux/outlive.ts";
+import { type ClearParts, endPrograms } from "./clearing.ts";
+import { type Layout, pathsOf } from "./layout.ts";
+
+const LINUX = process.platform === "linux" ? false : "it reads /proc";
+
+/** A program that stays, and has said so by its words in /proc. */
+async function stays(t: TestContext, file: string, args: readonly string[]): Promise<ChildProcess> {
+  const child = spawn(file, args, { stdio: ["pipe", "ignore", "ignore"] });
+  t.after(() => child.kill("SIGKILL"));
+  await until("it has started", () => readFileSync(`/proc/${child.pid}/cmdline`, "utf8").startsWith(file));
+  return child;
+}
+
+suite("what is left of a boot", { skip: LINUX }, () => {
+  test("our own programs are ended, and nobody's that only looks at their files", async (t) => {
+    const dir = tempDir();
+    const layout = {
+      machines: dir,
+      boots: join(dir, "boots"),
+      logs: dir,
+      exits: dir,
+      runc: dir,
+      memory: dir,
+    } as Layout;
+    const { run } = pathsOf({ ...layout, node_id: "n" }, "m1");
+    mkdirSync(run, { recursive: true });
+    const log = join(run, "runc.log");
+    writeFileSync(log, "");
+    // A shell by another name stands in for the monitor and runc: what counts is how they are called.
+    const named = (name: string): string => {
+      copyFileSync("/bin/sh", join(dir, name));
+      chmodSync(join(dir, name), 0o755);
+      return join(dir, name);
+    };
+    const waits = ["-c", "read x; true", "sh", `${run}/bundle`];
+    const ours: ChildProcess[] = [];
+    for (const name of ["monitor", "runc", "criu"]) ours.push(await stays(t, named(name), waits));
+    // One that is still on its way out of the service.
+    const [sh = "", ...words] = outliving(["monitor", log], [dir]);
+    ours.push(await stays(t, sh, [words[0] ?? "", `read x; ${words[1] ?? ""}`, ...words.slice(2)]));
+    const theirs = [await stays(t, "tail", ["-f", log]), await stays(t, "sh", ["-c", "read x; true", "vim", log])];
+    const ended = ours.map((child) => new Promise((resolve) => child.once("exit", resolve)));
+    await endPrograms({ layout: { ...layout, node_id: "n" }, clock: systemClock } as ClearParts, "m1");
+    await Promise.all(ended);
+    for (const { pid, exitCode, signalCode } of theirs)
+      assert.deepEqual([exitCode, signalCode], [null, null], `${pid}`);
+  });
+});
