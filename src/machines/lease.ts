@@ -1,9 +1,9 @@
-import { timingSafeEqual } from "node:crypto";
 import { assert } from "#core/assert.ts";
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
+import { sameSecret } from "#core/same-secret.ts";
 import type { Draft } from "./draft.ts";
 import { type Ledger, type News, topics } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
@@ -76,7 +76,7 @@ export class Leases {
         hint: "take a new lease, or send the request without a nonce",
       });
     }
-    if (nonce === undefined || !same(nonce, lease.nonce)) this.#held(machine, lease);
+    if (nonce === undefined || !sameSecret(nonce, lease.nonce)) this.#held(machine, lease);
   }
 
   /** Puts a new lease into the draft, whoever held it before. */
@@ -123,7 +123,7 @@ export class Leases {
   async release(id: string, nonce: string): Promise<void> {
     await this.#parts.ledger.change(id, (draft) => {
       const lease = this.live(draft.machine) ?? none(id);
-      if (!same(nonce, lease.nonce)) this.#held(draft.machine, lease);
+      if (!sameSecret(nonce, lease.nonce)) this.#held(draft.machine, lease);
       draft.set({ lease: null });
       return true;
     });
@@ -136,7 +136,7 @@ export class Leases {
     const machine = await this.#parts.ledger.change(id, (draft) => {
       if (draft.machine.state === "destroyed") fail("not_found", `machine not found: ${id} is destroyed`);
       const lease = this.live(draft.machine);
-      const own = wish.nonce !== undefined && lease !== undefined && same(wish.nonce, lease.nonce);
+      const own = wish.nonce !== undefined && lease !== undefined && sameSecret(wish.nonce, lease.nonce);
       if (lease && !own) this.#held(draft.machine, lease);
       if (!lease && wish.nonce !== undefined) this.check(draft.machine, wish.nonce);
       granted = this.#put(draft, {
@@ -190,11 +190,4 @@ export class Leases {
 
 function none(id: string): never {
   fail("not_found", `machine ID ${id} lease not found`);
-}
-
-/** In constant time, so that a nonce cannot be found letter by letter. */
-function same(given: string, nonce: string): boolean {
-  const a = Buffer.from(given);
-  const b = Buffer.from(nonce);
-  return a.length === b.length && timingSafeEqual(a, b);
 }

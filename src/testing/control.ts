@@ -1,9 +1,9 @@
-import { timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { messageOf } from "#core/assert.ts";
+import { sameSecret } from "#core/same-secret.ts";
 import { parseJson } from "#http/json.ts";
 import { HTTP_BOUNDS, strictly } from "#http/strict-server.ts";
 import type { Crash, Emulator } from "./emulator.ts";
@@ -85,7 +85,7 @@ async function answer(emulator: Emulator, request: IncomingMessage, response: Se
     response.end(bytes ? value : `${JSON.stringify(value)}\n`);
   };
   try {
-    if (!knows(request.headers.authorization, `Bearer ${emulator.token}`))
+    if (!sameSecret(request.headers.authorization ?? "", `Bearer ${emulator.token}`))
       return say(401, { error: "send the emulator's token: Authorization: Bearer …" });
     const path = (request.url ?? "/").split("?")[0] ?? "/";
     const [, name = ""] = /^\/machines\/(\w+)\/crash$/.exec(path) ?? [];
@@ -95,9 +95,4 @@ async function answer(emulator: Emulator, request: IncomingMessage, response: Se
   } catch (thrown) {
     say(400, { error: messageOf(thrown) });
   }
-}
-
-function knows(given: string | undefined, token: string): boolean {
-  const [a, b] = [Buffer.from(given ?? ""), Buffer.from(token)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

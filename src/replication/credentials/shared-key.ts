@@ -1,5 +1,6 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import { sameSecret } from "#core/same-secret.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { type Credentials, headerOf, Nonces, type SignedRequest } from "./credentials.ts";
 
@@ -24,7 +25,7 @@ export class SharedKey implements Credentials {
     const [time = "", nonce = "", signature = ""] = (headerOf(headers, SIGNATURE_HEADER) ?? "").split(" ");
     const young = Math.abs(now_ms - Number(time)) <= REPLICATION_LIMITS.signature_age_ms;
     // The nonce last: only a good request may use one up.
-    const good = young && equal(signature, this.#request(request, time, nonce)) && this.#nonces.use(nonce, now_ms);
+    const good = young && sameSecret(signature, this.#request(request, time, nonce)) && this.#nonces.use(nonce, now_ms);
     return Promise.resolve(good ? nonce : undefined);
   }
 
@@ -33,7 +34,7 @@ export class SharedKey implements Credentials {
   }
 
   async proves(proof: string | undefined, nonce: string, term: number): Promise<boolean> {
-    return equal(proof ?? "", await this.prove(nonce, term));
+    return sameSecret(proof ?? "", await this.prove(nonce, term));
   }
 
   #request({ method, path, body_sha256 }: SignedRequest, time: string, nonce: string): string {
@@ -43,10 +44,4 @@ export class SharedKey implements Credentials {
   #mac(parts: readonly string[]): string {
     return createHmac("sha256", this.#key).update(JSON.stringify(parts)).digest("hex");
   }
-}
-
-/** In constant time, so that a signature cannot be found out byte by byte. */
-function equal(a: string, b: string): boolean {
-  const [x, y] = [Buffer.from(a), Buffer.from(b)];
-  return x.length === y.length && timingSafeEqual(x, y);
 }
