@@ -304,7 +304,12 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   /** Asks the registry; the name is known afterwards. */
   async #documents(reference: Reference, owner: string, signal: AbortSignal): Promise<Image> {
     return await this.#collector.working(async () => {
-      const digest = await this.#puller.documents(reference, signal);
+      const { names, quota } = this.#store;
+      const admit = async (found: string, bytes: number): Promise<void> => {
+        // What the owner has already is counted already.
+        if (!names.list(owner).some((record) => record.digest === found)) await quota.check(owner, bytes);
+      };
+      const digest = await this.#puller.documents(reference, admit, signal);
       const image = await this.#store.load(digest);
       if (!image) return notHere(reference);
       await this.#intake.name(reference, digest, owner, "pulled");

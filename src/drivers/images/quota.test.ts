@@ -1,7 +1,7 @@
 /** A little that is sent and grows on the disk, and organizations that would take all of it. */
 import assert from "node:assert/strict";
 import { readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { suite, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { PLATFORM } from "#machines/image-source.ts";
@@ -101,6 +101,24 @@ suite("what images may take of the disk", { skip: NOT_ROOT }, () => {
     const many = tar(...Array.from({ length: 2000 }, (_, n) => file(`f${n}`, "")));
     await assert.rejects(bring(images, 1, gzipSync(many)), { code: "limit_reached" });
     assert.equal(onDisk(join(images.dir, "layers")), 0);
+  });
+
+  test("manifests and configs count, before they are written, and again after a restart", async (t) => {
+    const registry = await testRegistry(t);
+    const settings = { allow_private: [registry.host], limits: { org_image_bytes: 4 * MIB } };
+    const images = await openStore(t, settings);
+    const image = (n: number): string =>
+      registry.serve("web", String(n), makeImage([layer(0, 8)], { Labels: { note: noise(MIB, n * 7919) } }));
+    const refusal = { code: "limit_reached", message: /setting image_quota_gb/ };
+    for (const n of [1, 2, 3]) await images.resolve(image(n), "org-a", NEVER);
+    const before = onDisk(images.dir);
+    await assert.rejects(images.resolve(image(4), "org-a", NEVER), refusal);
+    assert.equal(onDisk(images.dir), before, "nothing of it is written");
+    await images.resolve(image(3), "org-a", NEVER);
+    await images.resolve(image(4), "org-b", NEVER);
+    await images.close();
+    const again = await openStore(t, { ...settings, dir: dirname(images.dir) });
+    await assert.rejects(again.resolve(image(5), "org-a", NEVER), refusal);
   });
 
   test("pulls end at the quota before the first byte of a layer, and bombs in layers while they are unpacked", async (t) => {

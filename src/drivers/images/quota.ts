@@ -20,12 +20,14 @@ const LOOK_BYTES = 4 * 2 ** 20;
 
 interface QuotaParts {
   layers: Pick<Layers, "list">;
+  /** What the manifests and configs of an organization's images take. */
+  documentBytes(owner: string): Promise<number>;
   layout: Layout;
   limits: ImageLimits;
 }
 
 /**
- * Counts each layer for every organization that has it, what was fetched of layers in part, and what is on its way in. The
+ * Counts each layer and document for every organization that has it, what was fetched of layers in part, and what is on its way in. The
  * platform's own images are not counted.
  */
 export class Quota {
@@ -103,14 +105,15 @@ export class Quota {
     };
   }
 
-  /** What is there of layers that are fetched in part and that nobody fetches now. */
+  /** Documents, and what is there of layers that are fetched in part and that nobody fetches now. */
   async #fetched(owner: string, but?: string): Promise<number> {
-    const { ingest } = this.#parts.layout;
+    const { layout, documentBytes } = this.#parts;
+    const { ingest } = layout;
     const ending = partName("", owner).slice("part-".length);
     const now = this.#under_way.get(owner);
     const files = (await readdir(ingest)).filter((name) => name.endsWith(ending) && name !== but && !now?.has(name));
     const sizes = files.map(async (name) => (await stat(join(ingest, name)).catch(() => undefined))?.size ?? 0);
-    return sum(await Promise.all(sizes));
+    return sum([await documentBytes(owner), ...(await Promise.all(sizes))]);
   }
 }
 

@@ -40,6 +40,8 @@ export interface Image {
   digest: string;
   /** Every document it is made of. */
   documents: string[];
+  /** What they take together. */
+  document_bytes: number;
   manifest: Manifest;
   document: ImageDocument;
 }
@@ -59,6 +61,7 @@ export class Store {
   readonly holds: Holds;
   readonly releases: ReleaseImages;
   readonly #parsed = new Map<string, Image>();
+  readonly #document_bytes = new Map<string, number>();
 
   private constructor({ dir, clock, log, limits, releases = async () => [] }: StoreParts) {
     this.layout = layoutOf(dir);
@@ -68,7 +71,12 @@ export class Store {
     this.blobs = new Blobs(this.layout, this.limits);
     const { layout } = this;
     const list = (): LayerRecord[] => this.layers.list();
-    this.quota = new Quota({ layers: { list }, layout, limits: this.limits });
+    this.quota = new Quota({
+      layers: { list },
+      documentBytes: (owner) => this.#documentBytes(owner),
+      layout,
+      limits: this.limits,
+    });
     this.layers = new Layers({ layout, limits: this.limits, log, quota: this.quota });
     this.names = new Names(this.layout, this.limits);
     this.holds = new Holds(this.layout);
@@ -104,11 +112,26 @@ export class Store {
     if (!image) return undefined;
     if (this.#parsed.size >= PARSED) this.#parsed.clear();
     this.#parsed.set(digest, image);
+    this.#document_bytes.set(digest, image.document_bytes);
     return image;
   }
 
   forget(digest: string): void {
     this.#parsed.delete(digest);
+    this.#document_bytes.delete(digest);
+  }
+
+  /** What the documents of an organization's images take. Each is read once for that. */
+  async #documentBytes(owner: string): Promise<number> {
+    const digests = new Set(this.names.list(owner).map(({ digest }) => digest));
+    let sum = 0;
+    for (const digest of digests) {
+      // One that cannot be used is found out by whoever uses it.
+      const known =
+        this.#document_bytes.get(digest) ?? (await this.load(digest).catch(() => undefined))?.document_bytes;
+      sum += known ?? 0;
+    }
+    return sum;
   }
 
   async #read(digest: string): Promise<Image | undefined> {
@@ -123,7 +146,9 @@ export class Store {
     if (!config) return undefined;
     const document = readConfig(parseDocument(config, "the config"), manifest.layers.length);
     checkArchitecture(document, "the image");
-    return { digest, documents: [...new Set([digest, chosen, manifest.config.digest])], manifest, document };
+    const documents = [...new Set([digest, chosen, manifest.config.digest])];
+    const document_bytes = top.length + (chosen === digest ? 0 : bytes.length) + config.length;
+    return { digest, documents, document_bytes, manifest, document };
   }
 }
 

@@ -41,9 +41,13 @@ export class Puller {
 
   /**
    * The digest the name stands for. Afterwards every document of the image is in the store: the index, the manifest
-   * for this box and the config.
+   * for this box and the config. `admit` fails when they may not be brought; nothing of them is written before.
    */
-  async documents(reference: Reference, signal: AbortSignal): Promise<string> {
+  async documents(
+    reference: Reference,
+    admit: (digest: string, bytes: number) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<string> {
     const { blobs, limits } = this.#parts;
     const registry = await this.#registry(reference);
     const top = await this.#manifest(registry, reference, reference.digest ?? reference.tag ?? "latest", signal);
@@ -55,6 +59,7 @@ export class Puller {
     // Also when it is here: to name a document is not to have it, and it may be another organization's.
     const document = await this.#document(registry, reference, { path: `blobs/${config.digest}` }, signal);
     if (digestOf(document) !== config.digest) this.#damaged(reference, config.digest);
+    await admit(digestOf(top), top.length + (manifest === top ? 0 : manifest.length) + document.length);
     await blobs.put(document);
     if (manifest !== top) await blobs.put(manifest);
     return await blobs.put(top);
