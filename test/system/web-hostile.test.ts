@@ -1,6 +1,6 @@
 /**
  * Markup in everything that users name or write, on every page of the dashboard in a real browser: names, metadata,
- * environment, images, labels, logs, events, errors. None of it becomes part of the page.
+ * environment, images, labels. None of it becomes part of the page. Event streams and followed logs pass as they are.
  */
 import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
