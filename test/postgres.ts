@@ -8,11 +8,16 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { PATIENCE_MS } from "./support.ts";
 
+const NOT_OURS = { restart: async () => {}, crash: async () => {}, start: async () => {}, stop: async () => {} };
+
 interface Server {
   /** Address of a new, empty database. */
   database(): Promise<string>;
   /** As after a crash: it ends at once, mid-sentence, and comes back from its log. Not of a server that was given. */
   restart(): Promise<void>;
+  /** The first half of it, and the second: what is between is an outage. */
+  crash(): Promise<void>;
+  start(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -45,7 +50,7 @@ function owner(): { uid: number; gid: number } | undefined {
  */
 export async function startPostgres({ fsync = false, listen = "" } = {}): Promise<Server> {
   const given = process.env["HANGAR_TEST_POSTGRES_URL"];
-  if (given) return { database: () => createDatabase(given), restart: async () => {}, stop: async () => {} };
+  if (given) return { database: () => createDatabase(given), ...NOT_OURS };
   const bin = binaries();
   if (!bin) throw new Error(postgresMissing());
   const dir = mkdtempSync(join(tmpdir(), "hangar-pg-"));
@@ -79,13 +84,19 @@ export async function startPostgres({ fsync = false, listen = "" } = {}): Promis
     await stop();
     throw thrown;
   }
+  const crash = () => end("SIGQUIT");
+  const again = async (): Promise<void> => {
+    server = start();
+    await untilReady(url);
+  };
   return {
     database: () => createDatabase(url),
     restart: async () => {
-      await end("SIGQUIT");
-      server = start();
-      await untilReady(url);
+      await crash();
+      await again();
     },
+    crash,
+    start: again,
     stop,
   };
 }

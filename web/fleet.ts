@@ -18,6 +18,8 @@ export interface FleetMachine {
   region: string;
   version: string;
   private_ip: string;
+  /** As of when it was asked for: no event tells of it. */
+  host_status: string;
   config: Record<string, unknown>;
   created_at: string;
   updated_at: string;

@@ -350,7 +350,7 @@ export interface Api {
     params: { org_slug: string };
     query: { include_deleted?: boolean | undefined; region?: string | undefined; state?: string[] | undefined; summary?: boolean | undefined; cursor?: string | undefined; updated_after?: string | undefined; limit?: number | undefined };
     body: undefined;
-    answer: { machines: ({ id: string; name: string; app_name: string; state: string; region: string; version: string; private_ip: string; config: Record<string, unknown>; created_at: string; updated_at: string })[]; next_cursor?: string | undefined; last_machine_id?: string | undefined; last_updated_at?: string | undefined; error_regions: string[] };
+    answer: { machines: ({ id: string; name: string; app_name: string; state: string; region: string; version: string; private_ip: string; host_status: string; config: Record<string, unknown>; created_at: string; updated_at: string })[]; next_cursor?: string | undefined; last_machine_id?: string | undefined; last_updated_at?: string | undefined; error_regions: string[] };
   };
   /** Create a machine; it boots unless skip_launch. */
   "POST /v1/apps/:app_name/machines": {

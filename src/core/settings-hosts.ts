@@ -11,6 +11,8 @@ export interface OwnHostSetting {
   cpus: number;
   memory_mb: number;
   lease_ms: number;
+  /** For which a host that was stopped in order is waited for. */
+  restart_grace_ms: number;
   listen: { host: string; port: number };
   /** `host:port` as others see it; empty is what is listened on. */
   address: string;
@@ -30,6 +32,7 @@ type HostName =
   | "host_cpus"
   | "host_memory_mb"
   | "host_lease"
+  | "host_restart_grace"
   | "host_listen"
   | "host_address"
   | "host_network"
@@ -60,6 +63,7 @@ export function ownHost(given: (name: HostName) => Given): OwnHostSetting {
     cpus: wholeNumber(given("host_cpus"), "host_cpus"),
     memory_mb: wholeNumber(given("host_memory_mb"), "host_memory_mb"),
     lease_ms: between(given("host_lease"), "host_lease", 1, 300) * 1000,
+    restart_grace_ms: between(given("host_restart_grace"), "host_restart_grace", 0, 3600) * 1000,
     listen: address(given("host_listen")),
     address: reached.value,
     join_token: given("join_token").value,

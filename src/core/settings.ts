@@ -45,7 +45,13 @@ export const SETTINGS = {
   },
   host_lease: {
     default: "15",
-    words: "Of a host: seconds after which it is taken for lost when it is not heard of; it stops its machines before.",
+    words:
+      "Of a host: seconds after which it is taken for lost when it is not heard of; before that it stops the machines that another host may start.",
+  },
+  host_restart_grace: {
+    default: "60",
+    words:
+      "Of a host: seconds for which it is waited for after its process was stopped in order, so that a restart moves no machine; 0 to 3600.",
   },
   host_listen: {
     default: "127.0.0.1:0",

@@ -29,6 +29,8 @@ export interface DriverParts {
   ipv4_block?: number | undefined;
   /** Ranges that are closed to machines unless they are named here. */
   egress_allow?: readonly Cidr[];
+  /** Of a host with a lease: whether it holds. */
+  enclosing?: { holds(): boolean } | undefined;
   /** The box of the sim driver, and what goes wrong on it. */
   sim?: Pick<SimOptions, "world" | "fault"> | undefined;
 }

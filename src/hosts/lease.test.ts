@@ -33,6 +33,7 @@ interface Stage {
   store: HostStore;
   /** What happened, with the time by the one clock that is right. */
   history: [what: string, at: number][];
+  hosts: HostService;
   lease: HostLease;
   watch: HostWatch;
   /** The database does not answer the holder. */
@@ -83,7 +84,7 @@ async function stage(speeds: { holder: number; watcher: number } = { holder: 1, 
     log: silentLog,
     onLost: async () => note("lost"),
   });
-  return { clock, store, history, lease, watch, cut, failures };
+  return { clock, store, history, hosts, lease, watch, cut, failures };
 }
 
 const times = ({ history }: Stage, what: string): number[] =>
@@ -169,6 +170,65 @@ suite("a host's lease", () => {
     await here.clock.advance(LEASE_MS);
     assert.ok(here.lease.valid);
     assert.deepEqual(times(here, "lost"), []);
+  });
+
+  test("one that is silent is not said to be well: unknown when it fences itself, unreachable when it is lost", async (t) => {
+    const here = await stage();
+    t.after(() => here.lease.close());
+    t.after(() => here.watch.close());
+    await here.lease.start();
+    here.watch.start();
+    await here.clock.advance(3 * LEASE_MS);
+    assert.equal(here.hosts.status(HOST.id), "ok");
+    here.cut.value = true;
+    const seen: [string, boolean][] = [];
+    for (let step = 0; step < 16; step++) {
+      await here.clock.advance(LEASE_MS / 8);
+      seen.push([here.hosts.status(HOST.id), times(here, "fenced").length > 0]);
+    }
+    assert.ok(!seen.some(([status, fenced], step) => status === "ok" && fenced && seen[step - 1]?.[1]), String(seen));
+    assert.deepEqual([...new Set(seen.map(([status]) => status))], ["ok", "unknown", "unreachable"]);
+    here.cut.value = false;
+    await here.clock.advance(LEASE_MS);
+    assert.equal(here.hosts.status(HOST.id), "ok");
+  });
+
+  test("whoever could not look says of no host that it is well until it was heard of again", async (t) => {
+    const here = await stage();
+    t.after(() => here.lease.close());
+    await here.lease.start();
+    await here.watch.look();
+    assert.equal(here.hosts.status(HOST.id), "ok", "at the first look");
+    here.lease.close();
+    const refresh = t.mock.method(here.hosts, "refresh", () => Promise.reject(new Error("the database is away")));
+    here.watch.start();
+    await here.clock.advance(LEASE_MS);
+    refresh.mock.restore();
+    await here.clock.advance(LEASE_MS / 8);
+    assert.equal(here.hosts.status(HOST.id), "unknown");
+    const { epoch } = (await here.store.find(HOST.id)) ?? assert.fail();
+    await here.store.renew({ id: HOST.id, node_id: "n1", epoch }, 0);
+    await here.clock.advance(LEASE_MS / 8);
+    assert.equal(here.hosts.status(HOST.id), "ok");
+    here.watch.close();
+  });
+
+  test("a process that ends in order is waited for as long as it says, and no longer", async (t) => {
+    const here = await stage();
+    t.after(() => here.watch.close());
+    await here.lease.start();
+    here.watch.start();
+    await here.clock.advance(LEASE_MS);
+    const grace_ms = 10 * LEASE_MS;
+    const left = here.clock.monotonic();
+    await here.lease.leave(grace_ms);
+    await here.clock.advance(grace_ms);
+    assert.deepEqual(times(here, "lost"), [], "nobody took it for lost");
+    await here.clock.advance(grace_ms / 2);
+    const [lost = 0] = times(here, "lost");
+    assert.ok(lost >= left + grace_ms * 1.25, `left at ${left}, lost at ${lost}`);
+    await here.lease.leave(grace_ms);
+    assert.equal((await here.store.find(HOST.id))?.lease_ms, grace_ms, "what is not held is not prolonged");
   });
 
   test("an operator's word fences it, waits for that, and keeps it away until it is taken back", async (t) => {

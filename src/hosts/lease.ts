@@ -3,23 +3,24 @@ import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
 import { HOST_LIMITS } from "./limits.ts";
 import type { Arrival, HostStore } from "./store.ts";
+import type { Tenure } from "./types.ts";
 
 interface LeaseParts {
   host_id: string;
   node_id: string;
   lease_ms: number;
   arrival(): Omit<Arrival, "lease_ms" | "now">;
-  store: Pick<HostStore, "find" | "take" | "renew">;
+  store: Pick<HostStore, "find" | "take" | "renew" | "leave">;
   clock: Clock;
   log: Log;
-  /** Nothing of this host may run when this has resolved. */
+  /** Nothing of this host that others may start runs when this has resolved. */
   fence(): Promise<void>;
   /** The host is ours, for the first time or again. What is no longer ours goes, then the rest may run on … */
   clear(): Promise<void>;
   /** … and then it is looked at what there is to do. */
   open(): Promise<void>;
-  /** Told after every renewal how long it may be before the next one, for what fences when this process cannot. */
-  onRenewed(left_ms: number): void;
+  /** Told after every renewal how long it may be before fencing begins, and how long fencing may take then. */
+  onRenewed(left_ms: number, fence_ms: number): void;
   /** Told after every taking. */
   onTaken(): void;
 }
@@ -78,6 +79,31 @@ export class HostLease {
     return this.#state === "open" && this.#left() > 0;
   }
 
+  /** The lease as it is held now. */
+  get tenure(): Tenure {
+    const { host_id: id, node_id } = this.#parts;
+    return { id, node_id, epoch: this.#epoch };
+  }
+
+  /**
+   * This process ends and another is to come in its place: until then nobody takes the host for lost, for `grace_ms` at
+   * most, and what runs goes on. Without a lease that holds there is nothing to prolong.
+   */
+  async leave(grace_ms: number): Promise<void> {
+    const { store, clock, lease_ms, log, onRenewed } = this.#parts;
+    const holds = this.valid && grace_ms > lease_ms;
+    this.close();
+    if (!holds) return;
+    const sent = clock.monotonic();
+    try {
+      const left = await Promise.race([store.leave(this.tenure, grace_ms, clock.now()), clock.sleep(lease_ms / 4)]);
+      const fence_ms = grace_ms * HOST_LIMITS.fence_part;
+      if (left) onRenewed(sent + grace_ms - fence_ms - clock.monotonic(), fence_ms);
+    } catch (error) {
+      log.warn({ error, host: this.#parts.host_id }, "the host's lease could not be prolonged for the restart");
+    }
+  }
+
   /** What runs goes on: whoever starts again in time takes it up, and whoever does not is taken for lost. */
   close(): void {
     this.#state = "closed";
@@ -108,10 +134,13 @@ export class HostLease {
   }
 
   #renewed(sent: number): void {
-    // It was late, if not late enough to be fenced: what came meanwhile was turned away.
-    if (this.#left() <= 0) this.#looked = false;
+    // It was late: what came meanwhile was turned away, and the guard may have fenced before we came to it.
+    if (this.#left() <= 0) {
+      this.#looked = false;
+      if (this.#state === "open") this.#state = "fenced";
+    }
     this.#until = sent + this.#parts.lease_ms;
-    this.#parts.onRenewed(this.#left());
+    this.#parts.onRenewed(this.#left(), this.#fence_ms);
     this.#timers.set("fence", this.#left(), () => void this.#fence("its lease was not renewed in time"));
     // Not waited for: opening may take longer than the lease, and beats go on meanwhile.
     if (!this.#looked) void this.#open();

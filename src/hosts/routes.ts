@@ -11,7 +11,7 @@ const HostAnswer = Type.Object({
   zone: Type.String(),
   cpus: Type.Integer({ description: "0 is no bound." }),
   memory_mb: Type.Integer({ description: "0 is no bound." }),
-  state: Type.String({ description: "`ok` or `failed`." }),
+  state: Type.String({ description: "`ok`, `unknown` when it was not heard of lately, or `failed`." }),
   used_cpus: Type.Integer(),
   used_memory_mb: Type.Integer(),
   cordoned: Type.Boolean({ description: "Nothing new is placed there." }),
@@ -71,14 +71,14 @@ export function hostRoutes(parts: HostRouteParts): Row[] {
       part: "platform",
       access: "read account",
       answer: { status: 200, schema: Type.Object({ hosts: Type.Array(HostAnswer) }) },
-      handle: async () => ({ hosts: (await hosts.hosts()).map(hostAnswer) }),
+      handle: async () => ({ hosts: (await hosts.hosts()).map((host) => hostAnswer(host, hosts)) }),
     }),
     route("GET /v1/platform/hosts/:host_id", {
       summary: "One host",
       part: "platform",
       access: "read account",
       answer: { status: 200, schema: HostAnswer },
-      handle: async ({ params }) => hostAnswer(await hosts.find(params.host_id)),
+      handle: async ({ params }) => hostAnswer(await hosts.find(params.host_id), hosts),
     }),
     route("DELETE /v1/platform/hosts/:host_id", {
       summary: "Forget a host that has nothing on it and whose process has stopped",
@@ -140,8 +140,9 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
   ];
 }
 
-function hostAnswer(host: Host) {
-  const { id, region, zone, cpus, memory_mb, state, used_cpus, used_memory_mb, cordoned, draining, held } = host;
+function hostAnswer(host: Host, hosts: Pick<HostService, "status">) {
+  const state = host.state === "ok" && hosts.status(host.id) === "unknown" ? "unknown" : host.state;
+  const { id, region, zone, cpus, memory_mb, used_cpus, used_memory_mb, cordoned, draining, held } = host;
   const { address, facts } = host;
   const { driver = "", version = "" } = facts;
   const wishes = { cordoned, draining, held };

@@ -1,7 +1,7 @@
 import { fail } from "#core/errors.ts";
 import type { Wire } from "#core/wire.ts";
 import type { HostStore } from "./store.ts";
-import type { Host, Placing } from "./types.ts";
+import type { Host, HostStatus, Placing } from "./types.ts";
 
 /** What there is when none is declared: one host without bounds that stands for every region. */
 const DEFAULT_HOST: Placing = { id: "0001", region: "local", zone: "0001", cpus: 0, memory_mb: 0 };
@@ -40,6 +40,7 @@ export class HostService {
   readonly #parts: HostParts;
   /** All hosts, as last read or written; whether one can be reached is asked before every operation. */
   #known: readonly Host[] = [];
+  #silent: ReadonlySet<string> = new Set();
   /** Whose turn it is among hosts that have the same room. */
   #turn = 0;
 
@@ -78,6 +79,17 @@ export class HostService {
 
   reachable(id: string): boolean {
     return this.seen(id)?.state !== "failed";
+  }
+
+  /** `unknown`: it has been silent for so long that what others may start has stopped there, if it is still there. */
+  status(id: string): HostStatus {
+    if (!this.reachable(id)) return "unreachable";
+    return this.#silent.has(id) ? "unknown" : "ok";
+  }
+
+  /** Those that were not heard of lately, by whoever watches them. */
+  setSilent(ids: Iterable<string>): void {
+    this.#silent = new Set(ids);
   }
 
   /** Whether machines are to leave it: it is lost, or is being emptied. */

@@ -50,6 +50,8 @@ export interface HostStore {
   take(tenure: Tenure, after: number, arrival: Arrival): Promise<number | undefined>;
   /** One more beat. False when the tenure is over: somebody took the host away. */
   renew(tenure: Tenure, now: number): Promise<boolean>;
+  /** A last beat, which lasts so long. False when the tenure is over. */
+  leave(tenure: Tenure, lease_ms: number, now: number): Promise<boolean>;
   /** The host is lost, and its tenure over, if no beat came since. False when one did. */
   lose(id: string, beat: number): Promise<boolean>;
   /** All that follows from a loss was done. */

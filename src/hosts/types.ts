@@ -35,6 +35,9 @@ export interface Host {
   seen_at: number;
 }
 
+/** What is known about the host of a machine. */
+export type HostStatus = "ok" | "unknown" | "unreachable";
+
 /** What a host says about itself. */
 export interface HostFacts {
   driver?: string;

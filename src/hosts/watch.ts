@@ -22,6 +22,8 @@ interface WatchParts {
 interface Sighting {
   beat: number;
   at: number;
+  /** It was heard of since there was last a gap in looking. */
+  heard: boolean;
 }
 
 /**
@@ -85,9 +87,11 @@ export class HostWatch {
     this.#leases = all.map(({ lease_ms }) => lease_ms);
     for (const host of all) {
       const seen = this.#seen.get(host.id);
-      if (this.#blind || seen?.beat !== host.beat) this.#seen.set(host.id, { beat: host.beat, at: now });
+      const moved = seen?.beat !== host.beat;
+      if (this.#blind || moved) this.#seen.set(host.id, { beat: host.beat, at: now, heard: moved });
     }
     this.#blind = false;
+    hosts.setSilent(all.filter((host) => this.#isSilent(host, now)).map(({ id }) => id));
     if (!onLost) return;
     for (const host of all) await this.#judge(host, begun, onLost);
     // Of a lost one only what is sure: that nothing runs there any more.
@@ -95,6 +99,13 @@ export class HostWatch {
       state === "failed" && lease_ms > 0 && handled >= epoch;
     const leaving = all.filter((host) => lost(host) || (host.state === "ok" && host.draining));
     if (leaving.length > 0) await onLeaving?.(leaving);
+  }
+
+  /** Long enough that it fences itself by now, or not heard of since we could look again. */
+  #isSilent({ id, lease_ms }: Host, now: number): boolean {
+    const seen = this.#seen.get(id);
+    if (lease_ms === 0 || !seen) return false;
+    return !seen.heard || now - seen.at >= lease_ms * (1 - HOST_LIMITS.fence_part);
   }
 
   async #judge(host: Host, now: number, onLost: (host: Host) => Promise<void>): Promise<void> {

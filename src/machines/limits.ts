@@ -29,6 +29,8 @@ export const MACHINE_LIMITS = {
 
   /** Machines of a lost host that are started elsewhere at the same time; the others follow. */
   rescues_parallel: 8,
+  /** Machines of a host that are written down at once as running on without its lease; the others follow. */
+  exempted_at_once: 200,
   /** Machines that are to leave their host and found no room are tried again this often. */
   relocate_again_ms: 5 * SECOND,
 

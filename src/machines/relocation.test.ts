@@ -88,4 +88,34 @@ suite("machines that are to leave and find no room", () => {
     assert.equal(used, 1, "nothing is counted twice");
     await rig.close();
   });
+
+  test("what runs on at a lost host without its lease starts nowhere else, though it may leave by now", async () => {
+    const { rig, here, seen, makeRoom } = await full({ metadata: {} });
+    await makeRoom();
+    const { boot } = await rig.find(here.id);
+    assert.deepEqual(await rig.store.addExempt({ id: HERE, node_id: "", epoch: 0 }, [{ id: here.id, boot: boot ?? "" }]), [
+      here.id,
+    ]);
+    await rig.room.metadata.change(here.id, { pairs: MOVES, replace: false }, rig.asker());
+    await rig.hosts.setState(HERE, "failed");
+    const lost = await rig.hosts.find(HERE);
+    await rig.room.relocation.evacuate(lost);
+    await rig.settle();
+    assert.deepEqual([(await seen(here)).host, (await seen(here)).state], [HERE, "started"]);
+    // Whoever read that it is fenced, and writes when it no longer is.
+    const exempt = rig.store.exempt.bind(rig.store);
+    rig.store.exempt = async () => [];
+    await rig.room.relocation.evacuate(lost);
+    rig.store.exempt = exempt;
+    await rig.settle();
+    assert.deepEqual([(await seen(here)).host, (await seen(here)).state], [HERE, "started"]);
+    await rig.hosts.setState(HERE, "ok");
+    const { epoch } = await rig.hosts.find(HERE);
+    await rig.store.removeExempt({ id: HERE, node_id: "", epoch }, [here.id]);
+    await rig.hosts.setState(HERE, "failed");
+    await rig.room.relocation.evacuate(await rig.hosts.find(HERE));
+    await rig.settle();
+    assert.deepEqual([(await seen(here)).host, (await seen(here)).state], [THERE, "started"]);
+    await rig.close();
+  });
 });

@@ -7,6 +7,7 @@ import type { HostService } from "#hosts/service.ts";
 import type { Host } from "#hosts/types.ts";
 import { accept, runs } from "./accept.ts";
 import type { Draft } from "./draft.ts";
+import { ON_HOST_LOSS } from "./exemptions.ts";
 import type { Leases } from "./lease.ts";
 import type { Ledger } from "./ledger.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
@@ -17,9 +18,6 @@ import type { Asker, VolumeFinder } from "./service.ts";
 import { next } from "./states.ts";
 import type { MachineStore } from "./store.ts";
 import type { Machine, Place, ShownMachine } from "./types.ts";
-
-/** In a machine's metadata: what becomes of it when its host is lost. `move` starts it elsewhere. */
-const ON_HOST_LOSS = "hangar_on_host_loss";
 
 interface RelocationParts {
   store: MachineStore;
@@ -117,8 +115,8 @@ export class Relocation {
   }
 
   /**
-   * The host is lost, and whatever ran there does not any more. Machines that allow it start elsewhere, or wait until
-   * there is room; the others wait for the host. Each in one write that holds only while the host is still lost, so
+   * The host is lost, and whatever others may start does not run there any more. Machines that allow it start elsewhere,
+   * or wait until there is room; the others wait for the host. Each in one write that holds only while the host is still lost, so
    * this may be done by several at once, and again after a crash halfway.
    */
   async evacuate({ id, epoch }: Host): Promise<void> {
@@ -133,7 +131,9 @@ export class Relocation {
         if (isFull(error)) await this.#waits(machine.id, id, error.message);
       }
     };
-    await Promise.all((await store.alive([id])).filter(mayLeave).map(rescue));
+    const exempt = new Set(await store.exempt(id));
+    const leaving = (await store.alive([id])).filter((machine) => mayLeave(machine) && !exempt.has(machine.id));
+    await Promise.all(leaving.map(rescue));
   }
 
   /** Shown with the machine until it has left. */
@@ -187,4 +187,4 @@ export class Relocation {
 const volumeOf = ({ config }: Pick<ShownMachine, "config">): string | undefined => config.mounts?.[0]?.volume;
 
 const mayLeave = (machine: Machine): boolean =>
-  machine.config.metadata?.[ON_HOST_LOSS] === "move" && volumeOf(machine) === undefined;
+  machine.config.metadata?.[ON_HOST_LOSS.key] === ON_HOST_LOSS.value && volumeOf(machine) === undefined;

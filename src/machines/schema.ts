@@ -83,11 +83,15 @@ const short = {
   updated_at: text,
   cordoned: flag,
 };
+const HostStatus = Type.String({
+  description:
+    "`ok`; `unknown` when its host was not heard of lately; `unreachable` when it is lost. Without `ok` the state is the last one known.",
+});
 const long = {
   config: Type.Record(text, Type.Unknown(), { description: "As it was sent, its size filled in." }),
   checks: Type.Record(text, CheckAnswer, { description: "By the check's name." }),
   events: Type.Array(EventAnswer, { description: "Newest first." }),
-  host_status: Type.String({ description: "`ok`, or `unreachable` when its host has failed." }),
+  host_status: HostStatus,
   waiting: Type.Optional(
     Type.String({ description: "It is to leave its host, and this is why it has not yet; tried again by itself." }),
   ),
@@ -132,6 +136,7 @@ export const OrgList = Type.Object({
       region: text,
       version: text,
       private_ip: text,
+      host_status: HostStatus,
       config: Type.Record(text, Type.Unknown()),
       created_at: text,
       updated_at: text,

@@ -146,6 +146,47 @@ export function machineStoreSuite(
         assert.equal((await store.find(first.id))?.revision, 2, "nothing of it was written");
       }));
 
+    test("what runs on without its host's lease is written down while that is ours, and started by nobody else", () =>
+      withStore(async (store) => {
+        const tenure = { id: "0002", node_id: "", epoch: 0 };
+        const on = (id: string, more: Partial<Machine> = {}): Machine =>
+          aMachine({ id, name: id, host_id: "0002", boot: `${id}-b`, state: "started", ...more });
+        const move = { image: "x", metadata: { hangar_on_host_loss: "move" } };
+        const stands_by = { image: "x", standbys: ["m3"] };
+        for (const machine of [
+          on("m1"),
+          on("m2", { config: move }),
+          on("m3"),
+          on("m4", { boot: null, state: "stopped" }),
+          aMachine({ id: "m5", name: "m5", config: stands_by }),
+        ])
+          assert.equal(await store.insert(inserting(machine), 10), "inserted");
+        assert.deepEqual(await store.misfenced("0002"), [{ id: "m1", boot: "m1-b", may_leave: false }]);
+        const all = ["m1", "m2", "m3"].map((id) => ({ id, boot: `${id}-b` }));
+        assert.deepEqual(await store.addExempt({ ...tenure, epoch: 7 }, all), [], "not in a tenure that is over");
+        assert.deepEqual(await store.addExempt(tenure, [{ id: "m1", boot: "another" }]), [], "not of another boot");
+        assert.deepEqual(await store.addExempt(tenure, all), ["m1"], "not what others may start");
+        assert.deepEqual([await store.exempt("0002"), await store.misfenced("0002")], [["m1"], []]);
+        // Its host is lost, and it may leave since then: the host does not know.
+        const moved_from = { host_id: "0002", epoch: null, cpus: 0, memory_mb: 0 };
+        const m1 = (await store.find("m1")) ?? assert.fail();
+        const movable = { ...m1, config: move, revision: 2 };
+        assert.equal(await store.commit(change(movable, { new_metadata: true })), "done");
+        const away = { ...movable, host_id: "0001", revision: 3 };
+        assert.equal(await store.commit(change(away, { moved_from: { ...moved_from, epoch: 0 } })), "unmoved");
+        assert.deepEqual(await store.misfenced("0002"), [{ id: "m1", boot: "m1-b", may_leave: true }]);
+        await store.removeExempt({ ...tenure, epoch: 7 }, ["m1"]);
+        assert.deepEqual(await store.exempt("0002"), ["m1"], "not in a tenure that is over");
+        await store.removeExempt(tenure, ["m1"]);
+        assert.deepEqual([await store.exempt("0002"), await store.misfenced("0002")], [[], []]);
+        // One that its host itself let go is no longer its.
+        const m3 = (await store.find("m3")) ?? assert.fail();
+        await store.commit(change({ ...((await store.find("m5")) ?? assert.fail()), state: "destroyed", revision: 2 }));
+        assert.deepEqual(await store.addExempt(tenure, [{ id: "m3", boot: "m3-b" }]), ["m3"]);
+        assert.equal(await store.commit(change({ ...m3, host_id: "0001", revision: 2 }, { moved_from })), "done");
+        assert.deepEqual(await store.exempt("0002"), []);
+      }));
+
     test("lists are filtered by state, region and metadata, oldest first", () =>
       withStore(async (store) => {
         const rows = [

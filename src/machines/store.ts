@@ -1,3 +1,4 @@
+import type { Tenure } from "#hosts/types.ts";
 import type { LoggedEvent, Machine, MachineConfig, MachineEvent, Operation, ShownMachine } from "./types.ts";
 
 /** One change of one machine: everything in it happens, or nothing. */
@@ -100,6 +101,14 @@ export interface MachineStore {
   leftovers(host_id: string): Promise<string[]>;
   /** Nothing of it is left on the host. */
   clearedAway(host_id: string, machine_id: string): Promise<void>;
+  /** Machines of a host that run on without its lease: nobody else may start them, or what stands by for them. */
+  exempt(host_id: string): Promise<string[]>;
+  /** Machines that run on a host and are exempt though another host may start them, or are not though none may. */
+  misfenced(host_id: string): Promise<{ id: string; boot: string; may_leave: boolean }[]>;
+  /** Makes them exempt in this boot, those that no other host may start. Answers which; none when the tenure is over. */
+  addExempt(tenure: Tenure, machines: readonly { id: string; boot: string }[]): Promise<string[]>;
+  /** Others may start them from here on; nothing is changed when the tenure is over. */
+  removeExempt(tenure: Tenure, machine_ids: readonly string[]): Promise<void>;
   /** Machines that stand by for `machine_id`. */
   standbys(machine_id: string): Promise<Machine[]>;
 

@@ -48,8 +48,10 @@ export class Upkeep {
   /** The host is gone: whoever stands by for one of its running machines starts. */
   async hostFailed(host_id: string): Promise<void> {
     const { store } = this.#parts;
+    // They run on there, as far as anybody can know.
+    const exempt = new Set(await store.exempt(host_id));
     for (const machine of await store.alive([host_id])) {
-      if (machine.boot === null || machine.state === "suspended") continue;
+      if (machine.boot === null || machine.state === "suspended" || exempt.has(machine.id)) continue;
       for (const standby of await store.standbys(machine.id)) {
         if (standby.app_id !== machine.app_id || standby.host_id === host_id) continue;
         await this.#startStandby(standby.id, `${machine.id} on failed host ${host_id}`);

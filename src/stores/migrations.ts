@@ -48,6 +48,16 @@ export const MIGRATIONS: readonly Migration[] = [
     name: "egress policies of apps",
     statements: ["ALTER TABLE apps ADD COLUMN egress TEXT"],
   },
+  {
+    id: 22,
+    name: "machines that run on without their host's lease",
+    statements: [
+      `CREATE TABLE unfenced_machines (
+         machine_id TEXT PRIMARY KEY REFERENCES machines (id) ON DELETE CASCADE, host_id TEXT NOT NULL,
+         boot TEXT NOT NULL)`,
+      "CREATE INDEX unfenced_machines_host ON unfenced_machines (host_id)",
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
@@ -66,6 +76,7 @@ export const TABLES = [
   "machine_versions",
   "machine_metadata",
   "machine_standbys",
+  "unfenced_machines",
   "machine_events",
   "machine_operations",
   "webhooks",

@@ -74,7 +74,7 @@ export class Answers {
       auto_backup_enabled,
       needs_restart,
       host_dedication_key: "",
-      host_status: hosts.reachable(volume.host_id) ? "ok" : "unreachable",
+      host_status: hosts.status(volume.host_id),
       ...(error === null ? {} : { error }),
       ...(progress ? { progress } : {}),
       ...(deleted_at === null

@@ -196,14 +196,16 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const ipv4_block = wire && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
   const { egress_allow } = settings.network;
   const here = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, egress_allow };
-  const own = { ...here, sim: needs.emulated?.sim };
+  // Whoever keeps the lease stands on what runs machines, so it is there a little later.
+  const leased = wire && hosts.own.length > 0 ? { holds: () => duty?.holdsAll() ?? false } : undefined;
+  const own = { ...here, sim: needs.emulated?.sim, enclosing: leased };
   const store = sqlMachineStore(database);
   const { suspend } = settings;
   const memory_key = box.derive("memory of suspended machines");
   const inside = { images: needs.images ?? images, local_api, volumes, suspend, memory_key };
   const opened = await openRuntime(settings, choice, { ...own, ...inside });
   const runtime = frontDriver(needs.around?.(opened) ?? opened, needs.door);
-  const fence = needs.fence ?? (wire && hosts.own.length > 0 ? await openFence(choice, own) : undefined);
+  const fence = needs.fence ?? (leased ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence, channel, more: images.shelf };
   const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
   const room = new MachineRoom({

@@ -16,12 +16,12 @@ import { type Calls, type Channel, type Door, type Lines, openDoor } from "#host
 import type { Fence } from "#hosts/fence.ts";
 import { joinHost, keyFromToken } from "#hosts/join.ts";
 import { HostLease } from "#hosts/lease.ts";
-import { HOST_LIMITS } from "#hosts/limits.ts";
 import { declaredHosts, HostService } from "#hosts/service.ts";
 import type { HostStore } from "#hosts/store.ts";
 import type { Host, HostFacts, Placing } from "#hosts/types.ts";
 import { HostWatch } from "#hosts/watch.ts";
 import type { RuntimeDriver } from "#machines/driver.ts";
+import { Exemptions } from "#machines/exemptions.ts";
 import { fencedDriver } from "#machines/fenced-driver.ts";
 import type { MachineRoom } from "#machines/room.ts";
 import type { MachineStore } from "#machines/store.ts";
@@ -125,6 +125,7 @@ export class Duty {
   readonly driver: RuntimeDriver;
   readonly #parts: DutyParts;
   readonly #leases = new Map<string, HostLease>();
+  readonly #exemptions: Exemptions | undefined;
   #watch: HostWatch | undefined;
   #room: MachineRoom | undefined;
   #started = false;
@@ -132,14 +133,19 @@ export class Duty {
 
   constructor(parts: DutyParts) {
     this.#parts = parts;
-    const { settings, hosts, machines: store, channel } = parts;
+    const { settings, hosts, machines: store, channel, fence, log } = parts;
+    this.#exemptions = fence && new Exemptions({ host_ids: hosts.own, fence, store, log });
     for (const id of hosts.own) this.#leases.set(id, this.#lease(id, settings.host.lease_ms));
-    const fenced = fencedDriver(parts.driver, () => hosts.own.every((id) => this.holds(id)));
+    const fenced = fencedDriver(parts.driver, () => this.holdsAll());
     this.driver = reachingDriver({ local: fenced, hosts, store, channel });
   }
 
   holds(host_id: string): boolean {
     return this.#leases.get(host_id)?.valid ?? false;
+  }
+
+  holdsAll(): boolean {
+    return this.#parts.hosts.own.every((id) => this.holds(id));
   }
 
   /** Opens the door, takes our hosts, lets the room begin, and watches. */
@@ -171,9 +177,16 @@ export class Duty {
 
   async close(): Promise<void> {
     this.#watch?.close();
-    for (const lease of this.#leases.values()) lease.close();
+    await Promise.all(Array.from(this.#leases, ([id, lease]) => this.#leave(id, lease)));
     this.#parts.channel.close();
     await this.#door?.close();
+  }
+
+  /** A host where nothing runs has nothing to lose, and is gone sooner. */
+  async #leave(host_id: string, lease: HostLease): Promise<void> {
+    const { settings, machines } = this.#parts;
+    const runs = lease.valid && (await machines.alive([host_id]).catch(() => [])).length > 0;
+    await lease.leave(runs ? settings.host.restart_grace_ms : 0);
   }
 
   /** Where others reach us. */
@@ -202,9 +215,15 @@ export class Duty {
       },
       open: async () => {
         if (this.#started) await this.#room?.takeUp();
+        const lease = this.#leases.get(host_id);
+        if (lease) await this.#exemptions?.look(lease.tenure);
       },
       // A little more than we take for ourselves: the guard is there for when we are not.
-      onRenewed: (left_ms) => fence?.extend(left_ms + (lease_ms * HOST_LIMITS.fence_part) / 2),
+      onRenewed: (left_ms, fence_ms) => {
+        fence?.extend(left_ms + fence_ms / 2);
+        const lease = this.#leases.get(host_id);
+        if (lease?.valid) void this.#exemptions?.look(lease.tenure);
+      },
       onTaken: () => {
         wire.send("hosts", host_id);
         hosts.refresh().catch((error: unknown) => log.warn({ error }, "the hosts could not be read"));

@@ -7,7 +7,9 @@ import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { cgroupDirs, processesIn, removeCgroup } from "#drivers/runtime/runc/cgroup.ts";
+import { freezeFile, isFrozen, thawCgroup } from "#drivers/runtime/runc/cgroup-freeze.ts";
 import { machinesCgroup } from "#drivers/runtime/runc/delegation.ts";
+import { enclose, processCgroup } from "#drivers/runtime/runc/enclosure.ts";
 import { openFence } from "#drivers/runtime/runc/fence.ts";
 import { tempDir } from "../support.ts";
 import { startProgram } from "./child.ts";
@@ -27,7 +29,10 @@ function machine(t: TestContext, node_id: string, id: (typeof IDS)[number]): { c
   t.after(async () => {
     await until("its cgroup is gone", async () => {
       // All of the host's, since its cgroup goes with the last of them; and again, for what one began just then.
-      for (const one of [pid, ...IDS.flatMap((name) => processesIn(`${machinesCgroup(node_id)}/${name}`))])
+      for (const one of [
+        pid,
+        ...IDS.flatMap((name) => processesIn(processCgroup(`${machinesCgroup(node_id)}/${name}`))),
+      ])
         try {
           process.kill(one, "SIGKILL");
         } catch {
@@ -36,7 +41,9 @@ function machine(t: TestContext, node_id: string, id: (typeof IDS)[number]): { c
       return removeCgroup(machinesCgroup(node_id));
     });
   });
-  for (const dir of new Set(Object.values(cgroupDirs(`${machinesCgroup(node_id)}/${id}`)))) {
+  const around = `${machinesCgroup(node_id)}/${id}`;
+  enclose(around);
+  for (const dir of new Set(Object.values(cgroupDirs(processCgroup(around))))) {
     mkdirSync(dir, { recursive: true });
     // A tree without processors of its own takes nobody in, and is not needed.
     if (!dir.includes("cpuset")) writeFileSync(join(dir, "cgroup.procs"), String(pid));
@@ -83,6 +90,60 @@ suite("the guard of a host", { skip: root }, () => {
     assert.ok(await until("it goes on", () => runs(stays)));
     assert.equal(goes.count(), last, "it did not take one more step");
     assert.ok(await until("it is dead", async () => !existsSync(`/proc/${goes.pid}/exe`)));
+  });
+
+  test("what no other host may start runs on, until it is included again", async (t) => {
+    const node_id = nodeId("b");
+    const fence = fenceOf(t, node_id);
+    const [stays, leaves] = [machine(t, node_id, "m1"), machine(t, node_id, "m2")];
+    fence.exempt("m1");
+    assert.deepEqual(fence.exempted(), ["m1"]);
+    fence.extend(1);
+    await until("the guard stops the other", async () => !(await runs(leaves)));
+    await until("the guard leaves it alone", () => runs(stays));
+    await fence.shut();
+    await until("and so do we", () => runs(stays));
+    fence.include("m1");
+    await until("the guard stops it as well", async () => !(await runs(stays)));
+    fence.extend(60_000);
+    await fence.open([]);
+    for (const one of [stays, leaves]) await until("it goes on", () => runs(one));
+  });
+
+  test("what is thawed, or begins, inside what is fenced does not run", async (t) => {
+    const node_id = nodeId("c");
+    const fence = fenceOf(t, node_id);
+    const stays = machine(t, node_id, "m1");
+    await until("it counts", () => runs(stays));
+    fence.extend(1);
+    await until("the guard stops it", async () => !(await runs(stays)));
+    thawCgroup(processCgroup(`${machinesCgroup(node_id)}/m1`));
+    assert.equal(await runs(stays), false, "a machine that is suspended by freezing is thawed so");
+    // The guard looks again and again: one that is on its way has a place that is fenced before anything is in it.
+    enclose(`${machinesCgroup(node_id)}/m2`);
+    const file = freezeFile(`${machinesCgroup(node_id)}/m2`);
+    await until("its place is fenced", async () => isFrozen(file));
+    const late = machine(t, node_id, "m2");
+    const last = late.count();
+    assert.equal(await runs(late), false);
+    assert.ok(late.count() <= last + 1, "it had begun outside, and took no further step inside");
+    fence.extend(60_000);
+    await fence.open([]);
+    for (const one of [stays, late]) await until("it goes on", () => runs(one));
+  });
+
+  test("a guard that comes too late lets go of what was let go, but not of what its host has not put in order", async (t) => {
+    const node_id = nodeId("d");
+    const fence = fenceOf(t, node_id);
+    const counting = machine(t, node_id, "m1");
+    await until("it counts", () => runs(counting));
+    fence.extend(1);
+    await until("the guard stops it", async () => !(await runs(counting)));
+    await fence.shut();
+    fence.extend(60_000);
+    assert.equal(await runs(counting), false, "more time alone lets nothing go on");
+    await fence.open([]);
+    await until("it goes on", () => runs(counting));
   });
 
   test("a process that is killed or stopped leaves a guard that keeps the time", async (t) => {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 
 interface Line {
   at: number;
-  what: "begin" | "end" | "until" | "shut" | "open";
+  what: "begin" | "end" | "until" | "shut" | "open" | "exempt" | "include";
   id?: string;
   until?: number;
 }
@@ -38,24 +38,29 @@ function windows(lines: readonly Line[]): { from: number; to: number }[] {
   return found;
 }
 
-/** When machines could run on a host: from begin to end, as far as the fence was open. */
+const ALWAYS = [{ from: 0, to: Number.POSITIVE_INFINITY }];
+
+/**
+ * When machines could run on a host: from begin to end, as far as the fence was open or left them alone. What begins is
+ * fenced, whatever was said of it before.
+ */
 export function spansOf(host: string, lines: readonly Line[]): Span[] {
   const open = windows(lines);
-  const running = new Map<string, number>();
+  const running = new Map<string, { since: number; exempt: boolean }>();
   const spans: Span[] = [];
   const close = (machine: string, to: number): void => {
-    const from = running.get(machine);
+    const stretch = running.get(machine);
     running.delete(machine);
-    if (from === undefined) return;
-    for (const one of open) {
-      const span = { host, machine, from: Math.max(from, one.from), to: Math.min(to, one.to) };
+    for (const one of stretch?.exempt ? ALWAYS : open) {
+      const span = { host, machine, from: Math.max(stretch?.since ?? to, one.from), to: Math.min(to, one.to) };
       if (span.from < span.to) spans.push(span);
     }
   };
   for (const { what, id, at } of lines) {
     if (id === undefined) continue;
-    if (what === "end") close(id, at);
-    else if (!running.has(id)) running.set(id, at);
+    const ran = running.has(id);
+    if (what === "end" || ran) close(id, at);
+    if (what === "begin" || (ran && what !== "end")) running.set(id, { since: at, exempt: what === "exempt" });
   }
   for (const machine of Array.from(running.keys())) close(machine, Number.POSITIVE_INFINITY);
   return spans;

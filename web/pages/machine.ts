@@ -104,10 +104,14 @@ function Buttons({ machine, app_name }: { machine: Machine; app_name: string }):
   );
 }
 
+/** What was known last is not what is, when its host is not heard of. */
+const known = ({ state, host_status }: Machine): VNode[] =>
+  host_status === "ok" ? [badge(state)] : [badge(host_status), span({ class: "dim" }, ` was ${state}`)];
+
 function facts(machine: Machine): VNode {
-  const { state, cordoned, lease, image_ref } = machine;
+  const { cordoned, lease, image_ref } = machine;
   const rows: [string, VNode | string | null][] = [
-    ["State", span(badge(state), cordoned ? span({ class: "tag" }, "cordoned") : null)],
+    ["State", span(...known(machine), cordoned ? span({ class: "tag" }, "cordoned") : null)],
     ["Id", identifier(machine.id)],
     ["Version", code(machine.instance_id)],
     ["Address", identifier(machine.private_ip)],

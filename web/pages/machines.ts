@@ -29,7 +29,12 @@ const imageOf = ({ config }: FleetMachine): string => (typeof config["image"] ==
 const shortImage = (machine: FleetMachine): string => imageOf(machine).replace(/^[^/]+\.[^/]+\//, "");
 
 const COLUMNS: readonly Column<FleetMachine>[] = [
-  { name: "State", class: "state", cell: ({ state }) => badge(state), order: ({ state }) => state },
+  {
+    name: "State",
+    class: "state",
+    cell: ({ state, host_status }) => badge(host_status === "ok" ? state : host_status),
+    order: ({ state }) => state,
+  },
   {
     name: "Name",
     class: "name",

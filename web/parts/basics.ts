@@ -59,6 +59,7 @@ const TONES: Record<string, string> = {
   failed: "bad",
   critical: "bad",
   unreachable: "bad",
+  unknown: "warn",
   warning: "warn",
   suspended: "cold",
   primary: "good",

@@ -42,6 +42,12 @@ const hint = (reason: Reason): string => (reason.try ? `\n${" ".repeat(9)}try: $
 const readServices = ({ client }: Context, app_name: string) =>
   client.call("GET /v1/apps/:app_name/services", { params: { app_name } });
 
+/** What may be going on where nobody can look. */
+const hostWords = ({ state }: Machine, { metadata }: MachineConfig): string =>
+  metadata?.["hangar_on_host_loss"] === "move"
+    ? "it stands still there, and starts elsewhere when its host is lost"
+    : `it was ${state} when it was last heard of, and runs on there unless the host itself is gone or another machine stands by for it`;
+
 function explain(machine: Machine, app_name: string, services: Services, now_ms: number): Reason[] {
   const config = machine.config as unknown as MachineConfig;
   return [
@@ -53,7 +59,12 @@ function explain(machine: Machine, app_name: string, services: Services, now_ms:
     ...leaseReason(machine, now_ms),
     ...(machine.host_status === "ok"
       ? []
-      : [{ about: "host" as const, text: `its host ${machine.host} is ${machine.host_status}` }]),
+      : [
+          {
+            about: "host" as const,
+            text: `its host ${machine.host} is ${machine.host_status}: ${hostWords(machine, config)}`,
+          },
+        ]),
     ...(machine.waiting === undefined
       ? []
       : [{ about: "host" as const, text: `it is to leave its host and waits for room: ${machine.waiting}` }]),

@@ -37,7 +37,7 @@ export const machinesList: Verb = {
       machine.id,
       machine.name,
       machine.app_name,
-      machine.state,
+      knownState(machine),
       machine.region,
       machine.image,
       ago(machine.updated_at, now),
@@ -46,11 +46,16 @@ export const machinesList: Verb = {
   },
 };
 
+/** What was known last is not what is, when its host is not heard of. */
+const knownState = ({ state, host_status = "ok" }: { state: string; host_status?: string | undefined }): string =>
+  host_status === "ok" ? state : `${host_status} (was ${state})`;
+
 interface Listed {
   id: string;
   name: string;
   app_name: string;
   state: string;
+  host_status?: string | undefined;
   region: string;
   image: string;
   updated_at: string;
@@ -143,7 +148,7 @@ export const machinesShow: Verb = {
     const text = facts([
       ["id", machine.id],
       ["name", machine.name],
-      ["state", machine.state],
+      ["state", knownState(machine)],
       ["image", config.image],
       ["region", `${machine.region} (host ${machine.host})`],
       ["private ip", machine.private_ip],

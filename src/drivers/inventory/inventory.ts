@@ -13,6 +13,7 @@ import { programFile } from "../choice.ts";
 import { program } from "../linux/program.ts";
 import { devicePrefix } from "../net/names.ts";
 import { cgroupDirs, processesIn } from "../runtime/runc/cgroup.ts";
+import { processCgroup } from "../runtime/runc/enclosure.ts";
 import { layoutOf } from "../runtime/runc/layout.ts";
 import { type BlockDevices, blockDevicesOf } from "./block-devices.ts";
 import { allPids, type MountLine, type MountNamespace, mountNamespaces } from "./mount-namespaces.ts";
@@ -89,7 +90,7 @@ export async function kernelInventory(
 function ownProcesses({ run, places, cgroup }: Names): number[] {
   const started = allPids().filter((pid) => pid !== process.pid && isProgram(pid, [`${run}/`, ...places]));
   const boxed = Object.values(cgroupDirs(cgroup)).flatMap((dir) =>
-    foldersIn(dir).flatMap((name) => processesIn(`${cgroup}/${name}`)),
+    foldersIn(dir).flatMap((name) => processesIn(processCgroup(`${cgroup}/${name}`))),
   );
   return [...new Set([...started, ...boxed])].sort((a, b) => a - b);
 }

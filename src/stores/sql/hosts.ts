@@ -106,7 +106,7 @@ function joining(database: Database): Pick<HostStore, "addToken" | "findToken" |
 /** Tokens are forgotten this long after they ran out. */
 const KEPT_MS = 24 * 3600 * 1000;
 
-function tenures(database: Database): Pick<HostStore, "take" | "renew" | "lose" | "handled"> {
+function tenures(database: Database): Pick<HostStore, "take" | "renew" | "leave" | "lose" | "handled"> {
   return {
     async take({ id, node_id }, after, { lease_ms, address, facts, now }: Arrival) {
       const outcome = await database.write([
@@ -123,6 +123,11 @@ function tenures(database: Database): Pick<HostStore, "take" | "renew" | "lose" 
     async renew({ id, node_id, epoch }, now) {
       const sql = "UPDATE hosts SET beat = beat + 1, seen_at = ? WHERE id = ? AND node_id = ? AND epoch = ?";
       return (await database.write([{ sql, args: [now, id, node_id, epoch], rows: 1 }])).ok;
+    },
+    async leave({ id, node_id, epoch }, lease_ms, now) {
+      const sql = `UPDATE hosts SET beat = beat + 1, lease_ms = ?, seen_at = ?
+                   WHERE id = ? AND node_id = ? AND epoch = ? AND state = 'ok'`;
+      return (await database.write([{ sql, args: [lease_ms, now, id, node_id, epoch], rows: 1 }])).ok;
     },
     async lose(id, beat) {
       const sql = "UPDATE hosts SET state = 'failed', epoch = epoch + 1 WHERE id = ? AND beat = ? AND state = 'ok'";

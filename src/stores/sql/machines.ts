@@ -5,6 +5,7 @@ import { type Database, readOne, type Step, type Value } from "../database.ts";
 import { lookup } from "../lookup.ts";
 import { marks } from "./arguments.ts";
 import { counted } from "./counted.ts";
+import { exemptionRows } from "./exemptions.ts";
 import {
   type EventRow,
   INSERT_MACHINE,
@@ -69,6 +70,7 @@ export function sqlMachineStore(database: Database): MachineStore {
     aliveAnywhere: () => machines(`${SELECT} WHERE ${ALIVE}`, []),
     changed: (since_ms) => database.read("SELECT id, revision FROM machines WHERE updated_at >= ?", [since_ms]),
     ...leftoverRows(database),
+    ...exemptionRows(database),
     standbys: (machine_id) =>
       machines(`${SELECT} JOIN machine_standbys s ON s.machine_id = m.id WHERE s.stands_for = ?`, [machine_id]),
 
@@ -221,6 +223,12 @@ function moveSteps({ machine, moved_from }: Change): Step[] {
       args: [moved_from.host_id, id],
     },
     { sql: "UPDATE machine_operations SET host_id = ? WHERE machine_id = ?", args: [host_id, id] },
+    {
+      // After the host's row is locked. One that runs on there without a lease is started by nobody else.
+      sql: "DELETE FROM unfenced_machines WHERE machine_id = ?",
+      args: [id],
+      ...(moved_from.epoch === null ? {} : { rows: 0 }),
+    },
   ];
 }
 

@@ -4,6 +4,7 @@ import type { Log } from "#core/log.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
+import type { Enclosing } from "./enclosure.ts";
 import type { Layout } from "./layout.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import type { Stage } from "./stage.ts";
@@ -23,5 +24,6 @@ export interface BootParts {
   /** Other hosts have a route to machines with addresses of it. */
   ipv4_block?: number;
   local_api?: LocalApi;
+  enclosing?: Enclosing | undefined;
   onTimings?: (id: string, timings: Timings) => void;
 }

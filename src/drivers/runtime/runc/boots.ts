@@ -6,6 +6,7 @@ import type { BootParts } from "./boot-parts.ts";
 import { clearBoot, clearInstallation, endPrograms, programsEnded } from "./clearing.ts";
 import { discard, discardRest } from "./discard.ts";
 import { rejoin } from "./egress.ts";
+import { checkLease } from "./enclosure.ts";
 import { Exits, exitOf } from "./exits.ts";
 import { type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
@@ -188,6 +189,7 @@ export class Boots {
     ]);
     watch.lap("monitor and runc");
     signal.throwIfAborted();
+    checkLease(this.parts.enclosing);
     const pid_start = startOf(pid);
     const alive = (): boolean => startOf(pid) !== undefined;
     const reached = network.attach(this.sender(staged));
@@ -356,6 +358,7 @@ export class Boots {
     await this.parts.local_api?.remove(id);
     await this.parts.images.release(id);
     this.#exits.forget(id);
+    rmSync(this.paths(id).unfenced, { force: true });
     removeRecord(this.parts.layout, id);
     if (record) this.#uids.release(record.uid_base);
   }

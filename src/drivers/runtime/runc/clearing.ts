@@ -30,7 +30,7 @@ export async function clearBoot(parts: ClearParts, id: string, volume: MachineRe
     clock,
     () => thawCgroup(paths.cgroup),
   );
-  await until(() => removeCgroup(paths.cgroup), clock, `cgroup ${paths.cgroup}`);
+  await until(() => removeCgroup(paths.fence_cgroup), clock, `cgroup ${paths.fence_cgroup}`);
   rmSync(paths.runc_state, { recursive: true, force: true });
   await network.remove(paths.veth);
   await stage.strike(id, volume);

@@ -1,24 +1,27 @@
 /**
- * What stops all machines of this host when its lease is over, whatever became of our own process: killed, stopped,
- * or too busy to look. A second program, small enough to read at one sight, sleeps until the moment up to which things
- * may run and then freezes the cgroup that all machines are in. What is started in a frozen cgroup is born frozen, so
- * a start that was on its way does no harm either.
+ * What stops the machines of this host that others may start when its lease is over, whatever became of our own process:
+ * killed, stopped, or too busy to look. A second program, small enough to read at one sight, sleeps until the moment up to
+ * which things may run and then freezes the cgroup around every machine (see enclosure.ts), but for those that no other
+ * host may start: there is a file for each, and without one a machine is fenced.
  *
  * The moment stands in a file, in milliseconds since the box was started; we write it, the guard reads it. The guard
  * is the only one of its host (a lock sees to that), outlives us, and goes when there is no cgroup any more.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { processesIn } from "./cgroup.ts";
 import { freezeFile, isFrozen, thawCgroup } from "./cgroup-freeze.ts";
 import { isDelegated, outsideUnit } from "./delegation.ts";
-import { layoutOf } from "./layout.ts";
+import { processCgroup } from "./enclosure.ts";
+import { type Layout, layoutOf } from "./layout.ts";
 import { kill } from "./process-table.ts";
+import { readRecord } from "./record.ts";
 
+/** Its arguments: the moment, the machines' cgroup, the file that freezes one and its two words, the files of the others. */
 const GUARD = `exec 9<> "$1.lock" || exit 1
 flock -n 9 || exit 0
 exec 8<> <(:)
@@ -27,6 +30,7 @@ look() {
   until=0; read -r until < "$1" || until=0
   left=$((until - now))
 }
+each() { for dir in "$1"/*/; do dir=\${dir%/}; [ -e "$4/\${dir##*/}" ] || echo "$3" > "$dir/$2"; done; }
 while [ -e "$2" ]; do
   look "$1"
   [ "$until" = -1 ] && { rm -f "$1"; exit; }
@@ -36,10 +40,10 @@ while [ -e "$2" ]; do
     read -r -t "$nap" -u 8
     continue
   fi
-  echo "$3" > "$2"
-  # Told otherwise in the meantime: whoever did so has let everything run already.
+  each "$2" "$3" "$4" "$6"
+  # Told otherwise in the meantime by a process that has nothing to put in order first: then everything runs on.
   look "$1"
-  if ((left > 0)); then echo "$4" > "$2"; continue; fi
+  if ((left > 0)) && [ ! -e "$1.shut" ]; then each "$2" "$3" "$5" "$6"; continue; fi
   read -r -t 0.2 -u 8
 done`;
 
@@ -48,64 +52,144 @@ interface RuncFence extends Fence {
   end(): Promise<void>;
 }
 
-export function openFence(parts: { data_dir: string; node_id: string; clock: Clock; log: Log }): RuncFence {
-  const { cgroup, run } = layoutOf(parts.data_dir, parts.node_id);
-  const freezing = freezeFile(cgroup);
-  const { file, frozen, thawed } = freezing;
-  const moment = join(run, "fence");
-  let guard: ChildProcess | undefined;
-  const uptime = (): number => Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
-  const set = (word: string): void => {
-    if (!isDelegated(parts.node_id)) return;
-    // The cgroup goes with the last machine, when the platform is taken down; then there is nothing to stop.
-    mkdirSync(join(file, ".."), { recursive: true });
-    writeFileSync(file, word);
-  };
+interface FenceParts {
+  data_dir: string;
+  node_id: string;
+  clock: Clock;
+  log: Log;
+}
+
+export function openFence(parts: FenceParts): RuncFence {
+  const layout = layoutOf(parts.data_dir, parts.node_id);
+  const { cgroup, run, unfenced } = layout;
+  const moment = join(run, "lease");
+  /** There from when we stopped things until we let them go on: the guard must not do so by itself. */
+  const shut = `${moment}.shut`;
+  const guard = new Guard(parts, layout, moment);
   return {
-    extend(left_ms) {
-      // Without its scope no machine runs; the driver asks for it before it starts one.
-      if (!isDelegated(parts.node_id)) return;
-      mkdirSync(join(file, ".."), { recursive: true });
-      mkdirSync(run, { recursive: true, mode: 0o711 });
-      // All or nothing, so that the guard never reads half of one.
-      writeFileSync(`${moment}.new`, `${Math.floor(uptime() + left_ms)}\n`);
-      renameSync(`${moment}.new`, moment);
-      // One that finds another at work, of an earlier process of ours, goes at once; we ask again at the next beat.
-      if (guard && guard.exitCode === null && guard.signalCode === null) return;
-      const words = ["bash", "-c", GUARD, "hangar-guard", moment, file, frozen, thawed];
-      const [program = "bash", ...args] = outsideUnit(parts.node_id, words);
-      guard = spawn(program, args, { detached: true, stdio: "ignore" });
-      guard.on("error", (error) => parts.log.error({ error }, "the guard of this host's machines cannot be started"));
-      guard.unref();
-    },
+    extend: (left_ms) => guard.extend(left_ms),
     async shut() {
-      if (existsSync(file)) set(frozen);
+      if (!existsSync(run)) return;
+      writeFileSync(shut, "");
+      const files = machinesIn(cgroup)
+        .filter((id) => !existsSync(join(unfenced, id)))
+        .map((id) => freezeFile(`${cgroup}/${id}`));
+      for (const { file, frozen } of files) write(file, frozen);
       // A large machine takes a moment to stand still.
-      for (let tries = 0; tries < SETTLE_TRIES && !isFrozen(freezing); tries++) await parts.clock.sleep(SETTLE_MS);
+      for (let tries = 0; tries < SETTLE_TRIES && !files.every(isFrozen); tries++) await parts.clock.sleep(SETTLE_MS);
     },
     async open(gone) {
       // What must not run any more is dead before it is let go: a process that is thawed meets its signals first.
       for (const id of gone) end(`${cgroup}/${id}`);
-      set(thawed);
+      rmSync(shut, { force: true });
+      thaw(layout);
     },
+    exempt(id) {
+      mkdirSync(unfenced, { recursive: true, mode: 0o711 });
+      writeFileSync(join(unfenced, id), "");
+    },
+    include: (id) => rmSync(join(unfenced, id), { force: true }),
+    exempted: () => (existsSync(unfenced) ? readdirSync(unfenced) : []),
     async end() {
-      if (!existsSync(moment)) return;
-      // The guard, if there is one, takes this for its own end and takes the file with it.
-      writeFileSync(moment, "-1\n");
-      for (let tries = 0; tries < SETTLE_TRIES && existsSync(moment); tries++) await parts.clock.sleep(SETTLE_MS);
-      rmSync(moment, { force: true });
-      for (const entry of readdirSync(join(file, ".."), { withFileTypes: true }))
-        if (entry.isDirectory()) end(`${cgroup}/${entry.name}`);
-      set(thawed);
+      await guard.end();
+      for (const id of machinesIn(cgroup)) end(`${cgroup}/${id}`);
+      for (const file of [shut, unfenced]) rmSync(file, { recursive: true, force: true });
+      thaw(layout, true);
     },
   };
+}
+
+class Guard {
+  readonly #parts: FenceParts;
+  readonly #layout: Layout;
+  readonly #moment: string;
+  #process: ChildProcess | undefined;
+
+  constructor(parts: FenceParts, layout: Layout, moment: string) {
+    this.#parts = parts;
+    this.#layout = layout;
+    this.#moment = moment;
+  }
+
+  extend(left_ms: number): void {
+    const { node_id } = this.#parts;
+    const { cgroup, run, unfenced } = this.#layout;
+    // Without its scope no machine runs; the driver asks for it before it starts one.
+    if (!isDelegated(node_id)) return;
+    const { file, frozen, thawed } = freezeFile(cgroup);
+    mkdirSync(dirname(file), { recursive: true });
+    mkdirSync(run, { recursive: true, mode: 0o711 });
+    this.#setMoment(`${Math.floor(uptime() + left_ms)}`);
+    this.#endEarlier();
+    // One that finds another at work, of an earlier process of ours, goes at once; we ask again at the next beat.
+    if (this.#process && this.#process.exitCode === null && this.#process.signalCode === null) return;
+    const told = [this.#moment, dirname(file), basename(file), frozen, thawed, unfenced];
+    const [program = "bash", ...args] = outsideUnit(node_id, ["bash", "-c", GUARD, "hangar-guard", ...told]);
+    this.#process = spawn(program, args, { detached: true, stdio: "ignore" });
+    this.#process.on("error", (error) =>
+      this.#parts.log.error({ error }, "the guard of this host's machines cannot be started"),
+    );
+    this.#process.unref();
+  }
+
+  /** It takes this for its own end, and the file with it. */
+  async end(): Promise<void> {
+    this.#endEarlier();
+    if (!existsSync(this.#moment)) return;
+    this.#setMoment("-1");
+    for (let tries = 0; tries < SETTLE_TRIES && existsSync(this.#moment); tries++)
+      await this.#parts.clock.sleep(SETTLE_MS);
+    rmSync(this.#moment, { force: true });
+  }
+
+  /** All or nothing, so that the guard never reads half of one. */
+  #setMoment(text: string): void {
+    writeFileSync(`${this.#moment}.new`, `${text}\n`);
+    renameSync(`${this.#moment}.new`, this.#moment);
+  }
+
+  /** The guard of an earlier version, which stops all machines alike, goes by a file of its own. */
+  #endEarlier(): void {
+    const earlier = join(this.#layout.run, "fence");
+    if (existsSync(earlier)) writeFileSync(earlier, "-1\n");
+  }
 }
 
 const SETTLE_MS = 10;
 const SETTLE_TRIES = 200;
 
+const uptime = (): number => Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
+
+function machinesIn(cgroup: string): string[] {
+  const dir = dirname(freezeFile(cgroup).file);
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+}
+
+/** All machines go on, but for those that are suspended by being frozen and have no cgroup around them. */
+function thaw(layout: Layout, all = false): void {
+  const { cgroup } = layout;
+  // An earlier version froze them together.
+  thawCgroup(cgroup);
+  for (const id of machinesIn(cgroup)) {
+    const own = `${cgroup}/${id}`;
+    const suspended = processCgroup(own) === own && readRecord(layout, id)?.state === "paused";
+    if (all || !suspended) thawCgroup(own);
+  }
+}
+
+/** A machine that ends meanwhile takes its cgroup with it. */
+function write(file: string, word: string): void {
+  try {
+    writeFileSync(file, word);
+  } catch (thrown) {
+    if (!["ENOENT", "ENODEV"].includes((thrown as NodeJS.ErrnoException).code ?? "")) throw thrown;
+  }
+}
+
 /** A machine may be frozen by itself as well, because it is suspended: then it would not end. */
-function end(cgroup: string): void {
+function end(fence_cgroup: string): void {
+  const cgroup = processCgroup(fence_cgroup);
   for (const pid of processesIn(cgroup)) kill(pid, "SIGKILL");
   thawCgroup(cgroup);
 }

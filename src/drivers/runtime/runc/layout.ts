@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { detach, MS, mount } from "../../linux/calls.ts";
 import { deviceName } from "../../net/names.ts";
 import { machinesCgroup } from "./delegation.ts";
+import { processCgroup } from "./enclosure.ts";
 
 export interface Layout {
   data: string;
@@ -30,6 +31,8 @@ export interface Layout {
   memory: string;
   /** The parent of all machines' cgroups. */
   cgroup: string;
+  /** A file for each machine that the fence leaves alone. */
+  unfenced: string;
   node_id: string;
 }
 
@@ -64,7 +67,12 @@ export interface MachinePaths {
   exit: string;
   runc_log: string;
   runc_state: string;
+  /** Where its processes are. */
   cgroup: string;
+  /** What the fence freezes: the cgroup around it, or the same for a machine that was started without one. */
+  fence_cgroup: string;
+  /** There while the fence leaves it alone. */
+  unfenced: string;
   veth: string;
 }
 
@@ -81,6 +89,7 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
     exits: join(run, "exits"),
     memory: join(run, "memory"),
     cgroup: machinesCgroup(node_id),
+    unfenced: join(run, "unfenced"),
     node_id,
   };
 }
@@ -88,7 +97,15 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
 /** Makes the folders. A folder that runc made itself would be closed to the machines' users. */
 export function makeLayout(layout: Layout): void {
   openRun(layout.run);
-  for (const dir of ["/run/hangar", layout.run, layout.boots, layout.runc, layout.exits, layout.memory]) {
+  for (const dir of [
+    "/run/hangar",
+    layout.run,
+    layout.boots,
+    layout.runc,
+    layout.exits,
+    layout.memory,
+    layout.unfenced,
+  ]) {
     mkdirSync(dir, { recursive: true, mode: 0o711 });
     chmodSync(dir, 0o711);
   }
@@ -131,6 +148,7 @@ export function pathsOf(layout: Layout, id: string): MachinePaths {
   const dir = join(layout.machines, id);
   const run = join(layout.boots, id);
   const logs = join(layout.logs, id);
+  const fence_cgroup = `${layout.cgroup}/${id}`;
   return {
     dir,
     record: join(dir, "machine.json"),
@@ -155,7 +173,9 @@ export function pathsOf(layout: Layout, id: string): MachinePaths {
     exit: join(layout.exits, id),
     runc_log: join(run, "runc.log"),
     runc_state: join(layout.runc, id),
-    cgroup: `${layout.cgroup}/${id}`,
+    cgroup: processCgroup(fence_cgroup),
+    fence_cgroup,
+    unfenced: join(layout.unfenced, id),
     veth: deviceName(layout.node_id, "v", id),
   };
 }

@@ -10,6 +10,7 @@ import { PrivateNetwork } from "../../net/private-network.ts";
 import { Boots } from "./boots.ts";
 import { pinCpus } from "./cgroup.ts";
 import { CpuPlacement } from "./cpu-placement.ts";
+import type { Enclosing } from "./enclosure.ts";
 import { type Layout, layoutOf, makeLayout, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { Lxcfs } from "./lxcfs.ts";
@@ -41,6 +42,8 @@ export interface RuncOptions {
   ipv4_block?: number | undefined;
   /** Ranges that are closed to machines unless they are named here. */
   egress_allow?: readonly Cidr[];
+  /** Of a host with a lease. */
+  enclosing?: Enclosing | undefined;
 }
 
 /** Where Debian puts it, and where it is said to be missing when it is nowhere. Docker's own packages put it elsewhere. */
@@ -54,7 +57,7 @@ export interface Parts {
 }
 
 export function openParts(options: RuncOptions): Parts {
-  const { clock, log, images, volumes, local_api, onTimings, memory_key } = options;
+  const { clock, log, images, volumes, local_api, onTimings, memory_key, enclosing } = options;
   const layout = layoutOf(options.data_dir, options.node_id);
   makeLayout(layout);
   const network = new PrivateNetwork(options.node_id, {
@@ -62,7 +65,7 @@ export function openParts(options: RuncOptions): Parts {
     egress_allow: options.egress_allow ?? [],
   });
   const disks = new RootDisks(layout.ready, options.root_disk_bytes ?? RUNC_LIMITS.root_disk_bytes, clock);
-  const ports = { ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
+  const ports = { enclosing, ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
   const cpus = new CpuPlacement((id, list) => pinCpus(pathsOf(layout, id).cgroup, list));
   const lxcfs = new Lxcfs({ layout, clock, log, program: options.lxcfs });
   const stage = new Stage({ layout, disks, network, cpus, lxcfs, clock, ...ports });

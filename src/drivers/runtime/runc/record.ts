@@ -50,6 +50,8 @@ export interface MachineRecord {
   volume?: { id: string; device?: string };
   /** Booted with a cgroup namespace; without in records from before there was one. A resume needs the same. */
   own_cgroup?: boolean;
+  /** Booted inside a cgroup that the fence freezes. A resume needs the same. */
+  enclosed?: boolean;
   /** Booted with files of lxcfs over those of its /proc. */
   lxcfs?: boolean;
   /** A frozen machine: what made its memory images. */

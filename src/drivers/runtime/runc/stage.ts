@@ -25,6 +25,7 @@ import { canPinCpus, pinnedCpus } from "./cgroup.ts";
 import { allowedCpus, type CpuPlacement } from "./cpu-placement.ts";
 import { delegate } from "./delegation.ts";
 import { noteDisks } from "./disk-stats.ts";
+import { type Enclosing, enclose } from "./enclosure.ts";
 import { furnish } from "./furnish.ts";
 import { openUserNamespace } from "./idmap.ts";
 import { type Layout, type MachinePaths, pathsOf } from "./layout.ts";
@@ -47,6 +48,7 @@ export interface StageParts {
   clock: Clock;
   volumes?: VolumeMounts;
   local_api?: LocalApi;
+  enclosing?: Enclosing | undefined;
 }
 
 const INIT = join(import.meta.dirname, "native", process.arch, "init");
@@ -63,8 +65,9 @@ export class Stage {
   /** Everything that must be there before runc or CRIU; what is there already is left alone. */
   async build(launch: Launch, record: MachineRecord, image: HeldImage, watch: Stopwatch): Promise<MachineRecord> {
     const { layout, network, lxcfs, clock } = this.#parts;
-    const paths = pathsOf(layout, launch.id);
     await delegate(layout.node_id, clock);
+    const enclosed = this.#enclose(launch.id, true);
+    const paths = pathsOf(layout, launch.id);
     this.#folders(paths);
     const bridge = network.open(paths.veth, launch.private_ip);
     bridge.catch(() => {});
@@ -74,7 +77,8 @@ export class Stage {
     watch.lap("files");
     const with_lxcfs = await lxcfs.ready();
     const program = basename(processes[0]?.words[0] ?? "");
-    const staged = { ...record, program, own_cgroup: true, lxcfs: with_lxcfs, ...(volume ? { volume } : {}) };
+    const kernel = { own_cgroup: true, lxcfs: with_lxcfs, enclosed };
+    const staged = { ...record, program, ...kernel, ...(volume ? { volume } : {}) };
     this.#bundle(launch, staged, paths, with_lxcfs ? lxcfs.dir : undefined);
     noteDisks(staged, paths);
     await bridge;
@@ -85,8 +89,9 @@ export class Stage {
   /** For a resume: the mounts as they were, nothing written into them. */
   async rebuild(launch: Launch, record: MachineRecord, watch: Stopwatch): Promise<MachineRecord["volume"]> {
     const { layout, network, clock } = this.#parts;
-    const paths = pathsOf(layout, launch.id);
     await delegate(layout.node_id, clock);
+    if (record.enclosed) this.#enclose(launch.id, false);
+    const paths = pathsOf(layout, launch.id);
     this.#folders(paths);
     const volume = await this.#root(launch, record, paths, watch);
     await this.#svc(launch.id, record, paths, undefined);
@@ -95,6 +100,15 @@ export class Stage {
     await network.open(paths.veth, launch.private_ip);
     watch.lap("network");
     return volume;
+  }
+
+  /** What begins anew is fenced like all others, until it is written down again that it need not be. */
+  #enclose(id: string, anew: boolean): boolean {
+    const { layout, enclosing } = this.#parts;
+    if (!enclosing) return false;
+    const { fence_cgroup, unfenced } = pathsOf(layout, id);
+    if (anew) rmSync(unfenced, { force: true });
+    return enclose(fence_cgroup);
   }
 
   /** A machine that ran before we did. */

@@ -12,6 +12,7 @@ import { thawCgroup } from "./cgroup-freeze.ts";
 import { restoreSwap } from "./cgroup-reclaim.ts";
 import { answers, confinementOf, portsOf, weaker } from "./confinement.ts";
 import { discard } from "./discard.ts";
+import { checkLease, LeaseOverError } from "./enclosure.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { clearImages, memoryOfProcesses, openImages } from "./memory-images.ts";
 import { isAlive, numberIn, startOf } from "./process-table.ts";
@@ -151,12 +152,23 @@ export async function resume(parts: SuspendParts, launch: Launch, signal: AbortS
     boots.parts.log.debug({ machine: id, ...watch.end() }, "a machine has been resumed");
     return startedOf(running);
   } catch (thrown) {
+    if (thrown instanceof LeaseOverError) {
+      await putBack(boots, record);
+      throw thrown;
+    }
     const why = complaint(join(boots.paths(id).run, "criu/restore.log")) ?? messageOf(thrown);
     boots.parts.log.warn({ machine: id, reason: why }, "a snapshot could not be used; the machine boots cold");
     await boots.dropSnapshot(id);
     signal.throwIfAborted();
     return { lost: `the snapshot could not be used: ${why}` };
   }
+}
+
+/** Its memory is as good as before: it was not begun. */
+async function putBack(boots: Boots, record: MachineRecord): Promise<void> {
+  await boots.quietEnd(record);
+  clearImages(boots.paths(record.id));
+  boots.write(record);
 }
 
 const NO_SNAPSHOT: Lost = { lost: "there is no snapshot of it" };
@@ -208,6 +220,7 @@ async function goOn(
   signal.throwIfAborted();
   // Before it runs: the app's policy may be another one by now, and the firewall one that knows nothing of it.
   await network.firewall.joinSender(boots.sender(record), launch.egress);
+  checkLease(boots.parts.enclosing);
   const restore = { images: paths.images, options: [...CRIU_OPTIONS, "--work-path", work] };
   const pid = await runShim({
     layout,

@@ -1,0 +1,43 @@
+/**
+ * A cgroup around a machine's own, for the fence alone. Freezing goes by the tree: whatever is thawed, restored or born
+ * inside stands still as long as the one around it is frozen, so there is no moment between asking the lease and
+ * beginning in which something could run. It must be there before that is asked; a host that shares no machines with
+ * others has no fence, and none of these.
+ */
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { processesIn } from "./cgroup.ts";
+import { freezeFile } from "./cgroup-freeze.ts";
+
+const INNER = "m";
+
+/** What is put around machines of a host that has a lease. */
+export interface Enclosing {
+  /** Whether the host's lease holds; nothing begins when it does not. */
+  holds(): boolean;
+}
+
+/** The host's lease ended while a machine was on its way. */
+export class LeaseOverError extends Error {
+  override readonly name = "LeaseOverError";
+}
+
+const dirOf = (cgroup: string): string => dirname(freezeFile(cgroup).file);
+
+/** Where the processes of a machine are, or will be. */
+export function processCgroup(fence_cgroup: string): string {
+  const inner = `${fence_cgroup}/${INNER}`;
+  return existsSync(dirOf(inner)) ? inner : fence_cgroup;
+}
+
+/** Makes it. Not around processes that are there already: they would be looked for inside. */
+export function enclose(fence_cgroup: string): boolean {
+  if (processesIn(fence_cgroup).length > 0) return false;
+  mkdirSync(join(dirOf(fence_cgroup), INNER), { recursive: true });
+  return true;
+}
+
+/** To be asked when everything is made and before anything runs. */
+export function checkLease(enclosing: Enclosing | undefined): void {
+  if (enclosing && !enclosing.holds()) throw new LeaseOverError("the host's lease is over");
+}

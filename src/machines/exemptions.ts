@@ -1,0 +1,71 @@
+import type { Log } from "#core/log.ts";
+import type { Fence } from "#hosts/fence.ts";
+import type { Tenure } from "#hosts/types.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import type { MachineStore } from "./store.ts";
+
+/** In a machine's metadata: what becomes of it when its host is lost. `move` starts it elsewhere. */
+export const ON_HOST_LOSS = { key: "hangar_on_host_loss", value: "move" } as const;
+
+interface ExemptionParts {
+  host_ids: readonly string[];
+  fence: Fence;
+  store: Pick<MachineStore, "exempt" | "misfenced" | "addExempt" | "removeExempt">;
+  log: Log;
+}
+
+/**
+ * Which machines of our hosts the fence leaves alone: those that no other host may start. A machine may become one of
+ * them, or stop being one, while it runs and at any moment; so two places must agree, and always err on the safe side.
+ * It is written down before the fence leaves a machine alone, and the fence has it again before that is taken back; both
+ * only while the lease is ours. Whoever rescues machines of a lost host touches none that is written down.
+ */
+export class Exemptions {
+  readonly #parts: ExemptionParts;
+  /** The fence does what is written down. */
+  #agreed = false;
+  #turn: Promise<void> = Promise.resolve();
+  readonly #waiting = new Set<string>();
+
+  constructor(parts: ExemptionParts) {
+    this.#parts = parts;
+  }
+
+  /** Brings it in line with what machines are now. What fails is looked at again with the next beat. */
+  async look(tenure: Tenure): Promise<void> {
+    if (this.#waiting.has(tenure.id)) return await this.#turn;
+    this.#waiting.add(tenure.id);
+    const turn = this.#turn
+      .then(() => {
+        this.#waiting.delete(tenure.id);
+        return this.#look(tenure);
+      })
+      .catch((error: unknown) => {
+        this.#agreed = false;
+        this.#parts.log.warn({ error, host: tenure.id }, "which machines run on without a lease could not be settled");
+      });
+    this.#turn = turn;
+    await turn;
+  }
+
+  async #look(tenure: Tenure): Promise<void> {
+    const { store, fence } = this.#parts;
+    if (!this.#agreed) await this.#agree();
+    const wrong = await store.misfenced(tenure.id);
+    const leaving = wrong.filter(({ may_leave }) => may_leave).map(({ id }) => id);
+    for (const id of leaving) fence.include(id);
+    if (leaving.length > 0) await store.removeExempt(tenure, leaving);
+    const staying = wrong.filter(({ may_leave }) => !may_leave).slice(0, MACHINE_LIMITS.exempted_at_once);
+    if (staying.length === 0) return;
+    for (const id of await store.addExempt(tenure, staying)) fence.exempt(id);
+  }
+
+  /** An earlier process of ours, or a write without an answer, may have got no further than half of it. */
+  async #agree(): Promise<void> {
+    const { host_ids, store, fence } = this.#parts;
+    const written = new Set((await Promise.all(host_ids.map((id) => store.exempt(id)))).flat());
+    for (const id of fence.exempted()) if (!written.has(id)) fence.include(id);
+    for (const id of written) fence.exempt(id);
+    this.#agreed = true;
+  }
+}
