@@ -129,6 +129,16 @@ suite("images by digest that machines hold", { skip: NOT_ROOT }, () => {
     assert.equal((await two.images.resolve(`hangar/hello:latest@${digest}`, "o1", NEVER)).digest, digest);
   });
 
+  test("a machine of hangar/hello that another box resolved boots from what this box makes of it", async (t) => {
+    const { images } = await openKept(t, false);
+    const own = await images.resolve("hangar/hello", "o1", NEVER);
+    const digest = `sha256:${"a".repeat(64)}`;
+    const held = await images.hold({ id: "m1", org_id: "o1" }, { ...own, digest }, NEVER);
+    assert.equal(held.ref.digest, own.digest);
+    assert.equal(held.layers.length, 1);
+    await assert.rejects(images.resolve(`hangar/hello@${digest}`, "o1", AbortSignal.timeout(1)), "asked for, it must be that one");
+  });
+
   test("an organization is told of its own machines, and of nobody else's", async (t) => {
     const { images } = await openKept(t, false);
     const digest = await bring(images, "web:1", "shared by all");
