@@ -25,7 +25,7 @@ export const NIGHT = new Set(
   metrics-postgres-machine
   metrics-remote package proxy-replace replication-crash-points replication-etcd replication-events replication-large
   replication-machines replication-power runc-abuse runc-kill runc-network runc-reboot runc-upgrade soak store-backup
-  store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-databases web-hostile web-load web-pages`.split(
+  store-damage store-faults store-powercut tutorial tutorials volumes-crash-points volumes-kill web-databases web-hostile web-load web-pages`.split(
     /\s+/,
   ),
 );

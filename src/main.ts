@@ -8,6 +8,7 @@
  *   main.ts replace [settings]              run in place of the platform that runs, without a dropped request
  *   main.ts down [settings]                 end every machine of a platform that does not run; prints a report as JSON
  *   main.ts inventory [settings]            print what the platform has in the kernel, as JSON
+ *   main.ts check [settings]                look at the whole database for damage; prints what is wrong as JSON
  */
 import { existsSync, readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -18,7 +19,7 @@ import { SettingsError } from "#core/setting-values.ts";
 import { readSettings, type Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
 import { claimDataDir, holderOf } from "#stores/data-dir.ts";
-import { runBackup, runDown, runInventory, runRestore } from "./maintenance.ts";
+import { runBackup, runCheck, runDown, runInventory, runRestore } from "./maintenance.ts";
 import type { Platform } from "./platform.ts";
 import { collectWhenIdle, idleParts } from "./wiring/idle-memory.ts";
 import { replaceRunning, yieldWhenAsked } from "./wiring/replace.ts";
@@ -33,6 +34,12 @@ const COMMAND = existsSync(new URL("../scripts/bootstrap.mjs", import.meta.url))
 /** Mistakes of the person or the box: one line, no stack. */
 const PLAIN = new Set(["SettingsError", "DataDirError", "MigrationError", "BackupError", "ApiError"]);
 
+const REPORTS: Record<string, (settings: Settings) => Promise<object>> = {
+  down: runDown,
+  inventory: runInventory,
+  check: runCheck,
+};
+
 async function run(): Promise<void> {
   const [verb, file] = process.argv.slice(2);
   if (verb === "backup" || verb === "restore") {
@@ -41,9 +48,9 @@ async function run(): Promise<void> {
     say(verb === "backup" ? await runBackup(settings, file) : await runRestore(settings, file));
     return;
   }
-  if (verb === "down" || verb === "inventory") {
-    const settings = readSettings(process.argv.slice(3), process.env);
-    say(JSON.stringify(await (verb === "down" ? runDown : runInventory)(settings)));
+  const report = verb === undefined ? undefined : REPORTS[verb];
+  if (report) {
+    say(JSON.stringify(await report(readSettings(process.argv.slice(3), process.env))));
     return;
   }
   if (verb === "replace") {

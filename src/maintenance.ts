@@ -1,6 +1,7 @@
 /** What is done to a data dir without the rest of the platform: backup, restore, and ending the machines. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";
 import type { DownReport, KernelInventory } from "#core/kernel-objects.ts";
 import { silentLog } from "#core/log.ts";
@@ -48,6 +49,22 @@ export async function runRestore(settings: Settings, file: string): Promise<stri
     }
   } finally {
     dir.release();
+  }
+}
+
+/** All of the database is looked at, whether the platform runs or not, and nothing is changed. */
+export async function runCheck(settings: Settings): Promise<{ problem?: string }> {
+  const file = join(settings.data_dir, "hangar.db");
+  if (settings.database_url) return {};
+  const { DatabaseCheck } = await import("#stores/sqlite/check.ts");
+  const check = new DatabaseCheck(file);
+  try {
+    await check.whole();
+    return {};
+  } catch (thrown) {
+    return { problem: messageOf(thrown) };
+  } finally {
+    await check.close();
   }
 }
 

@@ -106,6 +106,8 @@ export const LIMITS = {
   // The store.
   /** Write batches waiting for the writer. One more: 503 `overloaded`. */
   write_queue: 4096,
+  /** A start waits so long for the check of the database's pages, which then goes on beside it; damage ends the platform. */
+  check_wait_ms: 5000,
   /** Batches that share one fsync. */
   group_commit: 512,
   /** Disk space kept back so that deleting works when the rest is used up; less on a small disk. */

@@ -93,9 +93,10 @@ suite("machines that are to leave and find no room", () => {
     const { rig, here, seen, makeRoom } = await full({ metadata: {} });
     await makeRoom();
     const { boot } = await rig.find(here.id);
-    assert.deepEqual(await rig.store.addExempt({ id: HERE, node_id: "", epoch: 0 }, [{ id: here.id, boot: boot ?? "" }]), [
-      here.id,
-    ]);
+    assert.deepEqual(
+      await rig.store.addExempt({ id: HERE, node_id: "", epoch: 0 }, [{ id: here.id, boot: boot ?? "" }]),
+      [here.id],
+    );
     await rig.room.metadata.change(here.id, { pairs: MOVES, replace: false }, rig.asker());
     await rig.hosts.setState(HERE, "failed");
     const lost = await rig.hosts.find(HERE);

@@ -10,5 +10,5 @@ export async function openDatabase(settings: Settings, onBroken: (error: Error) 
     const { openPostgres } = await import("./postgres/database.ts");
     return await openPostgres(settings.database_url);
   }
-  return await openSqlite(join(settings.data_dir, "hangar.db"), { onBroken, ballast: true });
+  return await openSqlite(join(settings.data_dir, "hangar.db"), { onBroken, ballast: true, checked: true });
 }

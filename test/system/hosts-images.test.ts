@@ -50,7 +50,9 @@ suite("images on separate hosts", {
     const join_token = String((await ask("POST", "/v1/platform/host_join_tokens"))["token"]);
     const args = ["--role", "host", "--data-dir", host_dir, "--join-token", join_token];
     const host = new Child(node, [join(ROOT, "src/main.ts"), ...shared, ...args], { env: process.env });
-    made.defer(() => takeDown({ data_dir: host_dir, node_id: nodeIdOf(host_dir), clock: systemClock, log: silentLog }).then(() => {}));
+    made.defer(() =>
+      takeDown({ data_dir: host_dir, node_id: nodeIdOf(host_dir), clock: systemClock, log: silentLog }).then(() => {}),
+    );
     made.defer(async () => void (await host.kill()));
     await host.until(/ is ready /);
 
@@ -79,7 +81,9 @@ suite("images on separate hosts", {
     const cli = [join(ROOT, "src/cli/main.ts"), "images", "import", "deb:1", root];
     await promisify(execFile)(process.execPath, cli, { env });
     const deb = await start({ image: "deb:1", init: { exec: ["sleep", "1000"] } });
-    const ran = await ask("POST", `${MACHINES}/${String(deb["id"])}/exec`, { command: ["sh", "-c", "echo in $0", "Debian"] });
+    const ran = await ask("POST", `${MACHINES}/${String(deb["id"])}/exec`, {
+      command: ["sh", "-c", "echo in $0", "Debian"],
+    });
     assert.equal(ran["stdout"], "in Debian\n");
     for (const { id } of [hello, deb]) await ask("DELETE", `${MACHINES}/${String(id)}?force=true`);
   });

@@ -39,6 +39,7 @@ export const doctor: Verb = {
       ...machineFindings(context.data_dir),
       disk(context.data_dir),
       dataDir(context.data_dir),
+      ...(await database(context)),
       ...(await kernelObjects(context)),
       await platform(context),
     ];
@@ -119,6 +120,17 @@ function dataDir(data_dir: string): Finding {
   } catch (thrown) {
     return { what: "data dir", verdict: "fail", found: messageOf(thrown), mend: `chown -R "$USER" ${data_dir}` };
   }
+}
+
+/** Its own program looks at it, since only that knows how the database is kept. */
+async function database({ runProgram, data_dir }: Context): Promise<Finding[]> {
+  if (!existsSync(`${data_dir}/hangar.db`) && !existsSync(`${data_dir}/hangar.db-commits`)) return [];
+  const { exit, text } = await runProgram("main.ts", ["check", "--data-dir", data_dir], "quiet");
+  if (exit !== 0) return [{ what: "database", verdict: "warn", found: "could not be looked at; the error is above" }];
+  const { problem } = JSON.parse(text) as { problem?: string };
+  if (problem === undefined)
+    return [{ what: "database", verdict: "ok", found: "whole, nothing acknowledged is missing" }];
+  return [{ what: "database", verdict: "fail", found: problem, mend: "hangar restore FILE --data-dir AN_EMPTY_ONE" }];
 }
 
 /** Looked for by a program of ours that knows how this platform names things. */

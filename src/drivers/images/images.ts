@@ -131,8 +131,10 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     const image = await this.#collector.working(async () => {
       const known = await this.#known(ref.digest, org_id);
       if (known) return known;
-      const here = (await this.#here(reference, org_id, signal)) ?? (await this.#builtIn(reference, signal));
-      const found = here ?? (await this.#documents(reference, org_id, signal));
+      const here = await this.#here(reference, org_id, signal);
+      // Made of what each box has, it is another one on every box: whatever was found elsewhere, this box's own is meant.
+      const own = here ?? (isHello(reference) ? await this.#intake.hello(signal) : undefined);
+      const found = own ?? (await this.#documents(reference, org_id, signal));
       await this.#layers(found, reference, org_id, silent, signal);
       return found;
     });
@@ -270,14 +272,6 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     if (!record) return undefined;
     names.touch(record, clock.now());
     return await this.#store.load(record.digest);
-  }
-
-  /**
-   * The built-in image is made of what each box has, so it is another one on every box, and no registry has it: whatever
-   * another process found under its name, this box's own is meant.
-   */
-  async #builtIn(reference: Reference, signal: AbortSignal): Promise<Image | undefined> {
-    return isHello(reference) ? await this.#intake.hello(signal) : undefined;
   }
 
   /** An image that was imported by whatever process, unless the owner has something of its own under the name. */

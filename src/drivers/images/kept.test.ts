@@ -136,7 +136,10 @@ suite("images by digest that machines hold", { skip: NOT_ROOT }, () => {
     const held = await images.hold({ id: "m1", org_id: "o1" }, { ...own, digest }, NEVER);
     assert.equal(held.ref.digest, own.digest);
     assert.equal(held.layers.length, 1);
-    await assert.rejects(images.resolve(`hangar/hello@${digest}`, "o1", AbortSignal.timeout(1)), "asked for, it must be that one");
+    await assert.rejects(
+      images.resolve(`hangar/hello@${digest}`, "o1", AbortSignal.timeout(1)),
+      "asked for, it must be that one",
+    );
   });
 
   test("an organization is told of its own machines, and of nobody else's", async (t) => {

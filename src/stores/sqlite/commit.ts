@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Outcome, returnsRows, type Step, type Value } from "../database.ts";
+import type { CommitCount } from "./commit-count.ts";
 
 /** A statement is compiled once per connection. All SQL is written in this program, so the number is bounded. */
 export class Statements {
@@ -27,13 +28,20 @@ export type Verdict = { outcome: Outcome } | { error: unknown };
  * whose counts are wrong, or whose SQL fails, is undone by itself. Throws when the transaction as a whole
  * failed (disk full, I/O error); then nothing of the group happened.
  */
-export function commitGroup(db: DatabaseSync, statements: Statements, group: readonly (readonly Step[])[]): Verdict[] {
+export function commitGroup(
+  db: DatabaseSync,
+  statements: Statements,
+  group: readonly (readonly Step[])[],
+  counted?: CommitCount,
+): Verdict[] {
   db.exec("BEGIN IMMEDIATE");
   try {
     const verdicts = group.map((steps) => runAlone(db, statements, steps));
     // Nothing to make durable when every write was refused.
     const kept = verdicts.some((verdict) => "outcome" in verdict && verdict.outcome.ok);
+    if (kept) counted?.add();
     db.exec(kept ? "COMMIT" : "ROLLBACK");
+    if (kept) counted?.committed();
     return verdicts;
   } catch (thrown) {
     if (db.isTransaction) db.exec("ROLLBACK");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
@@ -20,6 +20,38 @@ suite("sqlite", () => {
   test("a folder that is not there is refused in words", async () => {
     const file = join(tempDir(), "nowhere/hangar.db");
     await assert.rejects(openSqlite(file), /cannot be opened: .*no such file or directory/);
+  });
+
+  test("a byte of the log that changed is told, and what was acknowledged does not just go missing", async () => {
+    const dir = tempDir();
+    const [file, copy] = [join(dir, "hangar.db"), join(dir, "copy.db")];
+    const database = await openSqlite(file, { checked: true });
+    await database.write([{ sql: "CREATE TABLE t (n BIGINT)" }]);
+    for (let n = 0; n < 20; n++) await database.write([{ sql: "INSERT INTO t (n) VALUES (?)", args: [n], rows: 1 }]);
+    await database.write([{ sql: "INSERT INTO t (n) VALUES (20)", rows: 2 }]);
+    const take = (): Buffer => {
+      for (const end of ["", "-wal", "-commits"]) copyFileSync(`${file}${end}`, `${copy}${end}`);
+      rmSync(`${copy}-shm`, { force: true });
+      return readFileSync(`${copy}-wal`);
+    };
+    const log = take();
+    await database.close();
+    const count = async (): Promise<number> => {
+      const opened = await openSqlite(copy, { checked: true });
+      const rows = await opened.read("SELECT n FROM t");
+      await opened.close();
+      return rows.length;
+    };
+    for (const at of [20, Math.floor(log.length / 2), log.length - 100]) {
+      const damaged = Buffer.from(log);
+      damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at);
+      writeFileSync(`${copy}-wal`, damaged);
+      await assert.rejects(count(), /is damaged: the last \d+ transactions? that were acknowledged are not in it/);
+      assert.ok(readFileSync(`${copy}-wal`).equals(damaged), "what is left can be saved");
+    }
+    writeFileSync(`${copy}-wal`, log);
+    assert.equal(await count(), 20);
+    assert.equal(await count(), 20, "also when the log was moved into the database");
   });
 
   test("after its end it says so, and ending twice is ending once", async () => {

@@ -5,6 +5,7 @@ import { StoreError } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { DataDirError } from "../data-dir.ts";
 import type { Database, Outcome, Step, Value } from "../database.ts";
+import { DatabaseCheck } from "./check.ts";
 import { Statements, storageTrouble } from "./commit.ts";
 import { openConnection, type Synchronous } from "./open.ts";
 import type { Trouble, WriteAnswer, WriteRequest, WriterData } from "./writer.ts";
@@ -29,12 +30,14 @@ function openReader(file: string): Reader {
 /** SQLite in WAL mode: reads on this thread, writes in groups on another. */
 export async function openSqlite(
   file: string,
-  options: { synchronous?: Synchronous; ballast?: boolean; onBroken?: (error: Error) => void } = {},
+  options: { synchronous?: Synchronous; ballast?: boolean; checked?: boolean; onBroken?: (error: Error) => void } = {},
 ): Promise<Database> {
-  const { synchronous = "FULL", ballast = false } = options;
-  const workerData: WriterData = { file, synchronous, ballast };
+  const { synchronous = "FULL", ballast = false, checked = false } = options;
+  const check = checked ? new DatabaseCheck(file) : undefined;
+  await check?.start();
+  const workerData: WriterData = { file, synchronous, ballast, counted: checked };
   const worker = new Worker(new URL("./writer.ts", import.meta.url), { workerData, name: "sqlite-writer" });
-  const database = new SqliteDatabase(file, worker, options.onBroken ?? (() => {}));
+  const database = new SqliteDatabase(file, worker, options.onBroken ?? (() => {}), check);
   try {
     await database.ready;
   } catch (cause) {
@@ -49,6 +52,7 @@ class SqliteDatabase implements Database {
   readonly #worker: Worker;
   readonly #exited: Promise<void>;
   readonly #onBroken: (error: Error) => void;
+  readonly #check: DatabaseCheck | undefined;
   readonly #waiting = new Map<number, Waiting>();
   #reader: Reader | undefined;
   #version: number | undefined;
@@ -56,8 +60,10 @@ class SqliteDatabase implements Database {
   /** Why no write is accepted any more. */
   #ended: Error | undefined;
 
-  constructor(file: string, worker: Worker, onBroken: (error: Error) => void) {
+  constructor(file: string, worker: Worker, onBroken: (error: Error) => void, check?: DatabaseCheck) {
     this.#file = file;
+    this.#check = check;
+    check?.done.catch((error: Error) => this.#break(error));
     this.#worker = worker;
     this.#onBroken = onBroken;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -140,6 +146,7 @@ class SqliteDatabase implements Database {
 
   async close(): Promise<void> {
     this.#ended ??= new StoreError("shutting_down", "the store is closed");
+    await this.#check?.close();
     // Messages arrive in order, so every write asked for before is finished first.
     this.#worker.postMessage("close");
     await this.#exited;

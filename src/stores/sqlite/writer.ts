@@ -9,6 +9,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Outcome, Step } from "../database.ts";
 import { Ballast } from "./ballast.ts";
 import { commitGroup, Statements, storageTrouble, type Verdict } from "./commit.ts";
+import { CommitCount } from "./commit-count.ts";
 import { openConnection, type Synchronous } from "./open.ts";
 
 export interface WriteRequest {
@@ -30,18 +31,22 @@ export interface WriterData {
   synchronous: Synchronous;
   /** Whether to keep back room for deletes. */
   ballast: boolean;
+  /** Whether to count commits in a file beside it. */
+  counted: boolean;
 }
 
 class Writer {
   readonly #db: DatabaseSync;
   readonly #statements: Statements;
   readonly #ballast: Ballast | undefined;
+  readonly #counted: CommitCount | undefined;
   /** Why nothing is written any more: a commit that works after one that failed would prove nothing. */
   #broken: string | undefined;
   #full = false;
 
-  constructor(db: DatabaseSync, ballast: Ballast | undefined) {
+  constructor(db: DatabaseSync, ballast: Ballast | undefined, counted: CommitCount | undefined) {
     this.#db = db;
+    this.#counted = counted;
     this.#statements = new Statements(db);
     this.#ballast = ballast;
   }
@@ -82,7 +87,7 @@ class Writer {
   #commit(group: readonly WriteRequest[]): WriteAnswer[] {
     try {
       const steps = group.map((request) => request.steps);
-      const verdicts = commitGroup(this.#db, this.#statements, steps);
+      const verdicts = commitGroup(this.#db, this.#statements, steps, this.#counted);
       return group.map(({ id }, index) => toAnswer(id, verdicts[index]));
     } catch (thrown) {
       const trouble = storageTrouble(thrown) ?? "bug";
@@ -102,10 +107,11 @@ function toAnswer(id: number, verdict: Verdict | undefined): WriteAnswer {
   return { id, trouble: "bug", message: messageOf(verdict.error) };
 }
 
-function serve(port: MessagePort, { file, synchronous, ballast }: WriterData): void {
+function serve(port: MessagePort, { file, synchronous, ballast, counted }: WriterData): void {
   const db = openConnection(file, synchronous);
   const room = ballast ? new Ballast(`${file}-ballast`) : undefined;
-  const writer = new Writer(db, room);
+  const count = counted ? new CommitCount(db, file) : undefined;
+  const writer = new Writer(db, room, count);
 
   port.on("message", (first: WriteRequest | "close") => {
     const group: WriteRequest[] = [];
@@ -118,6 +124,7 @@ function serve(port: MessagePort, { file, synchronous, ballast }: WriterData): v
     if (group.length > 0) port.postMessage(writer.answer(group));
     if (next === "close") {
       db.close();
+      count?.close();
       port.close();
     }
   });

@@ -1,0 +1,50 @@
+/** The thread that looks at a database file; it only reads. */
+import { DatabaseSync } from "node:sqlite";
+import { parentPort, workerData } from "node:worker_threads";
+import { assert, messageOf } from "#core/assert.ts";
+import { count } from "#core/words.ts";
+import { countInside, countOutside } from "./commit-count.ts";
+
+/** What is wrong, if anything: first whether something is missing, then whether the pages hang together. */
+export interface Looked {
+  at: "commits" | "pages";
+  problem?: string;
+}
+
+/** Problems that are told; one damaged page makes many. */
+const TOLD = 3;
+
+/** Closed without a checkpoint, since it may not write: what is in the log stays there for whoever wants to save it. */
+function look(file: string, tell: (looked: Looked) => void): void {
+  const outside = countOutside(file) ?? 0;
+  const db = new DatabaseSync(file, { readOnly: true, timeout: 10_000 });
+  try {
+    const inside = countInside(db);
+    if (inside < outside) {
+      const missing = count(outside - inside, "transaction");
+      tell({
+        at: "commits",
+        problem: `the last ${missing} that were acknowledged are not in it (its log does not add up)`,
+      });
+      return;
+    }
+    tell({ at: "commits" });
+    // Not `quick_check`: a key that was changed in an index alone hides a row, and only this one compares the two.
+    const found = db
+      .prepare(`PRAGMA integrity_check(${TOLD})`)
+      .all()
+      .map((row) => String(row["integrity_check"]));
+    if (found.length === 1 && found[0] === "ok") tell({ at: "pages" });
+    else tell({ at: "pages", problem: found.join("; ").replaceAll("\n", " ") });
+  } finally {
+    db.close();
+  }
+}
+
+assert(parentPort, "the check runs in a worker thread");
+const port = parentPort;
+try {
+  look(workerData as string, (looked) => port.postMessage(looked));
+} catch (thrown) {
+  port.postMessage({ at: "pages", problem: messageOf(thrown) } satisfies Looked);
+}

@@ -1,0 +1,73 @@
+/**
+ * Looks at the database before anything is built on it, in a thread of its own and without changing a byte: that nothing
+ * acknowledged is missing, and that its pages hang together. The first takes a millisecond. The second reads the whole
+ * file, so a start waits for it no longer than `check_wait_ms`; whatever it finds later ends the platform.
+ */
+import { existsSync } from "node:fs";
+import { Worker } from "node:worker_threads";
+import { messageOf } from "#core/assert.ts";
+import { systemClock } from "#core/clock.ts";
+import { LIMITS } from "#core/limits.ts";
+import { DataDirError } from "../data-dir.ts";
+import type { Looked } from "./check-worker.ts";
+import { countFile, countOutside } from "./commit-count.ts";
+
+export class DatabaseCheck {
+  readonly #worker: Worker | undefined;
+  readonly #commits: Promise<void>;
+  /** Settles when all of it was looked at. */
+  readonly done: Promise<void>;
+
+  constructor(file: string) {
+    const [commits, pages] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    this.#commits = commits.promise;
+    this.done = pages.promise;
+    for (const one of [commits, pages]) one.promise.catch(() => {});
+    if (!existsSync(file)) {
+      if (countOutside(file) === undefined) commits.resolve();
+      else commits.reject(damaged(file, "it is gone, and what was acknowledged with it"));
+      pages.resolve();
+      return;
+    }
+    this.#worker = new Worker(new URL("./check-worker.ts", import.meta.url), {
+      workerData: file,
+      name: "sqlite-check",
+    });
+    this.#worker.unref();
+    this.#worker.on("message", ({ at, problem }: Looked) => {
+      const one = at === "commits" ? commits : pages;
+      if (problem === undefined) one.resolve();
+      else for (const each of [commits, pages]) each.reject(damaged(file, problem));
+    });
+    this.#worker.on("error", (thrown) => {
+      for (const each of [commits, pages]) each.reject(damaged(file, messageOf(thrown)));
+    });
+  }
+
+  /** Rejects with what is wrong, as far as that is known in time. */
+  async start(): Promise<void> {
+    this.#worker?.ref();
+    await this.#commits;
+    await Promise.race([this.done, systemClock.sleep(LIMITS.check_wait_ms)]);
+    this.#worker?.unref();
+  }
+
+  /** The same, however long it takes. */
+  async whole(): Promise<void> {
+    this.#worker?.ref();
+    await this.#commits;
+    await this.done;
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+}
+
+function damaged(file: string, problem: string): DataDirError {
+  return new DataDirError(
+    `the database ${file} is damaged: ${problem}. Nothing was changed. Put the data dir aside, and fill an empty one ` +
+      "from your newest backup: `hangar restore FILE`. To go on with what is left instead, after a copy of the data dir: " +
+      `remove ${countFile(file)} when writes are missing, or let \`sqlite3 ${file} .recover\` make a new file of the pages`,
+  );
+}

@@ -1,0 +1,60 @@
+/**
+ * How many transactions were committed, in the database and in a file beside it. SQLite drops the end of a log that does
+ * not add up, as after a power cut, and says nothing: what was acknowledged would be gone, and nobody would know. The file
+ * is written after the commit is on the disk, so it never says more than what is there, and need not be on the disk itself.
+ */
+import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+
+const TABLE = "commit_count";
+/** As many digits as a safe integer has: every number takes the place of the one before. */
+const DIGITS = 16;
+
+export const countFile = (database: string): string => `${database}-commits`;
+
+/** Undefined when there is none, as before the first write. */
+export function countOutside(database: string): number | undefined {
+  const file = countFile(database);
+  if (!existsSync(file)) return undefined;
+  const text = readFileSync(file, "utf8").trim();
+  return /^\d{1,16}$/.test(text) ? Number(text) : undefined;
+}
+
+export function countInside(db: DatabaseSync): number {
+  const there = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(TABLE);
+  return there ? Number(db.prepare(`SELECT n FROM ${TABLE}`).get()?.["n"] ?? 0) : 0;
+}
+
+export class CommitCount {
+  readonly #add: StatementSync;
+  readonly #fd: number;
+  #last: number;
+
+  constructor(db: DatabaseSync, database: string) {
+    db.exec(`CREATE TABLE IF NOT EXISTS ${TABLE} (n INTEGER NOT NULL)`);
+    db.exec(`INSERT INTO ${TABLE} (n) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM ${TABLE})`);
+    this.#add = db.prepare(`UPDATE ${TABLE} SET n = n + 1 RETURNING n`);
+    this.#last = countInside(db);
+    // Made, and opened for writing at its beginning: what is in it stays until the next commit.
+    closeSync(openSync(countFile(database), "a", 0o600));
+    this.#fd = openSync(countFile(database), "r+");
+  }
+
+  /** In the transaction. */
+  add(): void {
+    this.#last = Number(this.#add.get()?.["n"]);
+  }
+
+  /** After it. A number that could not be written is one that is too small, which costs nothing but what it would show. */
+  committed(): void {
+    try {
+      writeSync(this.#fd, `${String(this.#last).padStart(DIGITS, "0")}\n`, 0);
+    } catch {
+      // The disk is full, or worse: the database itself finds that out.
+    }
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+}
