@@ -8,43 +8,11 @@ import { suite, test } from "node:test";
 import { postgresMissing } from "../postgres.ts";
 import { runs } from "../support.ts";
 import { twice } from "./hosts-history.ts";
-import { type Cluster, insist, LEASE_S, machinesOf, startCluster, until } from "./hosts-support.ts";
+import { allRun, fill, hostState, insist, LEASE_S, machinesOf, startCluster, until } from "./hosts-support.ts";
 
 const MACHINES = runs(9, 60);
 /** The control must show itself within so many. */
 const CONTROL_TRIES = 5;
-const CONFIG = { image: "web:1", metadata: { hangar_on_host_loss: "move" }, guest: { cpus: 1, memory_mb: 256 } };
-
-async function fill({ controls }: Cluster, count: number): Promise<string[]> {
-  const made = Array.from({ length: count }, async (_, index) => {
-    const control = controls[index % controls.length] ?? assert.fail();
-    return String((await insist(control, "POST", "/v1/apps/web/machines", { config: CONFIG }))["id"]);
-  });
-  return await Promise.all(made);
-}
-
-/** Everything that was acknowledged runs, on a host that is there, and every control says so. */
-async function allRun(cluster: Cluster, ids: readonly string[], what: string): Promise<void> {
-  for (const control of cluster.controls) {
-    let missing: object[] = [];
-    const look = async (): Promise<boolean> => {
-      const machines = new Map((await machinesOf(control)).map((machine) => [machine.id, machine]));
-      missing = ids.flatMap((id) => {
-        const machine = machines.get(id);
-        return machine?.state === "started" && machine.host_status === "ok" ? [] : [machine ?? { id }];
-      });
-      return missing.length === 0;
-    };
-    await until(what, look).catch((cause: unknown) => {
-      throw new Error(`${what}, except ${JSON.stringify(missing)}`, { cause });
-    });
-  }
-}
-
-async function hostState({ controls: [control] }: Cluster, id: string): Promise<string> {
-  const { body } = (await control?.call("GET", `/v1/platform/hosts/${id}`)) ?? assert.fail();
-  return String(body["state"]);
-}
 
 suite("hosts that are lost", { skip: postgresMissing() }, () => {
   test("a host is killed, one sleeps through its lease, the database crashes: nothing is lost, nothing runs twice", async (t) => {

@@ -5,7 +5,8 @@
  * processes of one box share, so that the journals of several hosts can be laid side by side.
  *
  * HANGAR_TEST_JOURNAL is the file. With HANGAR_TEST_UNFENCED=1 the host begins things without asking its lease, and
- * claims to run for ever: what a checker must find.
+ * claims to run for ever: what a checker must find. With HANGAR_TEST_EXEMPT=1 its fence leaves every machine alone, and
+ * nobody else knows.
  */
 import { appendFileSync, existsSync } from "node:fs";
 import { readSettings } from "#core/settings.ts";
@@ -15,6 +16,7 @@ import { readJournal } from "./hosts-history.ts";
 
 const file = process.env["HANGAR_TEST_JOURNAL"] ?? "";
 const unfenced = process.env["HANGAR_TEST_UNFENCED"] === "1";
+const exempts_all = process.env["HANGAR_TEST_EXEMPT"] === "1";
 const now = (): number => Number(process.hrtime.bigint() / 1000n) / 1000;
 const write = (line: object): void => appendFileSync(file, `${JSON.stringify({ at: now(), ...line })}\n`);
 
@@ -26,6 +28,7 @@ function journalled(driver: RuntimeDriver): RuntimeDriver {
         return async (...args: Parameters<RuntimeDriver["start"]>) => {
           write({ what: "begin", id: args[0].id, boot: args[0].boot });
           if (name === "start") exempted.delete(args[0].id);
+          if (exempts_all) write({ what: "exempt", id: args[0].id });
           return await (target[name] as RuntimeDriver["start"]).apply(target, args);
         };
       }

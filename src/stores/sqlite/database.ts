@@ -63,7 +63,7 @@ class SqliteDatabase implements Database {
   constructor(file: string, worker: Worker, onBroken: (error: Error) => void, check?: DatabaseCheck) {
     this.#file = file;
     this.#check = check;
-    check?.done.catch((error: Error) => this.#break(error));
+    check?.done.catch((error: unknown) => this.#break(new Error(messageOf(error), { cause: error })));
     this.#worker = worker;
     this.#onBroken = onBroken;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
