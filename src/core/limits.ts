@@ -114,14 +114,40 @@ export const LIMITS = {
   ballast_bytes: 4 * MIB,
   /** Tokens, apps, organizations and machines remembered between two commits, each. One more: all are forgotten. */
   lookups: 4096,
-  postgres_connections: 10,
+  /** One call to PostgreSQL, all its tries included. Past it: 503, and its connection is replaced. */
+  postgres_call_ms: 10 * SECOND,
+  /** One statement, by the server's clock (`statement_timeout`). Past it: 503 `overloaded`, nothing was changed. */
+  postgres_statement_ms: 8 * SECOND,
+  /** A statement that waits for what another transaction holds (`lock_timeout`). Past it: as above. */
+  postgres_lock_ms: 4 * SECOND,
+  /** A transaction whose client says nothing, `idle_in_transaction_session_timeout`. Past it: the server ends it. */
+  postgres_idle_transaction_ms: 5 * SECOND,
+  /** Migrations and restores have this long instead. */
+  postgres_patient_ms: 15 * 60 * SECOND,
+  /** One attempt to connect to one host of the database URL. Past it: the next one is tried. */
+  postgres_connect_ms: 3 * SECOND,
+  /** A connection that answered within this time is used as it is; another one must show first that it is there. */
+  postgres_fresh_ms: SECOND,
+  /** What such a connection has to show it. Past it: it is replaced, and the call is made on another one. */
+  postgres_probe_ms: 2 * SECOND,
+  /** A silent connection is probed by the kernel after this. */
+  postgres_keepalive_ms: 10 * SECOND,
+  /** A connection that nobody used for this long is closed. */
+  postgres_idle_ms: 5 * 60 * SECOND,
+  /** A database without room for one more connection is asked again after this; calls wait for the open ones. */
+  postgres_crowded_ms: SECOND / 2,
+  /** Calls that are under way when the platform stops have this long. Past it: their connections are cut. */
+  postgres_close_ms: 2 * SECOND,
   /** A batch that lost a deadlock or serialization race is run again this often. */
   write_retries: 5,
   /** Words for other processes that wait to be sent. One more is not sent; whoever it is for finds out by looking. */
   wire_waiting: 10_000,
   /** Words sent in one statement. */
   wire_batch: 200,
+  /** Connecting, and any other call on the connection that listens. Past it: it is made anew. */
   wire_connect_ms: 5 * SECOND,
+  /** A connection that heard nothing is asked this often whether it is still there. */
+  wire_probe_ms: 5 * SECOND,
   /** A connection that is lost is made anew this often. */
   wire_retry_ms: 250,
 

@@ -6,6 +6,7 @@ import { messageOf } from "./assert.ts";
 import { NETWORK_SETTINGS, type NetworkSetting, networkSettings } from "./network-settings.ts";
 import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settings.ts";
 import { address, between, type Given, hostList, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
+import { DATABASE_SETTINGS, type DatabaseSetting, databaseSettings } from "./settings-database.ts";
 import { type OwnHostSetting, ownHost, type Role, roleOf } from "./settings-hosts.ts";
 import { closest } from "./words.ts";
 
@@ -27,7 +28,7 @@ export const SETTINGS = {
     words:
       "How machines are suspended: `auto` (CRIU writes their memory to the disk; where it cannot, they are frozen in memory), or `freeze` (always in memory: resumes within milliseconds, takes the memory, ends with a restart of the host).",
   },
-  database_url: { default: "", words: "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise." },
+  ...DATABASE_SETTINGS,
   role: {
     default: "all",
     words:
@@ -145,13 +146,12 @@ const NAMES = Object.keys(SETTINGS) as Name[];
 export const envName = (name: string): string => `HANGAR_${name.toUpperCase()}`;
 export const flagName = (name: string): string => `--${name.replaceAll("_", "-")}`;
 
-export interface Settings {
+export interface Settings extends DatabaseSetting {
   data_dir: string;
   listen: { host: string; port: number };
   base_url: string;
   driver: "auto" | "runc" | "sim";
   suspend: "auto" | "freeze";
-  database_url: string | undefined;
   role: Role;
   host: OwnHostSetting;
   metrics_url: string | undefined;
@@ -218,14 +218,13 @@ export function readSettings(args: readonly string[], env: Record<string, string
 
   const listen = address(given("listen"));
   const key = given("master_key");
-  const url = given("database_url");
   return {
     data_dir: resolve(given("data_dir").value),
     listen,
     base_url: origin(given("base_url")),
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     suspend: oneOf(given("suspend"), "suspend", ["auto", "freeze"]),
-    database_url: url.value === "" ? undefined : databaseUrl(url),
+    ...databaseSettings(given),
     role: roleOf(given),
     host: ownHost(given),
     metrics_url: given("metrics_url").value || undefined,
@@ -376,11 +375,6 @@ function objectsUrl({ value, from }: Given): URL | undefined {
     throw new SettingsError(`${from}: "${value}" is not a place such as https://s3.example/bucket or file:///backups`);
   }
   return url;
-}
-
-function databaseUrl({ value, from }: Given): string {
-  if (!/^postgres(ql)?:\/\//.test(value)) throw new SettingsError(`${from}: only postgres://… is a database address`);
-  return value;
 }
 
 function masterKey({ value, from }: Given): Buffer {

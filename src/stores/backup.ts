@@ -76,19 +76,23 @@ export async function restore(
   const { n } = (await readOne<{ n: number }>(database, "SELECT count(*) AS n FROM orgs")) ?? { n: 0 };
   if (n > 0 && !unfinished)
     throw new BackupError("there is data here already; restore into an empty data dir or database");
-  await database.write([
-    ...TABLES.toReversed().map((table): Step => ({ sql: `DELETE FROM ${table}` })),
-    { sql: "INSERT INTO meta (key, value) VALUES (?, ?)", args: [RESTORING, file] },
-  ]);
+  await database.write(
+    [
+      ...TABLES.toReversed().map((table): Step => ({ sql: `DELETE FROM ${table}` })),
+      { sql: "INSERT INTO meta (key, value) VALUES (?, ?)", args: [RESTORING, file] },
+    ],
+    { patient: true },
+  );
   let steps: Step[] = [];
   for await (const { table, row } of rowsOf(file)) {
     steps.push(insertStep(table, row));
     if (steps.length < ROWS_PER_WRITE) continue;
-    await database.write(steps);
+    await database.write(steps, { patient: true });
     steps = [];
   }
   keepFiles(checked.header.files);
-  await database.write([...steps, { sql: "DELETE FROM meta WHERE key = ?", args: [RESTORING], rows: 1 }]);
+  const end: Step = { sql: "DELETE FROM meta WHERE key = ?", args: [RESTORING], rows: 1 };
+  await database.write([...steps, end], { patient: true });
   return checked;
 }
 

@@ -14,12 +14,15 @@ export interface Database {
   /** Rows as they are now; sees every write that was acknowledged before the call, whoever made it. */
   read<Row>(sql: string, args?: readonly Value[]): Promise<Row[]>;
 
+  /** Several reads in one round trip, in order. Absent where a read costs none. */
+  readAll?(queries: readonly Query[]): Promise<Record<string, Value>[][]>;
+
   /**
    * All of `steps` or none. Resolves when they are durable: a kill or a power cut after that loses nothing.
    * Rejects with `storage_full`, `storage_failed` or `overloaded`; of these only `storage_failed` leaves open
    * whether the steps happened.
    */
-  write(steps: readonly Step[]): Promise<Outcome>;
+  write(steps: readonly Step[], options?: WriteOptions): Promise<Outcome>;
 
   /**
    * A number that changes with every commit, whoever made it; it is asked before a read. Absent where asking
@@ -34,6 +37,16 @@ export interface Database {
 }
 
 export type Value = string | number | null | Uint8Array;
+
+export interface Query {
+  sql: string;
+  args?: readonly Value[];
+}
+
+export interface WriteOptions {
+  /** It may take minutes, as migrations and restores do. Otherwise what takes longer than a request may is refused. */
+  patient?: boolean;
+}
 
 export interface Step {
   sql: string;

@@ -113,10 +113,9 @@ export async function migrate(database: Database, migrations: readonly Migration
   const done = await refuseNewer(database, latest);
   for (const { id, name, statements } of migrations) {
     if (done.has(id)) continue;
-    await database.write([
-      { sql: "INSERT INTO migrations (id, name) VALUES (?, ?) ON CONFLICT (id) DO NOTHING", args: [id, name], rows: 1 },
-      ...statements.map((sql) => ({ sql })),
-    ]);
+    const sql = "INSERT INTO migrations (id, name) VALUES (?, ?) ON CONFLICT (id) DO NOTHING";
+    const first = { sql, args: [id, name], rows: 1 };
+    await database.write([first, ...statements.map((one) => ({ sql: one }))], { patient: true });
   }
   return latest;
 }

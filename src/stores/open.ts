@@ -8,7 +8,7 @@ export async function openDatabase(settings: Settings, onBroken: (error: Error) 
   if (settings.database_url) {
     // Loaded when it is used: the driver takes 8 MB, and most installations have no PostgreSQL.
     const { openPostgres } = await import("./postgres/database.ts");
-    return await openPostgres(settings.database_url);
+    return await openPostgres(settings.database_url, { connections: settings.database_connections });
   }
   return await openSqlite(join(settings.data_dir, "hangar.db"), { onBroken, ballast: true, checked: true });
 }

@@ -1,163 +1,176 @@
-import pg from "pg";
-import { ApiError, StoreError } from "#core/errors.ts";
+import { setTimeout as delay } from "node:timers/promises";
 import { LIMITS } from "#core/limits.ts";
-import type { Database, Outcome, Step, Value } from "../database.ts";
+import { parsePostgresUrl } from "#core/postgres-url.ts";
+import type { Database, Outcome, Query, Step, Value, WriteOptions } from "../database.ts";
+import { BatchError, type Rows } from "./batch.ts";
+import { Connector, type Deadline, deadlineIn, PATIENT, type PostgresConnection, SHORT } from "./connection.ts";
+import { Pool } from "./pool.ts";
+import { guardedStatement, type Statement, statement, unguarded, wrongRows } from "./statements.ts";
+import { isUndone, storeError, troubleOf, unknownOutcome } from "./trouble.ts";
 
-/** Every number of ours fits a double exactly; the driver would give strings for BIGINT. */
-const types = new pg.TypeOverrides();
-types.setTypeParser(pg.types.builtins.INT8, Number);
+export interface PostgresOptions {
+  /** Connections at most. */
+  connections?: number;
+  /** What the database's operator sees them as. */
+  name?: string;
+  /** One call, all its tries included. */
+  call_ms?: number;
+  /** Told once when a pooler in transaction mode was found between us and the server. */
+  onPooler?: () => void;
+}
 
-export async function openPostgres(url: string): Promise<Database> {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: LIMITS.postgres_connections,
-    types,
-    connectionTimeoutMillis: 10_000,
-    application_name: "hangar",
-  });
-  // An idle connection that breaks is replaced at the next use; without a listener it would end the process.
-  pool.on("error", () => {});
-  // The same for one that breaks between two statements of a transaction: the next statement fails and says so.
-  pool.on("connect", (client) => client.on("error", () => {}));
-  const database = new PostgresDatabase(pool);
-  await database.read("SELECT 1");
+const DEFAULT_CONNECTIONS = 10;
+
+export async function openPostgres(url: string, options: PostgresOptions = {}): Promise<Database> {
+  const database = new PostgresDatabase(url, options);
+  try {
+    await database.read("SELECT 1");
+  } catch (thrown) {
+    await database.close();
+    throw thrown;
+  }
   return database;
 }
 
-interface Prepared {
-  name: string;
-  text: string;
-}
-
-/** `?` becomes `$1`, and the statement gets a name so that the server plans it once per connection. */
-const prepared = new Map<string, Prepared>();
-function prepare(sql: string): Prepared {
-  let found = prepared.get(sql);
-  if (!found) {
-    let argument = 0;
-    const text = sql.replaceAll("?", () => `$${++argument}`).replaceAll(/\bBYTES\b/g, "BYTEA");
-    found = { name: `h${prepared.size}`, text };
-    prepared.set(sql, found);
-  }
-  return found;
-}
-
-const parameters = (args: readonly Value[]): unknown[] =>
-  args.map((value) => (value instanceof Uint8Array ? Buffer.from(value) : value));
-
 class PostgresDatabase implements Database {
-  readonly #pool: pg.Pool;
+  readonly #pool: Pool;
+  readonly #call_ms: number;
+  readonly #onPooler: () => void;
+  /** Sessions are ours alone. Otherwise nothing is kept in them: no prepared statements, no settings. */
+  #own_sessions = true;
 
-  constructor(pool: pg.Pool) {
-    this.#pool = pool;
+  constructor(url: string, { connections, name = "hangar", call_ms, onPooler }: PostgresOptions) {
+    this.#pool = new Pool(new Connector(parsePostgresUrl(url), name), connections ?? DEFAULT_CONNECTIONS);
+    this.#call_ms = call_ms ?? LIMITS.postgres_call_ms;
+    this.#onPooler = onPooler ?? (() => {});
   }
 
   async read<Row>(sql: string, args: readonly Value[] = []): Promise<Row[]> {
-    return await this.#again(async () => {
-      const result = await this.#pool.query<Row & pg.QueryResultRow>({ ...prepare(sql), values: parameters(args) });
-      return result.rows;
+    const [rows] = await this.readAll([{ sql, args }]);
+    return (rows ?? []) as Row[];
+  }
+
+  async readAll(queries: readonly Query[]): Promise<Rows[]> {
+    const statements = queries.map(({ sql, args }) => statement(sql, args));
+    return await this.#again(deadlineIn(this.#call_ms), async (connection, deadline) => {
+      // A stale connection may lead nowhere: it has less time, so that there is some for another one.
+      const probe = connection.fresh ? deadline : Math.min(deadline, deadlineIn(LIMITS.postgres_probe_ms));
+      return await connection.run(this.#named(statements), probe);
     });
   }
 
-  async write(steps: readonly Step[]): Promise<Outcome> {
-    return await this.#again(async () => {
-      const client = await this.#pool.connect();
-      let committing = false;
+  async write(steps: readonly Step[], { patient = false }: WriteOptions = {}): Promise<Outcome> {
+    const deadline = deadlineIn(patient ? LIMITS.postgres_patient_ms : this.#call_ms);
+    return await this.#again(deadline, async (connection) => {
+      if (!connection.fresh) await this.#probe(connection, deadline);
+      const bounds = patient ? [PATIENT] : this.#own_sessions ? [] : [SHORT];
+      const statements = this.#named([...bounds, ...steps.map(guardedStatement)]);
       try {
-        await client.query("BEGIN");
-        const outcome = await runSteps(client, steps);
-        committing = outcome.ok;
-        await client.query(outcome.ok ? "COMMIT" : "ROLLBACK");
-        client.release();
-        return outcome;
+        const results = (await connection.run(statements, deadline)).slice(bounds.length);
+        return { ok: true, returned: steps.map((step, index) => unguarded(step, results[index] ?? [])) };
       } catch (thrown) {
-        // The connection goes with the transaction: whatever state it was in, nobody else meets it.
-        client.release(true);
-        if (committing) throw unknownOutcome(thrown);
+        const refused = refusedStep(thrown, bounds.length);
+        if (refused) return refused;
+        if (!isUndone(thrown, statements.length)) throw unknownOutcome(thrown);
         throw thrown;
       }
     });
   }
 
   async *snapshot(tables: readonly string[]): AsyncIterable<{ table: string; row: Record<string, Value> }> {
-    const client = await this.#pool.connect();
+    const connection = await this.#pool.acquire(deadlineIn(this.#call_ms));
+    const run = async (sql: string): Promise<Rows> => {
+      const deadline = deadlineIn(LIMITS.postgres_patient_ms);
+      const [rows] = await connection.run([{ name: "", text: sql, values: [] }], deadline);
+      return rows ?? [];
+    };
     try {
-      await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+      await run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+      // Whoever takes the rows may take their time.
+      await run(PATIENT.text);
       for (const table of tables) {
-        await client.query(`DECLARE rows NO SCROLL CURSOR FOR SELECT * FROM ${table}`);
+        await run(`DECLARE rows NO SCROLL CURSOR FOR SELECT * FROM ${table}`);
         for (;;) {
-          const { rows } = await client.query<Record<string, Value>>("FETCH 500 FROM rows");
+          const rows = await run("FETCH 500 FROM rows");
           for (const row of rows) yield { table, row };
           if (rows.length === 0) break;
         }
-        await client.query("CLOSE rows");
+        await run("CLOSE rows");
       }
-      await client.query("COMMIT");
+      await run("COMMIT");
     } finally {
-      client.release(true);
+      // The transaction goes with it, wherever the reading ended.
+      connection.destroy();
+      this.#pool.release(connection);
     }
   }
 
   async close(): Promise<void> {
-    await this.#pool.end();
+    await this.#pool.close(deadlineIn(LIMITS.postgres_close_ms));
   }
 
-  /** Runs `work` again when it lost a race or its connection before anything was committed. */
-  async #again<T>(work: () => Promise<T>): Promise<T> {
+  #named(statements: readonly Statement[]): readonly Statement[] {
+    return this.#own_sessions ? statements : statements.map((one) => ({ ...one, name: "" }));
+  }
+
+  /** A write that is sent into a connection that leads nowhere has an unknown outcome; a question has none. */
+  async #probe(connection: PostgresConnection, deadline: Deadline): Promise<void> {
+    try {
+      await connection.run([], Math.min(deadline, deadlineIn(LIMITS.postgres_probe_ms)));
+    } catch (thrown) {
+      throw thrown instanceof BatchError ? new BatchError(thrown.cause, 0, "unsent") : thrown;
+    }
+  }
+
+  /** Runs `work` again, on another connection if need be, when it failed before anything was done. */
+  async #again<T>(
+    deadline: Deadline,
+    work: (connection: PostgresConnection, deadline: Deadline) => Promise<T>,
+  ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await work();
+        return await this.#once(deadline, work);
       } catch (thrown) {
-        const trouble = classify(thrown);
-        if (trouble === "again" && attempt < LIMITS.write_retries) continue;
-        if (trouble === "full") {
-          throw new StoreError("storage_full", "the database's disk is full; nothing was changed", {
-            cause: thrown,
-            retry_after_s: 5,
-          });
+        const trouble = troubleOf(thrown);
+        if (trouble === "pooler" && this.#own_sessions) {
+          this.#own_sessions = false;
+          this.#onPooler();
+          continue;
         }
-        if (trouble === "bug") throw thrown;
-        throw new StoreError("storage_failed", "the database cannot be reached", { cause: thrown, retry_after_s: 2 });
+        const again = trouble === "again" || trouble === "elsewhere";
+        const pause_ms = RETRY_MS * 2 ** (attempt - 1);
+        if (!again || attempt >= LIMITS.write_retries || performance.now() + pause_ms >= deadline)
+          throw storeError(thrown, trouble);
+        await delay(pause_ms);
       }
+    }
+  }
+
+  async #once<T>(
+    deadline: Deadline,
+    work: (connection: PostgresConnection, deadline: Deadline) => Promise<T>,
+  ): Promise<T> {
+    const connection = await this.#pool.acquire(deadline);
+    try {
+      return await work(connection, deadline);
+    } catch (thrown) {
+      // It fell silent, or serves another purpose now: the others are no better.
+      if (connection.broken || (thrown instanceof BatchError && troubleOf(thrown) === "elsewhere")) {
+        connection.destroy();
+        this.#pool.doubt();
+      }
+      throw thrown;
+    } finally {
+      this.#pool.release(connection);
     }
   }
 }
 
-async function runSteps(client: pg.PoolClient, steps: readonly Step[]): Promise<Outcome> {
-  const returned: Record<string, Value>[][] = [];
-  for (const [index, step] of steps.entries()) {
-    const result = await client.query<Record<string, Value>>({
-      ...prepare(step.sql),
-      values: parameters(step.args ?? []),
-    });
-    const rows = result.rowCount ?? 0;
-    if (step.rows !== undefined && rows !== step.rows) return { ok: false, failed: index, rows };
-    returned.push(result.rows);
-  }
-  return { ok: true, returned };
-}
+/** The first pause before another try; each further one is twice as long. */
+const RETRY_MS = 20;
 
-function unknownOutcome(cause: unknown): StoreError {
-  return new StoreError(
-    "storage_failed",
-    "the database went away during the commit; whether it happened is not known",
-    {
-      cause,
-    },
-  );
-}
-
-type Trouble = "again" | "full" | "bug";
-
-function classify(thrown: unknown): Trouble {
-  if (thrown instanceof ApiError) throw thrown;
-  const code = (thrown as { code?: unknown } | null)?.code;
-  if (typeof code !== "string")
-    return thrown instanceof Error && /terminated|timeout/i.test(thrown.message) ? "again" : "bug";
-  // Serialization failure, or deadlock.
-  if (code === "40001" || code === "40P01") return "again";
-  if (code === "53100") return "full";
-  // The server said goodbye (57P0x), or the connection could not be made or broke (08xxx, system errors).
-  if (/^(57P0|08)/.test(code) || /^E[A-Z]+$/.test(code)) return "again";
-  return "bug";
+function refusedStep(thrown: unknown, before: number): Outcome | undefined {
+  if (!(thrown instanceof BatchError)) return undefined;
+  const rows = wrongRows(thrown.cause);
+  return rows === undefined ? undefined : { ok: false, failed: thrown.completed - before, rows };
 }

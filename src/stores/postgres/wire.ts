@@ -1,14 +1,16 @@
 import { randomBytes } from "node:crypto";
-import pg from "pg";
 import type { Clock } from "#core/clock.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
+import { parsePostgresUrl } from "#core/postgres-url.ts";
 import type { Wire, WireChannel } from "#core/wire.ts";
+import { Connector, deadlineIn, type PostgresConnection } from "./connection.ts";
+import { type Statement, statement } from "./statements.ts";
 
 const NAME = "hangar";
 
 /**
- * LISTEN and NOTIFY on one connection of its own. Words are sent after the write they tell of and not in it: a
+ * LISTEN and NOTIFY on one connection of its own, which is asked now and then whether it still leads anywhere. Words are sent after the write they tell of and not in it: a
  * NOTIFY makes its transaction's commit wait for every other one's, and a process that is killed between the two
  * loses a word, which those who look now and then make good.
  */
@@ -19,19 +21,19 @@ export async function openPostgresWire(url: string, parts: { clock: Clock; log: 
 }
 
 class PostgresWire implements Wire {
-  readonly #url: string;
+  readonly #connector: Connector;
   readonly #parts: { clock: Clock; log: Log };
   /** Names us, so that we do not hear ourselves. */
   readonly #self = randomBytes(6).toString("hex");
   readonly #listeners = new Map<WireChannel, Set<(word: string) => void>>();
   readonly #gaps = new Set<() => void>();
   readonly #closing = new AbortController();
-  #client: pg.Client | undefined;
+  #connection: PostgresConnection | undefined;
   #waiting: string[] = [];
   #sending = false;
 
   constructor(url: string, parts: { clock: Clock; log: Log }) {
-    this.#url = url;
+    this.#connector = new Connector(parsePostgresUrl(url), "hangar wire");
     this.#parts = parts;
   }
 
@@ -56,31 +58,40 @@ class PostgresWire implements Wire {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    const client = this.#client;
-    this.#client = undefined;
-    await client?.end().catch(() => {});
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.close();
   }
 
   async connect(): Promise<void> {
-    const client = new pg.Client({
-      connectionString: this.#url,
-      application_name: "hangar wire",
-      connectionTimeoutMillis: LIMITS.wire_connect_ms,
-      keepAlive: true,
-    });
-    client.on("notification", ({ payload = "" }) => this.#hear(payload));
-    client.on("error", () => this.#lost(client));
-    client.on("end", () => this.#lost(client));
+    const deadline = deadlineIn(LIMITS.wire_connect_ms);
+    const connection = await this.#connector.connect(deadline);
+    connection.onNotification((payload) => this.#hear(payload));
     try {
-      await client.connect();
-      await client.query(`LISTEN ${NAME}`);
+      await connection.run([statement(`LISTEN ${NAME}`)], deadline);
       // Closed meanwhile: nobody else would end it.
       this.#closing.signal.throwIfAborted();
     } catch (thrown) {
-      await client.end().catch(() => {});
+      connection.destroy();
       throw thrown;
     }
-    this.#client = client;
+    connection.onBroken = () => this.#lost(connection);
+    this.#connection = connection;
+    void this.#watch(connection);
+  }
+
+  /** A connection that went silent says nothing of it; a question that is not answered ends it. */
+  async #watch(connection: PostgresConnection): Promise<void> {
+    const { clock } = this.#parts;
+    const { signal } = this.#closing;
+    while (!signal.aborted && !connection.broken) {
+      await clock.sleep(LIMITS.wire_probe_ms, signal).catch(() => {});
+      if (!signal.aborted && !connection.broken && !connection.fresh) await this.#run([], connection).catch(() => {});
+    }
+  }
+
+  async #run(statements: readonly Statement[], connection: PostgresConnection): Promise<void> {
+    await connection.run(statements, deadlineIn(LIMITS.wire_connect_ms));
   }
 
   /** All that waits in one statement. What fails with its connection is lost; the gap that follows makes it good. */
@@ -88,9 +99,12 @@ class PostgresWire implements Wire {
     this.#sending = true;
     await Promise.resolve();
     try {
-      while (this.#waiting.length > 0 && this.#client) {
+      while (this.#waiting.length > 0 && this.#connection) {
         const words = this.#waiting.splice(0, LIMITS.wire_batch);
-        await this.#client.query("SELECT pg_notify($1, word) FROM unnest($2::text[]) AS word", [NAME, words]);
+        await this.#run(
+          words.map((word) => statement("SELECT pg_notify(?, ?)", [NAME, word])),
+          this.#connection,
+        );
       }
     } catch (error) {
       if (!this.#closing.signal.aborted) this.#parts.log.warn({ error }, "word of changes could not be sent");
@@ -111,10 +125,9 @@ class PostgresWire implements Wire {
     }
   }
 
-  #lost(client: pg.Client): void {
-    if (this.#client !== client) return;
-    this.#client = undefined;
-    client.end().catch(() => {});
+  #lost(connection: PostgresConnection): void {
+    if (this.#connection !== connection) return;
+    this.#connection = undefined;
     void this.#comeBack();
   }
 

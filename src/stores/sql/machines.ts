@@ -135,22 +135,20 @@ function eventReads(database: Database): Pick<MachineStore, "events" | "eventSeq
 
 async function insert(database: Database, change: Change, limit: number): Promise<Inserted> {
   const { machine } = change;
-  const outcome = await database.write([
-    { sql: INSERT_MACHINE, args: insertArgs(machine), rows: 1 },
-    {
-      sql: `INSERT INTO machine_counters (org_id, events, machines) VALUES (?, 0, 1) ON CONFLICT (org_id)
-            DO UPDATE SET machines = machine_counters.machines + 1 WHERE machine_counters.machines < ?`,
-      args: [machine.org_id, limit],
-      rows: 1,
-    },
-    ...attachStep(change),
-    ...reserveStep(change),
-    ...contentSteps(change),
-  ]);
+  const attach = attachStep(change);
+  const before = [{ sql: INSERT_MACHINE, args: insertArgs(machine), rows: 1 }, ...attach, ...reserveStep(change)];
+  const content = contentSteps(change);
+  const count: Step = {
+    sql: `INSERT INTO machine_counters (org_id, events, machines) VALUES (?, 0, 1) ON CONFLICT (org_id)
+          DO UPDATE SET machines = machine_counters.machines + 1 WHERE machine_counters.machines < ?`,
+    args: [machine.org_id, limit],
+    rows: 1,
+  };
+  const outcome = await database.write([...before, ...content, count, ...logSteps(change)]);
   if (outcome.ok) return "inserted";
-  if (outcome.failed === 1) return "limit";
-  if (outcome.failed === 2 && change.attach !== undefined) return "volume";
-  if (outcome.failed > 1) return "capacity";
+  if (outcome.failed >= before.length + content.length) return "limit";
+  if (outcome.failed > attach.length) return "capacity";
+  if (outcome.failed > 0) return "volume";
   const [same] = await database.read("SELECT 1 FROM machines WHERE id = ?", [machine.id]);
   if (same) return "exists";
   const [app] = await database.read("SELECT 1 FROM apps WHERE id = ?", [machine.app_id]);
@@ -166,20 +164,21 @@ async function commit(database: Database, change: Change): Promise<Committed> {
     ...moveSteps(change),
     ...reserveStep(change),
     ...contentSteps(change),
-    ...(gone
-      ? [
-          { sql: "UPDATE machine_counters SET machines = machines - 1 WHERE org_id = ?", args: [machine.org_id] },
-          {
-            sql: "UPDATE volumes SET attached_machine_id = NULL, needs_restart = 0, revision = revision + 1 WHERE attached_machine_id = ?",
-            args: [machine.id],
-          },
-        ]
-      : []),
+    ...(gone ? goneSteps(machine) : []),
+    ...logSteps(change),
   ]);
   if (outcome.ok) return "done";
   if (outcome.failed === 0) return "conflict";
   return outcome.failed <= moveSteps(change).length ? "unmoved" : "capacity";
 }
+
+const goneSteps = ({ id, org_id }: Machine): Step[] => [
+  {
+    sql: "UPDATE volumes SET attached_machine_id = NULL, needs_restart = 0, revision = revision + 1 WHERE attached_machine_id = ?",
+    args: [id],
+  },
+  { sql: "UPDATE machine_counters SET machines = machines - 1 WHERE org_id = ?", args: [org_id] },
+];
 
 /** In the same write as the machine, so that a volume never has two and a crash leaves no doubt. */
 function attachStep({ machine, attach }: Change): Step[] {
@@ -264,12 +263,17 @@ function contentSteps(change: Change): Step[] {
     ...(change.new_version ? versionSteps(machine) : []),
     ...(change.new_metadata ? [putConfig(machine)] : []),
     ...(change.new_version || change.new_metadata ? indexSteps(machine) : []),
-    ...change.events.flatMap((event) => eventSteps(machine, event)),
     ...change.remove_operations.map((id) => ({ sql: "DELETE FROM machine_operations WHERE id = ?", args: [id] })),
     ...change.put_operations.map(putOperation),
     ...change.add_operations.map(addOperation),
   ];
 }
+
+/**
+ * Last in every write: the organization's counter is what all its writes have in common, so it is held from here to the
+ * commit alone.
+ */
+const logSteps = ({ machine, events }: Change): Step[] => events.flatMap((event) => eventSteps(machine, event));
 
 function versionSteps({ id, instance_id, updated_at, revision, config }: Machine): Step[] {
   const insert: Step = {

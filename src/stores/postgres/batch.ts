@@ -1,0 +1,134 @@
+import pg from "pg";
+import type { Value } from "../database.ts";
+import type { Statement } from "./statements.ts";
+
+/** Every number of ours fits a double exactly; the driver would give strings for BIGINT. */
+const types = new pg.TypeOverrides();
+types.setTypeParser(pg.types.builtins.INT8, Number);
+
+export type Rows = Record<string, Value>[];
+
+interface Column {
+  name: string;
+  dataTypeID: number;
+}
+
+/** What of the driver's connection a batch uses. */
+interface ProtocolConnection {
+  stream: { cork(): void; uncork(): void };
+  parse(message: { name: string; text: string; types: number[] }): void;
+  bind(message: { portal: string; statement: string; values: unknown[]; binary: boolean }): void;
+  describe(message: { type: "P"; name: string }): void;
+  execute(message: { portal: string; rows: number }): void;
+  sync(): void;
+  on(event: "parseComplete", listener: () => void): void;
+  off(event: "parseComplete", listener: () => void): void;
+}
+
+/** How a batch failed: what the server or the connection said, and how many statements were done by then. */
+export class BatchError extends Error {
+  override readonly name = "BatchError";
+  override readonly cause: Error;
+  readonly completed: number;
+  /** `unsent`: the server saw nothing of it. `refused`: the server itself says so. `lost`: the connection is gone. */
+  readonly how: "unsent" | "refused" | "lost";
+
+  constructor(cause: Error, completed: number, how: BatchError["how"]) {
+    super(cause.message);
+    this.cause = cause;
+    this.completed = completed;
+    this.how = how;
+  }
+}
+
+/**
+ * Several statements in one flight, with one Sync behind the last: the server runs them as one transaction, skips the
+ * rest after an error, and commits at the Sync. One round trip, and no moment at which it waits for us.
+ */
+export class Batch implements pg.Submittable {
+  readonly done: Promise<Rows[]>;
+  readonly #statements: readonly Statement[];
+  /** The names that this connection has prepared. */
+  readonly #parsed: Set<string>;
+  readonly #results: Rows[] = [];
+  #rows: Rows = [];
+  #columns: { name: string; read: (text: string) => Value }[] = [];
+  #end = Promise.withResolvers<Rows[]>();
+  #sent = false;
+  #over: () => void = () => {};
+
+  constructor(statements: readonly Statement[], parsed: Set<string>) {
+    this.#statements = statements;
+    this.#parsed = parsed;
+    this.done = this.#end.promise;
+  }
+
+  submit(given: pg.Connection): void {
+    const connection = given as unknown as ProtocolConnection;
+    const parsing: string[] = [];
+    const onParsed = (): void => {
+      const name = parsing.shift();
+      if (name) this.#parsed.add(name);
+    };
+    connection.on("parseComplete", onParsed);
+    this.#over = () => connection.off("parseComplete", onParsed);
+    // In one piece: the kernel has all of it or nothing, also when this process stops the moment after.
+    connection.stream.cork();
+    this.#sent = true;
+    const asked = new Set<string>();
+    for (const { name, text, values } of this.#statements) {
+      if (name === "" || !(this.#parsed.has(name) || asked.has(name))) {
+        connection.parse({ name, text, types: [] });
+        parsing.push(name);
+        asked.add(name);
+      }
+      connection.bind({ portal: "", statement: name, values: [...values], binary: false });
+      connection.describe({ type: "P", name: "" });
+      connection.execute({ portal: "", rows: 0 });
+    }
+    connection.sync();
+    connection.stream.uncork();
+  }
+
+  // What follows is called by the driver, by these names.
+
+  handleRowDescription({ fields }: { fields: Column[] }): void {
+    this.#columns = fields.map(({ name, dataTypeID }) => ({
+      name,
+      read: types.getTypeParser(dataTypeID, "text") as unknown as (text: string) => Value,
+    }));
+  }
+
+  handleDataRow({ fields }: { fields: (string | null)[] }): void {
+    const row: Record<string, Value> = {};
+    for (const [index, { name, read }] of this.#columns.entries()) {
+      const text = fields[index] ?? null;
+      row[name] = text === null ? null : read(text);
+    }
+    this.#rows.push(row);
+  }
+
+  handleCommandComplete(): void {
+    this.#results.push(this.#rows);
+    this.#rows = [];
+    this.#columns = [];
+  }
+
+  handleEmptyQuery(): void {
+    this.handleCommandComplete();
+  }
+
+  handlePortalSuspended(): void {}
+
+  handleError(error: Error): void {
+    this.#over();
+    // Only the server's own errors have a severity; the others tell of the connection.
+    const how = "severity" in error ? "refused" : "lost";
+    this.#end.reject(new BatchError(error, this.#results.length, this.#sent ? how : "unsent"));
+  }
+
+  handleReadyForQuery(): void {
+    this.#over();
+    this.#end.resolve(this.#results);
+  }
+}

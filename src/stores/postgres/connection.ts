@@ -1,0 +1,180 @@
+import pg from "pg";
+import { LIMITS } from "#core/limits.ts";
+import type { PostgresAddress } from "#core/postgres-url.ts";
+import { Batch, type Rows } from "./batch.ts";
+import { type Statement, statement } from "./statements.ts";
+import { DeadlineError, NoHostError } from "./trouble.ts";
+
+/** When a call must be over, on the clock that never jumps. */
+export type Deadline = number;
+
+export const deadlineIn = (ms: number): Deadline => performance.now() + ms;
+const left = (deadline: Deadline): number => Math.max(0, deadline - performance.now());
+
+interface Sockets {
+  connection: { stream: { destroy(): void; unref(): void } };
+}
+
+/**
+ * What every session is bound by. The server's own bounds are shorter than ours, so that what it says of them arrives;
+ * `transaction_timeout` is there since version 17. A dead peer is found by the kernel of the server as well.
+ */
+const SESSION = `SELECT set_config('statement_timeout', '${LIMITS.postgres_statement_ms}', false),
+  set_config('lock_timeout', '${LIMITS.postgres_lock_ms}', false),
+  set_config('idle_in_transaction_session_timeout', '${LIMITS.postgres_idle_transaction_ms}', false),
+  CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL
+    THEN set_config('transaction_timeout', '${LIMITS.postgres_call_ms}', false) END,
+  set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
+  set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '20000', false),
+  pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS read_only`;
+
+/** The same bounds for one transaction, where sessions are not ours alone. */
+const bounds = (statement_ms: number, lock_ms: number, transaction_ms: number): string =>
+  `SELECT set_config('statement_timeout', '${statement_ms}', true), set_config('lock_timeout', '${lock_ms}', true),
+    set_config('idle_in_transaction_session_timeout', '${transaction_ms}', true),
+    CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL
+      THEN set_config('transaction_timeout', '${transaction_ms}', true) END`;
+export const SHORT = statement(
+  bounds(LIMITS.postgres_statement_ms, LIMITS.postgres_lock_ms, LIMITS.postgres_idle_transaction_ms),
+);
+/** For migrations and restores, which take as long as there is data. */
+export const PATIENT = statement(bounds(0, LIMITS.postgres_patient_ms, 0));
+
+/** One session of PostgreSQL. Every call has a deadline; one that is missed ends the connection with it. */
+export class PostgresConnection {
+  readonly #client: pg.Client;
+  readonly #parsed = new Set<string>();
+  #answered_at = performance.now();
+  #broken = false;
+  /** Called once, when it can no longer be used. */
+  onBroken: () => void = () => {};
+
+  private constructor(client: pg.Client) {
+    this.#client = client;
+    client.on("error", () => this.#break());
+    client.on("end", () => this.#break());
+  }
+
+  static async open(url: string, name: string, deadline: Deadline): Promise<PostgresConnection> {
+    const client = new pg.Client({
+      connectionString: url,
+      application_name: name,
+      // An unreferenced timer of the driver; a socket that connects keeps the process all the same.
+      connectionTimeoutMillis: Math.max(1, Math.min(LIMITS.postgres_connect_ms, left(deadline))),
+      keepAlive: true,
+      keepAliveInitialDelayMillis: LIMITS.postgres_keepalive_ms,
+    });
+    const connection = new PostgresConnection(client);
+    try {
+      await client.connect();
+      return connection;
+    } catch (thrown) {
+      connection.destroy();
+      throw thrown;
+    }
+  }
+
+  get broken(): boolean {
+    return this.#broken;
+  }
+
+  /** It answered a moment ago, so it can be taken for granted that it is there. */
+  get fresh(): boolean {
+    return performance.now() - this.#answered_at < LIMITS.postgres_fresh_ms;
+  }
+
+  get idle_ms(): number {
+    return performance.now() - this.#answered_at;
+  }
+
+  /** All statements as one transaction, in one round trip. None at all asks whether the server is there. */
+  async run(statements: readonly Statement[], deadline: Deadline): Promise<Rows[]> {
+    const batch = new Batch(statements, this.#parsed);
+    const ms = left(deadline);
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      this.destroy();
+      batch.handleError(new DeadlineError("connection", Math.round(ms)));
+    }, ms);
+    try {
+      this.#client.query(batch);
+      const results = await batch.done;
+      this.#answered_at = performance.now();
+      return results;
+    } catch (thrown) {
+      if (!late) this.#answered_at = performance.now();
+      throw thrown;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  onNotification(listener: (payload: string) => void): void {
+    this.#client.on("notification", ({ payload = "" }) => listener(payload));
+  }
+
+  /** Politely, without waiting for the other side. */
+  close(): void {
+    if (this.#broken) return;
+    this.#client.end().catch(() => {});
+    // A silent peer never answers the goodbye.
+    setTimeout(() => this.destroy(), LIMITS.postgres_connect_ms).unref();
+    this.#break();
+  }
+
+  destroy(): void {
+    (this.#client as unknown as Sockets).connection.stream.destroy();
+    this.#break();
+  }
+
+  #break(): void {
+    if (this.#broken) return;
+    this.#broken = true;
+    this.onBroken();
+  }
+}
+
+/** Opens connections to whichever host of the URL will do, beginning with the one that did last. */
+export class Connector {
+  readonly #address: PostgresAddress;
+  readonly #name: string;
+  #first = 0;
+
+  constructor(address: PostgresAddress, name: string) {
+    this.#address = address;
+    this.#name = name;
+  }
+
+  async connect(deadline: Deadline): Promise<PostgresConnection> {
+    const { urls, target } = this.#address;
+    let problem: unknown;
+    for (const offset of urls.keys()) {
+      const index = (this.#first + offset) % urls.length;
+      try {
+        const connection = await this.#open(urls[index] ?? "", target, deadline);
+        this.#first = index;
+        return connection;
+      } catch (thrown) {
+        // A host that only reads says less than one that could not be reached.
+        if (problem === undefined || problem instanceof NoHostError) problem = thrown;
+      }
+      if (left(deadline) === 0) break;
+    }
+    throw problem;
+  }
+
+  async #open(url: string, target: PostgresAddress["target"], deadline: Deadline): Promise<PostgresConnection> {
+    const connection = await PostgresConnection.open(url, this.#name, deadline);
+    try {
+      const [session] = await connection.run([{ ...statement(SESSION), name: "" }], deadline);
+      const read_only = Boolean(session?.[0]?.["read_only"]);
+      if (read_only && target === "read-write")
+        throw new NoHostError("the database accepts no writes: it is a standby, or was made read-only");
+      return connection;
+    } catch (thrown) {
+      connection.destroy();
+      throw thrown;
+    }
+  }
+}

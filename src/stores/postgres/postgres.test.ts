@@ -1,0 +1,172 @@
+/** PostgreSQL as it is in the field: silent, locked, full, far away. A real server, behind a relay of ours. */
+import assert from "node:assert/strict";
+import { after, suite, test } from "node:test";
+import pg from "pg";
+import { ApiError } from "#core/errors.ts";
+import { postgresMissing, startPostgres } from "../../../test/postgres.ts";
+import { type Relay, startRelay } from "../../../test/relay.ts";
+import { within } from "../../../test/support.ts";
+import type { Database } from "../database.ts";
+import { openPostgres } from "./database.ts";
+
+const CALL_MS = 1500;
+
+let server: ReturnType<typeof startPostgres> | undefined;
+after(async () => await (await server)?.stop());
+
+interface Scene extends AsyncDisposable {
+  relay: Relay;
+  database: Database;
+  /** A session of somebody else, past the relay. */
+  other: pg.Client;
+}
+
+async function scene(options: Parameters<typeof openPostgres>[1] = { call_ms: CALL_MS }): Promise<Scene> {
+  server ??= startPostgres();
+  const url = new URL((await (await server).database()).replace("@/", "@localhost/"));
+  const folder = url.searchParams.get("host") ?? assert.fail("the test server has a socket");
+  const relay = await startRelay(`${folder}/.s.PGSQL.5432`);
+  const name = url.pathname.slice(1);
+  const other = new pg.Client({ host: folder, database: name, user: "hangar" });
+  other.on("error", () => {});
+  await other.connect();
+  const database = await openPostgres(`postgres://hangar@127.0.0.1:${relay.port}/${name}`, options);
+  await database.write([{ sql: "CREATE TABLE things (id TEXT PRIMARY KEY, n BIGINT NOT NULL)" }]);
+  return {
+    relay,
+    database,
+    other,
+    async [Symbol.asyncDispose]() {
+      await database.close();
+      await other.end();
+      await relay.close();
+    },
+  };
+}
+
+const add = (id: string, n = 0) => ({ sql: "INSERT INTO things (id, n) VALUES (?, ?)", args: [id, n], rows: 1 });
+const set = (id: string, n: number) => ({ sql: "UPDATE things SET n = ? WHERE id = ?", args: [n, id], rows: 1 });
+
+/** How long it took to fail, and with what. */
+async function failing(work: () => Promise<unknown>): Promise<{ ms: number; error: ApiError }> {
+  const began = performance.now();
+  try {
+    await work();
+  } catch (thrown) {
+    assert.ok(thrown instanceof ApiError, String(thrown));
+    return { ms: performance.now() - began, error: thrown };
+  }
+  return assert.fail("it did not fail");
+}
+
+suite("postgres", { skip: postgresMissing() }, () => {
+  test("a write of any number of guarded steps is one round trip, and so is a read", async () => {
+    await using here = await scene();
+    const { database, relay } = here;
+    const steps = Array.from({ length: 12 }, (_, index) => add(`t${index}`));
+    relay.trips();
+    assert.ok((await database.write(steps)).ok);
+    assert.equal(relay.trips(), 1);
+    assert.ok(!(await database.write([set("t1", 5), set("nobody", 1), add("t13")])).ok);
+    assert.equal(relay.trips(), 1, "a refused one as well");
+    assert.equal((await database.read("SELECT * FROM things WHERE n = 0")).length, 12);
+    assert.equal(relay.trips(), 1);
+    const several = await database.readAll?.([{ sql: "SELECT 1 AS one" }, { sql: "SELECT ? AS two", args: ["2"] }]);
+    assert.deepEqual(several, [[{ one: 1 }], [{ two: "2" }]]);
+    assert.equal(relay.trips(), 1);
+  });
+
+  test("a connection that went silent is replaced: calls end in their time, the next ones go through", async () => {
+    await using here = await scene();
+    const { database, relay } = here;
+    await Promise.all(Array.from({ length: 5 }, (_, index) => database.write([add(`before${index}`)])));
+    relay.silence();
+    const calls = [
+      () => database.read("SELECT 1"),
+      () => database.write([add("lost")]),
+      () => database.read("SELECT 2"),
+      () => database.write([add("lost too")]),
+    ];
+    for (const { ms, error } of await Promise.all(calls.map(failing))) {
+      assert.equal(error.code, "storage_failed");
+      assert.equal(error.extras.retry_after_s, 2);
+      assert.ok(ms < within(CALL_MS + 500), `${ms} ms`);
+    }
+    relay.restore();
+    assert.ok((await database.write([add("after")])).ok);
+    assert.equal((await database.read("SELECT 1 FROM things WHERE id LIKE 'lost%'")).length, 0);
+    relay.silence();
+    const began = performance.now();
+    await database.close();
+    assert.ok(performance.now() - began < within(1000), "idle connections that are silent keep nobody");
+  });
+
+  test("closing ends in bounded time while a call hangs", async () => {
+    await using here = await scene({ call_ms: 60_000 });
+    const { database, relay } = here;
+    relay.silence();
+    const hanging = failing(() => database.read("SELECT 1"));
+    const began = performance.now();
+    await database.close();
+    assert.ok(performance.now() - began < within(3000));
+    assert.equal((await hanging).error.http, 503);
+    assert.equal((await failing(() => database.read("SELECT 1"))).error.code, "shutting_down");
+  });
+
+  test("what another transaction holds is waited for so long and no longer, and others' rows are free", async () => {
+    await using here = await scene({ connections: 3 });
+    const { database, other } = here;
+    await database.write([add("held"), add("free")]);
+    await other.query("BEGIN");
+    await other.query("UPDATE things SET n = 1 WHERE id = 'held'");
+    const blocked = failing(() => database.write([set("held", 2)]));
+    for (let round = 0; round < 20; round++) assert.ok((await database.write([set("free", round)])).ok);
+    const { error } = await blocked;
+    assert.equal(error.code, "overloaded");
+    assert.match(error.message, /postgres_lock_ms/);
+    await other.query("ROLLBACK");
+    assert.ok((await database.write([set("held", 3)])).ok);
+  });
+
+  test("a write whose answer never came is told as unknown, one that was never sent is made again", async () => {
+    await using here = await scene();
+    const { database, relay, other } = here;
+    await database.write([add("a")]);
+    await other.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hangar'");
+    assert.ok((await database.write([add("b")])).ok, "connections that the server ended are replaced");
+    await other.query("BEGIN");
+    await other.query("LOCK TABLE things IN EXCLUSIVE MODE");
+    const unanswered = failing(() => database.write([add("c")]));
+    await waitUntilBlocked(other);
+    relay.silence();
+    await other.query("COMMIT");
+    const { error } = await unanswered;
+    assert.match(error.message, /whether it happened is not known/);
+    assert.match(error.extras.hint ?? "", /Idempotency-Key/);
+    const { rows } = await other.query("SELECT id FROM things ORDER BY id");
+    assert.deepEqual(rows, [{ id: "a" }, { id: "b" }, { id: "c" }]);
+  });
+
+  test("more calls than connections wait for one, and are told the setting when none comes free", async () => {
+    await using here = await scene({ connections: 2, call_ms: CALL_MS });
+    const { database, other } = here;
+    const many = await Promise.all(Array.from({ length: 200 }, (_, index) => database.write([add(`m${index}`)])));
+    assert.ok(many.every(({ ok }) => ok));
+    const { rows } = await other.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'hangar'");
+    assert.ok(rows.length <= 2, `${rows.length} connections`);
+    await other.query("BEGIN");
+    await other.query("LOCK TABLE things IN ACCESS EXCLUSIVE MODE");
+    const failures = await Promise.all([1, 2, 3].map(() => failing(() => database.read("SELECT * FROM things"))));
+    await other.query("ROLLBACK");
+    const crowded = failures.find(({ error }) => error.code === "overloaded")?.error ?? assert.fail("none was told");
+    assert.match(crowded.message, /setting database_connections/);
+    assert.match(crowded.extras.hint ?? "", /HANGAR_DATABASE_CONNECTIONS/);
+  });
+});
+
+async function waitUntilBlocked(other: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await other.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+    if (rows.length > 0) return;
+  }
+}

@@ -1,0 +1,122 @@
+import { ApiError, StoreError } from "#core/errors.ts";
+import { LIMITS } from "#core/limits.ts";
+import { BatchError } from "./batch.ts";
+
+/** A call took all the time it had. */
+export class DeadlineError extends Error {
+  override readonly name = "DeadlineError";
+  /** `connection`: the server said nothing. `pool`: no connection came free. */
+  readonly waited_for: "connection" | "pool";
+
+  constructor(waited_for: DeadlineError["waited_for"], ms: number) {
+    super(
+      waited_for === "pool" ? `no connection was free within ${ms} ms` : `the database did not answer within ${ms} ms`,
+    );
+    this.waited_for = waited_for;
+  }
+}
+
+/** None of the hosts in the URL is one that can be used. */
+export class NoHostError extends Error {
+  override readonly name = "NoHostError";
+}
+
+/**
+ * What an error means for the call it ended.
+ *
+ * - again: it lost a race, or the connection was gone before anything was done
+ * - elsewhere: this server no longer accepts writes, another one may
+ * - pooler: a pooler gave us another session's connection, where our prepared statements are not
+ * - crowded: the server has no connection left for us
+ * - slow: the server gave up by one of its timeouts
+ * - full: its disk is full
+ * - bug: a mistake of ours
+ */
+export type Trouble = "again" | "elsewhere" | "pooler" | "crowded" | "slow" | "full" | "bug";
+
+const BY_CODE: readonly (readonly [RegExp, Trouble])[] = [
+  // Serialization failure, deadlock.
+  [/^40(001|P01)$/, "again"],
+  [/^25006$/, "elsewhere"],
+  [/^(26000|42P05)$/, "pooler"],
+  [/^53(300|400)$/, "crowded"],
+  [/^53100$/, "full"],
+  // lock_timeout, statement_timeout, idle_in_transaction_session_timeout, transaction_timeout.
+  [/^(55P03|57014|25P03|25P04)$/, "slow"],
+  // The server shuts down or starts up (57P0x), or the connection could not be made or broke (08xxx, system errors).
+  [/^57P0|^08|^E[A-Z_]+$/, "again"],
+];
+
+/** PgBouncer says these with a code that it has for all protocol errors. */
+const CROWDED =
+  /too many (clients|connections)|no more connections allowed|query_wait_timeout|remaining connection slots/i;
+
+export function troubleOf(thrown: unknown): Trouble {
+  if (thrown instanceof ApiError) throw thrown;
+  const error = thrown instanceof BatchError ? thrown.cause : thrown;
+  if (error instanceof DeadlineError) return error.waited_for === "pool" ? "crowded" : "again";
+  if (error instanceof NoHostError) return "again";
+  const { code, message = "" } = (error ?? {}) as { code?: unknown; message?: string };
+  if (CROWDED.test(message)) return "crowded";
+  if (typeof code === "string") return BY_CODE.find(([pattern]) => pattern.test(code))?.[1] ?? "bug";
+  return error instanceof Error && /terminated|timeout|not queryable/i.test(message) ? "again" : "bug";
+}
+
+/** Whether nothing of a batch of `count` statements happened that ended with this error, or before it was sent. */
+export function isUndone(thrown: unknown, count: number): boolean {
+  if (!(thrown instanceof BatchError)) return true;
+  if (thrown.how !== "refused") return thrown.how === "unsent";
+  // It commits after the last statement: an error before that is before the commit. One behind it that ends the
+  // connection may come after the commit, any other one is the commit's own.
+  return thrown.completed < count || !/^57P0/.test(String((thrown.cause as { code?: unknown }).code));
+}
+
+/** What the caller is told. */
+export function storeError(thrown: unknown, trouble: Trouble): unknown {
+  const cause = thrown instanceof BatchError ? thrown.cause : thrown;
+  const said = cause instanceof Error ? cause.message : String(cause);
+  if (trouble === "bug") return cause;
+  if (trouble === "full")
+    return new StoreError("storage_full", "the database's disk is full; nothing was changed", {
+      cause,
+      retry_after_s: 5,
+    });
+  if (trouble === "crowded") return crowded(cause, said);
+  if (trouble === "slow")
+    return new StoreError(
+      "overloaded",
+      `the database gave up after its time (limits postgres_lock_ms ${LIMITS.postgres_lock_ms}, postgres_statement_ms ${LIMITS.postgres_statement_ms}); nothing was changed: ${said}`,
+      { cause, retry_after_s: 2 },
+    );
+  return new StoreError("storage_failed", `the database cannot be reached: ${said}`, { cause, retry_after_s: 2 });
+}
+
+function crowded(cause: unknown, said: string): StoreError {
+  const ours = cause instanceof DeadlineError;
+  return new StoreError(
+    "overloaded",
+    ours
+      ? `all connections of this process to the database are in use (setting database_connections); nothing was changed: ${said}`
+      : `the database accepts no further connection; nothing was changed: ${said}`,
+    {
+      cause,
+      retry_after_s: 2,
+      hint: ours
+        ? "raise HANGAR_DATABASE_CONNECTIONS, as far as max_connections of the database allows"
+        : "raise max_connections of the database, or lower HANGAR_DATABASE_CONNECTIONS of every process (docs/operations.md)",
+    },
+  );
+}
+
+export function unknownOutcome(thrown: unknown): StoreError {
+  const cause = thrown instanceof BatchError ? thrown.cause : thrown;
+  return new StoreError(
+    "storage_failed",
+    "the connection to the database was lost during the commit; whether it happened is not known",
+    {
+      cause,
+      retry_after_s: 2,
+      hint: "repeat the request with the same Idempotency-Key, or look whether it happened",
+    },
+  );
+}
