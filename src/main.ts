@@ -15,6 +15,7 @@ import { flushCompileCache } from "node:module";
 import { relative } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";
+import { LIMITS } from "#core/limits.ts";
 import { SettingsError } from "#core/setting-values.ts";
 import { readSettings, type Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
@@ -77,6 +78,11 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
     stopping = true;
     manager.stopping();
     say(`${signal}: stopping; requests in flight may finish`);
+    // Whatever hangs, a database or a disk: it does not keep the process. The next start finds what is there.
+    setTimeout(() => {
+      warn(`not everything could be closed within ${LIMITS.stop_ms / 1000} s (limit stop_ms); ending all the same`);
+      process.exit(1);
+    }, LIMITS.stop_ms).unref();
     platform.close().then(
       () => process.exit(0),
       (thrown: unknown) => complain(thrown),

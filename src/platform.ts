@@ -16,6 +16,7 @@ import { TokenService } from "#auth/tokens.ts";
 import { Box } from "#core/box.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
+import { LIMITS } from "#core/limits.ts";
 import { type Log, openLog } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
@@ -163,7 +164,10 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     // Nothing is written, but whoever writes is asked: a thread of its own, or the connection to PostgreSQL.
     alive: () => database.write([{ sql: "SELECT 1" }]),
     ...frontDoor(machines.proxy, running),
-    close: () => running.disposeAsync(),
+    async close() {
+      database.hurry?.(LIMITS.shutdown_ms);
+      await running.disposeAsync();
+    },
   };
 }
 

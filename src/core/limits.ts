@@ -37,6 +37,8 @@ export const LIMITS = {
   connections_per_token: 1024,
   /** How long a stopping platform waits for requests in flight. Past it they are cut. */
   shutdown_ms: 10 * SECOND,
+  /** How long stopping takes at most, whatever hangs. Past it: the process ends with exit code 1. */
+  stop_ms: 30 * SECOND,
   /** Problems listed in one answer. More exist, these come first. */
   problems_listed: 64,
 

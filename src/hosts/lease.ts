@@ -115,22 +115,23 @@ export class HostLease {
     return this.#until - this.#fence_ms - this.#parts.clock.monotonic();
   }
 
-  #later(): void {
-    const { lease_ms } = this.#parts;
-    this.#timers.set("beat", lease_ms / HOST_LIMITS.beats_per_lease, () => void this.#beat());
+  #later(beats_per_lease: number = HOST_LIMITS.beats_per_lease): void {
+    this.#timers.set("beat", this.#parts.lease_ms / beats_per_lease, () => void this.#beat());
   }
 
   async #beat(): Promise<void> {
     const { store, clock, log, host_id, node_id } = this.#parts;
     const sent = clock.monotonic();
+    let pace: number = HOST_LIMITS.beats_per_lease;
     try {
       const renewed = await store.renew({ id: host_id, node_id, epoch: this.#epoch }, clock.now());
       if (renewed) this.#renewed(sent);
       else await this.#lost();
     } catch (error) {
       log.warn({ error, host: host_id }, "the host's lease could not be renewed");
+      pace = HOST_LIMITS.failed_beats_per_lease;
     }
-    if (this.#state !== "closed") this.#later();
+    if (this.#state !== "closed") this.#later(pace);
   }
 
   #renewed(sent: number): void {

@@ -4,6 +4,10 @@ const SECOND = 1000;
 export const HOST_LIMITS = {
   /** A host renews this often in the time of one lease. */
   beats_per_lease: 4,
+  /** … and this often after one that failed, so that it has more than one chance before it must fence itself. */
+  failed_beats_per_lease: 16,
+  /** One beat, as a part of the lease: below the time between two, so that a late one is not waited for. */
+  beat_part: 0.2,
   /** The last part of a lease is for stopping what runs: a host that was not renewed by then fences itself. */
   fence_part: 0.25,
   /**

@@ -33,6 +33,9 @@ export interface Database {
   /** Every row of `tables` as of one moment, while others go on writing. */
   snapshot(tables: readonly string[]): AsyncIterable<{ table: string; row: Record<string, Value> }>;
 
+  /** The platform stops: whatever still hangs after `ms` ends then, so that closing the rest is not held up. */
+  hurry?(ms: number): void;
+
   close(): Promise<void>;
 }
 

@@ -58,7 +58,7 @@ import type { Emulated } from "./emulated.ts";
 import { openFabric } from "./fabric.ts";
 import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
 import { openProxy } from "./proxy.ts";
-import { Duty, openHosts } from "./roles.ts";
+import { Duty, openBeats, openHosts } from "./roles.ts";
 import { sharedImages } from "./shared-images.ts";
 
 interface MachineNeeds {
@@ -207,7 +207,8 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const runtime = frontDriver(needs.around?.(opened) ?? opened, needs.door);
   const fence = needs.fence ?? (leased ? await openFence(choice, own) : undefined);
   const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence, channel, more: images.shelf };
-  const duty = wire && new Duty({ ...shared, settings, wire, clock, log, dir, box });
+  const beats = wire && (await openBeats(settings, hostStore));
+  const duty = wire && beats && new Duty({ ...shared, beats, settings, wire, clock, log, dir, box });
   const room = new MachineRoom({
     store,
     hosts,

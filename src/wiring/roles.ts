@@ -64,6 +64,17 @@ export async function openHosts(
   return { hosts, store, wire };
 }
 
+export type BeatStore = Pick<HostStore, "renew"> & { close(): Promise<void> };
+
+/** What the leases of this process's own hosts are renewed by; a beat that takes longer than this is no use any more. */
+export async function openBeats({ database_url, host }: Settings, store: HostStore): Promise<BeatStore> {
+  if (database_url === undefined) return { renew: store.renew, close: async () => {} };
+  const { openPostgres } = await import("#stores/postgres/database.ts");
+  const call_ms = host.lease_ms * HOST_LIMITS.beat_part;
+  const database = await openPostgres(database_url, { connections: 1, name: "hangar beat", call_ms, lazy: true });
+  return { renew: sqlHostStore(database).renew, close: () => database.close() };
+}
+
 async function openWire({ database_url }: Settings, parts: { clock: Clock; log: Log }): Promise<Wire | undefined> {
   if (database_url === undefined) return undefined;
   const { openPostgresWire } = await import("#stores/postgres/wire.ts");
@@ -113,6 +124,8 @@ interface DutyParts {
   driver: RuntimeDriver;
   fence: Fence | undefined;
   store: HostStore;
+  /** Renews leases on a connection of its own: neither load nor a slow call in front of it makes a beat late. */
+  beats: BeatStore;
   machines: MachineStore;
   channel: Channel;
   /** What others may ask for beside what is inside machines. */
@@ -180,6 +193,7 @@ export class Duty {
     await Promise.all(Array.from(this.#leases, ([id, lease]) => this.#leave(id, lease)));
     this.#parts.channel.close();
     await this.#door?.close();
+    await this.#parts.beats.close();
   }
 
   /** A host where nothing runs has nothing to lose, and is gone sooner. */
@@ -195,13 +209,13 @@ export class Duty {
   }
 
   #lease(host_id: string, lease_ms: number): HostLease {
-    const { dir, store, clock, log, hosts, wire, driver, fence } = this.#parts;
+    const { dir, store, beats, clock, log, hosts, wire, driver, fence } = this.#parts;
     return new HostLease({
       host_id,
       node_id: dir.node_id,
       lease_ms,
       arrival: () => ({ address: this.#address(), facts: factsOf(driver, dir) }),
-      store,
+      store: { find: store.find, take: store.take, renew: beats.renew },
       clock,
       log,
       fence: async () => {

@@ -15,6 +15,8 @@ export interface PostgresOptions {
   name?: string;
   /** One call, all its tries included. */
   call_ms?: number;
+  /** Connects at the first call, not before. */
+  lazy?: boolean;
   /** Told once when a pooler in transaction mode was found between us and the server. */
   onPooler?: () => void;
 }
@@ -23,6 +25,7 @@ const DEFAULT_CONNECTIONS = 10;
 
 export async function openPostgres(url: string, options: PostgresOptions = {}): Promise<Database> {
   const database = new PostgresDatabase(url, options);
+  if (options.lazy) return database;
   try {
     await database.read("SELECT 1");
   } catch (thrown) {
@@ -35,6 +38,8 @@ export async function openPostgres(url: string, options: PostgresOptions = {}): 
 class PostgresDatabase implements Database {
   readonly #pool: Pool;
   readonly #call_ms: number;
+  /** What a stale connection has to show that it is there; the rest of the call is for another one. */
+  readonly #probe_ms: number;
   readonly #onPooler: () => void;
   /** Sessions are ours alone. Otherwise nothing is kept in them: no prepared statements, no settings. */
   #own_sessions = true;
@@ -42,6 +47,7 @@ class PostgresDatabase implements Database {
   constructor(url: string, { connections, name = "hangar", call_ms, onPooler }: PostgresOptions) {
     this.#pool = new Pool(new Connector(parsePostgresUrl(url), name), connections ?? DEFAULT_CONNECTIONS);
     this.#call_ms = call_ms ?? LIMITS.postgres_call_ms;
+    this.#probe_ms = Math.min(LIMITS.postgres_probe_ms, this.#call_ms / 2);
     this.#onPooler = onPooler ?? (() => {});
   }
 
@@ -53,9 +59,8 @@ class PostgresDatabase implements Database {
   async readAll(queries: readonly Query[]): Promise<Rows[]> {
     const statements = queries.map(({ sql, args }) => statement(sql, args));
     return await this.#again(deadlineIn(this.#call_ms), async (connection, deadline) => {
-      // A stale connection may lead nowhere: it has less time, so that there is some for another one.
-      const probe = connection.fresh ? deadline : Math.min(deadline, deadlineIn(LIMITS.postgres_probe_ms));
-      return await connection.run(this.#named(statements), probe);
+      const until = connection.fresh ? deadline : Math.min(deadline, deadlineIn(this.#probe_ms));
+      return await connection.run(this.#named(statements), until);
     });
   }
 
@@ -105,6 +110,10 @@ class PostgresDatabase implements Database {
     }
   }
 
+  hurry(ms: number): void {
+    setTimeout(() => void this.#pool.close(deadlineIn(0)), ms).unref();
+  }
+
   async close(): Promise<void> {
     await this.#pool.close(deadlineIn(LIMITS.postgres_close_ms));
   }
@@ -116,7 +125,7 @@ class PostgresDatabase implements Database {
   /** A write that is sent into a connection that leads nowhere has an unknown outcome; a question has none. */
   async #probe(connection: PostgresConnection, deadline: Deadline): Promise<void> {
     try {
-      await connection.run([], Math.min(deadline, deadlineIn(LIMITS.postgres_probe_ms)));
+      await connection.run([], Math.min(deadline, deadlineIn(this.#probe_ms)));
     } catch (thrown) {
       throw thrown instanceof BatchError ? new BatchError(thrown.cause, 0, "unsent") : thrown;
     }

@@ -68,7 +68,7 @@ export function isUndone(thrown: unknown, count: number): boolean {
   if (thrown.how !== "refused") return thrown.how === "unsent";
   // It commits after the last statement: an error before that is before the commit. One behind it that ends the
   // connection may come after the commit, any other one is the commit's own.
-  return thrown.completed < count || !/^57P0/.test(String((thrown.cause as { code?: unknown }).code));
+  return thrown.completed < count || !String((thrown.cause as { code?: unknown }).code).startsWith("57P0");
 }
 
 /** What the caller is told. */
