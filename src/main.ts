@@ -95,10 +95,20 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
     process.off("SIGINT", stop).off("SIGTERM", stop);
   });
   say(banner(platform, await dashboardLink(platform)));
-  manager.ready(`Hangar ${VERSION}, ${platform.base_url || "a host without an API"}`, platform.alive);
+  const problem = async (): Promise<string | undefined> =>
+    (await platform.notReady()).map(({ part, reason }) => `${part}: ${reason}`).join("; ") || undefined;
+  await untilReady(problem);
+  manager.ready(`Hangar ${VERSION}, ${platform.base_url || "a host without an API"}`, platform.alive, problem);
   void collectWhenIdle(idleParts(systemClock), new AbortController().signal);
   // Otherwise written at the end of the process, which is never reached when it is killed.
   flushCompileCache();
+}
+
+/** What depends on the service starts when it can be used; one that cannot for long is up all the same, and says why. */
+async function untilReady(problem: () => Promise<string | undefined>): Promise<void> {
+  const give_up = systemClock.monotonic() + LIMITS.ready_wait_ms;
+  while ((await problem()) !== undefined && systemClock.monotonic() < give_up)
+    await systemClock.sleep(LIMITS.readiness_kept_ms);
 }
 
 /**

@@ -15,6 +15,7 @@ import { SignInCodes } from "#auth/sign-in.ts";
 import { TokenService } from "#auth/tokens.ts";
 import { Box } from "#core/box.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
+import { ApiError, type ErrorCode } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { type Log, openLog } from "#core/log.ts";
@@ -25,6 +26,7 @@ import { Dashboard } from "#http/dashboard.ts";
 import type { PlatformFacts } from "#http/facts.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { RateLimiter } from "#http/rate.ts";
+import { type NotReady, Readiness, type ReadinessCheck } from "#http/readiness.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
@@ -68,6 +70,8 @@ export interface Platform {
   /** What the front door counted, as of now. */
   proxySamples: ProxyRoom["proxySamples"];
   inject: Server["inject"];
+  /** What is not ready, and why; empty when everything is. */
+  notReady(): Promise<NotReady[]>;
   /** Ends when the store has been asked and answered, also when it refuses; never while it hangs. */
   alive(): Promise<unknown>;
   /** Resolves when every port that is open to the world really is. */
@@ -124,8 +128,9 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
   const dashboard = new Dashboard();
+  const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
   const rows: Row[] = [
-    ...platformRoutes({ facts, dashboard, rows: () => rows }),
+    ...platformRoutes({ facts, dashboard, readiness, rows: () => rows }),
     ...authRoutes({ orgs, tokens, store: authStore, clock, codes: new SignInCodes(clock) }),
     ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
@@ -161,6 +166,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     metrics: machines.metrics,
     local_api,
     inject: server.inject,
+    notReady: () => readiness.problems(),
     // Nothing is written, but whoever writes is asked: a thread of its own, or the connection to PostgreSQL.
     alive: () => database.write([{ sql: "SELECT 1" }]),
     ...frontDoor(machines.proxy, running),
@@ -229,6 +235,22 @@ const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Cloc
   data_dir: settings.data_dir,
   started_ms: clock.now(),
 });
+
+/** Asked as every request asks it. */
+const databaseCheck = (database: Database): ReadinessCheck => ({
+  part: "database",
+  problem: () =>
+    database.read("SELECT 1").then(
+      () => undefined,
+      (thrown: unknown) => (thrown instanceof ApiError ? REASONS[thrown.code] : undefined) ?? "it cannot be read",
+    ),
+});
+
+const REASONS: Partial<Record<ErrorCode, string>> = {
+  storage_failed: "it cannot be reached",
+  overloaded: "it has no connection left (HANGAR_DATABASE_CONNECTIONS, max_connections)",
+  shutting_down: "the platform is stopping",
+};
 
 /** The full-access token of this data dir: made at first start, and again when the database does not know it. */
 async function ensureToken(tokens: TokenService, file: string, clock: Clock): Promise<string> {

@@ -2,12 +2,19 @@
 
 /** Every route: what it takes and what it answers. */
 export interface Api {
-  /** Answers 200 when requests can be served. */
+  /** Answers 200 while the process is there. */
   "GET /healthz": {
     params: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
     answer: { ok: boolean; version: string };
+  };
+  /** Answers 200 when requests can be served, 503 with reasons otherwise. */
+  "GET /readyz": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: { ok: boolean; version: string; checks: Record<string, string> };
   };
   /** The dashboard, for people. */
   "GET /": {

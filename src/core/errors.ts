@@ -236,6 +236,11 @@ export const CATALOGUE = {
     meaning: "The store cannot be reached or failed; the outcome is not known to have happened.",
   },
   overloaded: { http: 503, retryable: true, meaning: "A queue with a named limit is full; nothing was changed." },
+  not_ready: {
+    http: 503,
+    retryable: true,
+    meaning: "A part of the platform does not work at the moment; `reasons` says which, and why.",
+  },
   shutting_down: { http: 503, retryable: true, meaning: "The platform is stopping; ask again in a moment." },
 } as const satisfies Record<string, { http: number; retryable: boolean; meaning: string }>;
 

@@ -39,6 +39,12 @@ export const LIMITS = {
   shutdown_ms: 10 * SECOND,
   /** How long stopping takes at most, whatever hangs. Past it: the process ends with exit code 1. */
   stop_ms: 30 * SECOND,
+  /** How long one part of the platform has to say whether it is ready. Past it: it is not. */
+  readiness_check_ms: 3 * SECOND,
+  /** What was found is answered for this long. */
+  readiness_kept_ms: SECOND / 2,
+  /** How long systemd is told that the platform starts while something is not ready; then it is told what. */
+  ready_wait_ms: 30 * SECOND,
   /** Problems listed in one answer. More exist, these come first. */
   problems_listed: 64,
 

@@ -3,6 +3,7 @@ import { DASHBOARD_HEADERS, type Dashboard } from "./dashboard.ts";
 import { FactsAnswer, factsNow, type PlatformFacts } from "./facts.ts";
 import { openapi } from "./openapi.ts";
 import { docsPage } from "./pages.ts";
+import { type Readiness, ReadyAnswer } from "./readiness.ts";
 import { type Row, route } from "./route.ts";
 import { Type } from "./schema.ts";
 
@@ -10,19 +11,28 @@ interface Parts {
   /** Read at every request: the address is known only after the start. */
   facts: PlatformFacts;
   dashboard: Dashboard;
+  readiness: Readiness;
   /** All rows, these included. */
   rows: () => readonly Row[];
 }
 
 /** The platform itself; nearly all of it needs no token. */
-export function platformRoutes({ facts, dashboard, rows }: Parts): Row[] {
+export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Row[] {
   return [
     route("GET /healthz", {
-      summary: "Answers 200 when requests can be served",
+      summary: "Answers 200 while the process is there",
       part: "platform",
       access: "open",
       answer: { status: 200, schema: Type.Object({ ok: Type.Boolean(), version: Type.String() }) },
       handle: async () => ({ ok: true, version: VERSION }),
+    }),
+    route("GET /readyz", {
+      summary: "Answers 200 when requests can be served, 503 with reasons otherwise",
+      part: "platform",
+      access: "open",
+      answer: { status: 200, schema: ReadyAnswer },
+      errors: ["not_ready"],
+      handle: async () => await readiness.answer(),
     }),
     route("GET /", {
       summary: "The dashboard, for people",

@@ -58,6 +58,8 @@ export class Executor {
   readonly #slots = new Slots(MACHINE_LIMITS.operations_parallel);
   readonly #ends: (() => void)[] = [];
   #closed = false;
+  /** Why operations are not carried out at the moment, or undefined. */
+  problem: string | undefined = "it was not started yet";
 
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
@@ -86,9 +88,10 @@ export class Executor {
     await this.#wakeUnfinished();
   }
 
+  /** Word of them may have been lost, or come when the host was not ours for a moment. */
   async #wakeUnfinished(): Promise<void> {
-    const { host_ids, store } = this.#parts;
-    for (const id of await store.unfinished(host_ids)) this.wake(id);
+    for (const id of await this.#parts.store.unfinished(this.#parts.host_ids)) this.wake(id);
+    this.problem = undefined;
   }
 
   /** Ends driver calls in progress without writing an outcome: the operations are taken up at the next start. */
@@ -349,10 +352,10 @@ export class Executor {
     if (this.#closed) return;
     try {
       await this.#reconcile();
-      // Word of them may have been lost, or come when the host was not ours for a moment.
       await this.#wakeUnfinished();
     } catch (error) {
-      this.#parts.log.warn({ error }, "what there is to do could not be found out");
+      this.problem = "what there is to do could not be found out";
+      this.#parts.log.warn({ error }, this.problem);
     }
     this.#timers.set("reconcile", MACHINE_LIMITS.reconcile_ms, () => void this.#reconcileAgain());
   }
@@ -380,8 +383,7 @@ export class Executor {
     if (machine && (machine.boot === boot || machine.pending > 0)) return;
     log.warn({ machine: id, boot }, "a boot that is not written down is removed");
     const abort = new AbortController();
-    const timer = `stray:${id}`;
-    this.#timers.set(timer, DEADLINES_MS.destroying ?? 0, () => abort.abort(LATE));
+    this.#timers.set(`stray:${id}`, DEADLINES_MS.destroying ?? 0, () => abort.abort(LATE));
     const work =
       !machine || machine.state === "destroyed"
         ? driver.destroy(id, abort.signal)
@@ -392,7 +394,7 @@ export class Executor {
       // It is found again next time; the others are not kept waiting for it.
       log.warn({ error, machine: id, boot }, "it could not be removed");
     } finally {
-      this.#timers.cancel(timer);
+      this.#timers.cancel(`stray:${id}`);
     }
   }
 }

@@ -22,6 +22,7 @@ import type { Fence } from "#hosts/fence.ts";
 import { makeJoinToken } from "#hosts/join.ts";
 import { hostRoutes } from "#hosts/routes.ts";
 import type { HostService } from "#hosts/service.ts";
+import type { ReadinessCheck } from "#http/readiness.ts";
 import type { Row } from "#http/route.ts";
 import { bringingDriver } from "#machines/bringing-driver.ts";
 import type { RuntimeDriver } from "#machines/driver.ts";
@@ -89,6 +90,7 @@ interface MachinesPart {
   proxy: ProxyRoom;
   rows: Row[];
   metrics(): MetricsEngine;
+  readiness: readonly ReadinessCheck[];
   /** Nothing runs before. */
   start(): Promise<void>;
   close(): Promise<void>;
@@ -134,6 +136,7 @@ export async function openMachines(database: Database, settings: Settings, needs
     host_ids: hosts.own,
     proxy,
     metrics: measuring.engine,
+    readiness: readinessOf({ room, proxy, duty, answers, runs: hosts.own.length > 0 }),
     rows: [
       ...hostRoutes({
         hosts,
@@ -172,6 +175,30 @@ export async function openMachines(database: Database, settings: Settings, needs
       await wire?.close();
     },
   };
+}
+
+interface ReadyParts {
+  room: MachineRoom;
+  proxy: ProxyRoom;
+  duty: Duty | undefined;
+  /** It serves requests. */
+  answers: boolean;
+  /** It runs machines. */
+  runs: boolean;
+}
+
+/** What must work in a process with these duties. */
+function readinessOf({ room, proxy, duty, answers, runs }: ReadyParts): ReadinessCheck[] {
+  const executor: ReadinessCheck = { part: "executor", problem: async () => room.executor.problem };
+  const edge: ReadinessCheck = {
+    part: "proxy",
+    problem: async () => {
+      await proxy.workers.settled();
+      return undefined;
+    },
+  };
+  const lease: ReadinessCheck[] = duty ? [{ part: "lease", problem: async () => duty.problem }] : [];
+  return [...(runs ? [executor, ...lease] : []), ...(answers ? [edge] : [])];
 }
 
 /** The front door stands on what runs machines, so it is there a little later than who asks for it. */

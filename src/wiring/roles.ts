@@ -161,6 +161,12 @@ export class Duty {
     return this.#parts.hosts.own.every((id) => this.holds(id));
   }
 
+  /** Why this process may run nothing at the moment, or undefined. */
+  get problem(): string | undefined {
+    const without = this.#parts.hosts.own.filter((id) => !this.holds(id));
+    return without.length === 0 ? undefined : `host ${without.join(", ")} holds no lease: it was not renewed in time`;
+  }
+
   /** Opens the door, takes our hosts, lets the room begin, and watches. */
   async start(room: MachineRoom): Promise<void> {
     const { settings, hosts, store, wire, clock, log, box, driver, dir, more } = this.#parts;

@@ -9,7 +9,7 @@ import { sdNotify } from "#drivers/linux/sd-notify.ts";
 
 export interface ServiceManager {
   /** From now on `alive` is asked: it answers, well or badly, while the store does; a store that hangs never does. */
-  ready(status: string, alive: () => Promise<unknown>): void;
+  ready(status: string, alive: () => Promise<unknown>, problem?: () => Promise<string | undefined>): void;
   stopping(): void;
 }
 
@@ -35,19 +35,27 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
       complain(`systemd could not be told ${message.split("\n")[0]}: ${messageOf(thrown)}`);
     }
   };
-  const beat = async (every_ms: number, alive: () => Promise<unknown>): Promise<void> => {
+  const beat = async (every_ms: number, alive: () => Promise<unknown>, say: () => Promise<void>): Promise<void> => {
     while (!stopped.signal.aborted) {
       // A store that refuses, because the disk is full or PostgreSQL is away, is not mended by a restart.
       await alive().catch(() => {});
       tell("WATCHDOG=1");
+      await say();
       await clock.sleep(every_ms, stopped.signal).catch(() => {});
     }
   };
   return {
-    ready(status, alive) {
+    ready(status, alive, problem = async () => undefined) {
       tell(`READY=1\nSTATUS=${status}`);
+      let said = status;
+      const say = async (): Promise<void> => {
+        const reason = await problem();
+        const next = reason === undefined ? status : `Not ready: ${reason}`;
+        if (next !== said) tell(`STATUS=${next}`);
+        said = next;
+      };
       const every_ms = Number(watchdog_usec) / 1000 / BEATS;
-      if (every_ms > 0) void beat(every_ms, alive);
+      if (every_ms > 0) void beat(every_ms, alive, say);
     },
     stopping() {
       // Until its end it may be busy with requests in flight; systemd waits TimeoutStopSec for that.

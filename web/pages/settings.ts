@@ -20,6 +20,7 @@ export function Page(): VNode {
     ),
     full ? h(NewOrg, {}) : null,
     full ? h(Facts, {}) : h(Version, {}),
+    h(Ready, {}),
     card(
       "What the box can do",
       p("Programs, kernel and disk, each with the command that mends what is missing, on the box itself:"),
@@ -85,6 +86,15 @@ function Version(): VNode {
   return card(
     "This platform",
     when(answer, ({ version }) => p("Hangar ", code(version))),
+  );
+}
+
+/** What the platform says of its parts; what is not ready is shown with the reason. */
+function Ready(): VNode {
+  const answer = useAnswer((signal) => call("GET /readyz", { signal }), []);
+  return card(
+    "Readiness",
+    when(answer, ({ checks }) => p(`Ready: ${Object.keys(checks).join(", ")}.`)),
   );
 }
 

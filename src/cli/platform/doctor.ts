@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from "node:fs";
 import { release } from "node:os";
 import { dirname } from "node:path";
+import { ClientError } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
 import type { KernelInventory } from "#core/kernel-objects.ts";
 import { VERSION } from "#core/version.ts";
@@ -144,9 +145,11 @@ async function kernelObjects({ runProgram, data_dir }: Context): Promise<Finding
 
 async function platform({ client, data_dir }: Context): Promise<Finding> {
   try {
-    const { version } = await client.call("GET /healthz", {});
-    return { what: "platform", verdict: "ok", found: `answers, version ${version}` };
+    const { version, checks } = await client.call("GET /readyz", {});
+    return { what: "platform", verdict: "ok", found: `ready, version ${version} (${Object.keys(checks).join(", ")})` };
   } catch (thrown) {
+    if (thrown instanceof ClientError && thrown.body.status === "not_ready")
+      return { what: "platform", verdict: "fail", found: thrown.message, mend: `tail ${data_dir}/hangar.log` };
     const pid = existsSync(`${data_dir}/pid`) ? ` (last pid ${readFileSync(`${data_dir}/pid`, "utf8").trim()})` : "";
     return { what: "platform", verdict: "warn", found: `${messageOf(thrown)}${pid}`, mend: "npm start" };
   }

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ClientError } from "#client/client.ts";
 import { facts } from "../output.ts";
 import { type Context, type Input, textOption, UsageError, type Verb } from "../verb.ts";
 import { FIRST_CONFIG, installedDataDir, SERVICE, unitFile } from "./service-unit.ts";
@@ -112,9 +113,10 @@ export const serviceStatus: Verb = {
 };
 
 async function answer({ client }: Context): Promise<string> {
-  return await client.call("GET /healthz", {}).then(
-    ({ version }) => `answers at ${client.base_url}, version ${version}`,
-    () => `does not answer at ${client.base_url}`,
+  return await client.call("GET /readyz", {}).then(
+    ({ version }) => `ready: answers at ${client.base_url}, version ${version}`,
+    (thrown: unknown) =>
+      thrown instanceof ClientError && thrown.http !== 0 ? thrown.message : `does not answer at ${client.base_url}`,
   );
 }
 
