@@ -120,7 +120,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const secrets = new SecretService({ store: appStore, box, clock });
   const facts = factsOf(settings, choice, clock);
   const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
-  const { local: local_api, network_doors } = inside;
+  const { local: local_api, network_doors, insiders } = inside;
   const kept = { authStore, appStore, tokens, secrets, box, master_key };
   const needs = { ...options, ...kept, clock, log, choice, dir, local_api, network_doors };
   const machines = await openMachines(database, settings, needs);
@@ -139,7 +139,6 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
-  const { insiders } = inside;
   const around = emulated?.around;
   const server = createServer({ rows, guard, insiders, clock, log, idempotency, dashboard, around, ...rate });
   for (const part of [inside, machines, server]) opened.defer(() => part.close());
@@ -152,6 +151,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   if (settings.role !== "host") facts.base_url ||= await listen(server, settings, dir, emulated);
   if (settings.database_url) await shareBaseUrl(database, settings, facts);
   opened.defer(keepSweeping([idempotency, inside], clock, log));
+  opened.defer(() => database.hurry?.(LIMITS.shutdown_ms));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
   const running = opened.move();
@@ -170,18 +170,14 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     // Nothing is written, but whoever writes is asked: a thread of its own, or the connection to PostgreSQL.
     alive: () => database.write([{ sql: "SELECT 1" }]),
     ...frontDoor(machines.proxy, running),
-    async close() {
-      database.hurry?.(LIMITS.shutdown_ms);
-      await running.disposeAsync();
-    },
   };
 }
 
-/** What is open to the world, and how another platform takes its place. */
+/** What is open to the world, how another platform takes its place, and how all of it ends. */
 function frontDoor(
   proxy: ProxyRoom,
   running: AsyncDisposableStack,
-): Pick<Platform, "proxySamples" | "listening" | "handOver"> {
+): Pick<Platform, "proxySamples" | "listening" | "handOver" | "close"> {
   return {
     proxySamples: (now) => proxy.proxySamples(now),
     listening: () => proxy.workers.settled(),
@@ -190,6 +186,7 @@ function frontDoor(
       await running.disposeAsync();
       return () => proxy.leave();
     },
+    close: () => running.disposeAsync(),
   };
 }
 
@@ -209,10 +206,13 @@ async function openStore(
   { onBroken }: PlatformOptions,
   log: ReturnType<typeof openLog>,
 ): Promise<Database> {
-  return await openDatabase(settings, (error) => {
+  const broken = (error: Error): void => {
     log.quiet();
     onBroken?.(error);
-  });
+  };
+  return await openDatabase(settings, broken, () =>
+    log.info({}, "a pooler in transaction mode is in front of PostgreSQL: statements are not prepared"),
+  );
 }
 
 /**

@@ -8,8 +8,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { PATIENCE_MS } from "./support.ts";
 
-const NOT_OURS = { restart: async () => {}, crash: async () => {}, start: async () => {}, stop: async () => {} };
-
 interface Server {
   /** Address of a new, empty database. */
   database(): Promise<string>;
@@ -18,6 +16,15 @@ interface Server {
   /** The first half of it, and the second: what is between is an outage. */
   crash(): Promise<void>;
   start(): Promise<void>;
+  /** A standby that has, at every moment, whatever this one acknowledged (synchronous streaming replication). */
+  standby(): Promise<Standby>;
+  stop(): Promise<void>;
+}
+
+interface Standby {
+  /** The folder of its socket. */
+  dir: string;
+  promote(): void;
   stop(): Promise<void>;
 }
 
@@ -48,9 +55,9 @@ function owner(): { uid: number; gid: number } | undefined {
  * fast; what it has written survives its own end all the same. Figures are taken with it. `listen` is an address of this
  * box beside the socket, whose neighbours are let in.
  */
-export async function startPostgres({ fsync = false, listen = "" } = {}): Promise<Server> {
+export async function startPostgres({ fsync = false, listen = "", max_connections = 200 } = {}): Promise<Server> {
   const given = process.env["HANGAR_TEST_POSTGRES_URL"];
-  if (given) return { database: () => createDatabase(given), ...NOT_OURS };
+  if (given) return givenServer(given);
   const bin = binaries();
   if (!bin) throw new Error(postgresMissing());
   const dir = mkdtempSync(join(tmpdir(), "hangar-pg-"));
@@ -63,7 +70,7 @@ export async function startPostgres({ fsync = false, listen = "" } = {}): Promis
     stdio: "pipe",
   });
   if (listen) appendFileSync(join(data, "pg_hba.conf"), `host all all ${listen}/24 trust\n`);
-  const settings = [`listen_addresses=${listen}`, "max_connections=200", `fsync=${fsync}`];
+  const settings = [`listen_addresses=${listen}`, `max_connections=${max_connections}`, `fsync=${fsync}`];
   const flags = ["-D", data, "-k", dir, ...settings.flatMap((setting) => ["-c", setting])];
   const start = () => spawn(join(bin, "postgres"), flags, { ...as, cwd: dir, stdio: "ignore" });
   let server = start();
@@ -97,7 +104,55 @@ export async function startPostgres({ fsync = false, listen = "" } = {}): Promis
     },
     crash,
     start: again,
+    standby: () => startStandby({ bin, url, dir, as }),
     stop,
+  };
+}
+
+function givenServer(url: string): Server {
+  const standby = () => Promise.reject(new Error("HANGAR_TEST_POSTGRES_URL names a server without a standby"));
+  const nothing = async (): Promise<void> => {};
+  return { database: () => createDatabase(url), restart: nothing, crash: nothing, start: nothing, standby, stop: nothing };
+}
+
+interface Primary {
+  bin: string;
+  url: string;
+  dir: string;
+  as: { uid: number; gid: number } | undefined;
+}
+
+async function startStandby(primary: Primary): Promise<Standby> {
+  const { bin, as } = primary;
+  const dir = mkdtempSync(join(tmpdir(), "hangar-pg-"));
+  if (as) chownSync(dir, as.uid, as.gid);
+  const data = join(dir, "data");
+  const copy = ["-h", primary.dir, "-U", "hangar", "-D", data, "-R", "-X", "stream", "--no-sync", "-c", "fast"];
+  execFileSync(join(bin, "pg_basebackup"), copy, { ...as, cwd: dir, stdio: "pipe" });
+  const settings = ["listen_addresses=", "fsync=false", "max_connections=200"].flatMap((one) => ["-c", one]);
+  const server = spawn(join(bin, "postgres"), ["-D", data, "-k", dir, ...settings], {
+    ...as,
+    cwd: dir,
+    stdio: "ignore",
+  });
+  await untilReady(`postgres://hangar@/postgres?host=${encodeURIComponent(dir)}`);
+  const client = new pg.Client(primary.url);
+  await client.connect();
+  await client.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
+  await client.query("SELECT pg_reload_conf()");
+  await client.end();
+  return {
+    dir,
+    // The new primary has no standby of its own to wait for.
+    promote: () => {
+      appendFileSync(join(data, "postgresql.auto.conf"), "synchronous_standby_names = ''\n");
+      execFileSync(join(bin, "pg_ctl"), ["promote", "-D", data], { ...as, cwd: dir, stdio: "pipe" });
+    },
+    async stop() {
+      const exited = once(server, "exit");
+      if (server.exitCode === null && server.kill("SIGQUIT")) await exited;
+      rmSync(dir, { recursive: true, force: true });
+    },
   };
 }
 

@@ -10,6 +10,12 @@ export const DATABASE_SETTINGS = {
       "`postgres://…` to keep state in PostgreSQL; SQLite in the data dir otherwise. Several hosts with commas between " +
       "them: the one that accepts writes is used.",
   },
+  database_direct_url: {
+    default: "",
+    words:
+      "The same database past a pooler in transaction mode (PgBouncer), which can neither listen for changes nor be " +
+      "relied on for leases; database_url otherwise.",
+  },
   database_connections: {
     default: "10",
     words: "Connections of this process to PostgreSQL at most, 1 to 500; up to two more listen and renew leases.",
@@ -18,18 +24,25 @@ export const DATABASE_SETTINGS = {
 
 export interface DatabaseSetting {
   database_url: string | undefined;
+  /** What listens and what renews leases connects here. */
+  database_direct_url: string | undefined;
   database_connections: number;
 }
 
 export function databaseSettings(given: (name: keyof typeof DATABASE_SETTINGS) => Given): DatabaseSetting {
-  const { value, from } = given("database_url");
+  const database_url = checkedUrl(given("database_url"));
+  const database_direct_url = checkedUrl(given("database_direct_url"));
+  if (database_direct_url !== undefined && database_url === undefined)
+    throw new SettingsError(`${given("database_direct_url").from}: it goes with --database postgres://…`);
   return {
-    database_url: value === "" ? undefined : checkedUrl(value, from),
+    database_url,
+    database_direct_url: database_direct_url ?? database_url,
     database_connections: between(given("database_connections"), "database_connections", 1, 500),
   };
 }
 
-function checkedUrl(value: string, from: string): string {
+function checkedUrl({ value, from }: Given): string | undefined {
+  if (value === "") return undefined;
   try {
     parsePostgresUrl(value);
   } catch (thrown) {

@@ -58,7 +58,6 @@ export class Executor {
   readonly #slots = new Slots(MACHINE_LIMITS.operations_parallel);
   readonly #ends: (() => void)[] = [];
   #closed = false;
-  /** Why operations are not carried out at the moment, or undefined. */
   problem: string | undefined = "it was not started yet";
 
   constructor(parts: ExecutorParts) {

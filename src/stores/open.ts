@@ -4,11 +4,16 @@ import type { Database } from "./database.ts";
 import { openSqlite } from "./sqlite/database.ts";
 
 /** The database the settings name. `onBroken` is called once when it can no longer be trusted. */
-export async function openDatabase(settings: Settings, onBroken: (error: Error) => void = () => {}): Promise<Database> {
+export async function openDatabase(
+  settings: Settings,
+  onBroken: (error: Error) => void = () => {},
+  onPooler?: () => void,
+): Promise<Database> {
   if (settings.database_url) {
     // Loaded when it is used: the driver takes 8 MB, and most installations have no PostgreSQL.
     const { openPostgres } = await import("./postgres/database.ts");
-    return await openPostgres(settings.database_url, { connections: settings.database_connections });
+    const { database_url, database_connections: connections } = settings;
+    return await openPostgres(database_url, { connections, ...(onPooler ? { onPooler } : {}) });
   }
   return await openSqlite(join(settings.data_dir, "hangar.db"), { onBroken, ballast: true, checked: true });
 }

@@ -67,18 +67,26 @@ export async function openHosts(
 export type BeatStore = Pick<HostStore, "renew"> & { close(): Promise<void> };
 
 /** What the leases of this process's own hosts are renewed by; a beat that takes longer than this is no use any more. */
-export async function openBeats({ database_url, host }: Settings, store: HostStore): Promise<BeatStore> {
-  if (database_url === undefined) return { renew: store.renew, close: async () => {} };
+export async function openBeats({ database_direct_url, host }: Settings, store: HostStore): Promise<BeatStore> {
+  if (database_direct_url === undefined) return { renew: store.renew, close: async () => {} };
   const { openPostgres } = await import("#stores/postgres/database.ts");
   const call_ms = host.lease_ms * HOST_LIMITS.beat_part;
-  const database = await openPostgres(database_url, { connections: 1, name: "hangar beat", call_ms, lazy: true });
+  const database = await openPostgres(database_direct_url, {
+    connections: 1,
+    name: "hangar beat",
+    call_ms,
+    lazy: true,
+  });
   return { renew: sqlHostStore(database).renew, close: () => database.close() };
 }
 
-async function openWire({ database_url }: Settings, parts: { clock: Clock; log: Log }): Promise<Wire | undefined> {
-  if (database_url === undefined) return undefined;
+async function openWire(
+  { database_direct_url }: Settings,
+  parts: { clock: Clock; log: Log },
+): Promise<Wire | undefined> {
+  if (database_direct_url === undefined) return undefined;
   const { openPostgresWire } = await import("#stores/postgres/wire.ts");
-  return await openPostgresWire(database_url, parts);
+  return await openPostgresWire(database_direct_url, parts);
 }
 
 async function ownHosts(

@@ -28,10 +28,8 @@ async function startTwo(t: TestContext): Promise<Processes> {
   const relayed = `postgres://hangar@127.0.0.1:${relay.port}${url.pathname}`;
   const first = await startDaemon(t, tempDir(), ["--database", relayed, "--log-level", "error", "--host-lease", "60"]);
   const token = String((await first.call("POST", "/v1/platform/host_join_tokens")).body["token"]);
-  const second = await startDaemon(t, tempDir(), [
-    ...["--role", "control", "--database", direct, "--log-level", "error"],
-    ...["--join-token", token],
-  ]);
+  const flags = ["--role", "control", "--database", direct, "--log-level", "error", "--join-token", token];
+  const second = await startDaemon(t, tempDir(), flags);
   await first.call("POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
   const made = await first.call("POST", "/v1/apps/web/machines", { config: { image: "web:1" } });
   assert.equal(made.status, 200, JSON.stringify(made.body));
@@ -44,8 +42,14 @@ const put = async (daemon: Daemon, machine: string, key: string): Promise<number
 suite("postgres faults", { skip: postgresMissing() }, () => {
   test("a process that is stopped in the middle of its writes keeps no other process from writing", async (t) => {
     const { first, second } = await startTwo(t);
-    const { body } = await first.call("POST", "/v1/apps/web/machines", { config: { image: "web:1" }, skip_launch: true });
-    const { body: other } = await first.call("POST", "/v1/apps/web/machines", { config: { image: "web:1" }, skip_launch: true });
+    const { body } = await first.call("POST", "/v1/apps/web/machines", {
+      config: { image: "web:1" },
+      skip_launch: true,
+    });
+    const { body: other } = await first.call("POST", "/v1/apps/web/machines", {
+      config: { image: "web:1" },
+      skip_launch: true,
+    });
     const choose = random(seed(t));
     let loading = true;
     let loaded = 0;
@@ -91,10 +95,20 @@ suite("postgres faults", { skip: postgresMissing() }, () => {
     assert.deepEqual(answers, [503, 503, 503, 200]);
     assert.ok(took < within(25_000), `${took} ms`);
     assert.equal(await put(second, machine, "c"), 204, "the other process is not concerned");
+    const ready = await fetch(`${first.base_url}/readyz`);
+    assert.equal(ready.status, 503);
+    const { reasons } = (await ready.json()) as { reasons: { part: string }[] };
+    assert.ok(
+      reasons.some(({ part }) => part === "database"),
+      JSON.stringify(reasons),
+    );
     relay.restore();
     const back = performance.now();
+    await until("it is ready again", async () => (await fetch(`${first.base_url}/readyz`)).ok);
     await until("it writes again without a restart", async () => (await put(first, machine, "d")) === 204);
-    t.diagnostic(`requests ended after ${took.toFixed(0)} ms, back ${(performance.now() - back).toFixed(0)} ms after the network`);
+    t.diagnostic(
+      `requests ended after ${took.toFixed(0)} ms, back ${(performance.now() - back).toFixed(0)} ms after the network`,
+    );
   });
 
   test("SIGTERM ends the process in bounded time while its connections are silent", async (t) => {

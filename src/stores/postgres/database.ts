@@ -144,9 +144,8 @@ class PostgresDatabase implements Database {
         if (trouble === "pooler" && this.#own_sessions) {
           this.#own_sessions = false;
           this.#onPooler();
-          continue;
         }
-        const again = trouble === "again" || trouble === "elsewhere";
+        const again = trouble === "again" || trouble === "elsewhere" || trouble === "pooler";
         const pause_ms = RETRY_MS * 2 ** (attempt - 1);
         if (!again || attempt >= LIMITS.write_retries || performance.now() + pause_ms >= deadline)
           throw storeError(thrown, trouble);

@@ -164,6 +164,36 @@ suite("postgres", { skip: postgresMissing() }, () => {
   });
 });
 
+suite("postgres without room", { skip: postgresMissing() }, () => {
+  test("a server without a connection left is a retryable 503 that names the setting; open ones go on", async (t) => {
+    const small = await startPostgres({ max_connections: 6 });
+    t.after(() => small.stop());
+    const url = await small.database();
+    const database = await openPostgres(url, { call_ms: CALL_MS });
+    const others: pg.Client[] = [];
+    const full = async (): Promise<void> => {
+      for (;;) {
+        const client = new pg.Client(url);
+        client.on("error", () => {});
+        await client.connect();
+        others.push(client);
+      }
+    };
+    await assert.rejects(full(), { code: "53300" });
+    const calls = await Promise.all(Array.from({ length: 50 }, () => database.read("SELECT 1 AS one")));
+    assert.equal(calls.length, 50, "the connection that is open serves all of them");
+    const { error } = await failing(() => openPostgres(url, { call_ms: CALL_MS }));
+    assert.equal(error.code, "overloaded");
+    assert.equal(error.http, 503);
+    assert.equal(error.extras.retry_after_s, 2);
+    assert.match(error.message, /accepts no further connection/);
+    assert.match(error.extras.hint ?? "", /max_connections.*HANGAR_DATABASE_CONNECTIONS/);
+    await Promise.all(others.map((client) => client.end()));
+    await database.close();
+    await (await openPostgres(url)).close();
+  });
+});
+
 async function waitUntilBlocked(other: pg.Client): Promise<void> {
   for (;;) {
     const { rows } = await other.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
