@@ -47,6 +47,7 @@ import { sqlAppStore } from "#stores/sql/apps.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
+import { sqlPrefetch } from "#stores/sql/prefetch.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import type { Emulated } from "./wiring/emulated.ts";
 import { openInside } from "./wiring/inside.ts";
@@ -124,7 +125,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const kept = { authStore, appStore, tokens, secrets, box, master_key };
   const needs = { ...options, ...kept, clock, log, choice, dir, local_api, network_doors };
   const machines = await openMachines(database, settings, needs);
-  const guard = createGuard({ tokens, store: authStore, apps: appStore, clock });
+  const guard = createGuard({ tokens, store: authStore, apps: appStore, clock, prefetch: sqlPrefetch(database) });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
 
   const dashboard = new Dashboard();
@@ -138,7 +139,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...inside.rows,
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
-  const rate = settings.rate_limit > 0 ? { rate: new RateLimiter(settings.rate_limit, clock) } : {};
+  const rate = rateLimiter(settings, clock);
   const around = emulated?.around;
   const server = createServer({ rows, guard, insiders, clock, log, idempotency, dashboard, around, ...rate });
   for (const part of [inside, machines, server]) opened.defer(() => part.close());
@@ -154,7 +155,6 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   opened.defer(() => database.hurry?.(LIMITS.shutdown_ms));
   log.info({ base_url: facts.base_url, driver: choice.name }, "ready");
 
-  const running = opened.move();
   return {
     base_url: facts.base_url,
     token_file,
@@ -169,7 +169,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     notReady: () => readiness.problems(),
     // Nothing is written, but whoever writes is asked: a thread of its own, or the connection to PostgreSQL.
     alive: () => database.write([{ sql: "SELECT 1" }]),
-    ...frontDoor(machines.proxy, running),
+    ...frontDoor(machines.proxy, opened.move()),
   };
 }
 
@@ -261,6 +261,9 @@ async function ensureToken(tokens: TokenService, file: string, clock: Clock): Pr
   writeFileDurably(file, `${await tokens.createFull("first start", randomIds(clock))}\n`);
   return file;
 }
+
+const rateLimiter = ({ rate_limit }: Settings, clock: Clock): { rate?: RateLimiter } =>
+  rate_limit > 0 ? { rate: new RateLimiter(rate_limit, clock) } : {};
 
 /** Forgets what is old now and then: repeated requests, lines of audit. Answers what ends it. */
 function keepSweeping(kept: readonly { expire(): Promise<unknown> }[], clock: Clock, log: Log): () => void {

@@ -2,10 +2,10 @@ import { assert } from "#core/assert.ts";
 import type { Action } from "#core/caveats.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
-import type { Admitted, Caller, Guard, SchemeRule, Scope, Target } from "#http/access.ts";
+import type { Admitted, Caller, Guard, Prefetch, SchemeRule, Scope, Target } from "#http/access.ts";
 import { Principal } from "./principal.ts";
 import type { AuthStore } from "./store.ts";
-import { type TokenService, unauthorized } from "./tokens.ts";
+import { type TokenService, tokenIdOf, unauthorized } from "./tokens.ts";
 
 /** Where an app is; the apps' store knows. */
 interface AppDirectory {
@@ -19,10 +19,15 @@ interface GuardParts {
   store: AuthStore;
   apps: AppDirectory;
   clock: Clock;
+  prefetch: Prefetch | undefined;
 }
 
 export function createGuard(parts: GuardParts): Guard {
+  const { prefetch } = parts;
   return {
+    ...(prefetch && {
+      prefetch: (authorization, target, writes) => prefetch({ ...target, token_id: tokenIdOf(authorization), writes }),
+    }),
     identify: (authorization, rule) => identify(parts, authorization, rule),
     async admit(caller, access, target) {
       const principal = principalOf(caller);

@@ -153,6 +153,17 @@ export class TokenService {
   }
 }
 
+/** The id in an Authorization header that looks like one of ours, good or not. */
+export function tokenIdOf(authorization: string | undefined): string | undefined {
+  const text = authorization?.trim().split(/\s+/).at(-1) ?? "";
+  if (!text.startsWith(MACAROON_PREFIX)) return FULL.exec(text)?.[1];
+  try {
+    return parse(text).id;
+  } catch {
+    return undefined;
+  }
+}
+
 function firstCaveats({ org, kind, app, maker }: NewToken, expires_at: number): Caveat[] {
   const caveats: Caveat[] = [
     { type: "org", org: org.slug, actions: kind === "readonly" ? ACTIONS.read : ALL_ACTIONS },

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { assert } from "#core/assert.ts";
 import type { Action } from "#core/caveats.ts";
+import type { Prefetched } from "#core/prefetched.ts";
 
 /**
  * Who may use a route: written in its row, and leaving it out does not compile.
@@ -56,7 +57,12 @@ export function appOf({ app }: Admitted): { id: string; name: string } {
 }
 
 /** Decides; implemented by the auth room. */
+/** Reads at once what a request will look up. Absent where a read costs no round trip. */
+export type Prefetch = (wanted: Target & { token_id?: string | undefined; writes: boolean }) => Prefetched;
+
 export interface Guard {
+  /** Begins to read what a request names, before it is known whether it may: what is found is used by the checks. */
+  prefetch?(authorization: string | undefined, target: Target, writes: boolean): Prefetched;
   /** Fails with `unauthorized` unless the header carries a good token in the right scheme. */
   identify(authorization: string | undefined, rule: SchemeRule, request: IncomingMessage): Promise<Caller>;
   /** Fails with `forbidden` when the token does not allow it, `not_found` when the caller may not even see it. */

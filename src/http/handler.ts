@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
+import { withPrefetched } from "#core/prefetched.ts";
 import { dropEmpty, dropEmptyParameters } from "./absence.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
 import { refusedFields } from "./field-support.ts";
@@ -31,7 +32,7 @@ const NOBODY: Caller = { token_id: "", name: "nobody" };
 export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Handler {
   const sessions = new Sessions(parts.clock);
   const random = randomIds(parts.clock);
-  return async (request, reply) => {
+  return prefetching(row, parts, async (request, reply) => {
     const open = row.access === "open";
     const caller = await callerOf(row, parts, request);
     if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
@@ -51,6 +52,18 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     if (!isRepeatable(row) || typeof key !== "string") return send(row, reply, await run(row, call(random)));
     const who = { caller: caller.fingerprint ?? caller.token_id, key, recorded: !row.credential };
     return send(row, reply, await once(parts, request, reply, who, work));
+  });
+}
+
+/** What the request names is read at once, where the database is a round trip away. */
+function prefetching(row: Row, { guard }: HandlerParts, work: Handler): Handler {
+  if (!guard.prefetch || row.access === "open" || row.access === "inside") return work;
+  const prefetch = guard.prefetch.bind(guard);
+  return async (request, reply) => {
+    const { org_slug, app_name, machine_id } = request.params as Target;
+    const writes = row.method !== "GET";
+    const prefetched = prefetch(request.headers.authorization, { org_slug, app_name, machine_id }, writes);
+    return await withPrefetched(prefetched, () => work(request, reply));
   };
 }
 

@@ -19,7 +19,7 @@ async function aTable(t: TestContext) {
   const load = t.mock.fn((key: string) =>
     readOne<{ value: number }>(database, "SELECT value FROM things WHERE key = ?", [key]),
   );
-  const find = lookup(database, load);
+  const find = lookup(database, "thing", load);
   return { file, database, load, value: async (key: string) => (await find(key))?.value };
 }
 
@@ -83,7 +83,7 @@ suite("lookup", () => {
 
   test("a database that cannot tell its version cheaply is read each time", async (t) => {
     const load = t.mock.fn(async (key: string) => key);
-    const find = lookup(inlineSqlite(), load);
+    const find = lookup(inlineSqlite(), "thing", load);
     assert.equal(await find("a"), "a");
     assert.equal(await find("a"), "a");
     assert.equal(load.mock.callCount(), 2);

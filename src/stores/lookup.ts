@@ -1,4 +1,5 @@
 import { LIMITS } from "#core/limits.ts";
+import { takePrefetched } from "#core/prefetched.ts";
 import type { Database } from "./database.ts";
 
 /**
@@ -8,10 +9,12 @@ import type { Database } from "./database.ts";
  */
 export function lookup<Found>(
   database: Database,
+  kind: string,
   load: (key: string) => Promise<Found | undefined>,
 ): (key: string) => Promise<Found | undefined> {
   const { version } = database;
-  if (!version) return load;
+  // Where nothing can be remembered, what the request read when it began saves a round trip, once.
+  if (!version) return async (key) => (await takePrefetched<Found>(kind, key)) ?? (await load(key));
   const remembered = new Map<string, Found>();
   let as_of: number | undefined;
   return async (key) => {

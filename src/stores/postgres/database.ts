@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { LIMITS } from "#core/limits.ts";
 import { parsePostgresUrl } from "#core/postgres-url.ts";
+import { forgetPrefetched } from "#core/prefetched.ts";
 import type { Database, Outcome, Query, Step, Value, WriteOptions } from "../database.ts";
 import { BatchError, type Rows } from "./batch.ts";
 import { Connector, type Deadline, deadlineIn, PATIENT, type PostgresConnection, SHORT } from "./connection.ts";
@@ -65,6 +66,7 @@ class PostgresDatabase implements Database {
   }
 
   async write(steps: readonly Step[], { patient = false }: WriteOptions = {}): Promise<Outcome> {
+    forgetPrefetched();
     const deadline = deadlineIn(patient ? LIMITS.postgres_patient_ms : this.#call_ms);
     return await this.#again(deadline, async (connection) => {
       if (!connection.fresh) await this.#probe(connection, deadline);

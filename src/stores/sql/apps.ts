@@ -5,7 +5,7 @@ import { type Database, readOne, type Step } from "../database.ts";
 import { lookup } from "../lookup.ts";
 import { lockOrg } from "./auth.ts";
 
-const APP = "id, name, org_id, numeric_id, network, secrets_version, created_at";
+export const APP = "id, name, org_id, numeric_id, network, secrets_version, created_at";
 const SECRET = "name, sealed, digest, created_at, updated_at";
 
 /** The last app of a private network takes its prefix with it. */
@@ -16,7 +16,9 @@ const FORGET_NETWORK = `DELETE FROM private_networks WHERE EXISTS
 
 export function sqlAppStore(database: Database): AppStore {
   return {
-    findApp: lookup(database, (name) => readOne<App>(database, `SELECT ${APP} FROM apps WHERE name = ?`, [name])),
+    findApp: lookup(database, "app", (name) =>
+      readOne<App>(database, `SELECT ${APP} FROM apps WHERE name = ?`, [name]),
+    ),
     apps: (org_id) => database.read<App>(`SELECT ${APP} FROM apps WHERE org_id = ? ORDER BY name`, [org_id]),
 
     async insertApp(app, limit) {

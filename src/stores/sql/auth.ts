@@ -3,8 +3,8 @@ import type { Org, Token } from "#auth/types.ts";
 import { type Database, readOne, type Step } from "../database.ts";
 import { lookup } from "../lookup.ts";
 
-const ORG = "id, slug, name, numeric_id, created_at";
-const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id";
+export const ORG = "id, slug, name, numeric_id, created_at";
+export const TOKEN = "id, org_id, kind, name, secret, created_at, expires_at, revoked_at, parent_id";
 
 /** Holds the organization against being deleted meanwhile, and against another insert past a limit of it. */
 export const lockOrg = (id: string): Step => ({ sql: "UPDATE orgs SET name = name WHERE id = ?", args: [id], rows: 1 });
@@ -12,8 +12,10 @@ export const lockOrg = (id: string): Step => ({ sql: "UPDATE orgs SET name = nam
 export function sqlAuthStore(database: Database): AuthStore {
   return {
     orgs: () => database.read<Org>(`SELECT ${ORG} FROM orgs ORDER BY slug`),
-    findOrg: lookup(database, (slug) => readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE slug = ?`, [slug])),
-    findOrgById: lookup(database, (id) => readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE id = ?`, [id])),
+    findOrg: lookup(database, "org slug", (slug) =>
+      readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE slug = ?`, [slug]),
+    ),
+    findOrgById: lookup(database, "org", (id) => readOne<Org>(database, `SELECT ${ORG} FROM orgs WHERE id = ?`, [id])),
 
     async insertOrg(org, limit) {
       const outcome = await database.write([
@@ -34,7 +36,9 @@ export function sqlAuthStore(database: Database): AuthStore {
       return (await database.write([{ sql, args: [id, id], rows: 1 }])).ok;
     },
 
-    findToken: lookup(database, (id) => readOne<Token>(database, `SELECT ${TOKEN} FROM tokens WHERE id = ?`, [id])),
+    findToken: lookup(database, "token", (id) =>
+      readOne<Token>(database, `SELECT ${TOKEN} FROM tokens WHERE id = ?`, [id]),
+    ),
 
     tokens: (org_id) =>
       org_id === null

@@ -39,7 +39,7 @@ function connections(database: Database): Connections {
       );
       return rows.map(fromRow);
     },
-    findConnection: lookup(database, async (id) => {
+    findConnection: lookup(database, "connection", async (id) => {
       const row = await readOne<ConnectionRow>(database, `SELECT ${CONNECTION} FROM connections WHERE id = ?`, [id]);
       return row && fromRow(row);
     }),

@@ -7,7 +7,7 @@ export function counted(database: Database, table: "machines" | "volumes"): Coun
   const ofApp = `SELECT count(*) AS n FROM ${table} WHERE app_id = ? AND state <> 'destroyed'`;
   const ofOrg = `SELECT t.app_id, count(*) AS n FROM apps a JOIN ${table} t ON t.app_id = a.id
     WHERE a.org_id = ? AND t.state <> 'destroyed' GROUP BY t.app_id`;
-  const find = lookup(database, (app_id) => readOne<{ n: number }>(database, ofApp, [app_id]));
+  const find = lookup(database, `${table} of app`, (app_id) => readOne<{ n: number }>(database, ofApp, [app_id]));
   return {
     count: async (app_id) => (await find(app_id))?.n ?? 0,
     async counts(org_id) {

@@ -1,3 +1,4 @@
+import { takePrefetched } from "#core/prefetched.ts";
 import type { Arrival, HostStore, JoinToken } from "#hosts/store.ts";
 import type { Host, HostFacts, Placing } from "#hosts/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
@@ -10,6 +11,8 @@ const COUNT = `used_cpus = (SELECT coalesce(sum(m.cpus), 0) FROM machines m WHER
   used_memory_mb = (SELECT coalesce(sum(m.memory_mb), 0) FROM machines m WHERE m.host_id = hosts.id AND m.reserved = 1)`;
 const EMPTY = `NOT EXISTS (SELECT 1 FROM machines m WHERE m.host_id = hosts.id)
   AND NOT EXISTS (SELECT 1 FROM volumes v WHERE v.host_id = hosts.id)`;
+
+export const HOSTS = `SELECT ${HOST} FROM hosts ORDER BY id`;
 
 type Flag = "cordoned" | "draining" | "held";
 type HostRow = Omit<Host, Flag | "facts"> & Record<Flag, number> & { facts: string };
@@ -26,7 +29,8 @@ export function sqlHostStore(database: Database): HostStore {
   const done = async (sql: string, args: readonly Value[]): Promise<boolean> =>
     (await database.write([{ sql, args, rows: 1 }])).ok;
   return {
-    hosts: async () => (await database.read<HostRow>(`SELECT ${HOST} FROM hosts ORDER BY id`)).map(toHost),
+    hosts: async () =>
+      ((await takePrefetched<HostRow[]>("hosts", "all")) ?? (await database.read<HostRow>(HOSTS))).map(toHost),
     async find(id) {
       const row = await readOne<HostRow>(database, `SELECT ${HOST} FROM hosts WHERE id = ?`, [id]);
       return row && toHost(row);

@@ -1,3 +1,5 @@
+import { takePrefetched } from "#core/prefetched.ts";
+import type { Work } from "#machines/ledger.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { Change, Committed, Inserted, ListFilter, MachineStore } from "#machines/store.ts";
 import type { Machine, MachineConfig, MachineEvent, Operation } from "#machines/types.ts";
@@ -24,12 +26,12 @@ import {
 
 /** A machine with the config of its current version. */
 const FROM = "FROM machines m JOIN machine_versions v ON v.machine_id = m.id AND v.instance_id = m.instance_id";
-const SELECT = `SELECT ${MACHINE}, v.config ${FROM}`;
+export const SELECT = `SELECT ${MACHINE}, v.config ${FROM}`;
 const EVENT =
   "e.seq, e.id, e.type, e.status, e.source, e.timestamp, e.request, e.machine_id, m.name AS machine_name, m.app_name, e.instance_id";
 const EVENTS = `SELECT ${EVENT} FROM machine_events e JOIN machines m ON m.id = e.machine_id`;
 const OPERATION = "id, machine_id, host_id, position, kind, payload, not_before, begun";
-const WORK = `SELECT ${MACHINE}, v.config, o.id AS o_id, o.position AS o_position, o.kind AS o_kind,
+export const WORK = `SELECT ${MACHINE}, v.config, o.id AS o_id, o.position AS o_position, o.kind AS o_kind,
   o.payload AS o_payload, o.not_before AS o_not_before, o.begun AS o_begun
   ${FROM} LEFT JOIN machine_operations o ON o.machine_id = m.id WHERE m.id = ? ORDER BY o.position`;
 const ALIVE = "(m.boot IS NOT NULL OR m.deadline_at IS NOT NULL OR m.next_run_at IS NOT NULL)";
@@ -38,11 +40,13 @@ export function sqlMachineStore(database: Database): MachineStore {
   const machines = async (sql: string, args: readonly Value[]): Promise<Machine[]> =>
     (await database.read<MachineRow>(sql, args)).map(toMachine);
   return {
-    find: lookup(database, async (id) => {
+    find: lookup(database, "machine", async (id) => {
       const [machine] = await machines(`${SELECT} WHERE m.id = ?`, [id]);
       return machine;
     }),
     async findWork(id) {
+      const prefetched = await takePrefetched<Work>("work", id);
+      if (prefetched) return prefetched;
       // One statement, so that state and operations belong together.
       const rows = await database.read<MachineRow & WorkRow>(WORK, [id]);
       const [first] = rows;

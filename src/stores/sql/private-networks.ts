@@ -1,10 +1,12 @@
+import { takePrefetched } from "#core/prefetched.ts";
 import type { NetworkStore } from "#machines/private-networks.ts";
 import { type Database, readOne } from "../database.ts";
 
 export function sqlNetworkStore(database: Database): NetworkStore {
   return {
-    findNetwork: (org_id, name) =>
-      readOne(database, "SELECT prefix FROM private_networks WHERE org_id = ? AND name = ?", [org_id, name]),
+    findNetwork: async (org_id, name) =>
+      (await takePrefetched<{ prefix: string | null }>("network", `${org_id} ${name}`)) ??
+      (await readOne(database, "SELECT prefix FROM private_networks WHERE org_id = ? AND name = ?", [org_id, name])),
     unkept: () => database.read("SELECT org_id, name FROM private_networks WHERE prefix IS NULL"),
     async keepPrefix(org_id, name, prefix) {
       const free = "NOT EXISTS (SELECT 1 FROM private_networks WHERE prefix = ?)";

@@ -1,0 +1,117 @@
+import type { Org, Token } from "#auth/types.ts";
+import { LIMITS } from "#core/limits.ts";
+import { Prefetched } from "#core/prefetched.ts";
+import type { Prefetch } from "#http/access.ts";
+import type { Database, Query } from "../database.ts";
+import { APP } from "./apps.ts";
+import { ORG, TOKEN } from "./auth.ts";
+import { HOSTS } from "./hosts.ts";
+import { type MachineRow, operationIn, toMachine, type WorkRow } from "./machine-rows.ts";
+import { SELECT, WORK } from "./machines.ts";
+
+const columns = (list: string, table: string): string =>
+  list
+    .split(", ")
+    .map((column) => `${table}.${column}`)
+    .join(", ");
+
+/** A token and those it was made from, which it falls with. */
+const TOKENS = `WITH RECURSIVE chain AS (
+    SELECT ${TOKEN}, 0 AS depth FROM tokens WHERE id = ?
+    UNION ALL SELECT ${columns(TOKEN, "t")}, c.depth + 1 FROM tokens t JOIN chain c ON t.id = c.parent_id
+    WHERE c.depth < ${LIMITS.token_chain})
+  SELECT ${TOKEN} FROM chain`;
+
+type Keep = Parameters<ConstructorParameters<typeof Prefetched>[0]>[0];
+type Lookup = Query & { keep(rows: unknown[], keep: Keep): void };
+
+const org = (sql: string, args: string[]): Lookup => ({
+  sql: `SELECT ${ORG} FROM orgs WHERE ${sql}`,
+  args,
+  keep: (rows, keep) => {
+    for (const row of rows as Org[]) keep("org", row.id, row);
+  },
+});
+
+const tokenLookups = (id: string): Lookup[] => [
+  {
+    sql: TOKENS,
+    args: [id],
+    keep: (rows, keep) => {
+      for (const row of rows as Token[]) keep("token", row.id, row);
+    },
+  },
+  org("id = (SELECT org_id FROM tokens WHERE id = ?)", [id]),
+];
+
+const appLookups = (name: string): Lookup[] => [
+  {
+    sql: `SELECT ${APP} FROM apps WHERE name = ?`,
+    args: [name],
+    // Looked up by who may, and again by what is done.
+    keep: ([row], keep) => {
+      if (row) for (let use = 0; use < 2; use++) keep("app", name, row);
+    },
+  },
+  org("id = (SELECT org_id FROM apps WHERE name = ?)", [name]),
+];
+
+/** What a new machine of the app is placed by. */
+const placeLookups = (app_name: string): Lookup[] => [
+  { sql: HOSTS, keep: (rows, keep) => keep("hosts", "all", rows) },
+  {
+    sql: `SELECT n.org_id, n.name, n.prefix FROM private_networks n JOIN apps a ON a.org_id = n.org_id AND a.network = n.name
+          WHERE a.name = ?`,
+    args: [app_name],
+    keep: (rows, keep) => {
+      for (const row of rows as { org_id: string; name: string; prefix: string | null }[])
+        keep("network", `${row.org_id} ${row.name}`, row);
+    },
+  },
+];
+
+const slugLookup = (slug: string): Lookup => ({
+  sql: `SELECT ${ORG} FROM orgs WHERE slug = ?`,
+  args: [slug],
+  keep: ([row], keep) => row && keep("org slug", slug, row),
+});
+
+const machineLookup = (id: string): Lookup => ({
+  sql: `${SELECT} WHERE m.id = ?`,
+  args: [id],
+  keep: ([row], keep) => row && keep("machine", id, toMachine(row as MachineRow)),
+});
+
+/** Whoever changes a machine reads it twice: to see that it is there, and with its operations, to decide. */
+const workLookup = (id: string): Lookup => ({
+  sql: WORK,
+  args: [id],
+  keep: (found, keep) => {
+    const rows = found as (MachineRow & WorkRow)[];
+    const [first] = rows;
+    if (!first) return;
+    keep("machine", id, toMachine(first));
+    keep("work", id, { machine: toMachine(first), operations: rows.flatMap(operationIn) });
+  },
+});
+
+/** Reads what a request names in one round trip. Undefined where a read costs none. */
+export function sqlPrefetch(database: Database): Prefetch | undefined {
+  if (!database.readAll) return undefined;
+  const readAll = database.readAll.bind(database);
+  return ({ token_id, app_name, org_slug, machine_id, writes }) => {
+    // Nothing is read for a stranger.
+    if (!token_id) return new Prefetched(async () => {});
+    const lookups: Lookup[] = [
+      ...tokenLookups(token_id),
+      ...(app_name ? appLookups(app_name) : []),
+      ...(app_name && writes && !machine_id ? placeLookups(app_name) : []),
+      ...(org_slug ? [slugLookup(org_slug)] : []),
+      ...(machine_id ? [writes ? workLookup(machine_id) : machineLookup(machine_id)] : []),
+    ];
+    return new Prefetched(async (keep) => {
+      const results = await readAll(lookups);
+      for (const [index, lookup] of lookups.entries()) lookup.keep(results[index] ?? [], keep);
+    });
+  };
+}

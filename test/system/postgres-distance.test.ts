@@ -1,0 +1,82 @@
+/**
+ * A database that is far away: what a request costs is the number of times it waits for an answer. The relay counts
+ * them, and holds every piece back, so that what is sent together is seen to be.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { postgresMissing, startPostgres } from "../postgres.ts";
+import { type Relay, startRelay } from "../relay.ts";
+import { runs, tempDir, within } from "../support.ts";
+import { type Daemon, startDaemon } from "./daemon.ts";
+
+const DELAY_MS = 10;
+
+interface Case {
+  name: string;
+  ask(): Promise<{ status: number }>;
+  trips: number;
+}
+
+/** Of several tries the least: beats, looks and notifications of the platform itself are counted, too. */
+async function fewest(relay: Relay, { ask, name }: Case, tries: number): Promise<{ trips: number; ms: number }> {
+  let least = { trips: Number.POSITIVE_INFINITY, ms: Number.POSITIVE_INFINITY };
+  for (let index = 0; index < tries; index++) {
+    relay.trips();
+    const began = performance.now();
+    const { status } = await ask();
+    const ms = performance.now() - began;
+    const trips = relay.trips();
+    assert.ok(status < 300, `${name}: ${status}`);
+    least = { trips: Math.min(least.trips, trips), ms: Math.min(least.ms, ms) };
+  }
+  return least;
+}
+
+const cases = ({ call }: Daemon, machine: string): Case[] => {
+  const path = `/v1/apps/web/machines/${machine}`;
+  let n = 0;
+  return [
+    { name: "read a machine", trips: 1, ask: () => call("GET", path) },
+    { name: "read metadata", trips: 1, ask: () => call("GET", `${path}/metadata`) },
+    // The app first, then its machines.
+    { name: "list machines", trips: 2, ask: () => call("GET", "/v1/apps/web/machines") },
+    { name: "write metadata", trips: 2, ask: () => call("POST", `${path}/metadata/n`, { value: String(++n) }) },
+    { name: "cordon", trips: 2, ask: () => call("POST", `${path}/${++n % 2 === 0 ? "cordon" : "uncordon"}`) },
+    {
+      name: "create a machine",
+      trips: 2,
+      ask: () => call("POST", "/v1/apps/web/machines", { config: { image: "web:1" }, skip_launch: true }),
+    },
+  ];
+};
+
+suite("postgres at a distance", { skip: postgresMissing() }, () => {
+  test("a read waits for the database once, a write at most twice", async (t) => {
+    const postgres = await startPostgres();
+    t.after(() => postgres.stop());
+    const url = new URL((await postgres.database()).replace("@/", "@localhost/"));
+    const relay = await startRelay(`${url.searchParams.get("host")}/.s.PGSQL.5432`);
+    t.after(() => relay.close());
+    const database = `postgres://hangar@127.0.0.1:${relay.port}${url.pathname}`;
+    const daemon = await startDaemon(t, tempDir(), [
+      "--database",
+      database,
+      "--log-level",
+      "error",
+      "--host-lease",
+      "300",
+    ]);
+    await daemon.call("POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
+    const wish = { config: { image: "web:1" }, skip_launch: true };
+    const { body } = await daemon.call("POST", "/v1/apps/web/machines", wish);
+    relay.delay_ms = DELAY_MS;
+    for (const one of cases(daemon, String(body["id"]))) {
+      // The first ones open connections and prepare statements.
+      await fewest(relay, one, 2);
+      const { trips, ms } = await fewest(relay, one, runs(12, 60));
+      t.diagnostic(`${one.name}: ${trips} round trips, ${ms.toFixed(1)} ms at ${2 * DELAY_MS} ms of distance`);
+      assert.ok(trips <= one.trips, `${one.name}: ${trips} round trips`);
+      assert.ok(ms < within((one.trips + 1) * 2 * DELAY_MS + 20), `${one.name}: ${ms} ms`);
+    }
+  });
+});
