@@ -17,19 +17,19 @@ interface Case {
   trips: number;
 }
 
-/** Of several tries the least: beats, looks and notifications of the platform itself are counted, too. */
-async function fewest(relay: Relay, { ask, name }: Case, tries: number): Promise<{ trips: number; ms: number }> {
-  let least = { trips: Number.POSITIVE_INFINITY, ms: Number.POSITIVE_INFINITY };
+/** Of several tries the one in the middle: what the platform does beside them falls into some, and is counted, too. */
+async function usual(relay: Relay, { ask, name }: Case, tries: number): Promise<{ trips: number; ms: number }> {
+  const counted: { trips: number; ms: number }[] = [];
   for (let index = 0; index < tries; index++) {
     relay.trips();
     const began = performance.now();
     const { status } = await ask();
     const ms = performance.now() - began;
-    const trips = relay.trips();
+    counted.push({ trips: relay.trips(), ms });
     assert.ok(status < 300, `${name}: ${status}`);
-    least = { trips: Math.min(least.trips, trips), ms: Math.min(least.ms, ms) };
   }
-  return least;
+  const middle = (of: "trips" | "ms"): number => counted.map((one) => one[of]).sort((a, b) => a - b)[tries >> 1] ?? 0;
+  return { trips: middle("trips"), ms: middle("ms") };
 }
 
 const cases = ({ call }: Daemon, machine: string): Case[] => {
@@ -72,8 +72,8 @@ suite("postgres at a distance", { skip: postgresMissing() }, () => {
     relay.delay_ms = DELAY_MS;
     for (const one of cases(daemon, String(body["id"]))) {
       // The first ones open connections and prepare statements.
-      await fewest(relay, one, 2);
-      const { trips, ms } = await fewest(relay, one, runs(12, 60));
+      await usual(relay, one, 2);
+      const { trips, ms } = await usual(relay, one, runs(12, 60));
       t.diagnostic(`${one.name}: ${trips} round trips, ${ms.toFixed(1)} ms at ${2 * DELAY_MS} ms of distance`);
       assert.ok(trips <= one.trips, `${one.name}: ${trips} round trips`);
       assert.ok(ms < within((one.trips + 1) * 2 * DELAY_MS + 20), `${one.name}: ${ms} ms`);

@@ -2,7 +2,7 @@ import pg from "pg";
 import { LIMITS } from "#core/limits.ts";
 import type { PostgresAddress } from "#core/postgres-url.ts";
 import { Batch, type Rows } from "./batch.ts";
-import { type Statement, statement } from "./statements.ts";
+import { type Statement, statement, unnamed } from "./statements.ts";
 import { DeadlineError, NoHostError } from "./trouble.ts";
 
 /** When a call must be over, on the clock that never jumps. */
@@ -167,7 +167,7 @@ export class Connector {
   async #open(url: string, target: PostgresAddress["target"], deadline: Deadline): Promise<PostgresConnection> {
     const connection = await PostgresConnection.open(url, this.#name, deadline);
     try {
-      const [session] = await connection.run([{ ...statement(SESSION), name: "" }], deadline);
+      const [session] = await connection.run([unnamed(statement(SESSION))], deadline);
       const read_only = Boolean(session?.[0]?.["read_only"]);
       if (read_only && target === "read-write")
         throw new NoHostError("the database accepts no writes: it is a standby, or was made read-only");

@@ -6,7 +6,7 @@ import type { Database, Outcome, Query, Step, Value, WriteOptions } from "../dat
 import { BatchError, type Rows } from "./batch.ts";
 import { Connector, type Deadline, deadlineIn, PATIENT, type PostgresConnection, SHORT } from "./connection.ts";
 import { Pool } from "./pool.ts";
-import { guardedStatement, type Statement, statement, unguarded, wrongRows } from "./statements.ts";
+import { guardedStatement, type Statement, statement, unguarded, unnamed, wrongRows } from "./statements.ts";
 import { isUndone, storeError, troubleOf, unknownOutcome } from "./trouble.ts";
 
 export interface PostgresOptions {
@@ -121,7 +121,7 @@ class PostgresDatabase implements Database {
   }
 
   #named(statements: readonly Statement[]): readonly Statement[] {
-    return this.#own_sessions ? statements : statements.map((one) => ({ ...one, name: "" }));
+    return this.#own_sessions ? statements : statements.map(unnamed);
   }
 
   /** A write that is sent into a connection that leads nowhere has an unknown outcome; a question has none. */

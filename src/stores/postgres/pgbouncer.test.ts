@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
 import { type PgBouncer, pgbouncerMissing, startPgBouncer } from "../../../test/pgbouncer.ts";
+import { testPlatform } from "../../../test/platform.ts";
 import { postgresMissing, startPostgres } from "../../../test/postgres.ts";
 import { databaseSuite } from "../database.suite.ts";
 import { openPostgres } from "./database.ts";
@@ -32,6 +33,25 @@ async function pooled(): Promise<string> {
 databaseSuite("postgres behind PgBouncer", async () => await openPostgres(await pooled()), skip);
 
 suite("pgbouncer", { skip }, () => {
+  test("a whole platform starts and works behind it, and again on the same sessions", async (t) => {
+    const url = await pooled();
+    const platform = await testPlatform(t, { HANGAR_DATABASE_URL: url });
+    assert.equal(
+      (await platform.ask("POST /v1/apps", { body: { app_name: "web", org_slug: "personal" } })).status,
+      201,
+    );
+    const body = { config: { image: "web:1" }, skip_launch: true };
+    const made = await Promise.all(
+      Array.from({ length: 20 }, () => platform.ask("POST /v1/apps/web/machines", { body })),
+    );
+    assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([200]));
+    await platform.close();
+    const { data_dir } = platform;
+    const again = await testPlatform(t, { HANGAR_DATABASE_URL: url, HANGAR_DATA_DIR: data_dir });
+    assert.equal((await again.ask("GET /v1/apps/web/machines")).body.length, 20);
+    assert.equal((await again.ask("GET /readyz")).status, 200);
+  });
+
   test("processes that share sessions never run each other's statements, and notice the pooler", async () => {
     const url = await pooled();
     let noticed = 0;

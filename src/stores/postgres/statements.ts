@@ -38,6 +38,9 @@ export function statement(sql: string, args: readonly Value[] = []): Statement {
   return { ...prepare(sql, sql, (text) => text), values: valuesOf(args) };
 }
 
+/** Not prepared: for sessions that others may share, and for what is said once. */
+export const unnamed = (one: Statement): Statement => ({ ...one, name: "" });
+
 /** What a wrong number of rows is told by: the server quotes it in the error that ends the transaction. */
 const WRONG_ROWS = "hangar guard: rows ";
 /** The column that holds the guard beside what the step returns. */

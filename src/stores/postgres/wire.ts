@@ -5,7 +5,7 @@ import type { Log } from "#core/log.ts";
 import { parsePostgresUrl } from "#core/postgres-url.ts";
 import type { Wire, WireChannel } from "#core/wire.ts";
 import { Connector, deadlineIn, type PostgresConnection } from "./connection.ts";
-import { type Statement, statement } from "./statements.ts";
+import { type Statement, statement, unnamed } from "./statements.ts";
 
 const NAME = "hangar";
 
@@ -68,7 +68,7 @@ class PostgresWire implements Wire {
     const connection = await this.#connector.connect(deadline);
     connection.onNotification((payload) => this.#hear(payload));
     try {
-      await connection.run([statement(`LISTEN ${NAME}`)], deadline);
+      await connection.run([unnamed(statement(`LISTEN ${NAME}`))], deadline);
       // Closed meanwhile: nobody else would end it.
       this.#closing.signal.throwIfAborted();
     } catch (thrown) {
@@ -102,7 +102,7 @@ class PostgresWire implements Wire {
       while (this.#waiting.length > 0 && this.#connection) {
         const words = this.#waiting.splice(0, LIMITS.wire_batch);
         await this.#run(
-          words.map((word) => statement("SELECT pg_notify(?, ?)", [NAME, word])),
+          words.map((word) => unnamed(statement("SELECT pg_notify(?, ?)", [NAME, word]))),
           this.#connection,
         );
       }
