@@ -3,6 +3,7 @@
  * before the n-th statement, 2n + 1 right after it. Past the last one it ends by itself.
  */
 import { flushCompileCache } from "node:module";
+import { Socket } from "node:net";
 import { DatabaseSync } from "node:sqlite";
 import type { Database } from "#stores/database.ts";
 import { migrate } from "#stores/migrations.ts";
@@ -49,10 +50,13 @@ async function open(): Promise<Database> {
   const { default: pg } = await import("pg");
   const { openPostgres } = await import("#stores/postgres/database.ts");
   flushCompileCache();
-  const plain = pg.Client.prototype.query as (...args: unknown[]) => unknown;
-  pg.Client.prototype.query = function (this: unknown, ...args: unknown[]) {
-    return watched(plain.bind(this))(...args);
-  } as typeof pg.Client.prototype.query;
+  // A write goes out in one piece. Here its pieces go one by one, as over a network that breaks off between two of them.
+  Socket.prototype.cork = () => {};
+  const { prototype } = pg.Connection as unknown as { prototype: { execute(...args: unknown[]): unknown } };
+  const { execute } = prototype;
+  prototype.execute = function (...args) {
+    return watched(execute.bind(this))(...args);
+  };
   return await openPostgres(where);
 }
 
