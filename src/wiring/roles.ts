@@ -16,6 +16,7 @@ import { type Calls, type Channel, type Door, type Lines, openDoor } from "#host
 import type { Fence } from "#hosts/fence.ts";
 import { joinHost, keyFromToken } from "#hosts/join.ts";
 import { HostLease } from "#hosts/lease.ts";
+import { HOST_LIMITS } from "#hosts/limits.ts";
 import { declaredHosts, HostService } from "#hosts/service.ts";
 import type { HostStore } from "#hosts/store.ts";
 import type { Host, HostFacts, Placing } from "#hosts/types.ts";
@@ -229,7 +230,7 @@ export class Duty {
       node_id: dir.node_id,
       lease_ms,
       arrival: () => ({ address: this.#address(), facts: factsOf(driver, dir) }),
-      store: { find: store.find, take: store.take, renew: beats.renew },
+      store: { find: store.find, take: store.take, renew: beats.renew, leave: store.leave },
       clock,
       log,
       fence: async () => {
