@@ -112,7 +112,14 @@ export async function startPostgres({ fsync = false, listen = "", max_connection
 function givenServer(url: string): Server {
   const standby = () => Promise.reject(new Error("HANGAR_TEST_POSTGRES_URL names a server without a standby"));
   const nothing = async (): Promise<void> => {};
-  return { database: () => createDatabase(url), restart: nothing, crash: nothing, start: nothing, standby, stop: nothing };
+  return {
+    database: () => createDatabase(url),
+    restart: nothing,
+    crash: nothing,
+    start: nothing,
+    standby,
+    stop: nothing,
+  };
 }
 
 interface Primary {

@@ -49,7 +49,7 @@ export const MIGRATIONS: readonly Migration[] = [
     statements: ["ALTER TABLE apps ADD COLUMN egress TEXT"],
   },
   {
-    id: 22,
+    id: 20,
     name: "machines that run on without their host's lease",
     statements: [
       `CREATE TABLE unfenced_machines (

@@ -33,7 +33,7 @@ import { Intake, notHere, refuseUnprivileged } from "./intake.ts";
 import type { ImageLimits } from "./limits.ts";
 import type { NameRecord } from "./names.ts";
 import { Words } from "./progress.ts";
-import { type Reference, readReference } from "./reference.ts";
+import { type Reference, readReference, referenceOf } from "./reference.ts";
 import { CredentialFile } from "./registry/credentials.ts";
 import { Puller } from "./registry/pull.ts";
 import { Reach } from "./registry/reach.ts";
@@ -392,9 +392,4 @@ function refuseReleased(record: Pick<NameRecord, "name">, needed: readonly Relea
     facts: { releases: needed.map(({ app_name, version }) => ({ app_name, version })) },
     hint: `the images of an app's newest ${LIMITS.release_images_kept} releases are kept (limit release_images_kept)`,
   });
-}
-
-function referenceOf({ registry, repository, tag, digest }: ImageRef): Reference {
-  const named = tag === undefined ? "" : `:${tag}`;
-  return readReference(`${registry}/${repository}${named}${digest === "" ? "" : `@${digest}`}`);
 }

@@ -1,4 +1,5 @@
 import { checkImageName, parseImage } from "#machines/images.ts";
+import type { ImageRef } from "#machines/types.ts";
 
 /** An image's name, taken apart, checked, and in the one form it is kept under. */
 export interface Reference {
@@ -33,4 +34,10 @@ export function facts({ registry, repository, tag, digest }: Reference): Record<
   return {
     image: { registry, repository, ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) },
   };
+}
+
+/** The reference that a machine keeps of its image. */
+export function referenceOf({ registry, repository, tag, digest }: ImageRef): Reference {
+  const named = tag === undefined ? "" : `:${tag}`;
+  return readReference(`${registry}/${repository}${named}${digest === "" ? "" : `@${digest}`}`);
 }
