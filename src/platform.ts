@@ -19,6 +19,7 @@ import { ApiError, type ErrorCode } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { type Log, openLog } from "#core/log.ts";
+import { ioText } from "#core/machine-settings.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
 import type { Fence } from "#hosts/fence.ts";
@@ -233,6 +234,7 @@ const factsOf = (settings: Settings, { name, reason }: DriverChoice, clock: Cloc
   driver: `${name} (${reason})`,
   database: settings.database_url ? "PostgreSQL" : "SQLite",
   data_dir: settings.data_dir,
+  machine_io: ioText(settings.machine_io),
   started_ms: clock.now(),
 });
 

@@ -42,7 +42,7 @@ export interface Api {
     params: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: { version: string; base_url: string; driver: string; database: string; started_at: string; node: string; system: string; cpus: number; load: number[]; memory_bytes: number; box_memory_bytes: number; box_free_bytes: number; disk_bytes: number; disk_free_bytes: number };
+    answer: { version: string; base_url: string; driver: string; database: string; machine_io: string; started_at: string; node: string; system: string; cpus: number; load: number[]; memory_bytes: number; box_memory_bytes: number; box_free_bytes: number; disk_bytes: number; disk_free_bytes: number };
   };
   /** List the organizations this token can see. */
   "GET /v1/orgs": {

@@ -37,6 +37,11 @@ suite("settings", () => {
       [[], { HANGAR_MASTER_KEY: "c2hvcnQ=" }, /base64 of 32 bytes/],
       [[], { HANGAR_BASE_URL: "https://x/path" }, /is not an origin/],
       [[], { HANGAR_RATE_LIMIT: "many" }, /rate_limit is a whole number/],
+      [
+        [],
+        { HANGAR_MACHINE_IO_READ_IOPS: "-1" },
+        /HANGAR_MACHINE_IO_READ_IOPS: machine_io_read_iops is a whole number/,
+      ],
       [["--lisen", "x"], {}, /Unknown option '--lisen'.*--listen/s],
       [[], { HANGAR_CONFIG: broken }, /config file .*broken\.toml/],
       [[], { HANGAR_CONFIG: "/nowhere.toml" }, /config file \/nowhere\.toml/],

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { messageOf } from "./assert.ts";
+import { type IoLimits, MACHINE_SETTINGS, machineIo } from "./machine-settings.ts";
 import { NETWORK_SETTINGS, type NetworkSetting, networkSettings } from "./network-settings.ts";
 import { PROXY_SETTINGS, type ProxySetting, proxySettings } from "./proxy-settings.ts";
 import { address, between, type Given, hostList, oneOf, SettingsError, wholeNumber } from "./setting-values.ts";
@@ -116,6 +117,7 @@ export const SETTINGS = {
   objects_region: { default: "us-east-1", words: "The region of that store, as its signatures name it." },
   objects_access_key: { default: "", words: "Its access key." },
   objects_secret_key: { default: "", words: "Its secret key; better in the environment than in a flag." },
+  ...MACHINE_SETTINGS,
   ...PROXY_SETTINGS,
   ...NETWORK_SETTINGS,
   registry_config: {
@@ -152,6 +154,7 @@ export interface Settings extends DatabaseSetting {
   base_url: string;
   driver: "auto" | "runc" | "sim";
   suspend: "auto" | "freeze";
+  machine_io: IoLimits;
   role: Role;
   host: OwnHostSetting;
   metrics_url: string | undefined;
@@ -224,6 +227,7 @@ export function readSettings(args: readonly string[], env: Record<string, string
     base_url: origin(given("base_url")),
     driver: oneOf(given("driver"), "driver", ["auto", "runc", "sim"]),
     suspend: oneOf(given("suspend"), "suspend", ["auto", "freeze"]),
+    machine_io: machineIo(given),
     ...databaseSettings(given),
     role: roleOf(given),
     host: ownHost(given),

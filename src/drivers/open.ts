@@ -2,6 +2,7 @@
 import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { IoLimits } from "#core/machine-settings.ts";
 import type { Settings } from "#core/settings.ts";
 import type { Fence } from "#hosts/fence.ts";
 import type { RuntimeDriver } from "#machines/driver.ts";
@@ -23,6 +24,7 @@ export interface DriverParts {
   memory_key: Uint8Array;
   /** The setting of that name. */
   suspend?: "auto" | "freeze";
+  io_limits?: IoLimits;
   /** Private networks go on at other hosts. */
   routed?: boolean;
   /** The block of IPv4 addresses that other hosts have a route to. */

@@ -11,6 +11,8 @@ export interface PlatformFacts {
   database: string;
   data_dir: string;
   started_ms: number;
+  /** As people read it. */
+  machine_io: string;
 }
 
 const text = Type.String();
@@ -21,6 +23,7 @@ export const FactsAnswer = Type.Object({
   base_url: text,
   driver: text,
   database: text,
+  machine_io: Type.String({ description: "How fast each machine may read and write each of its disks." }),
   started_at: text,
   node: text,
   system: text,

@@ -227,9 +227,9 @@ async function openRoom(database: Database, settings: Settings, needs: MachineNe
   const leased = wire && hosts.own.length > 0 ? { holds: () => duty?.holdsAll() ?? false } : undefined;
   const own = { ...here, sim: needs.emulated?.sim, enclosing: leased };
   const store = sqlMachineStore(database);
-  const { suspend } = settings;
+  const { suspend, machine_io: io_limits } = settings;
   const memory_key = box.derive("memory of suspended machines");
-  const inside = { images: needs.images ?? images, local_api, volumes, suspend, memory_key };
+  const inside = { images: needs.images ?? images, local_api, volumes, suspend, io_limits, memory_key };
   const opened = await openRuntime(settings, choice, { ...own, ...inside });
   const runtime = frontDriver(needs.around?.(opened) ?? opened, needs.door);
   const fence = needs.fence ?? (leased ? await openFence(choice, own) : undefined);

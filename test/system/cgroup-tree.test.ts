@@ -25,7 +25,7 @@ const CONFIG: Launch["config"] = {
 };
 
 /** An installation with one machine. */
-async function installation(t: TestContext) {
+async function installation(t: TestContext, cpu_kind: "shared" | "performance" = "shared") {
   const dir = mkdtempSync(join(tmpdir(), "hangar-cgroups-"));
   const node_id = randomBytes(8).toString("hex");
   const images = fixtureImages({ web: { layers: [busyboxLayer(join(dir, "busybox"))] } });
@@ -43,7 +43,7 @@ async function installation(t: TestContext) {
     await down();
     rmSync(dir, { recursive: true, force: true });
   });
-  const launch = aLaunchIn(node_id, CONFIG);
+  const launch = aLaunchIn(node_id, { ...CONFIG, guest: { ...CONFIG.guest, cpu_kind } });
   const { handle } = await driver.start(launch, never);
   return { node_id, launch, pid: Number(handle["pid"]), cgroup: `${machinesCgroup(node_id)}/${launch.id}`, down };
 }
@@ -79,6 +79,16 @@ suite("cgroups of machines", { skip: realMachinesMissing() }, () => {
     await down();
     const parents = Object.values(cgroupDirs(machinesCgroup(node_id)));
     await until("its cgroups are gone", () => !parents.some((dir) => existsSync(dir)));
+  });
+
+  test("a machine with dedicated CPUs has a larger share of the processor than one with shared CPUs", async (t) => {
+    const weight = ({ cgroup }: { cgroup: string }): number => {
+      const { cpu, unified = "" } = cgroupDirs(cgroup);
+      return Number(readFileSync(cpu ? join(cpu, "cpu.shares") : join(unified, "cpu.weight"), "utf8"));
+    };
+    const [shared, dedicated] = [await installation(t), await installation(t, "performance")];
+    assert.ok(weight(shared) > 1, `the weight of shared CPUs is ${weight(shared)}`);
+    assert.ok(weight(dedicated) > 2 * weight(shared), `${weight(dedicated)} beside ${weight(shared)}`);
   });
 
   const skip = systemdRuns() ? undefined : "systemd is not the first process here";

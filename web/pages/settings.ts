@@ -108,6 +108,7 @@ function Facts(): VNode {
         ["Address", code(facts.base_url)],
         ["Driver", facts.driver],
         ["Database", facts.database],
+        ["Disk I/O", `${facts.machine_io}, for each machine and disk`],
         ["Started", h(Ago, { ms: Date.parse(facts.started_at) })],
         ["Node", `${facts.node} on ${facts.system}`],
         [

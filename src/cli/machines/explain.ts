@@ -1,6 +1,7 @@
 /** Why a machine is as it is: told from its events, its config and what the front door says. */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
+import { NO_LIMIT } from "#core/machine-settings.ts";
 import { instant } from "../metrics/ask.ts";
 import { egressText } from "../network/egress.ts";
 import { ago } from "../output.ts";
@@ -8,11 +9,12 @@ import type { Context, Input, Verb } from "../verb.ts";
 import { APP, findMachine, MACHINE, readMachine } from "./find.ts";
 
 type Services = Awaited<ReturnType<typeof readServices>>;
+type Facts = { machine_io?: string };
 type Event = Machine["events"][number];
 
 /** One thing that is known, and what to do about it where something can be done. */
 interface Reason {
-  about: "state" | "restart" | "starts" | "checks" | "traffic" | "lease" | "host" | "egress";
+  about: "state" | "restart" | "starts" | "checks" | "traffic" | "lease" | "host" | "egress" | "disk";
   text: string;
   try?: string;
 }
@@ -31,6 +33,7 @@ export const machinesExplain: Verb = {
     const reasons = [
       ...explain(machine, found.params.app_name, services, systemClock.now()),
       ...(await egressReasons(context, input, machine, found.params.app_name)),
+      ...(await diskReason(context)),
     ];
     const lines = reasons.map((reason) => `${reason.about.padEnd(8)} ${reason.text}${hint(reason)}`);
     return { data: { id: machine.id, name: machine.name, state: machine.state, reasons }, text: lines.join("\n") };
@@ -209,6 +212,13 @@ async function egressReasons(context: Context, input: Input, machine: Machine, a
         ]
       : []),
   ];
+}
+
+/** How fast its disks are held to; nothing where there is no limit, or where this token may not know. */
+async function diskReason({ client }: Context): Promise<Reason[]> {
+  const { machine_io = NO_LIMIT } = await client.call("GET /v1/platform/facts", {}).catch(() => ({}) as Facts);
+  if (machine_io === NO_LIMIT) return [];
+  return [{ about: "disk", text: `the operator limits the I/O of each of its disks: ${machine_io}` }];
 }
 
 const deniedReason = (app_name: string, count: number): Reason => ({

@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopHow } from "#machines/driver.ts";
 import type { HeldImage } from "#machines/image-source.ts";
 import type { BootParts } from "./boot-parts.ts";
-import { clearBoot, clearInstallation, endPrograms, programsEnded } from "./clearing.ts";
+import { clearBoot, clearInstallation, endPrograms, killMachine, programsEnded } from "./clearing.ts";
 import { discard, discardRest } from "./discard.ts";
 import { rejoin } from "./egress.ts";
 import { checkLease } from "./enclosure.ts";
@@ -58,7 +58,7 @@ export class Boots {
     for (const { id, record } of found) {
       if (!record) continue;
       this.#uids.take(id, record.uid_base);
-      if (this.isThere(record)) this.parts.stage.adopt(id, record.pid ?? 0);
+      if (this.isThere(record)) this.parts.stage.adopt(record);
       network.join(this.paths(id).veth, record.private_ip);
       discardRest(this.paths(id).snapshot);
       // Of a machine in between they are still needed.
@@ -187,6 +187,7 @@ export class Boots {
       runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false, ...stage.affinity(id) }),
       network.firewall.joinSender(this.sender(staged), launch.egress),
     ]);
+    stage.limitIo(staged);
     watch.lap("monitor and runc");
     signal.throwIfAborted();
     checkLease(this.parts.enclosing);
@@ -220,7 +221,7 @@ export class Boots {
 
   /** Nothing of an earlier boot is left when the next begins. */
   async #vacate(id: string, before: MachineRecord | undefined, keep_rootfs: boolean): Promise<void> {
-    if (this.runs(before)) kill(before.pid, "SIGKILL");
+    if (this.runs(before)) killMachine(this.paths(id), before.pid);
     if (before?.state === "running") await this.settle(before);
     if (before?.state === "paused") await this.dropSnapshot(id);
     await this.#settling.get(id);
@@ -244,7 +245,7 @@ export class Boots {
       if (how.signal !== "SIGKILL") kill(pid, how.signal as NodeJS.Signals);
       const ended = how.signal !== "SIGKILL" && (await this.#exits.wait(id, how.timeout_ms, over));
       signal.throwIfAborted();
-      if (!ended) kill(pid, "SIGKILL");
+      if (!ended) killMachine(this.paths(id), pid);
     }
     return await this.settle(record);
   }
@@ -347,7 +348,7 @@ export class Boots {
   async destroy(id: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const record = this.read(id);
-    if (this.runs(record)) kill(record.pid, "SIGKILL");
+    if (this.runs(record)) killMachine(this.paths(id), record.pid);
     if (record?.state === "running") await this.settle(record);
     if (record?.state === "paused") await this.dropSnapshot(id);
     await this.#clear(id, record);

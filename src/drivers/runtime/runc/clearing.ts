@@ -5,8 +5,9 @@ import type { Clock } from "#core/clock.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
 import { thawCgroup } from "./cgroup-freeze.ts";
+import { liftIo } from "./cgroup-io.ts";
 import { endDelegation } from "./delegation.ts";
-import { type Layout, pathsOf, removeRun } from "./layout.ts";
+import { type Layout, type MachinePaths, pathsOf, removeRun } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { kill, startOf } from "./process-table.ts";
@@ -20,6 +21,12 @@ export interface ClearParts {
   clock: Clock;
 }
 
+/** With its first process all others end, once what they wait for is read and written. */
+export function killMachine({ cgroup }: MachinePaths, pid: number): void {
+  liftIo(cgroup);
+  kill(pid, "SIGKILL");
+}
+
 /** After it, nothing of the machine is in the kernel. What is in its data folder stays. */
 export async function clearBoot(parts: ClearParts, id: string, volume: MachineRecord["volume"]): Promise<void> {
   const { layout, network, stage, clock } = parts;
@@ -28,7 +35,10 @@ export async function clearBoot(parts: ClearParts, id: string, volume: MachineRe
   await endProcesses(
     () => processesIn(paths.cgroup),
     clock,
-    () => thawCgroup(paths.cgroup),
+    () => {
+      liftIo(paths.cgroup);
+      thawCgroup(paths.cgroup);
+    },
   );
   await until(() => removeCgroup(paths.fence_cgroup), clock, `cgroup ${paths.fence_cgroup}`);
   rmSync(paths.runc_state, { recursive: true, force: true });

@@ -57,7 +57,7 @@ function numbersOf(device: string): number[] {
 }
 
 /** `major:minor` of what is mounted there. */
-function mountedDevice(dir: string): string | undefined {
+export function mountedDevice(dir: string): string | undefined {
   const lines = read("/proc/self/mountinfo").split("\n");
   return lines.map((line) => line.split(" ")).findLast((fields) => fields[4] === dir)?.[2];
 }

@@ -1,5 +1,6 @@
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import { type ListenSocket, unreachableReason } from "#core/listening.ts";
+import { NO_IO_LIMITS } from "#core/machine-settings.ts";
 import type { CheckConfig } from "#machines/config-schema.ts";
 import type {
   Capabilities,
@@ -27,6 +28,7 @@ import { openFileTable } from "../../linux/file-table.ts";
 import { type Probed, probe } from "../../net/probe.ts";
 import type { Boots } from "./boots.ts";
 import { swapProblem } from "./cgroup.ts";
+import { ioProblem } from "./cgroup-io.ts";
 import { delegate } from "./delegation.ts";
 import { setEgress } from "./egress.ts";
 import { execIn } from "./exec.ts";
@@ -46,6 +48,9 @@ import { tryToSuspend } from "./trial.ts";
 
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
+  const problem = ioProblem(options.io_limits ?? NO_IO_LIMITS);
+  if (problem !== undefined)
+    throw new Error(`machine_io_… is set, and this host cannot limit I/O: ${problem}. Set the four settings to 0`);
   const { layout, boots, disks, lxcfs } = openParts(options);
   const problem = openFileTable();
   if (problem) options.log.warn({}, problem);

@@ -2,6 +2,7 @@
 import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import { type IoLimits, NO_IO_LIMITS } from "#core/machine-settings.ts";
 import type { ImageSource } from "#machines/image-source.ts";
 import type { LocalApi } from "#machines/local-api.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
@@ -34,6 +35,7 @@ export interface RuncOptions {
   lxcfs?: string;
   /** `freeze` never writes a machine's memory to the disk, also where CRIU could. */
   suspend?: "auto" | "freeze";
+  io_limits?: IoLimits;
   /** Told how the time of each start divided. */
   onTimings?: (id: string, timings: Timings) => void;
   /** Private networks go on at other hosts. */
@@ -68,7 +70,16 @@ export function openParts(options: RuncOptions): Parts {
   const ports = { enclosing, ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
   const cpus = new CpuPlacement((id, list) => pinCpus(pathsOf(layout, id).cgroup, list));
   const lxcfs = new Lxcfs({ layout, clock, log, program: options.lxcfs });
-  const stage = new Stage({ layout, disks, network, cpus, lxcfs, clock, ...ports });
+  const stage = new Stage({
+    layout,
+    disks,
+    network,
+    cpus,
+    lxcfs,
+    clock,
+    io_limits: options.io_limits ?? NO_IO_LIMITS,
+    ...ports,
+  });
   const told = {
     ...(onTimings ? { onTimings } : {}),
     ...(options.ipv4_block === undefined ? {} : { ipv4_block: options.ipv4_block }),

@@ -7,6 +7,7 @@ import { messageOf } from "#core/assert.ts";
 import { type Launch, type Lost, type Ref, type Started, type Suspended, SuspendRefused } from "#machines/driver.ts";
 import type { Boots } from "./boots.ts";
 import { freezeCgroup, thawCgroup } from "./cgroup-freeze.ts";
+import { liftIo } from "./cgroup-io.ts";
 import { reclaimMemory, restoreSwap, swapShare } from "./cgroup-reclaim.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { kernelBoot } from "./process-table.ts";
@@ -24,9 +25,11 @@ export async function pause(boots: Boots, { id, boot }: Ref, why: string): Promi
   const swap_max = swapShare(cgroup);
   const paused = swap_max === undefined ? {} : { swap_max };
   boots.write({ ...record, state: "suspending", paused });
+  liftIo(cgroup);
   try {
     await freezeCgroup(cgroup, clock, RUNC_LIMITS.freeze_ms);
   } catch (thrown) {
+    stage.limitIo(record);
     boots.running(record, record.pid, record.pid_start);
     throw new SuspendRefused(`${why}; and it could not be frozen: ${messageOf(thrown)}`, { cause: thrown });
   }
@@ -68,6 +71,7 @@ export async function unpause(boots: Boots, { id, boot, egress }: Launch): Promi
   boots.write({ ...record, state: "resuming" });
   // Before it runs: the app's policy may be another one by now.
   await boots.parts.network.firewall.joinSender(boots.sender(record), egress);
+  boots.parts.stage.limitIo(record);
   restoreSwap(cgroup, paused?.swap_max);
   thawCgroup(cgroup);
   return startedOf(boots.running({ ...rest, state: "running" }, rest.pid ?? 0, rest.pid_start));

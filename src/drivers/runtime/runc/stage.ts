@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { basename, join } from "node:path";
 import type { Clock } from "#core/clock.ts";
+import type { IoLimits } from "#core/machine-settings.ts";
 import { sizeOf } from "#machines/config.ts";
 import type { Launch } from "#machines/driver.ts";
 import type { HeldImage } from "#machines/image-source.ts";
@@ -22,6 +23,7 @@ import { GuestTree } from "../../linux/guest-tree.ts";
 import { program } from "../../linux/program.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { canPinCpus, pinnedCpus } from "./cgroup.ts";
+import { limitIo } from "./cgroup-io.ts";
 import { allowedCpus, type CpuPlacement } from "./cpu-placement.ts";
 import { delegate } from "./delegation.ts";
 import { noteDisks } from "./disk-stats.ts";
@@ -46,6 +48,7 @@ export interface StageParts {
   cpus: CpuPlacement;
   lxcfs: Lxcfs;
   clock: Clock;
+  io_limits: IoLimits;
   volumes?: VolumeMounts;
   local_api?: LocalApi;
   enclosing?: Enclosing | undefined;
@@ -112,9 +115,16 @@ export class Stage {
   }
 
   /** A machine that ran before we did. */
-  adopt(id: string, pid: number): void {
+  adopt(record: MachineRecord): void {
+    const { id, pid = 0 } = record;
     const { cgroup } = pathsOf(this.#parts.layout, id);
     this.#parts.cpus.running(id, canPinCpus() ? pinnedCpus(cgroup) : allowedCpus(pid));
+    this.limitIo(record);
+  }
+
+  /** Its cgroup and its mounts are there. */
+  limitIo(record: MachineRecord): void {
+    limitIo(pathsOf(this.#parts.layout, record.id), record, this.#parts.io_limits);
   }
 
   /** For a host that cannot pin cgroups: the CPUs that the machine's processes inherit from what starts them. */
@@ -123,8 +133,9 @@ export class Stage {
     return cpus && !canPinCpus() ? { affinity: cpus } : {};
   }
 
-  resumed(id: string): void {
-    this.#parts.cpus.running(id);
+  resumed(record: MachineRecord): void {
+    this.#parts.cpus.running(record.id);
+    this.limitIo(record);
   }
 
   #folders(paths: MachinePaths): void {

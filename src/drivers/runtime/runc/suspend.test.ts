@@ -32,7 +32,14 @@ function setup(t: TestContext, script: string) {
   writeFileSync(at("runc"), `#!/bin/sh\nEXITS=${layout.exits}\n${script}\n`, { mode: 0o700 });
   const nothing = async (): Promise<void> => {};
   const network = { detach: nothing, attach: nothing, remove: nothing };
-  const parts = { layout, runc: at("runc"), clock: systemClock, log: silentLog, network, stage: { strike: nothing } };
+  const parts = {
+    layout,
+    runc: at("runc"),
+    clock: systemClock,
+    log: silentLog,
+    network,
+    stage: { strike: nothing, limitIo() {} },
+  };
   // Of the network and the stage only what is called here is there: the real ones need a kernel of their own.
   const boots = new Boots(parts as unknown as BootParts);
   t.after(() => boots.close());

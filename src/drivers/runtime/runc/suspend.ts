@@ -9,6 +9,7 @@ import { program } from "../../linux/program.ts";
 import type { Boots } from "./boots.ts";
 import { processesIn } from "./cgroup.ts";
 import { thawCgroup } from "./cgroup-freeze.ts";
+import { liftIo } from "./cgroup-io.ts";
 import { restoreSwap } from "./cgroup-reclaim.ts";
 import { answers, confinementOf, portsOf, weaker } from "./confinement.ts";
 import { discard } from "./discard.ts";
@@ -48,6 +49,7 @@ export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: Ab
   };
   const suspending = boots.write({ ...record, state: "suspending", snapshot });
   await boots.parts.network.detach(paths.veth);
+  liftIo(paths.cgroup);
   try {
     await dump(parts, id);
   } catch (thrown) {
@@ -80,6 +82,7 @@ async function dump({ boots, criu }: SuspendParts, id: string): Promise<void> {
 /** CRIU lets a machine go on that it could not write down. One that ended meanwhile is heard of now. */
 async function runOn(boots: Boots, record: MachineRecord & { pid: number }): Promise<void> {
   clearImages(boots.paths(record.id));
+  boots.parts.stage.limitIo(record);
   boots.running(record, record.pid, record.pid_start);
   await boots.parts.network.attach(boots.sender(record)).catch(() => {});
 }
@@ -121,9 +124,8 @@ export async function recoverHalf(boots: Boots, record: MachineRecord): Promise<
     restoreSwap(paths.cgroup, paused?.swap_max);
     // It may have been frozen, by us or by runc for CRIU.
     thawCgroup(paths.cgroup);
-    boots.running(rest, pid, start);
+    boots.parts.stage.resumed(boots.running(rest, pid, start));
     await boots.parts.network.attach(boots.sender(record));
-    boots.parts.stage.resumed(id);
     clearImages(paths);
     rmSync(paths.snapshot, { recursive: true, force: true });
   } else if (record.state === "suspending" && existsSync(join(paths.images, "inventory.img"))) {
@@ -243,7 +245,7 @@ async function goOn(
   watch.lap("verify");
   const { snapshot: _, ...rest } = { ...record, egress: launch.egress };
   const running = boots.running({ ...rest, ...(volume ? { volume } : {}) }, pid, startOf(pid));
-  stage.resumed(id);
+  stage.resumed(running);
   clearImages(paths);
   discard(paths.snapshot);
   return running;

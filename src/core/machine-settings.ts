@@ -1,0 +1,44 @@
+/** Settings that bound every machine of this process. */
+import { type Given, wholeNumber } from "./setting-values.ts";
+
+const each = (what: string): string => `${what} each machine may do on each of its disks; 0 is no limit.`;
+
+export const MACHINE_SETTINGS = {
+  machine_io_read_mb_per_second: { default: "0", words: each("MiB a second of reads that") },
+  machine_io_write_mb_per_second: { default: "0", words: each("MiB a second of writes that") },
+  machine_io_read_iops: { default: "0", words: each("Read operations a second that") },
+  machine_io_write_iops: { default: "0", words: each("Write operations a second that") },
+} as const satisfies Record<string, { default: string; words: string }>;
+
+/** What a machine may do on one of its disks in a second; 0 is no limit. */
+export interface IoLimits {
+  read_bytes: number;
+  write_bytes: number;
+  read_operations: number;
+  write_operations: number;
+}
+
+export const NO_IO_LIMITS: IoLimits = { read_bytes: 0, write_bytes: 0, read_operations: 0, write_operations: 0 };
+
+const MIB = 1024 * 1024;
+
+export function machineIo(given: (name: keyof typeof MACHINE_SETTINGS) => Given): IoLimits {
+  const number = (name: keyof typeof MACHINE_SETTINGS): number => wholeNumber(given(name), name);
+  return {
+    read_bytes: number("machine_io_read_mb_per_second") * MIB,
+    write_bytes: number("machine_io_write_mb_per_second") * MIB,
+    read_operations: number("machine_io_read_iops"),
+    write_operations: number("machine_io_write_iops"),
+  };
+}
+
+export const NO_LIMIT = "no limit";
+
+/** As people read it: `read 20 MiB/s, 500 IOPS; write no limit`. */
+export function ioText({ read_bytes, write_bytes, read_operations, write_operations }: IoLimits): string {
+  const one = (bytes: number, operations: number): string =>
+    [...(bytes > 0 ? [`${bytes / MIB} MiB/s`] : []), ...(operations > 0 ? [`${operations} IOPS`] : [])].join(", ") ||
+    NO_LIMIT;
+  const [read, write] = [one(read_bytes, read_operations), one(write_bytes, write_operations)];
+  return read === write ? read : `read ${read}; write ${write}`;
+}

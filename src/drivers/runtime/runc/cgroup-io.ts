@@ -1,0 +1,117 @@
+/**
+ * How fast a machine may read and write, on each block device that it has: `io.max` in version 2 of cgroups, the throttle
+ * files of `blkio` in version 1. Version 1 does not know who wrote what is in the page cache: there, reads and direct
+ * writes are bound, and buffered writes are not.
+ */
+import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { type IoLimits, NO_IO_LIMITS } from "#core/machine-settings.ts";
+import { cgroupDirs, isUnified } from "./cgroup.ts";
+import { mountedDevice } from "./disk-stats.ts";
+import type { MachinePaths } from "./layout.ts";
+import type { MachineRecord } from "./record.ts";
+
+/** Each limit: its name in `io.max`, and its file in version 1. */
+const FILES: readonly [keyof IoLimits, string, string][] = [
+  ["read_bytes", "rbps", "blkio.throttle.read_bps_device"],
+  ["write_bytes", "wbps", "blkio.throttle.write_bps_device"],
+  ["read_operations", "riops", "blkio.throttle.read_iops_device"],
+  ["write_operations", "wiops", "blkio.throttle.write_iops_device"],
+];
+
+const hasLimits = (limits: IoLimits): boolean => Object.values(limits).some((limit) => limit > 0);
+
+/** Why this host cannot hold machines to these limits, or undefined. */
+export function ioProblem(limits: IoLimits): string | undefined {
+  if (!hasLimits(limits)) return undefined;
+  const { blkio, unified } = cgroupDirs("");
+  if (!isUnified()) {
+    const there = blkio !== undefined && existsSync(join(blkio, FILES[0]?.[2] ?? ""));
+    return there ? undefined : "its blkio cgroup has no throttle files (CONFIG_BLK_DEV_THROTTLING)";
+  }
+  const controllers = readFileSync(join(unified ?? "", "cgroup.controllers"), "utf8").split(/\s+/);
+  return controllers.includes("io") ? undefined : "it has no io cgroup controller";
+}
+
+type Machine = Pick<MachineRecord, "layers" | "volume">;
+
+/** Sets the limits of a machine in place of those that it had. */
+export function limitIo(paths: MachinePaths, machine: Machine, limits: IoLimits): void {
+  liftIo(paths.cgroup);
+  const { read_bytes, read_operations } = limits;
+  if (!hasLimits(limits)) return;
+  for (const device of ownDisks(paths, machine)) setLimits(paths.cgroup, device, limits);
+  // Reads alone: a write that waits there would hold up whoever on this host waits for the same journal.
+  const reads = { ...NO_IO_LIMITS, read_bytes, read_operations };
+  for (const device of imageDisks(machine)) setLimits(paths.cgroup, device, reads);
+}
+
+/** Lets what waits for its turn go at once: a process that is to end or to be frozen cannot before that. */
+export function liftIo(cgroup: string): void {
+  try {
+    for (const device of limitedDevices(cgroup)) setLimits(cgroup, device, NO_IO_LIMITS);
+  } catch {
+    // Its cgroup or its disk is gone, and nothing waits any more.
+  }
+}
+
+/** Each file names the devices that it limits, one a line. */
+function limitedDevices(cgroup: string): Set<string> {
+  const { blkio = "", unified = "" } = cgroupDirs(cgroup);
+  const files = isUnified() ? [join(unified, "io.max")] : FILES.map(([, , file]) => join(blkio, file));
+  const lines = files.flatMap((file) => (existsSync(file) ? readFileSync(file, "utf8").split("\n") : []));
+  return new Set(lines.flatMap((line) => /^\d+:\d+/.exec(line) ?? []));
+}
+
+function setLimits(cgroup: string, device: string, limits: IoLimits): void {
+  const { blkio = "", unified = "" } = cgroupDirs(cgroup);
+  if (isUnified()) {
+    const words = FILES.map(([name, word]) => `${word}=${limits[name] || "max"}`);
+    writeFileSync(join(unified, "io.max"), `${device} ${words.join(" ")}`);
+  } else {
+    for (const [name, , file] of FILES) writeFileSync(join(blkio, file), `${device} ${limits[name]}`);
+  }
+}
+
+/** `major:minor` of the root disk and of the volume. */
+function ownDisks(paths: MachinePaths, { volume }: Machine): string[] {
+  const mounted = [mountedDevice(paths.upper), ...(volume ? [mountedDevice(paths.volume)] : [])];
+  const named = volume?.device === undefined ? [] : [numberOf(join("/sys/class/block", basename(volume.device)))];
+  return disks([...mounted, ...named]);
+}
+
+/** Where the layers of its image are. */
+function imageDisks({ layers }: Machine): string[] {
+  return disks(layers.map((layer) => deviceNumber(layer)));
+}
+
+/** Whole disks, each once: a partition has no limits. What is no block device (overlayfs, btrfs, FUSE) is left out. */
+function disks(numbers: readonly (string | undefined)[]): string[] {
+  const whole = numbers.flatMap((number) => {
+    const dir = join("/sys/dev/block", number ?? "");
+    if (number === undefined || !existsSync(dir)) return [];
+    const real = realpathSync(dir);
+    return [existsSync(join(real, "partition")) ? (numberOf(dirname(real)) ?? number) : number];
+  });
+  return [...new Set(whole)];
+}
+
+function numberOf(block: string): string | undefined {
+  try {
+    return readFileSync(join(block, "dev"), "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** As `makedev` of the C library packs it. */
+function deviceNumber(path: string): string | undefined {
+  try {
+    const { dev } = statSync(path, { bigint: true });
+    const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & ~0xfffn);
+    const minor = (dev & 0xffn) | ((dev >> 12n) & ~0xffn);
+    return `${major}:${minor}`;
+  } catch {
+    return undefined;
+  }
+}
