@@ -122,6 +122,7 @@ export const PROMISES: Readonly<Record<string, Readonly<Record<string, string>>>
     B6: "What is uninstalled leaves nothing behind, or only the data.",
     B7: "With nothing but Node and npm there, the commands of the README work.",
     B8: "Limits, suspend, volumes, the proxy, metrics and recovery work on a system that nobody prepared.",
+    B9: "Limits, out of memory, freezing and suspend work with cgroup v2 below systemd, as they do with cgroup v1.",
   },
   "The tests themselves": {
     Q1: "Of all small changes to the rules that decide, 85 in a hundred make a test fail.",
