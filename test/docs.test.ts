@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { suite, test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { CATALOGUE } from "#core/errors.ts";
@@ -42,7 +42,22 @@ const WRITTEN: Record<string, string> = {
   "docs/RELIABILITY.md": "how it was written",
 };
 
+/** Pages that speak of a checkout, where `npx hangar` is right; elsewhere npx would run a stranger's package of that name. */
+const OF_A_CHECKOUT = new Set(["README.md", "CHANGELOG.md", "docs/operations.md"]);
+
 suite("documents", () => {
+  test("no page, example or part of the dashboard says npx hangar outside a checkout", () => {
+    const files = ["web", "examples", "docs"].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && /\.(md|ts|sh|yml|json|toml)$/.test(entry.name))
+        .map((entry) => relative(root, join(entry.parentPath, entry.name))),
+    );
+    const wrong = [...files, "README.md"].filter(
+      (file) => !OF_A_CHECKOUT.has(file) && readFileSync(join(root, file), "utf8").includes("npx hangar"),
+    );
+    assert.deepEqual(wrong, []);
+  });
+
   test("every command in a document is run by a test, or says why not", () => {
     const examples = readdirSync(join(root, "examples")).map((name) => `examples/${name}/README.md`);
     const with_commands = ["README.md", ...pages.filter((page) => /^docs\/[^/]+$/.test(page)), ...examples];

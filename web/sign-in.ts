@@ -47,9 +47,9 @@ export function SignIn(): VNode {
     div(
       { class: "next" },
       p("On the box that runs the platform, this prints a link that signs you in, or the token itself:"),
-      block("npx hangar dashboard\nnpx hangar auth token"),
+      block("hangar dashboard\nhangar auth token"),
       p("A token that may only look, for someone else:"),
-      block("npx hangar tokens create readonly --org personal"),
+      block("hangar tokens create readonly --org personal"),
       p({ class: "dim" }, "No token yet? ", code("npm start"), " makes one at its first start."),
     ),
   );

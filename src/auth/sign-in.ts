@@ -36,7 +36,7 @@ export class SignInCodes {
     const found = this.#codes.get(key);
     this.#codes.delete(key);
     if (!found || found.expires_ms <= this.#clock.now()) {
-      return unauthorized("this link was used already, or its time is up; `npx hangar dashboard` makes another");
+      return unauthorized("this link was used already, or its time is up; `hangar dashboard` makes another");
     }
     return found.token;
   }

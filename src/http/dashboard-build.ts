@@ -118,7 +118,7 @@ ${modules.map((name) => `<link rel="modulepreload" href="${at(name)}">`).join("\
 </head>
 <body>
 <div id="app"></div>
-<noscript>The dashboard needs JavaScript. <a href="/docs">The API is readable</a> without it, and <code>npx hangar --help</code> shows the command.</noscript>
+<noscript>The dashboard needs JavaScript. <a href="/docs">The API is readable</a> without it, and <code>hangar --help</code> shows the command.</noscript>
 </body>
 </html>
 `;

@@ -50,7 +50,7 @@ export function Page({ query }: PageProps): VNode {
       empty(
         "Nothing has happened yet.",
         p("Starts, stops, failures and changes of machines show up here as they happen. The same as a stream:"),
-        block(`curl -N -H "Authorization: Bearer $(npx hangar auth token)" ${location.origin}/v1/orgs/${org()}/events`),
+        block(`curl -N -H "Authorization: Bearer $(hangar auth token)" ${location.origin}/v1/orgs/${org()}/events`),
       ),
     );
   }

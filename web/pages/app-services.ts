@@ -100,7 +100,7 @@ export function AppServices({ app_name, readOnly }: { app_name: string; readOnly
           ? empty(
               "Its machines have no services.",
               p("A service is a port that requests come in at. With a new machine:"),
-              block(`npx hangar machines run hangar/hello --app ${app_name} --port 80:8080/http`),
+              block(`hangar machines run hangar/hello --app ${app_name} --port 80:8080/http`),
             )
           : div(
               ...found.services.map((service) =>
@@ -136,7 +136,7 @@ function Egress({ app_name }: { app_name: string }): VNode {
         p(EGRESS_WORDS[mode] ?? mode),
         allow.length === 0 ? null : ul(...allow.map((entry) => li({ key: entry }, code(entry)))),
         denied ? p(`${plural(denied, "packet")} denied within the last hour.`) : null,
-        p({ class: "dim" }, "Change it with ", code(`npx hangar egress set ${app_name} none`), "."),
+        p({ class: "dim" }, "Change it with ", code(`hangar egress set ${app_name} none`), "."),
       ),
     ),
   );

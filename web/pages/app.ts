@@ -69,8 +69,7 @@ export function AppPage({ app_name, tab }: { app_name: string; tab: string }): V
 function Machines({ app_name }: TabProps): VNode {
   const { machines } = useCell(fleet);
   const own = [...machines.values()].filter((machine) => machine.app_name === app_name);
-  if (own.length === 0)
-    return empty("No machines yet.", block(`npx hangar machines run hangar/hello --app ${app_name}`));
+  if (own.length === 0) return empty("No machines yet.", block(`hangar machines run hangar/hello --app ${app_name}`));
   return div(
     sheet(
       "Machines",
@@ -155,7 +154,7 @@ function Secrets({ app_name, readOnly }: TabProps): VNode {
     readOnly ? null : h(NewSecret, { app_name, onSet: answer.again }),
     when(answer, ({ secrets }) =>
       secrets.length === 0
-        ? p({ class: "dim" }, "None yet. ", code(`npx hangar secrets set NAME=value --app ${app_name}`))
+        ? p({ class: "dim" }, "None yet. ", code(`hangar secrets set NAME=value --app ${app_name}`))
         : sheet(
             "Secrets",
             ["name", "digest", "changed", ...(readOnly ? [] : ["remove"])],

@@ -27,7 +27,7 @@ function AppList(): VNode {
         ? empty(
             "No apps yet.",
             p("An app is a name that machines, secrets and addresses belong to. Make one above, or on a terminal:"),
-            block("npx hangar apps create hello"),
+            block("hangar apps create hello"),
           )
         : sheet(
             "Apps",

@@ -76,7 +76,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 export const curlOf = ({ app }: Draft, json: string): string =>
   `curl -X POST ${location.origin}/v1/apps/${encodeURIComponent(app || "APP")}/machines \\
-  -H "Authorization: Bearer $(npx hangar auth token)" \\
+  -H "Authorization: Bearer $(hangar auth token)" \\
   -H 'content-type: application/json' \\
   -d ${quoted(json)}`;
 
@@ -84,7 +84,7 @@ export const curlOf = ({ app }: Draft, json: string): string =>
 export function shellOf(draft: Draft): string {
   const env = Object.entries(envOf(draft.env)).map(([name, value]) => `--env ${quoted(`${name}=${value}`)}`);
   const words = [
-    `npx hangar machines run ${draft.image.trim() || EMPTY.image} --app ${draft.app || "APP"}`,
+    `hangar machines run ${draft.image.trim() || EMPTY.image} --app ${draft.app || "APP"}`,
     draft.name.trim() ? `--name ${draft.name.trim()}` : "",
     draft.region ? `--region ${draft.region}` : "",
     draft.size ? `--size ${draft.size}` : "",

@@ -34,7 +34,7 @@ export function Page(): VNode {
         ? empty(
             "No images yet.",
             p("A machine's image is pulled when it is first needed. One from a file or a folder:"),
-            block("npx hangar images import shop/web:1 ./rootfs"),
+            block("hangar images import shop/web:1 ./rootfs"),
           )
         : sheet(
             "Images",

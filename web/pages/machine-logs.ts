@@ -10,7 +10,7 @@ export function LogsTab({ machine, app_name }: TabProps): VNode {
     nothing: empty(
       "It has written nothing yet.",
       p("What its processes write to stdout and stderr appears here, and with:"),
-      block(`npx hangar machines logs ${machine.id} --app ${app_name}`),
+      block(`hangar machines logs ${machine.id} --app ${app_name}`),
     ),
   });
 }

@@ -35,7 +35,7 @@ export function Terminal({ machine, app_name }: TabProps): VNode {
     return empty(
       "A terminal opens only in a machine that runs.",
       p("This one is ", badge(machine.state), ". Start it first:"),
-      block(`npx hangar machines start ${machine.id} --app ${app_name}`),
+      block(`hangar machines start ${machine.id} --app ${app_name}`),
     );
   }
   return section(

@@ -131,7 +131,7 @@ function noMachines(): VNode {
   return empty(
     "No machines yet.",
     p(a({ href: to("machines", "new") }, "Make one here"), ", or on a terminal:"),
-    block("npx hangar run hangar/hello"),
+    block("hangar run hangar/hello"),
   );
 }
 

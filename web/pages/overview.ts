@@ -68,7 +68,7 @@ function firstSteps(): VNode {
       a({ href: to("machines", "new") }, "The form"),
       " shows the JSON and the curl as you fill it in; or on a terminal:",
     ),
-    block("npx hangar run hangar/hello"),
+    block("hangar run hangar/hello"),
   );
 }
 

@@ -38,7 +38,7 @@ export function Page(): VNode {
         ? empty(
             "Nothing can be reached yet.",
             p("A machine with a service, and an address for its app:"),
-            block("npx hangar machines run hangar/hello --app hello --port 80:8080/http"),
+            block("hangar machines run hangar/hello --app hello --port 80:8080/http"),
           )
         : sheet(
             "Services",

@@ -24,10 +24,10 @@ export function Page(): VNode {
     card(
       "What the box can do",
       p("Programs, kernel and disk, each with the command that mends what is missing, on the box itself:"),
-      block("npx hangar doctor"),
+      block("hangar doctor"),
       p(
         "Settings are environment variables, flags or keys of a config file; ",
-        code("npx hangar up --help"),
+        code("hangar up --help"),
         " lists them. The API is readable at ",
         a({ href: "/docs", target: "_blank", rel: "noopener" }, "/docs"),
         ".",

@@ -50,7 +50,7 @@ export function Page(): VNode {
       `Tokens of ${org()}`,
       when(answer, ({ tokens }) =>
         tokens.length === 0
-          ? empty("None yet.", block(`npx hangar tokens create readonly --org ${org()}`))
+          ? empty("None yet.", block(`hangar tokens create readonly --org ${org()}`))
           : sheet(
               "Tokens",
               ["name", "kind", "made", "ends", "id", ...(full ? ["revoke"] : [])],

@@ -191,7 +191,7 @@ function Snapshots({ params, volume, readOnly }: { params: Params; volume: Volum
         ? empty(
             "None yet.",
             p("One is taken every day while backups are on. By hand:"),
-            block(`npx hangar snapshots create ${volume.id}`),
+            block(`hangar snapshots create ${volume.id}`),
           )
         : sheet(
             "Snapshots",

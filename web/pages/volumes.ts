@@ -72,7 +72,7 @@ const none = (): VNode =>
   empty(
     "No volumes yet.",
     p("A volume is a disk that outlives the machine it is mounted in, with a snapshot every day. On a terminal:"),
-    block("npx hangar volumes create data --app hello --size 1"),
+    block("hangar volumes create data --app hello --size 1"),
   );
 
 function table(volumes: readonly Volume[]): VNode {
