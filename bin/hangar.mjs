@@ -1,8 +1,9 @@
 #!/bin/sh
-":" //; me=$(readlink -f -- "$0"); for node in "${me%/*/*}"/node_modules/node-*/bin/node; do [ -x "$node" ] && exec "$node" "$me" "$@"; done; exec node "$me" "$@"
+":" //; me=$(readlink -f -- "$0"); for node in "${me%/*/*}"/node_modules/node-*/bin/node; do [ -x "$node" ] && exec "$node" --min-semi-space-size=16 "$me" "$@"; done; exec node "$me" "$@"
 // The command. A shell reads the line above and becomes the pinned Node 24, where there is one; to Node it is a comment
 // (that is why Biome does not format this file).
-// So `hangar` is one Node process, whatever Node the box has.
+// So `hangar` is one Node process, whatever Node the box has. A short command fits into a young generation of 16 MiB and ends
+// before its first garbage collection, which saves a tenth of its time.
 import module from "node:module";
 
 // Not imported: an import loads all parts of a module of Node, and that takes longer than most commands.

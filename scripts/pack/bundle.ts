@@ -8,7 +8,7 @@ import { fillStage, packageFile, root } from "./stage.ts";
 /** The command, wherever the folder is. */
 const LAUNCHER = (arch: string): string => `#!/bin/sh
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-exec "$root/node_modules/node-linux-${arch}/bin/node" "$root/bin/hangar.mjs" "$@"
+exec "$root/node_modules/node-linux-${arch}/bin/node" --min-semi-space-size=16 "$root/bin/hangar.mjs" "$@"
 `;
 
 /** Of the Node package what runs; headers are for compilers. */
