@@ -101,6 +101,14 @@ const sources = walk("src");
 const pages = walk("web");
 
 suite("the house", () => {
+  test("files of the command's bundle look for others from as deep as its first one, where all of them take themselves to be", () => {
+    const bundled = sources.filter((file) => ["cli", "client", "core"].includes(roomOf(file)) && !isTest(file));
+    const deep = bundled.filter(
+      (file) => file.split("/").length !== 3 && readFileSync(join(root, file), "utf8").includes("import.meta"),
+    );
+    assert.deepEqual(deep, []);
+  });
+
   test("rooms import only the rooms the table allows, through #room/file.ts", () => {
     assert.deepEqual(sources.flatMap(wrongImports), []);
   });

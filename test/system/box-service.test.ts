@@ -55,7 +55,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     assert.match(await guest.must("hangar doctor || true"), /platform +answers/);
     await guest.must("hangar apps create hello");
     machine = await runMachine(guest, "hangar", "hello", "--name first");
-    const own = await guest.must(`cat /proc/$(pgrep -f native/.*/monitor | head -n 1)/cgroup`);
+    const own = await guest.must(`cat /proc/$(pgrep -f "native/[^ ]*/[m]onitor" | head -n 1)/cgroup`);
     assert.doesNotMatch(own, /hangar\.service/, "the monitor is in the service's cgroup");
     t.diagnostic((await guest.must("systemd-analyze --no-pager | head -n 1; systemctl --version | head -n 1")).trim());
   });
@@ -64,7 +64,7 @@ suite(`${BOX.title}: the service`, { skip: noBox }, () => {
     await uninterrupted(t, "systemctl stop", async () => {
       await guest.must("systemctl stop hangar");
       assert.notEqual((await guest.run(health)).status, 0, "it still answers");
-      assert.equal((await guest.run("pgrep -f hangar/src/main.js")).stdout, "", "the platform is left behind");
+      assert.equal((await guest.run("pgrep -f hangar/src/[m]ain.js")).stdout, "", "the platform is left behind");
     });
     await uninterrupted(t, "systemctl start", async () => await guest.must(`systemctl start hangar; ${health}`));
     await uninterrupted(t, "systemctl restart", async () => {

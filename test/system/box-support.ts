@@ -37,11 +37,14 @@ export async function eventually(what: string, look: () => Promise<string | true
   }
 }
 
-/** Every process of a machine and its monitor, with the moment it began: the same list means that nothing was interrupted. */
+/**
+ * Every process of a machine and its monitor, with the moment it began: the same list means that nothing was interrupted.
+ * The brackets keep the shell that looks, which has the pattern in its own command line, out of the list.
+ */
 export async function processesOf(guest: Guest, machine: string): Promise<string> {
   const list = await guest.must(
     `for file in $(find /sys/fs/cgroup -path '*${machine}*' -name cgroup.procs); do cat $file; done |
-     sort -nu - <(pgrep -f 'native/.*/monitor .*${machine}' || true) |
+     sort -nu - <(pgrep -f 'native/[^ ]*/[m]onitor .*${machine}' || true) |
      while read -r pid; do echo "$pid:$(cut -d ' ' -f 22 /proc/$pid/stat)"; done`,
   );
   assert.notEqual(list.trim(), "", `no process of machine ${machine} runs`);
@@ -50,7 +53,7 @@ export async function processesOf(guest: Guest, machine: string): Promise<string
 
 /** Whatever of Hangar the system holds outside of its package: processes, mounts, cgroups, devices, rules, files. */
 export const LEFTOVERS = `
-pgrep -af 'hangar|native/.*/monitor|lxcfs|gocryptfs' | grep -v -e pgrep -e sshd -e 'bash -c' || true
+pgrep -af 'hangar|native/[^ ]*/[m]onitor|lxcfs|gocryptfs' | grep -v -e pgrep -e sshd -e 'bash -c' || true
 grep -E 'hangar' /proc/self/mountinfo || true
 find /sys/fs/cgroup -maxdepth 2 -name '*hangar*' || true
 ip -o link | grep -E ': h[0-9a-f]{5}[bvt][0-9a-f]{8}' || true

@@ -1,10 +1,10 @@
 /** `hangar service`: the platform as a service of systemd. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join, resolve } from "node:path";
 import { ClientError } from "#client/client.ts";
 import { facts } from "../output.ts";
+import { projectRoot } from "../project-root.ts";
 import { type Context, type Input, textOption, UsageError, type Verb } from "../verb.ts";
 import { FIRST_CONFIG, installedDataDir, SERVICE, unitFile } from "./service-unit.ts";
 
@@ -149,9 +149,6 @@ function refuseMounted(data_dir: string): void {
   if (below) throw new UsageError(`${below} is still mounted; unmount it and run this again`);
 }
 
-/** Where this program is: a checkout, a package in node_modules, or what the Debian package and the tarball unpack. */
-const projectRoot = (): string => resolve(dirname(fileURLToPath(import.meta.url)), "../../..");
-
 function unitParts(root: string, data_dir: string) {
   const pinned = join(root, `node_modules/node-linux-${process.arch}/bin/node`);
   const node = existsSync(pinned) ? pinned : process.execPath;
@@ -159,7 +156,7 @@ function unitParts(root: string, data_dir: string) {
     throw new UsageError(`systemd starts no program whose path has quotes, \\, *, ? or brackets: ${node}; move Hangar`);
   return {
     node,
-    program: fileURLToPath(new URL("../../main.ts", import.meta.url)),
+    program: join(root, "src/main.ts"),
     data_dir,
   };
 }
