@@ -24,12 +24,14 @@ mount -t tmpfs tmpfs /mnt; mkdir /mnt/upper /mnt/work
 mount -t overlay overlay -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work /etc
 mount -t tmpfs tmpfs /run; mkdir -p /run/systemd/system /etc/systemd/system
 "${join(ROOT, "bin/hangar.mjs")}" service install --data-dir "${dir}/my data"
-cp /etc/systemd/system/hangar.service "${unit}"`;
+cp /etc/systemd/system/hangar.service "${unit}"
+"${join(ROOT, "bin/hangar.mjs")}" doctor --data-dir "${dir}/my data" || true`;
   writeFileSync(join(dir, "script"), script);
   const env = { cwd: dir, HANGAR_SKIP_SYSTEM: "1", PATH: `${bin}:${process.env["PATH"]}` };
   const { status, stdout, stderr } = await shell(`unshare --mount sh "${join(dir, "script")}"`, env);
   assert.equal(status, 0, stderr);
   assert.match(stdout, /The platform runs as hangar\.service/);
+  assert.match(stdout, /platform +.*\n +mend it: +systemctl start hangar/, "doctor says how this one is started");
   const written = readFileSync(unit, "utf8");
   const [, node = "", program = ""] = /^ExecStart=(\S+) (\S+)$/m.exec(written) ?? assert.fail(written);
   assert.deepEqual([existsSync(node), program], [true, join(ROOT, "src/main.ts")]);

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import type { Finding } from "./doctor.ts";
+import { startCommand } from "./running.ts";
 
 const LINUX = process.platform === "linux";
 const ENV = { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` };
@@ -19,7 +20,7 @@ export function machineFindings(data_dir: string): Finding[] {
 function users(): Finding {
   const what = "users";
   if (process.getuid?.() !== 0)
-    return { what, verdict: "warn", found: "real machines need root", mend: "sudo npm start" };
+    return { what, verdict: "warn", found: "real machines need root", mend: `sudo ${startCommand()}` };
   const { status, stderr } = run("unshare", ["--user", "--mount", "--net", "true"]);
   if (status === 0) return { what, verdict: "ok", found: "each machine has user ids of its own" };
   const found = `user namespaces cannot be made: ${stderr?.trim() || "unshare is not here"}`;

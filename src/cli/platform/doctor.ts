@@ -9,7 +9,7 @@ import { styled } from "../terminal-text.ts";
 import type { Context, Verb } from "../verb.ts";
 import { machineFindings, run } from "./doctor-machines.ts";
 import { kernelFindings } from "./kernel.ts";
-import { runningPlatform } from "./running.ts";
+import { runningPlatform, startCommand } from "./running.ts";
 
 export interface Finding {
   what: string;
@@ -153,7 +153,7 @@ async function platform(context: Context): Promise<Finding[]> {
     if (thrown instanceof ClientError && thrown.body.status === "not_ready")
       return [{ what: "platform", verdict: "fail", found: thrown.message, mend: `tail ${data_dir}/hangar.log` }];
     const pid = existsSync(`${data_dir}/pid`) ? ` (last pid ${readFileSync(`${data_dir}/pid`, "utf8").trim()})` : "";
-    return [{ what: "platform", verdict: "warn", found: `${messageOf(thrown)}${pid}`, mend: "npm start" }];
+    return [{ what: "platform", verdict: "warn", found: `${messageOf(thrown)}${pid}`, mend: startCommand() }];
   }
 }
 

@@ -1,5 +1,8 @@
-/** Which process is the platform of a data dir. */
+/** Which process is the platform of a data dir, and what starts one. */
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { projectRoot } from "../project-root.ts";
+import { SERVICE } from "./service-unit.ts";
 
 /** Its pid, or undefined when none runs. */
 export function runningPlatform(data_dir: string): number | undefined {
@@ -17,4 +20,10 @@ export function isPlatform(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** What starts the platform as it is installed here: as a service, from a checkout, or from a package. */
+export function startCommand(): string {
+  if ([SERVICE.unit_file, SERVICE.packaged_unit_file].some((file) => existsSync(file))) return "systemctl start hangar";
+  return existsSync(join(projectRoot(), "scripts/bootstrap.mjs")) ? "npm start" : "hangar up";
 }
