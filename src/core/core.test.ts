@@ -37,6 +37,7 @@ suite("settings", () => {
       [[], { HANGAR_MASTER_KEY: "c2hvcnQ=" }, /base64 of 32 bytes/],
       [[], { HANGAR_BASE_URL: "https://x/path" }, /is not an origin/],
       [[], { HANGAR_RATE_LIMIT: "many" }, /rate_limit is a whole number/],
+      [[], { HANGAR_MACHINE_IO_WRITE_IOPS: "1" }, /machine_io_write_iops is 2 or more, or 0 for no limit/],
       [
         [],
         { HANGAR_MACHINE_IO_READ_IOPS: "-1" },

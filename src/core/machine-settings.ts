@@ -1,13 +1,14 @@
 /** Settings that bound every machine of this process. */
-import { type Given, wholeNumber } from "./setting-values.ts";
+import { type Given, SettingsError, wholeNumber } from "./setting-values.ts";
 
 const each = (what: string): string => `${what} each machine may do on each of its disks; 0 is no limit.`;
+const operations = (what: string): string => each(what).replace("0 is no limit", "2 or more, 0 is no limit");
 
 export const MACHINE_SETTINGS = {
   machine_io_read_mb_per_second: { default: "0", words: each("MiB a second of reads that") },
   machine_io_write_mb_per_second: { default: "0", words: each("MiB a second of writes that") },
-  machine_io_read_iops: { default: "0", words: each("Read operations a second that") },
-  machine_io_write_iops: { default: "0", words: each("Write operations a second that") },
+  machine_io_read_iops: { default: "0", words: operations("Read operations a second that") },
+  machine_io_write_iops: { default: "0", words: operations("Write operations a second that") },
 } as const satisfies Record<string, { default: string; words: string }>;
 
 /** What a machine may do on one of its disks in a second; 0 is no limit. */
@@ -24,11 +25,16 @@ const MIB = 1024 * 1024;
 
 export function machineIo(given: (name: keyof typeof MACHINE_SETTINGS) => Given): IoLimits {
   const number = (name: keyof typeof MACHINE_SETTINGS): number => wholeNumber(given(name), name);
+  // The kernel's io.max takes no limit of one operation a second.
+  const iops = (name: keyof typeof MACHINE_SETTINGS): number => {
+    if (number(name) === 1) throw new SettingsError(`${given(name).from}: ${name} is 2 or more, or 0 for no limit`);
+    return number(name);
+  };
   return {
     read_bytes: number("machine_io_read_mb_per_second") * MIB,
     write_bytes: number("machine_io_write_mb_per_second") * MIB,
-    read_operations: number("machine_io_read_iops"),
-    write_operations: number("machine_io_write_iops"),
+    read_operations: iops("machine_io_read_iops"),
+    write_operations: iops("machine_io_write_iops"),
   };
 }
 

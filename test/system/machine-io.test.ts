@@ -127,10 +127,10 @@ suite("disk I/O of machines", { skip: realMachinesMissing() ?? ioProblem(SLOW) ?
 
   test("a machine whose I/O waits for its turn is frozen and stopped without waiting for it", async (t) => {
     const { open, cgroup } = installation(t);
-    const driver = await open({ ...NO_IO_LIMITS, write_operations: 1 });
+    const driver = await open({ ...NO_IO_LIMITS, write_operations: 2 });
     const launch = aLaunchIn("io", CONFIG);
     const ref = await start(driver, launch);
-    // Forty writers, each of which would have its turn once in forty seconds.
+    // Forty writers, each of which would have its turn once in twenty seconds.
     const writers = "for i in $(seq 40); do /usr/bin/dd if=/dev/zero of=/root/$i bs=4k count=50 oflag=direct & done";
     const command = { command: ["/bin/sh", "-c", `(${writers}) > /dev/null 2>&1`], timeout_ms: 60_000 };
     await driver.exec(ref, command, never);
