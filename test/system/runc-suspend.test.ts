@@ -112,7 +112,8 @@ function suspends(kind: SuspendKind): void {
       guest: { memory_mb: 512 },
       mounts: [{ volume: "vol", path: "/data" }],
       processes: [
-        { exec: ["sh", "-c", "chmod 777 /data; exec sleep 100000"] },
+        // Around a sleep: that of busybox 1.37 ends when CRIU interrupts it, and the machine with it.
+        { exec: ["sh", "-c", "chmod 777 /data; while :; do sleep 1000; done"] },
         ...python,
         { exec: ["node", "-e", NODE_SERVER], user: "app" },
       ],
