@@ -62,13 +62,20 @@ export const CATALOGUE = {
   wait_timeout: {
     http: 408,
     retryable: true,
-    meaning: "The machine did not reach the state in time; the text and `current_state` say where it is.",
+    meaning:
+      "What was waited for did not come in time: a machine's state (the text and `current_state` say where it is), or a transaction of a replicated database.",
   },
   request_timeout: { http: 408, retryable: true, meaning: "The request did not arrive completely in time." },
   conflict: {
     http: 409,
     retryable: true,
     meaning: "Someone else changed the same thing at the same moment; read it again.",
+  },
+  transaction_lost: {
+    http: 409,
+    retryable: false,
+    meaning:
+      "The transaction is not part of the replicated database any more: another primary took over without it. Write it again.",
   },
   lease_held: {
     http: 409,

@@ -1,8 +1,9 @@
 /**
- * `hangar db info|promote|export|import|backups|restore` as a program of its own. Prints one JSON object; a mistake is one
+ * `hangar db info|wait|promote|export|import|backups|restore` as a program of its own. Prints one JSON object; a mistake is one
  * line on stderr.
  *
  *   admin.ts info URL
+ *   admin.ts wait URL NAME [TXID] [--timeout TIME]
  *   admin.ts promote URL [--force]
  *   admin.ts export URL NAME FILE
  *   admin.ts import URL NAME FILE
@@ -26,6 +27,7 @@ const OPTIONS = {
   at: { type: "string" },
   txid: { type: "string" },
   into: { type: "string" },
+  timeout: { type: "string" },
   force: { type: "boolean", default: false },
   ...CREDENTIAL_OPTIONS,
 } as const;
@@ -34,6 +36,10 @@ type Flags = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>["values"]
 
 const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> = {
   info: async ([url = ""], flags) => (await nodeAt(url, flags)).info(),
+  async wait([url = "", db = "", txid], { timeout, ...flags }) {
+    const query = { db, ...(txid === undefined ? {} : { txid }), ...(timeout === undefined ? {} : { timeout }) };
+    return await (await nodeAt(url, flags)).wait(query);
+  },
   promote: async ([url = ""], flags) => (await nodeAt(url, flags)).promote(flags),
   async export([url = "", name = "", file = ""], flags) {
     return { file, position: await (await nodeAt(url, flags)).exportTo(name, file) };

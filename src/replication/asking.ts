@@ -14,12 +14,18 @@ export class NodeClient {
 
   constructor(url: string, clock: Clock, credentials?: Credentials) {
     this.#peer = new Peer(url, clock, credentials, REPLICATION_LIMITS.asked_ms);
-    this.#open = new Peer(url, clock, undefined, REPLICATION_LIMITS.asked_ms);
+    const silence_ms = REPLICATION_LIMITS.wait_most_ms + REPLICATION_LIMITS.asked_ms;
+    this.#open = new Peer(url, clock, undefined, silence_ms);
   }
 
   /** What it says about itself. */
   async info(): Promise<unknown> {
     return await this.#open.json("GET", "/info", undefined, NEVER);
+  }
+
+  /** Waits until a transaction is there; without one, for what was committed before the question. */
+  async wait(query: { db: string; txid?: string; timeout?: string }): Promise<unknown> {
+    return await this.#open.json("GET", `/wait?${new URLSearchParams(query).toString()}`, undefined, NEVER);
   }
 
   /**

@@ -10,6 +10,14 @@ export const REPLICATION_LIMITS = {
   /** Readers of /events. One more: 503. */
   event_readers: 10_000,
 
+  // Waiting for transactions.
+  /** Requests that wait for a transaction. One more: 503. */
+  waits: 10_000,
+  /** How long such a request waits unless it says otherwise. Then: 408. */
+  wait_ms: 5 * SECOND,
+  /** … and at most. A longer time is refused: 400. */
+  wait_most_ms: 60 * SECOND,
+
   // Capture and checkpoints.
   /**
    * Time between looks at the databases and for new ones: a transaction is that much late at most. A look, a sync and a

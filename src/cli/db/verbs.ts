@@ -88,6 +88,16 @@ export const dbInfo = admin("db info", "What a node says about itself", {
   examples: ["hangar db info $DB_NODE"],
 });
 
+export const dbWait = admin(
+  "db wait",
+  "Wait until a transaction is on a node; without one, until what was written there is durable",
+  {
+    arguments: [NODE, NAME, ["[txid]", "the transaction, or a position as `db wait` prints it on another node"]],
+    options: [["--timeout <time>", "how long to wait, such as 500ms or 30s (default: 5s)"]],
+    examples: ["hangar db wait $DB_NODE app.db", "hangar db wait $DB_NODE app.db 0000000000000001 --timeout 30s"],
+  },
+);
+
 export const dbPromote = admin("db promote", "Make a node the primary; the one before hands over without loss", {
   arguments: [NODE],
   options: [["--force", "when there is no primary: even if this node lacks its last transactions"], ...CREDENTIALS],
@@ -171,6 +181,7 @@ export const VERBS: readonly Verb[] = [
   dbNode,
   dbNodes,
   dbInfo,
+  dbWait,
   dbPromote,
   dbLease,
   dbExport,

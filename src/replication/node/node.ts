@@ -18,15 +18,15 @@ import { Turns } from "../turns.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import { Directory } from "./directory.ts";
 import { EventHub } from "./events.ts";
-import { follow } from "./follow.ts";
+import { Following } from "./following.ts";
 import { holdAll } from "./hold.ts";
 import { IdentityFile } from "./identity.ts";
 import { NodeMetrics } from "./metrics.ts";
-import { Peer } from "./peer.ts";
-import { type LinkEvents, StaleTerm } from "./replica-link.ts";
+import { PositionWaits } from "./position-waits.ts";
+import { StaleTerm } from "./replica-link.ts";
 import { StatusFiles } from "./status-files.ts";
 import { type Hello, Streams } from "./streams.ts";
-import { watchOver } from "./watch.ts";
+import { captureOne, watchOver } from "./watch.ts";
 
 export interface NodeOptions {
   dir: string;
@@ -48,11 +48,13 @@ export type Role = { kind: "primary"; term: number } | { kind: "replica"; primar
 export class ReplicationNode {
   readonly directory: Directory;
   readonly events = new EventHub();
+  readonly waits = new PositionWaits();
   readonly streams: Streams;
   readonly metrics: NodeMetrics;
   readonly #options: NodeOptions;
   readonly #identity: IdentityFile;
   readonly #files: StatusFiles;
+  readonly #following: Following;
   readonly #checkpointer = new CheckpointThread();
   #role: Role = { kind: "none" };
   /** Changes of the role: an election, a person and a handover can each want one at the same moment. */
@@ -60,8 +62,6 @@ export class ReplicationNode {
   #closing = false;
   #stop: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
-  #lag_ms = 0;
-  #tidied_ms = Number.NEGATIVE_INFINITY;
   /** Until when, by the monotonic clock, this node may act as primary. */
   #until_ms: () => number = forever;
   #starting = true;
@@ -85,7 +85,10 @@ export class ReplicationNode {
       onFailure,
       log,
       onTransactions: (name, infos) => this.#onTransactions(name, infos),
-      onOpened: ({ name, position }) => this.#files.position(name, position),
+      onOpened: ({ name, position }) => {
+        this.#files.position(name, position);
+        this.waits.notify(name);
+      },
       onUndone: (count) => {
         this.metrics.dropped += count;
       },
@@ -96,6 +99,17 @@ export class ReplicationNode {
     });
     this.streams = new Streams({ directory: this.directory, clock, log });
     this.metrics = new NodeMetrics(this);
+    this.#following = new Following({
+      options,
+      identity: this.#identity,
+      directory: this.directory,
+      events: this.events,
+      files: this.#files,
+      metrics: this.metrics,
+      transaction: (name, info) => this.#onTransactions(name, [info]),
+      handoff: (term) => this.onHandoff(term),
+      tidy: () => this.#tidy(),
+    });
     this.directory.discover();
   }
 
@@ -126,7 +140,7 @@ export class ReplicationNode {
   }
 
   get lag_ms(): number {
-    return this.#lag_ms;
+    return this.#following.lag_ms;
   }
 
   get dir(): string {
@@ -176,7 +190,7 @@ export class ReplicationNode {
       if (this.#role.kind === "replica" && this.#role.primary === primary) return;
       await this.#fence();
       this.#role = { kind: "replica", primary };
-      this.#begin((signal) => this.#follow(primary, signal));
+      this.#begin((signal) => this.#following.run(primary, signal));
     });
   }
 
@@ -266,6 +280,24 @@ export class ReplicationNode {
     if (opened.length > 0) this.streams.pump();
   }
 
+  /** Takes now what applications have committed, as far as there is time. True when that is all of it, or not ours to take. */
+  look(name: string): boolean {
+    if (this.#role.kind !== "primary") return true;
+    if (!this.#mayTell()) return false;
+    if (!this.directory.get(name)) this.#discover();
+    const database = this.directory.get(name);
+    if (!database) return !this.directory.unusable.includes(name);
+    return database.held || captureOne(this.directory, database).behind === 0;
+  }
+
+  /** The last transaction of a database that counts: durable on the primary, applied on a replica. */
+  reached(name: string): number {
+    const database = this.directory.get(name);
+    if (!database) return -1;
+    if (this.#role.kind !== "primary") return database.position.txid;
+    return this.#mayTell() ? database.log.durable : -1;
+  }
+
   /** Begins a stream to a replica. */
   serve(hello: Hello, response: ServerResponse): void {
     if (this.#role.kind !== "primary") fail("conflict", "this node is not the primary");
@@ -304,61 +336,6 @@ export class ReplicationNode {
     await this.#fence();
   }
 
-  // ——— replica ———
-
-  async #follow(primary: string, signal: AbortSignal): Promise<void> {
-    const { clock, credentials, hostname } = this.#options;
-    const peer = new Peer(primary, clock, credentials);
-    const { directory, id: node } = this;
-    const disconnected = (): void => {
-      this.metrics.disconnects++;
-      this.#files.primary(undefined);
-      this.events.primaryChange({ isPrimary: false });
-    };
-    const events = this.#linkEvents(peer);
-    await follow({ peer, directory, node, hostname, clock, term: () => this.term, events, disconnected }, signal);
-  }
-
-  #linkEvents(peer: Peer): LinkEvents {
-    const { log } = this.#options;
-    return {
-      connected: (term) => this.#connected(peer, term),
-      transaction: (name, info) => this.#onTransactions(name, [info]),
-      heard: (at_ms) => this.#heard(at_ms),
-      ready: () => {
-        this.#identity.complete();
-        log(`has everything ${peer.hostname} had`);
-      },
-      healed: (name, { common, dropped }, kept_at) => {
-        this.metrics.dropped += dropped;
-        const since = common === undefined ? "at least " : "";
-        const what = `${since}${dropped} transactions that ${peer.hostname} does not have were dropped`;
-        log(`${name}: ${what}; kept as ${kept_at}`);
-      },
-      handoff: (term) => this.onHandoff(term),
-      log,
-    };
-  }
-
-  #connected(peer: Peer, term: number): void {
-    if (term < this.term) throw new StaleTerm(`${peer.hostname} is primary of term ${term}, but ${this.term} was seen`);
-    this.#identity.enter(term, false);
-    this.#options.log(`following ${peer.hostname} in term ${term}`);
-    this.#files.primary(peer.hostname);
-    this.events.primaryChange({ isPrimary: false, hostname: peer.hostname });
-  }
-
-  #heard(primary_ms: number): void {
-    if (!Number.isFinite(primary_ms)) return;
-    this.#lag_ms = Math.max(0, this.clock.now() - primary_ms);
-    // A primary is heard at least once a second, so what a replica does so often is done from here.
-    const now_ms = this.clock.monotonic();
-    if (now_ms - this.#tidied_ms < REPLICATION_LIMITS.tidy_ms) return;
-    this.#tidied_ms = now_ms;
-    this.#files.lag(this.#lag_ms);
-    this.#tidy();
-  }
-
   // ——— both ———
 
   #tidy(): void {
@@ -391,6 +368,7 @@ export class ReplicationNode {
     const last = infos.at(-1);
     if (last) this.#files.position(name, last.position);
     this.events.transactions(name, infos);
+    this.waits.notify(name);
     if (this.#role.kind === "primary") this.streams.pump(name);
   }
 }

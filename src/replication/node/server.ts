@@ -4,12 +4,13 @@
  *   GET  /events            the event stream of the specification
  *   GET  /info              what this node is
  *   GET  /metrics           for Prometheus
+ *   GET  /wait?db=          until a transaction is here
  *   GET  /export?name=      a database as a file
  *   POST /import?name=      a file as a database (on the primary)
  *   POST /promote           make this node primary, without losing anything
  *   POST /positions, /stream, /place, /handoff   between nodes
  *
- * Everything but the first three must prove that it comes from a node of the cluster, or from somebody with its key.
+ * Everything but the first four must prove that it comes from a node of the cluster, or from somebody with its key.
  * A node without credentials listens on loopback only (see commands.ts), and answers no web page.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -29,6 +30,7 @@ import { importDatabase } from "./import.ts";
 import type { ReplicationNode } from "./node.ts";
 import { PeerRefused, readBody, TERM_HEADER } from "./peer.ts";
 import { type Hello, roomOrEnd } from "./streams.ts";
+import { waitFor } from "./wait.ts";
 
 export interface ServerParts {
   node: ReplicationNode;
@@ -60,6 +62,7 @@ const ROUTES: Record<string, Record<string, Route>> = {
   "/events": { GET: { open: true, handle: events } },
   "/info": { GET: { open: true, handle: ({ node, response }) => answer(response, info(node)) } },
   "/metrics": { GET: { open: true, handle: metrics } },
+  "/wait": { GET: { open: true, handle: async (call) => answer(call.response, await waitFor(call)) } },
   "/export": { GET: { open: false, handle: exportDatabase } },
   "/import": { POST: { open: false, streams_body: true, handle: importFile } },
   "/promote": { POST: { open: false, handle: promote } },

@@ -37,7 +37,10 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
       streams.pump();
       tidy_ms = now_ms + REPLICATION_LIMITS.tidy_ms;
     }
-    const captured = Array.from(watched.databases, (database) => ({ database, ...captureOne(watched, database) }));
+    const captured = Array.from(watched.databases, (database) => ({
+      database,
+      ...captureOne(watched.databases, database),
+    }));
     streams.heartbeat();
     const wait = !streams.keepsUp(watched.max_lag_ms);
     for (const { database, transactions, too_fast = false } of captured) {
@@ -49,7 +52,7 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
 }
 
 /** What cannot be captured is opened again later; the others go on. */
-function captureOne({ databases }: Watched, database: ReplicatedDatabase): Captured {
+export function captureOne(databases: Watched["databases"], database: ReplicatedDatabase): Captured {
   try {
     return database.capture();
   } catch (error) {

@@ -1,0 +1,116 @@
+/**
+ * GET /wait?db=&txid=&timeout=: answers when a transaction is here. Without a txid: when everything that applications had
+ * committed on this node before the question is durable, and with the position after it, so that a program that has just
+ * written knows a position that has its write, whatever others write meanwhile.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { parseDuration } from "#core/durations.ts";
+import { fail } from "#core/errors.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { formatPosition, hex16, type Position, parsePosition } from "../position.ts";
+import { isDatabaseName } from "./directory.ts";
+import type { ReplicationNode } from "./node.ts";
+
+export interface WaitCall {
+  node: ReplicationNode;
+  url: URL;
+  request: IncomingMessage;
+  response: ServerResponse;
+}
+
+interface Wait {
+  name: string;
+  /** Undefined: whatever was committed here until now. */
+  wanted: { txid: number; checksum?: bigint } | undefined;
+  timeout_ms: number;
+  signal: AbortSignal;
+}
+
+const PARAMETERS = ["db", "txid", "timeout"] as const;
+
+export async function waitFor({ node, url, response }: WaitCall): Promise<object> {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  const wait: Wait = { ...readWait(url.searchParams), signal: gone.signal };
+  const position = await reach(node, wait);
+  const { isPrimary, hostname } = node.events.status;
+  const txid = hex16(position.txid);
+  const primary = hostname === undefined ? {} : { primary: { hostname } };
+  return { db: wait.name, txid, position: formatPosition(position), isPrimary, ...primary };
+}
+
+/** The position that has what is waited for. */
+async function reach(node: ReplicationNode, wait: Wait): Promise<Position> {
+  const { name, wanted, timeout_ms, signal } = wait;
+  const until_ms = node.clock.monotonic() + timeout_ms;
+  const left_ms = (): number => Math.max(0, until_ms - node.clock.monotonic());
+  while (!node.look(name) && left_ms() > 0) await node.clock.sleep(1);
+  const database = node.directory.get(name);
+  if (!database && node.role.kind === "primary" && !node.directory.problems.get(name)) {
+    fail("not_found", `there is no database ${name}`);
+  }
+  const txid = wanted?.txid ?? database?.position.txid ?? 1;
+  refuseLost(node, wait);
+  if (!(await node.waits.until(name, () => node.reached(name) >= txid, left_ms(), signal))) {
+    fail(
+      "wait_timeout",
+      `${name} did not reach transaction ${hex16(txid)} in ${timeout_ms} ms: ${stateOf(node, name)}`,
+    );
+  }
+  refuseLost(node, wait);
+  const checksum = node.directory.get(name)?.checksumAt(txid);
+  // Its checksum is known for as long as the log goes back; what is there now has it in any case.
+  if (checksum === undefined) return node.directory.get(name)?.position ?? fail("not_found", `${name} was deleted`);
+  return { txid, checksum };
+}
+
+/** A transaction that a lost primary took with it never comes; another one has its number. */
+function refuseLost({ directory }: ReplicationNode, { name, wanted }: Wait): void {
+  if (wanted?.checksum === undefined) return;
+  const here = directory.get(name)?.checksumAt(wanted.txid);
+  if (here === undefined || here === wanted.checksum) return;
+  const [asked, found] = [wanted.checksum, here].map((checksum) => formatPosition({ txid: wanted.txid, checksum }));
+  fail(
+    "transaction_lost",
+    `${name} has ${found} instead of ${asked}: another primary took over without that transaction`,
+  );
+}
+
+function stateOf({ directory }: ReplicationNode, name: string): string {
+  const problem = directory.problems.get(name);
+  const database = directory.get(name);
+  if (database) return `it is at ${formatPosition(database.position)}`;
+  return problem ? `it is ${problem.state}: ${problem.reason}` : `${name} is not here yet`;
+}
+
+function readWait(query: URLSearchParams): Omit<Wait, "signal"> {
+  for (const key of new Set(query.keys())) {
+    if (!(PARAMETERS as readonly string[]).includes(key)) {
+      refuse(key, `is not known; /wait takes ${PARAMETERS.join(", ")}`);
+    }
+    if (query.getAll(key).length > 1) refuse(key, "may be given once");
+  }
+  const name = query.get("db") ?? refuse("db", "is missing");
+  if (!isDatabaseName(name)) refuse("db", `cannot be the name of a database: ${JSON.stringify(name)}`);
+  return { name, wanted: wantedIn(query.get("txid")), timeout_ms: timeoutIn(query.get("timeout")) };
+}
+
+function wantedIn(text: string | null): Wait["wanted"] {
+  if (text === null) return undefined;
+  const position = parsePosition(text);
+  if (position) return position;
+  const txid = /^[0-9a-f]{1,16}$/.test(text) ? Number.parseInt(text, 16) : Number.NaN;
+  if (Number.isSafeInteger(txid)) return { txid };
+  return refuse("txid", "must be a transaction such as 00000000000000ff, or a whole position: txid/checksum");
+}
+
+function timeoutIn(text: string | null): number {
+  const { wait_ms, wait_most_ms } = REPLICATION_LIMITS;
+  const ms = text === null ? wait_ms : parseDuration(text);
+  if (ms !== undefined && ms <= wait_most_ms) return ms;
+  return refuse("timeout", `must be a time such as 500ms or 5s, at most ${wait_most_ms / 1000}s`);
+}
+
+function refuse(name: string, problem: string): never {
+  fail("invalid_request", `${name} ${problem}`, { details: [{ path: `query.${name}`, problem }] });
+}
