@@ -161,10 +161,15 @@ export const REPLICATION_LIMITS = {
   // Election.
   /** Leases the platform remembers to have seen. One more: the least asked for is seen anew, and lasts longer by that. */
   leases_seen: 10_000,
-  lease_ms: 10 * SECOND,
-  lease_renew_ms: 3 * SECOND,
-  /** A primary stops this long before its lease can be taken by another. */
-  lease_margin_ms: 2 * SECOND,
+  /**
+   * How long a lease lasts that is not renewed, and so about how long a cluster is without a primary when that is lost. A
+   * primary that cannot reach the store for three quarters of it stops. `--lease-ttl` changes it.
+   */
+  lease_ms: 2 * SECOND,
+  /** A lease is renewed this many times while it lasts. Others look for one that has run out twice as often. */
+  lease_renewals: 4,
+  /** A primary stops this part of the lease before it can be taken by another. */
+  lease_margin: 1 / 4,
   /** How long a successor named at handoff is preferred over everybody else. */
   handoff_ms: 5 * SECOND,
 } as const;

@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
+import { parseDuration } from "#core/durations.ts";
 import { type Election, startNode } from "./commands.ts";
 import { LEASE_FORMS, openLeases } from "./election/open-leases.ts";
 import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
@@ -16,6 +17,7 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --lease WHERE            whoever has the lease is primary; WHERE is ${LEASE_FORMS}
   --machine                this is a machine of the platform: its app's machines are the nodes, one has the app's lease
   --token-file FILE        the token for a lease of the platform (or HANGAR_TOKEN)
+  --lease-ttl TIME         how long a lease lasts that is not renewed: a new primary comes that late (default: 2s)
   --no-candidate           with --lease: follow, but never become primary
   --backup WHERE           while primary, copy transactions to a folder or to https://host/bucket[/path]
   --backup-keep DAYS       how far back that reaches (default: 30)
@@ -37,6 +39,7 @@ const OPTIONS = {
   lease: { type: "string" },
   machine: { type: "boolean" },
   "token-file": { type: "string" },
+  "lease-ttl": { type: "string" },
   "no-candidate": { type: "boolean" },
   backup: { type: "string" },
   "backup-keep": { type: "string" },
@@ -58,7 +61,8 @@ function election(flags: Flags, machine: InMachine | undefined): Election {
   const named = { clock: systemClock, token_file: flags["token-file"] };
   const leases = flags.lease === undefined ? machine?.leases : openLeases(flags.lease, named);
   if (leases === undefined) return { kind: "primary" };
-  return { kind: "lease", leases, candidate: flags["no-candidate"] !== true };
+  const ttl = flags["lease-ttl"] === undefined ? {} : { ttl_ms: ttlIn(flags["lease-ttl"]) };
+  return { kind: "lease", leases, candidate: flags["no-candidate"] !== true, ...ttl };
 }
 
 function daysIn(text: string): number {
@@ -67,16 +71,27 @@ function daysIn(text: string): number {
 }
 
 function lagIn(text: string): number {
-  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s)$/.exec(text) ?? [];
-  const ms = Number(amount) * (unit === "s" ? 1000 : 1);
+  const ms = parseDuration(text) ?? 0;
   if (ms >= LEAST_LAG_MS) return ms;
   throw new Error(
     `--max-lag is a time of at least ${LEAST_LAG_MS}ms, such as 500ms or 1s, not ${JSON.stringify(text)}`,
   );
 }
 
+function ttlIn(text: string): number {
+  const ms = parseDuration(text) ?? 0;
+  const [least_ms, most_ms] = LEASE_TTL_MS;
+  if (ms >= least_ms && ms <= most_ms) return ms;
+  throw new Error(
+    `--lease-ttl is a time between ${least_ms / 1000}s and ${most_ms / 1000}s, not ${JSON.stringify(text)}`,
+  );
+}
+
 /** Less is not to be had: a transaction is captured at the next look, and applied together with others. */
 const LEAST_LAG_MS = 100;
+
+/** What lease stores take. */
+const LEASE_TTL_MS = [1000, 60_000] as const;
 
 /** Loaded only where it is used. */
 async function asMachine(socket: string): Promise<InMachine> {

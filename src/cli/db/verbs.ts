@@ -21,6 +21,7 @@ const NODE_OPTIONS: readonly Option[] = [
   ["--join <url>", "this node follows the node at this address, always"],
   ["--lease <where>", "whoever has the lease is primary: platform:URL/APP/NAME, etcd:URL/NAME or sqlite:PATH"],
   ["--token-file <file>", "the token for a lease of the platform (or HANGAR_TOKEN)"],
+  ["--lease-ttl <time>", "how long a lease lasts that is not renewed: a new primary comes that late (default: 2s)"],
   ["--no-candidate", "with --lease: follow, but never become primary"],
   ["--advertise <url>", "where other nodes reach this one"],
   ["--backup <where>", "while primary, copy transactions to a folder or to https://host/bucket[/path]"],

@@ -54,9 +54,10 @@ export class Elector {
 
   constructor(options: ElectorOptions) {
     this.#options = options;
-    this.#ttl_ms = options.ttl_ms ?? REPLICATION_LIMITS.lease_ms;
-    this.#renew_ms = options.renew_ms ?? REPLICATION_LIMITS.lease_renew_ms;
-    this.#margin_ms = options.margin_ms ?? REPLICATION_LIMITS.lease_margin_ms;
+    const { lease_ms, lease_renewals, lease_margin } = REPLICATION_LIMITS;
+    this.#ttl_ms = options.ttl_ms ?? lease_ms;
+    this.#renew_ms = options.renew_ms ?? this.#ttl_ms / lease_renewals;
+    this.#margin_ms = options.margin_ms ?? this.#ttl_ms * lease_margin;
   }
 
   get lease(): Lease | undefined {
@@ -179,7 +180,7 @@ export class Elector {
     const { clock } = this.#options;
     const held = this.#lease;
     const until_fence_ms = held ? held.fence_at_ms - clock.monotonic() : Number.POSITIVE_INFINITY;
-    const usual_ms = held ? this.#renew_ms : this.#renew_ms / 3;
+    const usual_ms = held ? this.#renew_ms : this.#renew_ms / 2;
     const ms = Math.max(1, Math.min(usual_ms, until_fence_ms));
     const woken = new AbortController();
     const wake = (): void => woken.abort();
