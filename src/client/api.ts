@@ -1154,7 +1154,7 @@ export interface Api {
   "POST /v1/apps/:app_name/db_leases/:lease_name/renew": {
     params: { app_name: string; lease_name: string };
     query: Record<string, never>;
-    body: { node: string; term: number; ttl_ms: number };
+    body: { node: string; term: number; ttl_ms: number; in_sync?: { version: number; nodes: string[] } | undefined };
     answer: { renewed: boolean };
   };
   /** Stop being primary; a named successor alone may take over for a while. */

@@ -11,6 +11,7 @@ import type { Credentials } from "./credentials/credentials.ts";
 import { Elector } from "./election/elector.ts";
 import type { LeaseStore } from "./election/lease-store.ts";
 import { REPLICATION_LIMITS, type Sizes } from "./limits.ts";
+import { type AckMode, NO_ACK } from "./node/in-sync-replicas.ts";
 import { ReplicationNode } from "./node/node.ts";
 import { Peer } from "./node/peer.ts";
 import { createNodeServer } from "./node/server.ts";
@@ -41,6 +42,9 @@ export interface StartOptions {
   sizes?: Sizes;
   /** How far replicas may be behind before writers wait. */
   max_lag_ms?: number;
+  /** How many replicas must have a transaction before it is acknowledged; and how many may wait for that. */
+  ack?: AckMode;
+  max_unacked?: number;
   step?: (step: Step) => void;
   log(message: string): void;
   onFailure(error: unknown): void;
@@ -83,6 +87,9 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     ...(credentials ? { credentials } : {}),
     ...(sizes === undefined ? {} : { sizes }),
     ...(max_lag_ms === undefined ? {} : { max_lag_ms }),
+    ...(options.ack === undefined ? {} : { ack: options.ack }),
+    ...(options.max_unacked === undefined ? {} : { max_unacked: options.max_unacked }),
+    ...(options.election.kind === "lease" ? { candidate: options.election.candidate } : {}),
     ...(step === undefined ? {} : { step }),
   });
   const stop = new AbortController();
@@ -127,7 +134,7 @@ async function backUp(
 function elect(
   node: ReplicationNode,
   url: string,
-  { election, clock, log, onFailure }: StartOptions,
+  { election, clock, log, onFailure, ack = NO_ACK }: StartOptions,
   signal: AbortSignal,
 ): { elector: Elector | undefined; run: Promise<void> } {
   if (election.kind === "primary") {
@@ -138,7 +145,9 @@ function elect(
   if (election.kind === "join") {
     return { elector: undefined, run: node.becomeReplica(election.url).catch(onFailure) };
   }
-  const elector = new Elector({ ...election, node, url, clock, log });
+  const keeps_in_sync = ack.replicas > 0;
+  const elector = new Elector({ ...election, node, url, clock, log, keeps_in_sync });
+  node.acknowledgements.in_sync.publish = (nodes) => elector.setInSync(nodes);
   node.onHandoff = () => {
     void takeOver(elector, clock, log);
   };

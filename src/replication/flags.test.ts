@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { nodeAddress } from "./flags.ts";
+import { ackIn, nodeAddress } from "./flags.ts";
 
 suite("a node's address", () => {
   test("is that of an HTTP server, and what is none is named", () => {
@@ -11,4 +11,24 @@ suite("a node's address", () => {
         message: `--join is a node's address such as http://127.0.0.1:20202, not ${JSON.stringify(text)}`,
       });
   });
+});
+
+test("--ack says how many replicas must have a transaction, and refuses what makes no sense", () => {
+  assert.deepEqual(ackIn({}).ack, { name: "none", replicas: 0 });
+  assert.deepEqual(ackIn({ ack: "one" }).ack, { name: "one", replicas: 1 });
+  for (const [size, replicas] of [
+    ["2", 1],
+    ["3", 1],
+    ["4", 2],
+    ["5", 2],
+  ] as const) {
+    assert.deepEqual(ackIn({ ack: "quorum", "cluster-size": size }).ack, { name: "quorum", replicas });
+  }
+  assert.equal(ackIn({ ack: "one", "max-unacked": "5" }).max_unacked, 5);
+  assert.throws(() => ackIn({ ack: "two" }), /none, one or quorum/);
+  assert.throws(() => ackIn({ ack: "quorum" }), /needs --cluster-size/);
+  assert.throws(() => ackIn({ ack: "one", "cluster-size": "3" }), /--cluster-size/);
+  assert.throws(() => ackIn({ ack: "quorum", "cluster-size": "1" }), /from 2 to 99/);
+  assert.throws(() => ackIn({ "max-unacked": "5" }), /needs --ack/);
+  assert.throws(() => ackIn({ ack: "one", "max-unacked": "0" }), /from 1/);
 });

@@ -8,7 +8,9 @@ import type { ObjectStore } from "#core/objects.ts";
 import { openObjects } from "#stores/objects/open.ts";
 import type { Credentials } from "./credentials/credentials.ts";
 import { SharedKey } from "./credentials/shared-key.ts";
+import { REPLICATION_LIMITS } from "./limits.ts";
 import { MachineSocket } from "./machine-socket.ts";
+import type { AckMode } from "./node/in-sync-replicas.ts";
 
 export const CREDENTIAL_OPTIONS = {
   "key-file": { type: "string" },
@@ -57,6 +59,32 @@ export function nodeAddress(what: string, text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === "http:") return url.origin;
   throw new Error(`${what} is a node's address such as http://127.0.0.1:20202, not ${JSON.stringify(text)}`);
+}
+
+export interface AckFlags {
+  ack?: string | undefined;
+  "cluster-size"?: string | undefined;
+  "max-unacked"?: string | undefined;
+}
+
+/** How many replicas `--ack` asks for, and how many transactions may wait for them. */
+export function ackIn(flags: AckFlags): { ack?: AckMode; max_unacked?: number } {
+  const { ack = "none", "cluster-size": size, "max-unacked": most } = flags;
+  if (ack !== "none" && ack !== "one" && ack !== "quorum")
+    throw new Error(`--ack is none, one or quorum, not ${JSON.stringify(ack)}`);
+  if ((ack === "quorum") !== (size !== undefined))
+    throw new Error("--ack quorum needs --cluster-size, the number of nodes; without it there is none");
+  if (ack === "none" && most !== undefined) throw new Error("--max-unacked needs --ack one or --ack quorum");
+  const nodes = size === undefined ? 2 : count("--cluster-size", size, 2, REPLICATION_LIMITS.cluster_size);
+  const replicas = { none: 0, one: 1, quorum: Math.floor(nodes / 2) }[ack];
+  const unacked = most === undefined ? {} : { max_unacked: count("--max-unacked", most, 1, Number.MAX_SAFE_INTEGER) };
+  return { ack: { name: ack, replicas }, ...unacked };
+}
+
+function count(what: string, text: string, least: number, most: number): number {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least && value <= most) return value;
+  throw new Error(`${what} is a number from ${least} to ${most}, not ${JSON.stringify(text)}`);
 }
 
 /** A folder, or `https://host/bucket[/path]` of an S3-compatible store, whose credentials are in the environment. */

@@ -18,6 +18,16 @@ export const REPLICATION_LIMITS = {
   /** … and at most. A longer time is refused: 400. */
   wait_most_ms: 60 * SECOND,
 
+  // Acknowledged transactions.
+  /** A replica that was asked what it has on disk and has not said so for this long is not in sync, and not waited for. */
+  ack_ms: 1 * SECOND,
+  /** Transactions of a database that may wait to be acknowledged, with `--ack`. Past it writers wait. `--max-unacked` changes it. */
+  max_unacked: 1000,
+  /** How long until the lease store is told again who is in sync when it did not answer. */
+  in_sync_retry_ms: 200,
+  /** Nodes of a cluster, for `--cluster-size`. */
+  cluster_size: 99,
+
   // Capture and checkpoints.
   /**
    * Time between looks at the databases and for new ones: a transaction is that much late at most. A look, a sync and a

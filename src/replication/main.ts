@@ -5,8 +5,9 @@ import { isoTime, systemClock } from "#core/clock.ts";
 import { parseDuration } from "#core/durations.ts";
 import { type Election, startNode } from "./commands.ts";
 import { LEASE_FORMS, openLeases } from "./election/open-leases.ts";
-import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
+import { ackIn, backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import type { InMachine } from "./in-machine.ts";
+import { REPLICATION_LIMITS } from "./limits.ts";
 
 const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | --join http://host:port | --lease WHERE | --machine]
   --dir DIR                the databases are the files in DIR
@@ -22,6 +23,9 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --backup WHERE           while primary, copy transactions to a folder or to https://host/bucket[/path]
   --backup-keep DAYS       how far back that reaches (default: 30)
   --max-lag TIME           how far replicas may be behind before writers wait, such as 500ms or 1s (default: 1s)
+  --ack MODE               a transaction counts as acknowledged when so many replicas have it on disk: none, one or quorum
+  --cluster-size N         with --ack quorum: how many nodes the cluster has
+  --max-unacked N          with --ack: writers wait when so many transactions are not acknowledged (default: ${REPLICATION_LIMITS.max_unacked})
   --key-file FILE          a key the nodes share (or HANGAR_DB_KEY)
   --identity-issuer URL    instead of a key: machines with tokens of this issuer are nodes
   --identity-subject SUB   … whose subject is this: org:app:machine, or org:app:*
@@ -44,6 +48,9 @@ const OPTIONS = {
   backup: { type: "string" },
   "backup-keep": { type: "string" },
   "max-lag": { type: "string" },
+  ack: { type: "string" },
+  "cluster-size": { type: "string" },
+  "max-unacked": { type: "string" },
   "trust-network": { type: "boolean", default: false },
   ...CREDENTIAL_OPTIONS,
 } as const;
@@ -117,6 +124,7 @@ async function main(): Promise<void> {
     ...(flags.backup === undefined ? {} : { backup: await backupAt(flags.backup, systemClock) }),
     ...(flags["backup-keep"] === undefined ? {} : { backup_keep_ms: daysIn(flags["backup-keep"]) }),
     ...(flags["max-lag"] === undefined ? {} : { max_lag_ms: lagIn(flags["max-lag"]) }),
+    ...ackIn(flags),
     trust_network: flags["trust-network"],
     election: election(flags, machine),
     clock: systemClock,

@@ -58,6 +58,11 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX unfenced_machines_host ON unfenced_machines (host_id)",
     ],
   },
+  {
+    id: 21,
+    name: "nodes of a replicated database that are in sync",
+    statements: ["ALTER TABLE db_leases ADD COLUMN in_sync TEXT"],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */

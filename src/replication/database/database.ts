@@ -194,13 +194,14 @@ export class ReplicatedDatabase {
 
   /**
    * Writers are faster than what follows them: while `slow` they wait for the lock, but not for so long that they would
-   * give up. Without this SQLite's log would grow until the disk is full, and replicas be ever further behind.
+   * give up, unless it is `firm`. Without this SQLite's log would grow until the disk is full, and replicas be ever further
+   * behind.
    */
-  slowWriters(slow: boolean): void {
+  slowWriters(slow: boolean, firm = false): void {
     if (this.#applier || this.closed) return;
     const now_ms = this.#state.options.clock.monotonic();
     const long_enough = now_ms - (this.#paused_since_ms ?? now_ms) > REPLICATION_LIMITS.slow_writers_ms;
-    if (!slow || long_enough) {
+    if (!slow || (long_enough && !firm)) {
       if (this.#paused_since_ms !== undefined) this.#state.connections.letGo();
       this.#paused_since_ms = undefined;
     } else if (this.#paused_since_ms === undefined && this.#state.insistOnHolding(REPLICATION_LIMITS.insist_ms)) {
@@ -209,6 +210,14 @@ export class ReplicatedDatabase {
   }
 
   // ——— both ———
+
+  /** Resolves when what is here now survives the machine; what comes meanwhile is not waited for. */
+  async durable(): Promise<void> {
+    const { txid } = this.position;
+    if (this.log.durable >= txid) return;
+    this.#state.syncLog();
+    await this.log.reached(txid);
+  }
 
   /** What is done now and then: `keep_after` names the first transactions that are needed elsewhere, too. */
   tidy(keep_after = Number.MAX_SAFE_INTEGER): void {

@@ -10,6 +10,7 @@ import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { Turns } from "../turns.ts";
+import type { InSync } from "./in-sync.ts";
 import type { Lease, LeaseStore } from "./lease-store.ts";
 
 /** What is elected. */
@@ -37,6 +38,8 @@ export interface ElectorOptions {
   ttl_ms?: number;
   renew_ms?: number;
   margin_ms?: number;
+  /** Only nodes that were said to be in sync may be elected; see `setInSync`. Otherwise any that was complete. */
+  keeps_in_sync?: boolean;
   log(message: string): void;
 }
 
@@ -45,9 +48,11 @@ export class Elector {
   readonly #ttl_ms: number;
   readonly #renew_ms: number;
   readonly #margin_ms: number;
-  #lease: { lease: Lease; fence_at_ms: number } | undefined;
+  #lease: { lease: Lease; fence_at_ms: number; in_sync: InSync | undefined } | undefined;
   /** Not before this moment does the node stand for election: it has just given the lease away. */
   #wait_until_ms = 0;
+  /** How often in a row nobody had the lease and this node could not get it. */
+  #refusals = 0;
   readonly #wake = new EventTarget();
   /** Attempts to get the lease. */
   readonly #attempts = new Turns();
@@ -95,8 +100,9 @@ export class Elector {
     // Before the store is told that the term has a primary: otherwise a crash in between leaves a term in which
     // nobody is complete, and after which nobody can be chosen.
     node.claim(lease.term);
-    if (!(await this.#inTime(leases.renew(lease, this.#ttl_ms), this.#ttl_ms))) return false;
-    this.#lease = { lease, fence_at_ms: asked_ms + this.#ttl_ms - this.#margin_ms };
+    const in_sync = this.#options.keeps_in_sync ? { version: 0, nodes: [node.id] } : undefined;
+    if (!(await this.#inTime(leases.renew(lease, this.#ttl_ms, in_sync), this.#ttl_ms))) return false;
+    this.#lease = { lease, fence_at_ms: asked_ms + this.#ttl_ms - this.#margin_ms, in_sync };
     // The store may have taken long to answer: then the lease is worth nothing any more.
     if (clock.monotonic() >= this.#lease.fence_at_ms) await this.#lose("was granted too late");
     else await this.#becomePrimary(lease);
@@ -114,6 +120,20 @@ export class Elector {
       await leases.release(lease).catch(() => undefined);
       throw error;
     }
+  }
+
+  /**
+   * Says which nodes, this one among them, may be elected next. True when the store has it. After false or an error nobody
+   * knows; it is told again with each renewal.
+   */
+  async setInSync(nodes: readonly string[]): Promise<boolean> {
+    const held = this.#lease;
+    if (!held?.in_sync) return false;
+    const in_sync = { version: held.in_sync.version + 1, nodes };
+    held.in_sync = in_sync;
+    const { leases } = this.#options;
+    const done = await this.#inTime(leases.renew(held.lease, this.#ttl_ms, in_sync), this.#renew_ms);
+    return done && this.#lease === held && held.in_sync === in_sync;
   }
 
   /** Gives the lease to a successor after `prepare` has brought it up to date. */
@@ -143,7 +163,7 @@ export class Elector {
     try {
       // Not waited for until the end: a second try may get through where the first was lost.
       const patience_ms = Math.min(this.#renew_ms, held.fence_at_ms - asked_ms);
-      renewed = await this.#inTime(leases.renew(held.lease, this.#ttl_ms), patience_ms);
+      renewed = await this.#inTime(leases.renew(held.lease, this.#ttl_ms, held.in_sync), patience_ms);
     } catch (error) {
       this.#options.log(`lease: ${messageOf(error)}`);
     }
@@ -157,8 +177,18 @@ export class Elector {
     const { leases, node, candidate, clock } = this.#options;
     const holder = await this.#inTime(leases.holder(), this.#ttl_ms);
     if (this.#lease) return;
-    if (holder && holder.node !== node.id) return node.becomeReplica(holder.url);
-    if (candidate && clock.monotonic() >= this.#wait_until_ms) await this.stand();
+    if (holder && holder.node !== node.id) {
+      this.#refusals = 0;
+      return node.becomeReplica(holder.url);
+    }
+    if (!candidate || clock.monotonic() < this.#wait_until_ms) return;
+    this.#refusals = (await this.stand()) ? 0 : this.#refusals + 1;
+    // Once may mean that another one was faster.
+    if (this.#refusals === 2) {
+      this.#options.log(
+        "nobody has the lease, and this node may not stand: it may lack transactions; promote --force overrides that",
+      );
+    }
   }
 
   async #lose(why: string): Promise<void> {

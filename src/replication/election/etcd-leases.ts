@@ -3,6 +3,7 @@
  * lease and vanishes with it; the last term, and the last one that had a primary, stay in keys of their own. Terms are
  * etcd revisions: they only grow.
  */
+import { type InSync, inSyncAfterHandOff, mayStand, newerInSync, type StoredInSync } from "./in-sync.ts";
 import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
 
 const REQUEST_MS = 3000;
@@ -18,7 +19,7 @@ export class EtcdLeases implements LeaseStore {
   readonly #origin: string;
   readonly #keys: { holder: string; term: string; served: string; successor: string };
   /** The etcd lease behind the one we gave out last. */
-  #etcd_lease: { term: number; id: string; served: boolean } | undefined;
+  #etcd_lease: { term: number; id: string } | undefined;
 
   constructor(origin: string, name: string) {
     this.#origin = origin;
@@ -32,7 +33,9 @@ export class EtcdLeases implements LeaseStore {
     const { holder, term, served, successor } = await this.#read();
     const taken = holder !== undefined && (JSON.parse(holder.value) as Lease).node !== node;
     const reserved = successor !== undefined && successor.value !== node;
-    if (taken || reserved || (complete_term < Number(served?.value ?? 0) && !force)) return undefined;
+    const last = servedIn(served);
+    const lacks = complete_term < last.term || !mayStand(last.in_sync, node);
+    if (taken || reserved || (lacks && !force)) return undefined;
     // Everything that was looked at must still be so. The revision of what was read is the next term: it is higher
     // than that of any earlier term, and of two who read the same, one only succeeds.
     const next = Math.max(Number(term?.value ?? 0), await this.#revision(), candidate.term) + 1;
@@ -55,37 +58,44 @@ export class EtcdLeases implements LeaseStore {
       await this.#post("lease/revoke", { ID: id });
       return undefined;
     }
-    this.#etcd_lease = { term: next, id, served: false };
+    this.#etcd_lease = { term: next, id };
     return lease;
   }
 
-  async renew(lease: Lease): Promise<boolean> {
+  async renew(lease: Lease, _ttl_ms: number, said?: InSync): Promise<boolean> {
     if (this.#etcd_lease?.term !== lease.term) return false;
     const answer = await this.#post("lease/keepalive", { ID: this.#etcd_lease.id });
     const result = answer["result"] as { TTL?: string } | undefined;
     if (!(Number(result?.TTL ?? 0) > 0)) return false;
-    const { holder } = await this.#read();
-    if (!holder || (JSON.parse(holder.value) as Lease).term !== lease.term) return false;
-    if (this.#etcd_lease.served) return true;
-    const put = { request_put: { key: base64(this.#keys.served), value: base64(String(lease.term)) } };
-    const { succeeded } = await this.#post("kv/txn", {
-      compare: [unchanged(this.#keys.holder, holder)],
-      success: [put],
-    });
-    this.#etcd_lease.served = succeeded === true;
-    return succeeded === true;
+    for (;;) {
+      const { holder, served } = await this.#read();
+      if (!holder || (JSON.parse(holder.value) as Lease).term !== lease.term) return false;
+      const before = servedIn(served);
+      const in_sync = newerInSync(before.in_sync, lease.term, said);
+      const value = JSON.stringify({ term: lease.term, in_sync } satisfies Served);
+      if (served?.value === value) return true;
+      const { succeeded } = await this.#post("kv/txn", {
+        compare: [unchanged(this.#keys.holder, holder), unchanged(this.#keys.served, served)],
+        success: [{ request_put: { key: base64(this.#keys.served), value: base64(value) } }],
+      });
+      // Two renewals at once: the other one was faster, and what it wrote counts.
+      if (succeeded === true) return true;
+    }
   }
 
   async release(lease: Lease, successor?: { node: string; for_ms: number }): Promise<void> {
-    const { holder } = await this.#read();
+    const { holder, served } = await this.#read();
     if (!holder || (JSON.parse(holder.value) as Lease).term !== lease.term) return;
     const id = successor && (await this.#grant(successor.for_ms));
+    const { term, in_sync } = servedIn(served);
+    const both = successor ? inSyncAfterHandOff(in_sync, lease.node, successor.node) : in_sync;
+    const last = { key: base64(this.#keys.served), value: base64(JSON.stringify({ term, in_sync: both })) };
     const reserve = { key: base64(this.#keys.successor), value: base64(successor?.node ?? ""), lease: id };
     await this.#post("kv/txn", {
       compare: [unchanged(this.#keys.holder, holder)],
       success: [
         { request_delete_range: { key: base64(this.#keys.holder) } },
-        ...(successor ? [{ request_put: reserve }] : []),
+        ...(successor ? [{ request_put: reserve }, { request_put: last }] : []),
       ],
     });
   }
@@ -136,6 +146,18 @@ export class EtcdLeases implements LeaseStore {
     if (!response.ok) throw new Error(`etcd ${path}: ${JSON.stringify(answer)}`);
     return answer;
   }
+}
+
+/** The last term that had a primary, and who was in sync with it. */
+interface Served {
+  term: number;
+  in_sync: StoredInSync | null;
+}
+
+/** An earlier version wrote the term alone. */
+function servedIn(served: Keyed | undefined): Served {
+  const value: unknown = served ? JSON.parse(served.value) : 0;
+  return typeof value === "number" ? { term: value, in_sync: null } : (value as Served);
 }
 
 function keyed(row: Record<string, string> | undefined): Keyed | undefined {

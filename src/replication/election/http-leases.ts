@@ -1,4 +1,5 @@
 /** The lease in the platform's own store, over its API, with a token or from inside a machine. */
+import type { InSync } from "./in-sync.ts";
 import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
 
 const REQUEST_MS = 3000;
@@ -39,8 +40,8 @@ export class HttpLeases implements LeaseStore {
     return leaseIn(await this.#ask("/acquire", { node, url, term, complete_term, ttl_ms, force }));
   }
 
-  async renew({ node, term }: Lease, ttl_ms: number): Promise<boolean> {
-    const { renewed } = await this.#ask("/renew", { node, term, ttl_ms });
+  async renew({ node, term }: Lease, ttl_ms: number, in_sync?: InSync): Promise<boolean> {
+    const { renewed } = await this.#ask("/renew", { node, term, ttl_ms, ...(in_sync ? { in_sync } : {}) });
     return renewed === true;
   }
 

@@ -38,7 +38,14 @@ const Acquire = Type.Object({
     Type.Boolean({ description: "Also when the node may lack transactions of the last primary, which are then lost." }),
   ),
 });
-const Renew = Type.Object({ node: Node, term: Term, ttl_ms: Ttl });
+const InSync = Type.Object({
+  version: Type.Integer({
+    minimum: 0,
+    description: "Goes up with every list of a term; an older one changes nothing.",
+  }),
+  nodes: Type.Array(Node, { maxItems: 100, description: "Only these may become primary next, unless forced." }),
+});
+const Renew = Type.Object({ node: Node, term: Term, ttl_ms: Ttl, in_sync: Type.Optional(InSync) });
 const Release = Type.Object({
   node: Node,
   term: Term,
@@ -78,8 +85,8 @@ export function leaseRoutes(parts: LeaseParts): Row[] {
       access: "control app",
       body: Renew,
       answer: { status: 200, schema: Type.Object({ renewed: Type.Boolean() }) },
-      async handle({ params, body: { ttl_ms, ...lease }, ...admitted }) {
-        const renewed = await leases.of(admitted, params.lease_name).renew({ ...lease, url: "" }, ttl_ms);
+      async handle({ params, body: { ttl_ms, in_sync, ...lease }, ...admitted }) {
+        const renewed = await leases.of(admitted, params.lease_name).renew({ ...lease, url: "" }, ttl_ms, in_sync);
         return { renewed };
       },
     }),

@@ -11,6 +11,8 @@ export interface LeaseRow {
   url: string;
   /** Who alone may take it next; null when anybody may. */
   reserved_for: string | null;
+  /** Who alone may be elected next, as JSON (`StoredInSync`); null when anybody may who was complete. */
+  in_sync: string | null;
   /** How long this row counts when it is not changed: the lease's time to live, or the reservation's. */
   lasts_ms: number;
 }

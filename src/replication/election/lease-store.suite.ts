@@ -112,6 +112,47 @@ export function leaseStoreSuite(
       assert.equal(await a.acquire(candidate("one", first.term), ttl_ms, true), undefined);
     });
 
+    story("only nodes that are in sync are chosen, unless forced", async ({ a, b, pass }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first && (await a.renew(first, ttl_ms, { version: 1, nodes: ["one", "two"] })));
+      assert.ok(await b.holder());
+      await pass(ttl_ms);
+      assert.equal(await b.holder(), undefined);
+      assert.equal(await b.acquire(candidate("three", first.term), ttl_ms), undefined);
+      const second = await b.acquire(candidate("two", first.term), ttl_ms);
+      // Until the next primary has said who is in sync with it, those of the one before are.
+      assert.ok(second);
+      await b.release(second);
+      assert.equal(await a.acquire(candidate("three", first.term), ttl_ms), undefined);
+      assert.ok(await a.acquire(candidate("three", first.term), ttl_ms, true));
+    });
+
+    story("a list of nodes in sync that comes late does not replace a later one", async ({ a, b }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first && (await a.renew(first, ttl_ms, { version: 2, nodes: ["one"] })));
+      assert.equal(await a.renew(first, ttl_ms, { version: 1, nodes: ["one", "two"] }), true);
+      await a.release(first);
+      assert.equal(await b.acquire(candidate("two", first.term), ttl_ms), undefined);
+      const second = await b.acquire(candidate("one", first.term), ttl_ms);
+      // The lists of another term are counted anew, and a primary that says nothing lets anybody stand.
+      assert.ok(second && (await b.renew(second, ttl_ms, { version: 0, nodes: ["one", "two"] })));
+      await b.release(second);
+      const third = await a.acquire(candidate("two", second.term), ttl_ms);
+      assert.ok(third && (await a.renew(third, ttl_ms)));
+      await a.release(third);
+      assert.ok(await b.acquire(candidate("three", third.term), ttl_ms));
+    });
+
+    story("a successor is in sync, and so is who named it; nobody else is", async ({ a, b, pass }) => {
+      const first = await a.acquire(candidate("one"), ttl_ms);
+      assert.ok(first && (await a.renew(first, ttl_ms, { version: 1, nodes: ["one", "three"] })));
+      await a.release(first, { node: "two", for_ms: ttl_ms });
+      assert.equal(await b.holder(), undefined);
+      await pass(ttl_ms);
+      assert.equal(await b.acquire(candidate("three", first.term), ttl_ms), undefined);
+      assert.ok(await b.acquire(candidate("two", first.term), ttl_ms));
+    });
+
     story("a term that was given but never had a primary asks nothing of the next candidate", async ({ a, b }) => {
       const first = await a.acquire(candidate("one"), ttl_ms);
       assert.ok(first);

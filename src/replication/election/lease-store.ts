@@ -1,3 +1,5 @@
+import type { InSync } from "./in-sync.ts";
+
 /** Who may be primary. Implementations are in this folder and elsewhere; each passes `lease-store.suite.ts`. */
 
 export interface Candidate {
@@ -31,16 +33,17 @@ export interface LeaseStore {
   /**
    * Gives the lease to the candidate when nobody has it, with a higher term than ever before. Undefined when
    * somebody else has it, when it is reserved for somebody else, or when the candidate was not complete in the last
-   * term that had a primary: it would take transactions away from everybody. `force` overrides the last reason, and
-   * only that. A candidate that has the lease itself gets it anew, with a higher term.
+   * term that had a primary, or not in sync with it: it would take transactions away from everybody. `force` overrides
+   * these last reasons, and only them. A candidate that has the lease itself gets it anew, with a higher term.
    */
   acquire(candidate: Candidate, ttl_ms: number, force?: boolean): Promise<Lease | undefined>;
 
   /**
    * Starts the time to live anew. False when the lease is no longer this one; then it is lost for good. The first
-   * renewal says that the term now has a primary; nothing may be accepted before it has succeeded.
+   * renewal says that the term now has a primary; nothing may be accepted before it has succeeded. `in_sync`: only these
+   * may be elected next; it is stored when this has answered true. A lower version than is stored changes nothing.
    */
-  renew(lease: Lease, ttl_ms: number): Promise<boolean>;
+  renew(lease: Lease, ttl_ms: number, in_sync?: InSync): Promise<boolean>;
 
   /** Gives the lease back; `successor` alone may take it for a while. Nothing happens when it is no longer this one. */
   release(lease: Lease, successor?: { node: string; for_ms: number }): Promise<void>;

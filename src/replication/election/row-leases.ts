@@ -5,6 +5,7 @@
  * has just started waits that long once before it can take a lease from somebody who is gone.
  */
 import type { Clock } from "#core/clock.ts";
+import { type InSync, inSyncAfterHandOff, mayStand, newerInSync, readInSync, type StoredInSync } from "./in-sync.ts";
 import type { LeaseRow, LeaseRows } from "./lease-rows.ts";
 import type { Candidate, Lease, LeaseStore } from "./lease-store.ts";
 
@@ -15,8 +16,11 @@ const NONE: LeaseRow = {
   node: null,
   url: "",
   reserved_for: null,
+  in_sync: null,
   lasts_ms: 0,
 };
+
+const asText = (in_sync: StoredInSync | null): string | null => in_sync && JSON.stringify(in_sync);
 
 export class RowLeases implements LeaseStore {
   readonly #rows: LeaseRows;
@@ -38,22 +42,29 @@ export class RowLeases implements LeaseStore {
     const live = !this.#ranOut(row);
     const taken = live && row.node !== null && row.node !== node;
     const reserved = live && row.reserved_for !== null && row.reserved_for !== node;
-    if (taken || reserved || (complete_term < row.served_term && !force)) return undefined;
+    const lacks = complete_term < row.served_term || !mayStand(readInSync(row.in_sync), node);
+    if (taken || reserved || (lacks && !force)) return undefined;
     const term = Math.max(row.term, heard) + 1;
     const next = { ...row, term, node, url, reserved_for: null, lasts_ms: ttl_ms };
     return (await this.#change(row, next)) ? { node, url, term } : undefined;
   }
 
-  async renew(lease: Lease, ttl_ms: number): Promise<boolean> {
-    return await this.#changeMine(lease, (row) =>
-      this.#ranOut(row) ? undefined : { ...row, served_term: lease.term, lasts_ms: ttl_ms },
-    );
+  async renew(lease: Lease, ttl_ms: number, said?: InSync): Promise<boolean> {
+    return await this.#changeMine(lease, (row) => {
+      if (this.#ranOut(row)) return undefined;
+      const in_sync = asText(newerInSync(readInSync(row.in_sync), lease.term, said));
+      return { ...row, served_term: lease.term, in_sync, lasts_ms: ttl_ms };
+    });
   }
 
   async release(lease: Lease, successor?: { node: string; for_ms: number }): Promise<void> {
     const reserved_for = successor?.node ?? null;
     const lasts_ms = successor?.for_ms ?? 0;
-    await this.#changeMine(lease, (row) => ({ ...row, node: null, url: "", reserved_for, lasts_ms }));
+    await this.#changeMine(lease, (row) => {
+      const stored = readInSync(row.in_sync);
+      const in_sync = asText(successor ? inSyncAfterHandOff(stored, lease.node, successor.node) : stored);
+      return { ...row, node: null, url: "", reserved_for, in_sync, lasts_ms };
+    });
   }
 
   async holder(): Promise<Lease | undefined> {

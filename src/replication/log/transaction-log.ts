@@ -27,6 +27,8 @@ export class TransactionLog {
   readonly #recent = new Map<number, Buffer>();
   #recent_size = 0;
   #syncing: Promise<void> | undefined;
+  /** Resolved after each step of a running sync. */
+  #step = Promise.withResolvers<void>();
   #closed = false;
   /** Called whenever more is durable than before, as seen from a running `sync`. */
   onDurable: () => void = () => undefined;
@@ -116,6 +118,12 @@ export class TransactionLog {
     return this.#syncing;
   }
 
+  /** Resolves when a transaction is durable; somebody must have asked for a sync. Rejects when that fails. */
+  async reached(txid: number): Promise<void> {
+    while (this.#durable < txid && this.#syncing) await Promise.race([this.#syncing, this.#step.promise]);
+    if (this.#durable < txid) throw new Error(`transaction ${txid} was not made durable`);
+  }
+
   get #unfinished(): boolean {
     return this.#durable < this.last && !this.#closed;
   }
@@ -127,6 +135,8 @@ export class TransactionLog {
         const segment = this.#segments.at(-1);
         if (segment) await new Promise<void>((done, failed) => fdatasync(segment.fd, (e) => (e ? failed(e) : done())));
         this.#durable = Math.max(this.#durable, Math.min(upto, this.last));
+        this.#step.resolve();
+        this.#step = Promise.withResolvers();
         this.onDurable();
       }
     } finally {

@@ -11,6 +11,7 @@ export interface Follower {
   directory: Directory;
   node: string;
   hostname: string;
+  candidate: boolean;
   clock: Clock;
   /** The highest term seen; asked each time. */
   term(): number;
@@ -20,11 +21,20 @@ export interface Follower {
 }
 
 export async function follow(follower: Follower, signal: AbortSignal): Promise<void> {
-  const { peer, directory, node, hostname, clock, events } = follower;
+  const { peer, directory, node, hostname, candidate, clock, events } = follower;
   const distrusted = new Set<string>();
   let said = "";
   while (!signal.aborted) {
-    const link = new ReplicaLink({ peer, directory, node, hostname, term: follower.term(), distrusted, events });
+    const link = new ReplicaLink({
+      peer,
+      directory,
+      node,
+      hostname,
+      candidate,
+      term: follower.term(),
+      distrusted,
+      events,
+    });
     try {
       await link.run(signal);
     } catch (error) {

@@ -36,7 +36,7 @@ export class Following {
   /** Runs until the signal, and goes on trying when the primary cannot be reached. */
   async run(primary: string, signal: AbortSignal): Promise<void> {
     const { options, identity, directory, events, files, metrics } = this.#parts;
-    const { clock, credentials, hostname } = options;
+    const { clock, credentials, hostname, candidate = true } = options;
     const peer = new Peer(primary, clock, credentials);
     const { node } = identity.value;
     const disconnected = (): void => {
@@ -46,7 +46,7 @@ export class Following {
     };
     const term = (): number => identity.value.term;
     const link = this.#linkEvents(peer);
-    await follow({ peer, directory, node, hostname, clock, term, events: link, disconnected }, signal);
+    await follow({ peer, directory, node, hostname, candidate, clock, term, events: link, disconnected }, signal);
   }
 
   #linkEvents(peer: Peer): LinkEvents {

@@ -168,7 +168,16 @@ async function follow(directory: Directory, peer: Peer, distrusted: Set<string>)
     handoff: nothing,
     log: nothing,
   };
-  const link = new ReplicaLink({ peer, directory, node: "r", hostname: "r:1", term: 0, distrusted, events });
+  const link = new ReplicaLink({
+    peer,
+    directory,
+    node: "r",
+    hostname: "r:1",
+    candidate: true,
+    term: 0,
+    distrusted,
+    events,
+  });
   await assert.rejects(link.run(new AbortController().signal), Error);
 }
 

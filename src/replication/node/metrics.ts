@@ -42,7 +42,7 @@ export class NodeMetrics {
   }
 
   #all(): Metric[] {
-    const { role, term, lag_ms, events, streams, directory } = this.#node;
+    const { role, term, lag_ms, events, streams, directory, acknowledgements, waits } = this.#node;
     const gauge = (name: string, help: string, value: Metric["value"]): Metric => ({
       name,
       type: "gauge",
@@ -79,6 +79,13 @@ export class NodeMetrics {
       gauge("lag_seconds", "How far this replica was behind at the last word of its primary.", lag_ms / 1000),
       gauge("replicas", "Connected replicas.", streams.replicas.length),
       gauge("send_lag_seconds", "How long a replica has not been sent everything.", streams.lag_ms / 1000),
+      gauge("replicas_in_sync", "Replicas that count for --ack.", acknowledgements.in_sync.in_sync.length),
+      gauge(
+        "acknowledged_txid",
+        "Transaction up to which a database is acknowledged, with --ack.",
+        acknowledgements.mode.replicas > 0 ? this.#each((d) => acknowledgements.in_sync.upTo(d.name)) : new Map(),
+      ),
+      gauge("waits", "Requests that wait for a transaction.", waits.count),
       gauge("event_readers", "Connected readers of /events.", events.readers),
       counter("transactions_total", "Transactions captured or applied.", this.transactions),
       counter("transactions_dropped_total", "Transactions dropped to follow another primary.", this.dropped),

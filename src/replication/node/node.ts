@@ -16,11 +16,14 @@ import type { TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS, type Sizes } from "../limits.ts";
 import { Turns } from "../turns.ts";
 import type { Step } from "../wal/wal-writer.ts";
+import { Acknowledgements } from "./acknowledgements.ts";
+import { Announcer } from "./announcer.ts";
 import { Directory } from "./directory.ts";
 import { EventHub } from "./events.ts";
 import { Following } from "./following.ts";
 import { holdAll } from "./hold.ts";
 import { IdentityFile } from "./identity.ts";
+import type { AckMode } from "./in-sync-replicas.ts";
 import { NodeMetrics } from "./metrics.ts";
 import { PositionWaits } from "./position-waits.ts";
 import { StaleTerm } from "./replica-link.ts";
@@ -37,6 +40,12 @@ export interface NodeOptions {
   sizes?: Sizes;
   /** How far replicas may be behind before writers wait. */
   max_lag_ms?: number;
+  /** How many replicas must have a transaction before it is acknowledged. */
+  ack?: AckMode;
+  /** Transactions that may wait to be acknowledged before writers wait. */
+  max_unacked?: number;
+  /** False for a node that is never primary. */
+  candidate?: boolean;
   step?: (step: Step) => void;
   log(message: string): void;
   /** The disk failed: the process should end, and start again from what is on it. */
@@ -51,6 +60,7 @@ export class ReplicationNode {
   readonly waits = new PositionWaits();
   readonly streams: Streams;
   readonly metrics: NodeMetrics;
+  readonly acknowledgements: Acknowledgements;
   readonly #options: NodeOptions;
   readonly #identity: IdentityFile;
   readonly #files: StatusFiles;
@@ -65,8 +75,10 @@ export class ReplicationNode {
   /** Until when, by the monotonic clock, this node may act as primary. */
   #until_ms: () => number = forever;
   #starting = true;
-  /** Transactions that cannot be told of right now, and will be, or not at all when this node is fenced. */
-  #untold: [name: string, infos: readonly TransactionInfo[]][] = [];
+  readonly #announcer = new Announcer({
+    may: () => (this.#mayTell() ? "now" : this.#starting || this.#role.kind === "primary" ? "later" : "never"),
+    publish: (name, infos) => this.#tell(name, infos),
+  });
   /** Called when the primary asks this node to take over. */
   onHandoff: (term: number) => void = () => undefined;
 
@@ -84,7 +96,7 @@ export class ReplicationNode {
       clock,
       onFailure,
       log,
-      onTransactions: (name, infos) => this.#onTransactions(name, infos),
+      onTransactions: (name, infos) => this.#announcer.transactions(name, infos),
       onOpened: ({ name, position }) => {
         this.#files.position(name, position);
         this.waits.notify(name);
@@ -97,7 +109,19 @@ export class ReplicationNode {
       ...(max_lag_ms === undefined ? {} : { max_lag_ms }),
       ...(step === undefined ? {} : { step }),
     });
-    this.streams = new Streams({ directory: this.directory, clock, log });
+    this.acknowledgements = new Acknowledgements({
+      self: this.#identity.value.node,
+      directory: this.directory,
+      waits: this.waits,
+      clock,
+      log,
+      streams: () => this.streams,
+      term: () => (this.#role.kind === "primary" && this.#mayTell() ? this.#role.term : undefined),
+      ...(options.ack === undefined ? {} : { mode: options.ack }),
+      ...(options.max_unacked === undefined ? {} : { max_unacked: options.max_unacked }),
+    });
+    const { in_sync } = this.acknowledgements;
+    this.streams = new Streams({ directory: this.directory, in_sync, clock, log });
     this.metrics = new NodeMetrics(this);
     this.#following = new Following({
       options,
@@ -106,7 +130,7 @@ export class ReplicationNode {
       events: this.events,
       files: this.#files,
       metrics: this.metrics,
-      transaction: (name, info) => this.#onTransactions(name, [info]),
+      transaction: (name, info) => this.#announcer.transactions(name, [info]),
       handoff: (term) => this.onHandoff(term),
       tidy: () => this.#tidy(),
     });
@@ -174,13 +198,14 @@ export class ReplicationNode {
     this.directory.discover();
     await this.directory.settle();
     for (const database of this.directory) database.term = term;
+    this.acknowledgements.begin(term);
     this.#release([...this.directory]);
     this.#options.log(`primary of term ${term}`);
     this.#files.primary(undefined);
     this.#files.lag(0);
     this.events.primaryChange({ isPrimary: true });
     this.#starting = false;
-    this.#tellUntold();
+    this.#announcer.flush();
     this.#begin((signal) => this.#watchOver(signal));
   }
 
@@ -202,7 +227,7 @@ export class ReplicationNode {
   async #fence(): Promise<void> {
     const was_primary = this.#role.kind === "primary";
     this.#starting = false;
-    this.#untold = [];
+    this.#announcer.discard();
     await this.#leave();
     if (was_primary) this.#identity.enter(this.term, false);
     await this.#holdAll();
@@ -247,21 +272,24 @@ export class ReplicationNode {
   // ——— primary ———
 
   #watchOver(signal: AbortSignal): Promise<void> {
-    const { clock, directory: databases, streams } = this;
+    const { clock, directory: databases, streams, acknowledgements } = this;
+    const unacked = (database: ReplicatedDatabase): boolean => acknowledgements.tooFarAhead(database);
+    const askForAcks = (): void => acknowledgements.look();
     const [discover, tidy] = [(): void => this.#discover(), (): void => this.#tidy()];
     const { max_lag_ms = REPLICATION_LIMITS.max_lag_ms } = this.#options;
     const until_ms = (): number => this.#until_ms();
-    return watchOver({ clock, databases, streams, max_lag_ms, until_ms, discover, tidy }, signal);
+    const parts = { clock, databases, streams, max_lag_ms, until_ms, unacked, askForAcks, discover, tidy };
+    return watchOver(parts, signal);
   }
 
   #discover(): void {
-    this.#tellUntold();
+    this.#announcer.flush();
     if (!this.directory.changed()) {
       this.#release(this.directory.advance());
       return;
     }
     for (const dropped of this.directory.findDropped()) {
-      this.#onTransactions(dropped.name, [dropped.info]);
+      this.#announcer.transactions(dropped.name, [dropped.info]);
       this.streams.dropped(dropped);
       this.#files.gone(dropped.name);
     }
@@ -342,25 +370,9 @@ export class ReplicationNode {
     this.directory.tidy(this.#role.kind === "primary" ? this.keepAfter : forever);
   }
 
-  #onTransactions(name: string, infos: readonly TransactionInfo[]): void {
-    if (this.#mayTell()) {
-      this.#tellUntold();
-      this.#tell(name, infos);
-    } else if (this.#starting || this.#role.kind === "primary") {
-      this.#untold.push([name, infos]);
-    }
-  }
-
-  // What a fenced node captures belongs to no term: it will be told as a divergence, not as a transaction. What is found
-  // at the start is told once the node is primary, and what is found while a lease is renewed late, once it was.
   #mayTell(): boolean {
     if (this.#role.kind === "primary") return this.clock.monotonic() < this.#until_ms();
     return this.#role.kind === "replica";
-  }
-
-  #tellUntold(): void {
-    if (this.#untold.length === 0 || !this.#mayTell()) return;
-    for (const [name, infos] of this.#untold.splice(0)) this.#tell(name, infos);
   }
 
   #tell(name: string, infos: readonly TransactionInfo[]): void {
@@ -369,7 +381,9 @@ export class ReplicationNode {
     if (last) this.#files.position(name, last.position);
     this.events.transactions(name, infos);
     this.waits.notify(name);
-    if (this.#role.kind === "primary") this.streams.pump(name);
+    if (this.#role.kind !== "primary") return;
+    this.streams.pump(name);
+    this.acknowledgements.captured();
   }
 }
 

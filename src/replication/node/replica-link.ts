@@ -38,6 +38,8 @@ export interface LinkOptions {
   directory: Directory;
   node: string;
   hostname: string;
+  /** It may become primary. */
+  candidate: boolean;
   term: number;
   events: LinkEvents;
   /** Databases whose position is not to be believed, because going on from it has failed. */
@@ -49,6 +51,9 @@ export class ReplicaLink {
   readonly #directory: Directory;
   readonly #incoming: Incoming;
   #term = 0;
+  #signal = new AbortController().signal;
+  /** What the primary was told that this node has on disk. */
+  readonly #told = new Map<string, string>();
   #divergences = new Map<string, Divergence>();
   /** Transactions of one database that came together and are applied together. */
   #batch: { name: string; files: Buffer[] } = { name: "", files: [] };
@@ -66,7 +71,8 @@ export class ReplicaLink {
 
   /** Runs until the connection ends, which is always an error or the signal. */
   async run(signal: AbortSignal): Promise<void> {
-    const { peer, node, hostname, term, events } = this.#options;
+    const { peer, node, hostname, candidate, term, events } = this.#options;
+    this.#signal = signal;
     this.#directory.discover();
     await this.#directory.settle();
     this.#directory.setDamagedAside();
@@ -78,7 +84,7 @@ export class ReplicaLink {
     }
     const skip = this.#directory.unusable;
     for (const name of skip) this.#unplaced.add(name);
-    const answer = await peer.openStream("/stream", { node, hostname, term, databases, skip }, signal);
+    const answer = await peer.openStream("/stream", { node, hostname, candidate, term, databases, skip }, signal);
     const placing = setInterval(() => void this.#place(signal), REPLICATION_LIMITS.discover_anyway_ms);
     try {
       events.connected(answer.term);
@@ -209,6 +215,9 @@ export class ReplicaLink {
         // A node that lacks a database is not complete.
         if (this.#unplaced.size === 0) events.ready();
         break;
+      case FRAME.sync:
+        void this.#acknowledge();
+        break;
       case FRAME.heartbeat:
         events.heard(Number(message["at"]));
         break;
@@ -333,7 +342,27 @@ export class ReplicaLink {
     const here = this.#directory.positions();
     const equal = Object.entries(positions).every(([name, position]) => here[name] === position);
     if (!equal) throw new PositionMismatch("asked to take over without having everything");
+    // From here on this node may be the only one that has it.
+    for (const { log } of this.#directory) log.syncNow();
     this.#options.events.handoff(term);
+  }
+
+  /** Makes durable what is here, and tells the primary. It asks again when that does not reach it. */
+  async #acknowledge(): Promise<void> {
+    const { peer, node, events } = this.#options;
+    try {
+      const databases: Record<string, string> = {};
+      for (const database of this.#directory) {
+        const position = this.#positionOf(database.name);
+        if (position === undefined || this.#told.get(database.name) === position) continue;
+        await database.durable();
+        databases[database.name] = position;
+      }
+      await peer.json("POST", "/ack", { node, term: this.#term, databases }, this.#signal);
+      for (const [name, position] of Object.entries(databases)) this.#told.set(name, position);
+    } catch (error) {
+      if (!this.#signal.aborted) events.log(`acknowledging: ${messageOf(error)}`);
+    }
   }
 
   #dropIncoming(): void {

@@ -8,7 +8,7 @@
  *   GET  /export?name=      a database as a file
  *   POST /import?name=      a file as a database (on the primary)
  *   POST /promote           make this node primary, without losing anything
- *   POST /positions, /stream, /place, /handoff   between nodes
+ *   POST /positions, /stream, /place, /ack, /handoff   between nodes
  *
  * Everything but the first four must prove that it comes from a node of the cluster, or from somebody with its key.
  * A node without credentials listens on loopback only (see commands.ts), and answers no web page.
@@ -69,6 +69,7 @@ const ROUTES: Record<string, Record<string, Route>> = {
   "/handoff": { POST: { open: false, handle: handOff } },
   "/positions": { POST: { open: false, handle: positions } },
   "/stream": { POST: { open: false, handle: stream } },
+  "/ack": { POST: { open: false, handle: acknowledge } },
   "/place": { POST: { open: false, handle: place } },
 };
 
@@ -152,6 +153,7 @@ function info(node: ReplicationNode): object {
     lagMs: node.lag_ms,
     replicas: node.streams.replicas.map((replica) => ({ node: replica.node, hostname: replica.hostname })),
     databases: node.directory.positions(),
+    ...node.acknowledgements.info(),
     refused: Object.fromEntries(
       problems.filter(([, { state }]) => state !== "kept").map(([name, { reason }]) => [name, reason]),
     ),
@@ -252,17 +254,38 @@ function place({ node, body, response }: Call): void {
 }
 
 function readHello(value: Record<string, unknown>): Hello {
-  const { node, hostname, term, databases, skip } = value;
+  const { node, hostname, term, databases, skip, candidate } = value;
   if (typeof node !== "string" || typeof hostname !== "string" || typeof term !== "number") {
     fail("invalid_request", "a replica says node, hostname, term and databases");
   }
+  return {
+    node,
+    hostname,
+    term,
+    databases: readPositions(databases),
+    skip: new Set(Array.isArray(skip) ? skip.map(String) : []),
+    candidate: candidate !== false,
+  };
+}
+
+function readPositions(databases: unknown): Map<string, Position> {
   const known = new Map<string, Position>();
   for (const [name, text] of Object.entries((databases ?? {}) as Record<string, unknown>)) {
     const position = parsePosition(String(text));
     if (!position) fail("invalid_request", `${name}: ${String(text)} is not a position`);
     known.set(name, position);
   }
-  return { node, hostname, term, databases: known, skip: new Set(Array.isArray(skip) ? skip.map(String) : []) };
+  return known;
+}
+
+/** A replica says what it has on disk. */
+function acknowledge({ node, body, response }: Call): void {
+  const { node: replica, term, databases } = object(body);
+  if (typeof replica !== "string" || typeof term !== "number") {
+    fail("invalid_request", "a replica says node, term and databases");
+  }
+  node.acknowledgements.take(replica, term, readPositions(databases));
+  answer(response, { ok: true });
 }
 
 function object(body: Buffer): Record<string, unknown> {

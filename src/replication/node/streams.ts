@@ -11,6 +11,7 @@ import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, type Position } from "../position.ts";
 import { type Batch, Batches } from "./batches.ts";
 import type { Directory, Dropped } from "./directory.ts";
+import type { InSyncReplicas } from "./in-sync-replicas.ts";
 import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";
 
 /** What a replica says when it connects. */
@@ -21,6 +22,8 @@ export interface Hello {
   databases: Map<string, Position>;
   /** Databases it has and cannot use now: they are sent when it asks again. */
   skip: Set<string>;
+  /** It may become primary. */
+  candidate: boolean;
 }
 
 interface Replica {
@@ -38,11 +41,15 @@ interface Replica {
   stuck: boolean;
   /** Told to take over: nothing more may follow. */
   ended: boolean;
+  /** Since when it has not answered what it has on disk, and when it was last asked. */
+  asked_since_ms: number | undefined;
+  asked_ms: number;
 }
 
 export interface StreamsOptions {
   directory: Directory;
   clock: Clock;
+  in_sync: Pick<InSyncReplicas, "connected" | "disconnected" | "ready" | "forget">;
   log(message: string): void;
 }
 
@@ -80,11 +87,14 @@ export class Streams {
       full_since_ms: undefined,
       stuck: false,
       ended: false,
+      asked_since_ms: undefined,
+      asked_ms: 0,
     };
     this.#replicas.add(replica);
+    this.#options.in_sync.connected(hello.node, hello.candidate);
     response.on("drain", () => this.#pump(replica));
-    response.on("close", () => this.#replicas.delete(replica));
-    response.on("error", () => this.#replicas.delete(replica));
+    response.on("close", () => this.#remove(replica));
+    response.on("error", () => this.#remove(replica));
     for (const name of hello.databases.keys()) this.#tellWithout(replica, name);
     this.#pump(replica);
   }
@@ -119,6 +129,38 @@ export class Streams {
   pump(name?: string): void {
     for (const replica of this.#replicas) this.#fill(replica, name);
     this.#batches.forget();
+  }
+
+  #remove(replica: Replica): void {
+    const { node } = replica.hello;
+    // A replica that has reconnected is there by another connection.
+    if (this.#replicas.delete(replica) && !this.#find(node)) this.#options.in_sync.disconnected(node);
+  }
+
+  /** Asks every replica what it has on disk: one question at a time, asked again when there was no answer. */
+  askForAcks(): void {
+    const now_ms = this.#options.clock.monotonic();
+    for (const replica of this.#replicas) {
+      const { ended, asked_since_ms, asked_ms } = replica;
+      if (ended || (asked_since_ms !== undefined && now_ms - asked_ms < REPLICATION_LIMITS.ack_ms)) continue;
+      replica.asked_since_ms ??= now_ms;
+      replica.asked_ms = now_ms;
+      this.#write(replica, jsonFrame(FRAME.sync, {}));
+    }
+  }
+
+  /** A replica has said what it has on disk. False: it is not connected. */
+  answered(node: string): boolean {
+    const replica = this.#find(node);
+    if (replica) replica.asked_since_ms = undefined;
+    return replica !== undefined;
+  }
+
+  /** Replicas that were asked too long ago and have not answered. */
+  get late(): Set<string> {
+    const since_ms = this.#options.clock.monotonic() - REPLICATION_LIMITS.ack_ms;
+    const late = [...this.#replicas].filter(({ asked_since_ms = since_ms + 1 }) => asked_since_ms <= since_ms);
+    return new Set(late.map(({ hello }) => hello.node));
   }
 
   /** Called all the time: says that this node is alive, and tries again what could not be done before. */
@@ -156,6 +198,7 @@ export class Streams {
 
   /** A database is gone; those who have everything before that get the last transaction. */
   dropped({ name, info, ltx }: Dropped): void {
+    this.#options.in_sync.forget(name);
     for (const replica of this.#replicas) {
       const next = replica.next.get(name);
       replica.next.delete(name);
@@ -185,7 +228,7 @@ export class Streams {
 
   close(): void {
     for (const { response, ended } of this.#replicas) if (!ended) response.end();
-    this.#replicas.clear();
+    for (const replica of Array.from(this.#replicas)) this.#remove(replica);
   }
 
   #find(node: string): Replica | undefined {
@@ -231,6 +274,7 @@ export class Streams {
 
   #tellReady(replica: Replica): void {
     replica.ready = true;
+    this.#options.in_sync.ready(replica.hello.node);
     this.#write(replica, jsonFrame(FRAME.ready, {}));
     // A snapshot does not say how late it is, and nothing else may come for a while.
     this.#tellTime(replica);

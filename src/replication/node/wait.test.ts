@@ -91,7 +91,9 @@ suite("GET /wait", () => {
       [primary.url, "db=x&timeout=soon", 400, /timeout .* such as 500ms or 5s/],
       [primary.url, "db=x&timeout=2h", 400, /at most 60s/],
       [primary.url, "db=x&timeout=1s&timeout=2s", 400, /timeout .* once/],
-      [primary.url, "db=x&tixd=1", 400, /tixd .* db, txid, timeout/],
+      [primary.url, "db=x&tixd=1", 400, /tixd .* db, txid, timeout, ack/],
+      [primary.url, "db=x&ack=many", 400, /ack must be none, one, or a number/],
+      [primary.url, "db=x&ack=100", 400, /ack must be none, one, or a number/],
       [primary.url, "db=x", 404, /there is no database x/],
       [replica.url, "db=x&txid=1&timeout=20ms", 408, /x is not here yet/],
     ];

@@ -1,7 +1,8 @@
 /**
  * GET /wait?db=&txid=&timeout=: answers when a transaction is here. Without a txid: when everything that applications had
  * committed on this node before the question is durable, and with the position after it, so that a program that has just
- * written knows a position that has its write, whatever others write meanwhile.
+ * written knows a position that has its write, whatever others write meanwhile. `ack` asks on the primary for replicas that
+ * have it on disk as well; unless told otherwise as many as the node was started with.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { parseDuration } from "#core/durations.ts";
@@ -22,28 +23,49 @@ interface Wait {
   name: string;
   /** Undefined: whatever was committed here until now. */
   wanted: { txid: number; checksum?: bigint } | undefined;
+  /** Replicas that must have it on disk; undefined: as many as the node's own mode says. */
+  replicas: number | undefined;
   timeout_ms: number;
   signal: AbortSignal;
 }
 
-const PARAMETERS = ["db", "txid", "timeout"] as const;
+const PARAMETERS = ["db", "txid", "timeout", "ack"] as const;
 
 export async function waitFor({ node, url, response }: WaitCall): Promise<object> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   const wait: Wait = { ...readWait(url.searchParams), signal: gone.signal };
-  const position = await reach(node, wait);
+  const until_ms = node.clock.monotonic() + wait.timeout_ms;
+  const left_ms = (): number => Math.max(0, until_ms - node.clock.monotonic());
+  const position = await reach(node, wait, left_ms);
+  await acknowledged(node, wait, position.txid, left_ms());
   const { isPrimary, hostname } = node.events.status;
   const txid = hex16(position.txid);
   const primary = hostname === undefined ? {} : { primary: { hostname } };
-  return { db: wait.name, txid, position: formatPosition(position), isPrimary, ...primary };
+  const copies = isPrimary ? { replicas: node.acknowledgements.in_sync.copies(wait.name, position.txid) } : {};
+  return { db: wait.name, txid, position: formatPosition(position), isPrimary, ...primary, ...copies };
+}
+
+/** On the primary: waits for replicas that have it on disk. */
+async function acknowledged(node: ReplicationNode, wait: Wait, txid: number, ms: number): Promise<void> {
+  const { name, signal, timeout_ms } = wait;
+  if (node.role.kind !== "primary") {
+    if (wait.replicas === undefined) return;
+    fail("conflict", "ack is for the primary: it alone knows what replicas have");
+  }
+  const { mode, in_sync } = node.acknowledgements;
+  const replicas = wait.replicas ?? mode.replicas;
+  if (replicas === 0 || (await node.acknowledgements.until(name, txid, { replicas, ms, signal }))) return;
+  const have = in_sync.copies(name, txid);
+  fail(
+    "wait_timeout",
+    `transaction ${hex16(txid)} of ${name} is durable here, but in ${timeout_ms} ms not on ${replicas} replicas that count: ${have} have it`,
+  );
 }
 
 /** The position that has what is waited for. */
-async function reach(node: ReplicationNode, wait: Wait): Promise<Position> {
+async function reach(node: ReplicationNode, wait: Wait, left_ms: () => number): Promise<Position> {
   const { name, wanted, timeout_ms, signal } = wait;
-  const until_ms = node.clock.monotonic() + timeout_ms;
-  const left_ms = (): number => Math.max(0, until_ms - node.clock.monotonic());
   while (!node.look(name) && left_ms() > 0) await node.clock.sleep(1);
   const database = node.directory.get(name);
   if (!database && node.role.kind === "primary" && !node.directory.problems.get(name)) {
@@ -92,7 +114,15 @@ function readWait(query: URLSearchParams): Omit<Wait, "signal"> {
   }
   const name = query.get("db") ?? refuse("db", "is missing");
   if (!isDatabaseName(name)) refuse("db", `cannot be the name of a database: ${JSON.stringify(name)}`);
-  return { name, wanted: wantedIn(query.get("txid")), timeout_ms: timeoutIn(query.get("timeout")) };
+  const [wanted, replicas] = [wantedIn(query.get("txid")), replicasIn(query.get("ack"))];
+  return { name, wanted, replicas, timeout_ms: timeoutIn(query.get("timeout")) };
+}
+
+function replicasIn(text: string | null): number | undefined {
+  if (text === null) return undefined;
+  const replicas = { none: 0, one: 1 }[text] ?? (/^\d{1,2}$/.test(text) ? Number(text) : Number.NaN);
+  if (replicas <= REPLICATION_LIMITS.cluster_size) return replicas;
+  return refuse("ack", `must be none, one, or a number of replicas up to ${REPLICATION_LIMITS.cluster_size}`);
 }
 
 function wantedIn(text: string | null): Wait["wanted"] {

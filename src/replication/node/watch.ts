@@ -14,6 +14,10 @@ export interface Watched {
   until_ms(): number;
   /** How far replicas may be behind. */
   max_lag_ms: number;
+  /** True when writers to a database are to wait until more is acknowledged. */
+  unacked(database: ReplicatedDatabase): boolean;
+  /** Asks replicas what they have on disk, when somebody wants to know. */
+  askForAcks(): void;
   discover(): void;
   tidy(): void;
 }
@@ -42,9 +46,11 @@ export async function watchOver(watched: Watched, signal: AbortSignal): Promise<
       ...captureOne(watched.databases, database),
     }));
     streams.heartbeat();
+    watched.askForAcks();
     const wait = !streams.keepsUp(watched.max_lag_ms);
     for (const { database, transactions, too_fast = false } of captured) {
-      database.slowWriters(too_fast || (wait && (transactions > 0 || database.paused)));
+      const unacked = watched.unacked(database);
+      database.slowWriters(unacked || too_fast || (wait && (transactions > 0 || database.paused)), unacked);
     }
     const in_a_hurry = captured.some(({ behind, database }) => behind > 0 || database.paused);
     await clock.sleep(in_a_hurry ? AT_ONCE_MS : REPLICATION_LIMITS.look_ms);

@@ -7,6 +7,7 @@
  *   unknown         JSON: a database that the primary does not have open, and why
  *   ready           everything the primary had when the replica connected has been sent
  *   heartbeat       JSON: the primary's time; after `ready`, and when nothing else was sent for a while
+ *   sync            make durable what has come, and say at /ack what that is
  *   handoff         JSON: the positions at which the replica is to take over as primary, in which term
  */
 import { REPLICATION_LIMITS } from "../limits.ts";
@@ -21,6 +22,7 @@ export const FRAME = {
   heartbeat: 7,
   handoff: 8,
   unknown: 9,
+  sync: 10,
 } as const;
 
 const HEADER_BYTES = 8;

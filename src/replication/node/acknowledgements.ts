@@ -1,0 +1,120 @@
+/** The primary's knowledge of what is safe: asks replicas what they have on disk, and lets those wait who want to know. */
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import type { ReplicatedDatabase } from "../database/database.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { hex16, type Position } from "../position.ts";
+import type { Directory } from "./directory.ts";
+import { type AckMode, InSyncReplicas, NO_ACK } from "./in-sync-replicas.ts";
+import type { PositionWaits } from "./position-waits.ts";
+import type { Streams } from "./streams.ts";
+
+export interface AcknowledgementsOptions {
+  /** This node's id. */
+  self: string;
+  directory: Directory;
+  waits: PositionWaits;
+  clock: Clock;
+  mode?: AckMode;
+  max_unacked?: number;
+  /** Asked each time: a handover makes new ones. */
+  streams(): Streams;
+  /** The term this node is primary of; undefined when it is not. */
+  term(): number | undefined;
+  log(message: string): void;
+}
+
+export class Acknowledgements {
+  readonly in_sync: InSyncReplicas;
+  readonly #options: AcknowledgementsOptions;
+  /** Where databases were when this node became primary, or opened them: nobody waits for what was before. */
+  readonly #before = new Map<string, number>();
+  #wanted = 0;
+
+  constructor(options: AcknowledgementsOptions) {
+    const { mode = NO_ACK, self, clock, log, waits } = options;
+    this.#options = options;
+    this.in_sync = new InSyncReplicas({ mode, self, clock, log, onAcknowledged: (name) => waits.notify(name) });
+  }
+
+  get mode(): AckMode {
+    return this.in_sync.mode;
+  }
+
+  begin(term: number): void {
+    this.in_sync.begin(term);
+    this.#before.clear();
+    for (const { name, position } of this.#options.directory) this.#before.set(name, position.txid);
+  }
+
+  /** Called at every look of the primary, and whenever something new may be asked for. */
+  look(): void {
+    const streams = this.#options.streams();
+    this.in_sync.look(streams.late);
+    if (this.#wanted > 0 || this.in_sync.someone_joins || this.#behind()) streams.askForAcks();
+  }
+
+  #behind(): boolean {
+    if (this.mode.replicas === 0) return false;
+    return [...this.#options.directory].some(({ name, log }) => log.durable > this.in_sync.upTo(name));
+  }
+
+  /** Something is durable here that was not before: those who wait need not wait for the next look, too. */
+  captured(): void {
+    if (this.#wanted > 0) this.#options.streams().askForAcks();
+  }
+
+  /** What a replica says that it has on disk. Positions that are not in our history say nothing. */
+  take(node: string, term: number, positions: ReadonlyMap<string, Position>): void {
+    const own = this.#options.term();
+    if (own !== term) fail("conflict", `this node is not the primary of term ${term}`);
+    if (!this.#options.streams().answered(node)) fail("conflict", `replica ${node} is not connected`);
+    for (const [name, { txid, checksum }] of positions) {
+      if (this.#options.directory.get(name)?.checksumAt(txid) !== checksum) continue;
+      this.in_sync.acked(node, name, txid);
+      this.#options.waits.notify(name);
+    }
+    this.look();
+  }
+
+  /** True when local writers are too far ahead of what is acknowledged. */
+  tooFarAhead({ name, position }: ReplicatedDatabase): boolean {
+    if (this.mode.replicas === 0) return false;
+    const before = this.#before.get(name) ?? position.txid;
+    this.#before.set(name, before);
+    const { max_unacked = REPLICATION_LIMITS.max_unacked } = this.#options;
+    return position.txid - Math.max(before, this.in_sync.upTo(name)) >= max_unacked;
+  }
+
+  /** True when a transaction is acknowledged, and so many replicas have it; false when time is over. */
+  async until(
+    name: string,
+    txid: number,
+    wait: { replicas: number; ms: number; signal?: AbortSignal },
+  ): Promise<boolean> {
+    const { waits, term } = this.#options;
+    const began = term();
+    const reached = (): boolean =>
+      began !== undefined &&
+      term() === began &&
+      this.in_sync.isAcknowledged(name, txid) &&
+      (wait.replicas <= this.mode.replicas || this.in_sync.copies(name, txid) >= wait.replicas);
+    if (reached()) return true;
+    this.#wanted++;
+    try {
+      this.look();
+      return await waits.until(name, reached, wait.ms, wait.signal);
+    } finally {
+      this.#wanted--;
+    }
+  }
+
+  /** For /info. */
+  info(): object {
+    if (this.mode.replicas === 0) return {};
+    const { directory } = this.#options;
+    const upTo = [...directory].map(({ name }) => [name, hex16(this.in_sync.upTo(name))] as const);
+    const { name: mode, replicas } = this.mode;
+    return { ack: { mode, replicas, inSync: this.in_sync.in_sync, acknowledged: Object.fromEntries(upTo) } };
+  }
+}

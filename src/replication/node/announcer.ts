@@ -1,0 +1,38 @@
+/** Publishes transactions in order, and only while this node may: what it may not say yet waits. */
+import type { TransactionInfo } from "../database/state.ts";
+
+export interface AnnouncerOptions {
+  /**
+   * What a fenced node captures belongs to no term: it is a divergence, not a transaction, and never published. What is found
+   * at the start is published once the node is primary, and what is found while a lease is renewed late, once it was.
+   */
+  may(): "now" | "later" | "never";
+  publish(name: string, infos: readonly TransactionInfo[]): void;
+}
+
+export class Announcer {
+  readonly #options: AnnouncerOptions;
+  #waiting: [name: string, infos: readonly TransactionInfo[]][] = [];
+
+  constructor(options: AnnouncerOptions) {
+    this.#options = options;
+  }
+
+  transactions(name: string, infos: readonly TransactionInfo[]): void {
+    const when = this.#options.may();
+    if (when === "never") return;
+    this.#waiting.push([name, infos]);
+    if (when === "now") this.flush();
+  }
+
+  /** Publishes what waits, if that may be now. */
+  flush(): void {
+    if (this.#waiting.length === 0 || this.#options.may() !== "now") return;
+    for (const [name, infos] of this.#waiting.splice(0)) this.#options.publish(name, infos);
+  }
+
+  /** What waits will never be published. */
+  discard(): void {
+    this.#waiting = [];
+  }
+}
