@@ -77,6 +77,30 @@ export const CATALOGUE = {
     meaning:
       "The transaction is not part of the replicated database any more: another primary took over without it. Write it again.",
   },
+  no_primary: {
+    http: 503,
+    retryable: true,
+    meaning:
+      "No node of the replicated database is primary, and none was elected while the request waited. Nothing was done.",
+  },
+  outcome_unknown: {
+    http: 502,
+    retryable: false,
+    meaning:
+      "The primary was lost while its application worked on the request, which may have been done. With an `Idempotency-Key` the proxy of the replicated database repeats it.",
+  },
+  app_unreachable: {
+    http: 502,
+    retryable: true,
+    meaning:
+      "The application behind the proxy of the replicated database does not accept connections. Nothing was done.",
+  },
+  not_acknowledged: {
+    http: 504,
+    retryable: false,
+    meaning:
+      "The application has done it, but replicas did not have it on disk in time: it is safe only if the primary survives.",
+  },
   lease_held: {
     http: 409,
     retryable: true,

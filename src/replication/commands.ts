@@ -15,6 +15,7 @@ import { type AckMode, NO_ACK } from "./node/in-sync-replicas.ts";
 import { ReplicationNode } from "./node/node.ts";
 import { Peer } from "./node/peer.ts";
 import { createNodeServer } from "./node/server.ts";
+import { HttpProxy, type ProxyOptions } from "./proxy/http-proxy.ts";
 import type { Step } from "./wal/wal-writer.ts";
 
 /** How a node comes to its role: by a setting, or by a lease that only one node can have. */
@@ -45,9 +46,18 @@ export interface StartOptions {
   /** How many replicas must have a transaction before it is acknowledged; and how many may wait for that. */
   ack?: AckMode;
   max_unacked?: number;
+  /** An HTTP proxy before the application. */
+  proxy?: ProxyPlace;
   step?: (step: Step) => void;
   log(message: string): void;
   onFailure(error: unknown): void;
+}
+
+export interface ProxyPlace extends Omit<ProxyOptions, "log"> {
+  host: string;
+  port: number;
+  /** Where other nodes reach it, when that is not the listening address. */
+  advertise?: string;
 }
 
 export interface RunningNode {
@@ -55,6 +65,7 @@ export interface RunningNode {
   /** http://host:port */
   url: string;
   elector: Elector | undefined;
+  proxy: HttpProxy | undefined;
   close(): Promise<void>;
 }
 
@@ -92,6 +103,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     ...(options.election.kind === "lease" ? { candidate: options.election.candidate } : {}),
     ...(step === undefined ? {} : { step }),
   });
+  const proxy = options.proxy && (await startProxy(node, { ...options.proxy, log }));
   const stop = new AbortController();
   const { elector, run } = elect(node, url, options, stop.signal);
   // A role that is fixed is there when the node is; one that is elected comes when it comes.
@@ -101,16 +113,36 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     node,
     url,
     elector,
+    proxy,
     close: async () => {
       stop.abort();
       await run;
       await backing_up;
       server.closeAllConnections();
+      proxy?.server.close();
+      proxy?.server.closeAllConnections();
       await node.close();
       server.close();
     },
   };
   return running;
+}
+
+async function startProxy(node: ReplicationNode, options: ProxyPlace & ProxyOptions): Promise<HttpProxy> {
+  const { host, port, advertise, log } = options;
+  const proxy = new HttpProxy(node, options);
+  proxy.server.listen(port, host);
+  await once(proxy.server, "listening");
+  const url = advertise ?? listeningUrl(proxy.server, host);
+  node.proxy = {
+    url,
+    counts: proxy.counts,
+    get waiting() {
+      return proxy.waiting;
+    },
+  };
+  log(`proxy listens on ${listeningUrl(proxy.server, host)}, before ${options.app.origin}`);
+  return proxy;
 }
 
 /** Backs up while the node is primary: one node of a cluster does. */

@@ -28,6 +28,22 @@ export const REPLICATION_LIMITS = {
   /** Nodes of a cluster, for `--cluster-size`. */
   cluster_size: 99,
 
+  // The HTTP proxy.
+  /** How long a write waits for a primary, unless `--proxy-queue` says otherwise. Then: 503 `no_primary`. */
+  proxy_queue_ms: 30 * SECOND,
+  /** Writes that wait for a primary on one node. One more: 503. */
+  proxy_waiting: 1000,
+  /** How often one that waits tries again. */
+  proxy_retry_ms: 20,
+  /** How long a read waits for what its client has written. Then: it goes to the primary. */
+  proxy_read_ms: 2 * SECOND,
+  /** How long a write waits to be acknowledged after the application has answered. Then: 504 `not_acknowledged`. */
+  proxy_ack_ms: 10 * SECOND,
+  /** A body up to this size is kept, so that it can be sent again. A larger one is sent once. */
+  proxy_body_bytes: 256 * KIB,
+  /** How long an application may be silent. Then: 502. */
+  proxy_silence_ms: 120 * SECOND,
+
   // Capture and checkpoints.
   /**
    * Time between looks at the databases and for new ones: a transaction is that much late at most. A look, a sync and a

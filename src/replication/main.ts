@@ -8,6 +8,7 @@ import { LEASE_FORMS, openLeases } from "./election/open-leases.ts";
 import { ackIn, backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import type { InMachine } from "./in-machine.ts";
 import { REPLICATION_LIMITS } from "./limits.ts";
+import { PROXY_OPTIONS, proxyIn } from "./proxy/flags.ts";
 
 const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | --join http://host:port | --lease WHERE | --machine]
   --dir DIR                the databases are the files in DIR
@@ -26,6 +27,13 @@ const USAGE = `usage: main.ts --dir DIR [--listen 127.0.0.1:20202] [--primary | 
   --ack MODE               a transaction counts as acknowledged when so many replicas have it on disk: none, one or quorum
   --cluster-size N         with --ack quorum: how many nodes the cluster has
   --max-unacked N          with --ack: writers wait when so many transactions are not acknowledged (default: ${REPLICATION_LIMITS.max_unacked})
+  --proxy-listen HOST:PORT an HTTP proxy before the application: writes go to the primary's, reads to the one beside this node
+  --proxy-app URL          … where that application listens, such as http://127.0.0.1:8080
+  --proxy-db NAME          … and the database whose transactions it writes
+  --proxy-local PATTERNS   … paths that never leave this node, such as '/static/*,*.css'
+  --proxy-primary PATTERNS … paths that always go to the primary
+  --proxy-queue TIME       … how long writes wait for a primary (default: 30s)
+  --proxy-advertise URL    … where other nodes reach the proxy
   --key-file FILE          a key the nodes share (or HANGAR_DB_KEY)
   --identity-issuer URL    instead of a key: machines with tokens of this issuer are nodes
   --identity-subject SUB   … whose subject is this: org:app:machine, or org:app:*
@@ -51,6 +59,7 @@ const OPTIONS = {
   ack: { type: "string" },
   "cluster-size": { type: "string" },
   "max-unacked": { type: "string" },
+  ...PROXY_OPTIONS,
   "trust-network": { type: "boolean", default: false },
   ...CREDENTIAL_OPTIONS,
 } as const;
@@ -125,6 +134,7 @@ async function main(): Promise<void> {
     ...(flags["backup-keep"] === undefined ? {} : { backup_keep_ms: daysIn(flags["backup-keep"]) }),
     ...(flags["max-lag"] === undefined ? {} : { max_lag_ms: lagIn(flags["max-lag"]) }),
     ...ackIn(flags),
+    ...proxyIn(flags, advertise),
     trust_network: flags["trust-network"],
     election: election(flags, machine),
     clock: systemClock,

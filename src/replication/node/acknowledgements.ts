@@ -37,6 +37,11 @@ export class Acknowledgements {
     this.in_sync = new InSyncReplicas({ mode, self, clock, log, onAcknowledged: (name) => waits.notify(name) });
   }
 
+  /** True while this node may act as primary. */
+  get is_primary(): boolean {
+    return this.#options.term() !== undefined;
+  }
+
   get mode(): AckMode {
     return this.in_sync.mode;
   }

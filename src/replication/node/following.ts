@@ -6,10 +6,10 @@ import type { EventHub } from "./events.ts";
 import { follow } from "./follow.ts";
 import type { IdentityFile } from "./identity.ts";
 import type { NodeMetrics } from "./metrics.ts";
-import type { NodeOptions } from "./node.ts";
 import { Peer } from "./peer.ts";
 import { type LinkEvents, StaleTerm } from "./replica-link.ts";
 import type { StatusFiles } from "./status-files.ts";
+import type { NodeOptions } from "./types.ts";
 
 export interface FollowingParts {
   options: NodeOptions;

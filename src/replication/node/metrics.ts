@@ -41,6 +41,25 @@ export class NodeMetrics {
     };
   }
 
+  #proxy(): Metric[] {
+    const { proxy } = this.#node;
+    if (!proxy) return [];
+    const { longest_wait_ms, ...counts } = proxy.counts;
+    const gauge = (name: string, help: string, value: number): Metric => ({ name, type: "gauge", help, value });
+    return [
+      gauge("proxy_waiting", "Writes that wait for a primary.", proxy.waiting),
+      gauge("proxy_longest_wait_seconds", "The longest that a write took, waiting included.", longest_wait_ms / 1000),
+      ...Object.entries(counts).map(
+        ([what, value]): Metric => ({
+          name: `proxy_${what}_total`,
+          type: "counter",
+          help: PROXY_HELP[what] ?? "",
+          value,
+        }),
+      ),
+    ];
+  }
+
   #all(): Metric[] {
     const { role, term, lag_ms, events, streams, directory, acknowledgements, waits } = this.#node;
     const gauge = (name: string, help: string, value: Metric["value"]): Metric => ({
@@ -87,6 +106,7 @@ export class NodeMetrics {
       ),
       gauge("waits", "Requests that wait for a transaction.", waits.count),
       gauge("event_readers", "Connected readers of /events.", events.readers),
+      ...this.#proxy(),
       counter("transactions_total", "Transactions captured or applied.", this.transactions),
       counter("transactions_dropped_total", "Transactions dropped to follow another primary.", this.dropped),
       counter("snapshots_sent_total", "Whole databases sent to replicas.", streams.snapshots_sent),
@@ -97,6 +117,14 @@ export class NodeMetrics {
     ];
   }
 }
+
+const PROXY_HELP: Record<string, string> = {
+  local: "Requests answered by the application beside this node.",
+  forwarded: "Requests answered by the primary's application.",
+  queued: "Writes that had to wait for a primary.",
+  repeated: "Requests that were sent again because their primary was lost.",
+  failed: "Requests that the proxy answered with an error of its own.",
+};
 
 function render({ name, type, help, value, labels }: Metric): string {
   const full = `hangar_db_${name}`;

@@ -9,13 +9,11 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
-import type { Credentials } from "../credentials/credentials.ts";
 import { CheckpointThread } from "../database/checkpointer.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import type { TransactionInfo } from "../database/state.ts";
-import { REPLICATION_LIMITS, type Sizes } from "../limits.ts";
+import { REPLICATION_LIMITS } from "../limits.ts";
 import { Turns } from "../turns.ts";
-import type { Step } from "../wal/wal-writer.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import { Announcer } from "./announcer.ts";
 import { Directory } from "./directory.ts";
@@ -23,36 +21,13 @@ import { EventHub } from "./events.ts";
 import { Following } from "./following.ts";
 import { holdAll } from "./hold.ts";
 import { IdentityFile } from "./identity.ts";
-import type { AckMode } from "./in-sync-replicas.ts";
 import { NodeMetrics } from "./metrics.ts";
 import { PositionWaits } from "./position-waits.ts";
 import { StaleTerm } from "./replica-link.ts";
 import { StatusFiles } from "./status-files.ts";
 import { type Hello, Streams } from "./streams.ts";
+import type { NodeOptions, ProxyStatus, Role } from "./types.ts";
 import { captureOne, watchOver } from "./watch.ts";
-
-export interface NodeOptions {
-  dir: string;
-  /** host:port of this node, as others reach it. */
-  hostname: string;
-  clock: Clock;
-  credentials?: Credentials;
-  sizes?: Sizes;
-  /** How far replicas may be behind before writers wait. */
-  max_lag_ms?: number;
-  /** How many replicas must have a transaction before it is acknowledged. */
-  ack?: AckMode;
-  /** Transactions that may wait to be acknowledged before writers wait. */
-  max_unacked?: number;
-  /** False for a node that is never primary. */
-  candidate?: boolean;
-  step?: (step: Step) => void;
-  log(message: string): void;
-  /** The disk failed: the process should end, and start again from what is on it. */
-  onFailure(error: unknown): void;
-}
-
-export type Role = { kind: "primary"; term: number } | { kind: "replica"; primary: string } | { kind: "none" };
 
 export class ReplicationNode {
   readonly directory: Directory;
@@ -79,6 +54,7 @@ export class ReplicationNode {
     may: () => (this.#mayTell() ? "now" : this.#starting || this.#role.kind === "primary" ? "later" : "never"),
     publish: (name, infos) => this.#tell(name, infos),
   });
+  proxy: ProxyStatus | undefined;
   /** Called when the primary asks this node to take over. */
   onHandoff: (term: number) => void = () => undefined;
 

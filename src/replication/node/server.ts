@@ -154,6 +154,7 @@ function info(node: ReplicationNode): object {
     replicas: node.streams.replicas.map((replica) => ({ node: replica.node, hostname: replica.hostname })),
     databases: node.directory.positions(),
     ...node.acknowledgements.info(),
+    ...(node.proxy === undefined ? {} : { proxy: node.proxy.url }),
     refused: Object.fromEntries(
       problems.filter(([, { state }]) => state !== "kept").map(([name, { reason }]) => [name, reason]),
     ),

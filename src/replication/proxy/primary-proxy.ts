@@ -1,0 +1,43 @@
+/** Where the primary's proxy is: other nodes say so in /info. */
+import { NodeClient } from "../asking.ts";
+import type { ReplicationNode } from "../node/node.ts";
+
+export class PrimaryProxy {
+  readonly #node: ReplicationNode;
+  #known: { primary: string; url: URL } | undefined;
+  #asking: Promise<URL | string> | undefined;
+
+  constructor(node: ReplicationNode) {
+    this.#node = node;
+  }
+
+  /** Its address, or why there is none. */
+  async find(): Promise<URL | string> {
+    const { role } = this.#node;
+    if (role.kind !== "replica") return "no node is primary now";
+    const { primary } = role;
+    if (this.#known?.primary === primary) return this.#known.url;
+    // However many requests wait, it is asked once.
+    this.#asking ??= this.#ask(primary).finally(() => {
+      this.#asking = undefined;
+    });
+    return await this.#asking;
+  }
+
+  async #ask(primary: string): Promise<URL | string> {
+    try {
+      const info = (await new NodeClient(primary, this.#node.clock).info()) as { proxy?: string; isPrimary?: boolean };
+      if (info.proxy === undefined) return `the primary at ${primary} runs no proxy: start it with --proxy-listen`;
+      const url = new URL(info.proxy);
+      if (info.isPrimary) this.#known = { primary, url };
+      return info.isPrimary ? url : `${primary} is not the primary`;
+    } catch (error) {
+      return `the primary at ${primary} does not answer: ${String(error)}`;
+    }
+  }
+
+  /** It was not there any more. */
+  forget(): void {
+    this.#known = undefined;
+  }
+}
