@@ -28,6 +28,21 @@ export class NodeClient {
     return await this.#open.json("GET", `/wait?${new URLSearchParams(query).toString()}`, undefined, NEVER);
   }
 
+  /** Lets applications on this replica write to a database, until `unlock` or until it is not renewed. */
+  async lock(name: string): Promise<{ id: string; position: string }> {
+    return (await this.#peer.json("POST", "/lock", { name }, NEVER)) as { id: string; position: string };
+  }
+
+  async renewLock(name: string, id: string): Promise<void> {
+    await this.#peer.json("POST", "/lock", { name, id }, NEVER);
+  }
+
+  /** Sends what was written to the primary, and so to all nodes. */
+  async unlock(name: string, id: string): Promise<{ position: string; transactions: number }> {
+    const answer = await this.#peer.json("POST", "/unlock", { name, id }, NEVER);
+    return answer as { position: string; transactions: number };
+  }
+
   /**
    * Makes it primary. `force`: also when it may lack transactions of the last primary, which are then lost, and only
    * when there is no primary.

@@ -14,6 +14,7 @@ import { REPLICATION_LIMITS, type Sizes } from "./limits.ts";
 import { type AckMode, NO_ACK } from "./node/in-sync-replicas.ts";
 import { ReplicationNode } from "./node/node.ts";
 import { Peer } from "./node/peer.ts";
+import { RemoteWrites } from "./node/remote-writes.ts";
 import { createNodeServer } from "./node/server.ts";
 import { HttpProxy, type ProxyOptions } from "./proxy/http-proxy.ts";
 import type { Step } from "./wal/wal-writer.ts";
@@ -76,6 +77,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
       `whoever reaches ${host}:${port} could take over: give the nodes a key (--key-file) or an identity, or say --trust-network`,
     );
   }
+  let remote_writes: RemoteWrites | undefined;
   // The port must be known before the node can say who it is; requests wait until there is one.
   const server = createNodeServer({
     get node() {
@@ -84,6 +86,13 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     ...(credentials ? { credentials } : {}),
     promote: (how) => promote(running, options, how),
     handOff: (successor) => handOff(running, successor),
+    get halts() {
+      return node.halts;
+    },
+    get remote_writes() {
+      remote_writes ??= new RemoteWrites(node, credentials, log);
+      return remote_writes;
+    },
     log,
   });
   server.listen(port, host);

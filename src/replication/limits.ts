@@ -44,6 +44,14 @@ export const REPLICATION_LIMITS = {
   /** How long an application may be silent. Then: 502. */
   proxy_silence_ms: 120 * SECOND,
 
+  // Writing from a replica.
+  /** How long a halt lock lasts that is not renewed. Then: the primary's applications write again. */
+  halt_ms: 10 * SECOND,
+  /** How long to wait for an application of the primary to end its transaction. Then: 409. */
+  halt_try_ms: 10 * SECOND,
+  /** What is written under one halt lock. Past it: 413, and it is kept aside on the replica. */
+  halt_bytes: 256 * MIB,
+
   // Capture and checkpoints.
   /**
    * Time between looks at the databases and for new ones: a transaction is that much late at most. A look, a sync and a

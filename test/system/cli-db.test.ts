@@ -97,14 +97,22 @@ test("with a key and the platform's lease; every example of every db command wor
       cwd: ROOT,
       ...env,
       DB_NODE: node,
+      DB_REPLICA: second,
+      DB_REPLICA_DIR: join(dir, "b"),
     });
   const verbs = VERBS.filter(({ words }) => words.startsWith("db ") && words !== "db node");
-  assert.equal(verbs.length, 9);
+  assert.equal(verbs.length, 10);
   // Promoting last: the others need the node that is primary now.
   for (const { words, examples } of verbs.toSorted(
     (a, b) => Number(a.words === "db promote") - Number(b.words === "db promote"),
   )) {
     for (const example of examples) {
+      if (words === "db run") {
+        const { status, stderr } = await run(example, first);
+        assert.equal(status, 0, stderr);
+        assert.match(stderr, /1 transactions were sent to the primary/);
+        continue;
+      }
       const { status, stdout, stderr } = await run(`${example} --json`, words === "db promote" ? second : first);
       assert.equal(status, 0, `${example}: ${stderr}`);
       assert.doesNotThrow(() => JSON.parse(stdout) as unknown, `${example}: ${stdout}`);

@@ -25,8 +25,11 @@ async function site(t: TestContext, count: number, ...more: string[]): Promise<S
     apps.push(await freePort());
   }
   const cluster = await Cluster.start(stage, count, (i) => [
-    ...["--proxy-listen", `127.0.0.1:${proxies[i]}`, "--proxy-app", `http://127.0.0.1:${apps[i]}`],
-    ...["--proxy-db", "db", "--proxy-local", "/static/*", "--proxy-primary", "/visit"],
+    `--proxy-listen=127.0.0.1:${proxies[i]}`,
+    `--proxy-app=http://127.0.0.1:${apps[i]}`,
+    "--proxy-db=db",
+    "--proxy-local=/static/*",
+    "--proxy-primary=/visit",
     ...more,
   ]);
   const primary = await cluster.whole();

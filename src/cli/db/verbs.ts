@@ -118,6 +118,27 @@ export const dbPromote = admin("db promote", "Make a node the primary; the one b
   examples: ["hangar db promote $DB_NODE"],
 });
 
+const dbRun: Verb = {
+  words: "db run",
+  summary: "Run a command on a replica's machine that may write to a database there, such as a migration",
+  arguments: [NODE, NAME, ["<command...>", "the command, after --; what it writes goes to all nodes when it ends"]],
+  options: CREDENTIALS,
+  examples: [
+    `hangar db run $DB_REPLICA app.db -- sqlite3 "$DB_REPLICA_DIR/app.db" "CREATE TABLE IF NOT EXISTS more (n)"`,
+  ],
+  async run({ runProgram }, input) {
+    const { args, rest = [] } = input;
+    const given = [
+      ...args.slice(0, 2).filter((text) => text !== undefined),
+      ...handedOn(CREDENTIALS, input),
+      "--",
+      ...rest,
+    ];
+    const { exit } = await runProgram("replication/run-locked.ts", given, "foreground");
+    return { data: null, text: "", exit };
+  },
+};
+
 export const dbExport = admin("db export", "Copy a database to a file, as of one moment", {
   arguments: [NODE, NAME, ["<file>", "the file to make; it must not exist"]],
   options: CREDENTIALS,
@@ -197,6 +218,7 @@ export const VERBS: readonly Verb[] = [
   dbInfo,
   dbWait,
   dbPromote,
+  dbRun,
   dbLease,
   dbExport,
   dbImport,

@@ -22,8 +22,9 @@ export class Applier {
    * Applies transactions that follow from each other and from the position, as one change for readers: of a page that
    * several of them write, SQLite's log gets the last content only. Our own log has each of them.
    * Those before the first one that does not fit are applied; then it throws `PositionMismatch` or `LtxError`.
+   * `tell`: a primary tells of nothing that is not durable.
    */
-  apply(files: readonly Buffer[], term: number): void {
+  apply(files: readonly Buffer[], term: number, tell: "now" | "when durable" = "now"): void {
     const state = this.#state;
     const accepted: { txid: number; ltx: Buffer }[] = [];
     const infos: TransactionInfo[] = [];
@@ -48,8 +49,12 @@ export class Applier {
         accepted.map((record, i) => ({ ...record, term, cursor: i === last ? cursor : undefined })),
         cursor,
       );
-      state.options.onTransactions(infos);
-      state.syncLogSoon();
+      if (tell === "when durable") {
+        state.announceWhenDurable(infos);
+      } else {
+        state.options.onTransactions(infos);
+        state.syncLogSoon();
+      }
       this.truncateIfDue();
     }
     if (refused) throw refused;
@@ -125,6 +130,7 @@ export class Applier {
   /** Empties SQLite's log when it is long, most of it beside other work, so not at once. */
   truncateIfDue(): void {
     const state = this.#state;
+    if (state.pinned) return;
     if (this.#writer.frame >= state.checkpoint_at && state.copiedMost()) this.truncate();
   }
 

@@ -144,8 +144,13 @@ export class ReplicatedDatabase {
   }
 
   /** See `Applier.apply`. */
-  apply(files: readonly Buffer[], term: number): void {
-    this.#held().apply(files, term);
+  apply(files: readonly Buffer[], term: number, tell: "now" | "when durable" = "now"): void {
+    this.#held().apply(files, term, tell);
+  }
+
+  /** While true the write lock is not let go of for a moment, not even to empty SQLite's log. */
+  set pinned(pinned: boolean) {
+    this.#state.pinned = pinned;
   }
 
   /** See `Applier.replace`. */
@@ -167,6 +172,8 @@ export class ReplicatedDatabase {
   /** Takes what applications have committed since the last look, and tidies up when it is time. */
   capture(): Captured {
     const { clock } = this.#state.options;
+    // Held for a replica that writes: nobody does so here.
+    if (this.#applier) return { transactions: 0, behind: 0 };
     const until_ms = clock.monotonic() + REPLICATION_LIMITS.capture_ms;
     const captured = capture(this.#state, REPLICATION_LIMITS.capture_frames);
     while (captured.behind > 0 && clock.monotonic() < until_ms) {

@@ -90,6 +90,8 @@ export class DatabaseState {
   /** Frames there were when that began. */
   bulk_frame = 0;
   closed = false;
+  /** See `ReplicatedDatabase.pinned`. */
+  pinned = false;
   readonly #unpublished: TransactionInfo[] = [];
   #sync_timer: NodeJS.Timeout | undefined;
   #logged_bytes = 0;

@@ -19,6 +19,7 @@ import { Announcer } from "./announcer.ts";
 import { Directory } from "./directory.ts";
 import { EventHub } from "./events.ts";
 import { Following } from "./following.ts";
+import { HaltLocks } from "./halt-locks.ts";
 import { holdAll } from "./hold.ts";
 import { IdentityFile } from "./identity.ts";
 import { NodeMetrics } from "./metrics.ts";
@@ -36,6 +37,7 @@ export class ReplicationNode {
   readonly streams: Streams;
   readonly metrics: NodeMetrics;
   readonly acknowledgements: Acknowledgements;
+  readonly halts = new HaltLocks(this);
   readonly #options: NodeOptions;
   readonly #identity: IdentityFile;
   readonly #files: StatusFiles;
@@ -229,6 +231,7 @@ export class ReplicationNode {
   }
 
   async #endLoop(): Promise<void> {
+    this.halts.clear();
     this.#stop?.abort();
     await this.#running;
   }

@@ -148,7 +148,7 @@ export class Peer {
 /** A whole body, up to the named limit. */
 export async function readBody(
   message: IncomingMessage,
-  limit: "body_bytes" | "observed_bytes" = "body_bytes",
+  limit: "body_bytes" | "observed_bytes" | "halt_bytes" = "body_bytes",
 ): Promise<Buffer> {
   const most = REPLICATION_LIMITS[limit];
   const parts: Buffer[] = [];

@@ -8,6 +8,7 @@
  *   GET  /export?name=      a database as a file
  *   POST /import?name=      a file as a database (on the primary)
  *   POST /promote           make this node primary, without losing anything
+ *   POST /lock, /unlock     let applications of a replica write for a while; /halt, /tx, /unhalt: the primary's side of it
  *   POST /positions, /stream, /place, /ack, /handoff   between nodes
  *
  * Everything but the first four must prove that it comes from a node of the cluster, or from somebody with its key.
@@ -26,13 +27,14 @@ import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, type Position, parsePosition } from "../position.ts";
 import { type AskedPositions, knownPositions } from "./divergence.ts";
 import { EVENTS_HEADERS } from "./events.ts";
+import { HALT_ROUTES, type HaltParts, LARGE_BODIES } from "./halt-routes.ts";
 import { importDatabase } from "./import.ts";
 import type { ReplicationNode } from "./node.ts";
 import { PeerRefused, readBody, TERM_HEADER } from "./peer.ts";
 import { type Hello, roomOrEnd } from "./streams.ts";
 import { waitFor } from "./wait.ts";
 
-export interface ServerParts {
+export interface ServerParts extends HaltParts {
   node: ReplicationNode;
   credentials?: Credentials;
   /** Makes this node primary. Fails with `conflict` when it cannot be. */
@@ -71,7 +73,15 @@ const ROUTES: Record<string, Record<string, Route>> = {
   "/stream": { POST: { open: false, handle: stream } },
   "/ack": { POST: { open: false, handle: acknowledge } },
   "/place": { POST: { open: false, handle: place } },
+  ...Object.fromEntries(
+    Object.entries(HALT_ROUTES).map(([path, handler]) => [path, { POST: haltRoute(path, handler) }]),
+  ),
 };
+
+function haltRoute(path: string, handler: (typeof HALT_ROUTES)[string]): Route {
+  const handle = async (call: Call): Promise<void> => answer(call.response, await handler(call));
+  return { open: false, handle, ...(LARGE_BODIES.has(path) ? { streams_body: true } : {}) };
+}
 
 export function createNodeServer(parts: ServerParts): Server {
   const listener = strictly((request, response) => {
