@@ -245,6 +245,10 @@ export class ReplicatedDatabase {
     if (behind === 0 && transactions === 0) checkpoint(state);
   }
 
+  blockSums(): string[] {
+    return this.#state.table.blockSums();
+  }
+
   /** The files and how much of them is the database now. Somebody must keep it from changing. */
   get source(): { files: DatabaseFiles; moment: Moment } {
     const { files, page_size, table } = this.#state;

@@ -28,12 +28,15 @@ export class Snapshot {
   readonly #database: ReplicatedDatabase;
   readonly #source: ReplicatedDatabase["source"];
   readonly #reader: DatabaseSync;
+  /** Checksums of blocks of pages, as of this moment. */
+  readonly blocks: string[];
 
   private constructor(database: ReplicatedDatabase, reader: DatabaseSync, source: ReplicatedDatabase["source"]) {
     this.#database = database;
     this.#reader = reader;
     this.position = database.position;
     this.timestamp_ms = database.timestamp_ms;
+    this.blocks = database.blockSums();
     this.#source = source;
   }
 
@@ -47,14 +50,18 @@ export class Snapshot {
     return taken;
   }
 
+  get page_size(): number {
+    return this.#source.moment.page_size;
+  }
+
   get bytes(): number {
     const { pages, page_size } = this.#source.moment;
     return pages * page_size;
   }
 
   /** Every page, in batches that are valid until the next one. Throws when the database was closed meanwhile. */
-  *#pages(): Generator<Page[]> {
-    for (const batch of scan(this.#source.files, this.#source.moment)) {
+  *#pages(leaveOut?: (page: number) => boolean): Generator<Page[]> {
+    for (const batch of scan(this.#source.files, this.#source.moment, leaveOut)) {
       yield batch;
       this.mustBeOpen();
     }
@@ -65,8 +72,15 @@ export class Snapshot {
     if (this.#database.closed) throw new Error(`${this.#database.name} was closed while it was read`);
   }
 
-  /** The pieces of an LTX file with the whole database. `timestamp_ms`: that of its last transaction, unless given. */
-  *ltx(packing: Packing = "store", timestamp_ms = this.timestamp_ms): Generator<Buffer> {
+  /**
+   * The pieces of an LTX file with the whole database, or without what the other side has. `timestamp_ms`: that of its last
+   * transaction, unless given.
+   */
+  *ltx(
+    packing: Packing = "store",
+    timestamp_ms = this.timestamp_ms,
+    leaveOut?: (page: number) => boolean,
+  ): Generator<Buffer> {
     const { page_size, pages } = this.#source.moment;
     const { txid, checksum } = this.position;
     const header: LtxHeader = {
@@ -84,7 +98,7 @@ export class Snapshot {
     };
     const writer = new LtxWriter(header, packing);
     yield writer.begin();
-    for (const batch of this.#pages()) yield Buffer.concat(batch.map((page) => writer.page(page)));
+    for (const batch of this.#pages(leaveOut)) yield Buffer.concat(batch.map((page) => writer.page(page)));
     yield writer.end(checksum);
   }
 
@@ -126,7 +140,7 @@ function readFrom(database: ReplicatedDatabase, reader: DatabaseSync): Replicate
 }
 
 /** The bytes of a file from its start. */
-class FileSource implements ByteSource {
+export class FileSource implements ByteSource {
   bytes = Buffer.alloc(0);
   at = 0;
   readonly #fd: number;

@@ -13,6 +13,9 @@ export function lockPage(page_size: number): number {
   return Math.floor(LOCK_BYTE / page_size) + 1;
 }
 
+/** Pages that are compared together when a snapshot goes on where it broke off. */
+export const BLOCK_PAGES = 1024;
+
 /** What a transaction does to the checksums; nothing is changed until `accept`. */
 export interface TableChange {
   readonly pages: readonly Page[];
@@ -95,6 +98,25 @@ export class PageTable {
   /** True when `number` is known to have exactly the content whose checksum the other table has. */
   samePage(other: PageTable, number: number): boolean {
     return this.#high_of(number) === other.#high_of(number) && this.#low_of(number) === other.#low_of(number);
+  }
+
+  /** The checksum of every whole block of pages; an empty text where a page of it is not known. */
+  blockSums(): string[] {
+    const blocks: string[] = [];
+    for (let first = 1; first + BLOCK_PAGES - 1 <= this.#count; first += BLOCK_PAGES)
+      blocks.push(this.#blockSum(first));
+    return blocks;
+  }
+
+  #blockSum(first: number): string {
+    let [high, low] = [0, 0];
+    for (let number = first; number < first + BLOCK_PAGES; number++) {
+      // Every checksum of a page has its top bit.
+      if (this.#high_of(number) === 0 && number !== this.#lock_page) return "";
+      high ^= this.#high_of(number);
+      low ^= this.#low_of(number);
+    }
+    return joined(high >>> 0, low >>> 0).toString(16);
   }
 
   /** The checksums, two words per page, for keeping on disk. A copy: the table goes on changing. */

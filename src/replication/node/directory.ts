@@ -236,6 +236,20 @@ export class Directory {
     return dropped;
   }
 
+  /** On a replica: databases whose WAL somebody has deleted are opened anew. Returns their names. */
+  healDeletedLogs(): string[] {
+    const found = [...this.#databases.values()].filter((database) => {
+      const { name, path } = database;
+      const same_file = statSync(path, { throwIfNoEntry: false })?.ino === this.#inodes.get(name);
+      return same_file && !database.isOwnWal(identityAt(`${path}-wal`));
+    });
+    for (const database of found) {
+      this.#forget(database.name);
+      this.#openings.healLog(database);
+    }
+    return found.map(({ name }) => name);
+  }
+
   /** Applies a logged deletion of the primary's. What was here is moved aside; returns where to as well. */
   applyDrop(database: ReplicatedDatabase, ltx: Buffer, term: number): { info: TransactionInfo; kept_at: string } {
     const { name, path, position } = database;

@@ -1,21 +1,27 @@
-/** Snapshots as they arrive: each into a file of its own, until it is whole. */
-import { closeSync, openSync, rmSync } from "node:fs";
+/** Snapshots as they arrive: each into a file of its own, until it is whole. What came of one that broke off is kept. */
+import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { mergeSnapshots, type PartialSnapshot, readPartial } from "../database/partial-snapshot.ts";
 import { type ReceivedSnapshot, verifySnapshot } from "../database/snapshot.ts";
 import { writeAll } from "../durable.ts";
+import { isDatabaseName } from "./directory.ts";
 
 interface Receiving {
   name: string;
-  path: string;
   fd: number;
+  /** Blocks that are not sent, because they are in what was kept. */
+  kept: ReadonlySet<number>;
 }
+
+const PARTIAL = ".partial.ltx";
+const INCOMING = ".incoming.ltx";
 
 export class Incoming {
   readonly #dir: string;
   #receiving: Receiving | undefined;
 
   constructor(dir: string) {
-    this.#dir = dir;
+    this.#dir = join(dir, ".replication");
   }
 
   /** The database that is being received. */
@@ -23,10 +29,31 @@ export class Incoming {
     return this.#receiving?.name;
   }
 
-  begin(name: string): void {
+  /** What is here of snapshots that broke off, also when this process did. */
+  partials(): Map<string, PartialSnapshot> {
+    const partials = new Map<string, PartialSnapshot>();
+    for (const file of readdirSync(this.#dir)) {
+      const [, name = "", end = ""] = /^(.+)(\.(?:partial|incoming)\.ltx)$/.exec(file) ?? [];
+      if (!isDatabaseName(name) || name === this.name) continue;
+      if (end === INCOMING) this.#keepLeftOver(name);
+      const partial = existsSync(this.#path(name, PARTIAL)) ? readPartial(this.#path(name, PARTIAL)) : undefined;
+      if (partial) partials.set(name, partial);
+      else this.forget(name);
+    }
+    return partials;
+  }
+
+  /** What a process that was killed left. If it was the rest of another one, that one has more. */
+  #keepLeftOver(name: string): void {
+    if (existsSync(this.#path(name, PARTIAL))) rmSync(this.#path(name, INCOMING), { force: true });
+    else renameSync(this.#path(name, INCOMING), this.#path(name, PARTIAL));
+  }
+
+  /** `kept`: blocks that are not sent again. */
+  begin(name: string, kept: ReadonlySet<number> = new Set()): void {
     this.drop();
-    const path = join(this.#dir, ".replication", `${name}.incoming.ltx`);
-    this.#receiving = { name, path, fd: openSync(path, "w", 0o600) };
+    if (kept.size === 0) this.forget(name);
+    this.#receiving = { name, kept, fd: openSync(this.#path(name, INCOMING), "w", 0o600) };
   }
 
   write(part: Buffer): void {
@@ -35,14 +62,47 @@ export class Incoming {
 
   /** Throws `LtxError` when it is not whole. */
   verify(): ReceivedSnapshot | undefined {
-    return this.#receiving && verifySnapshot(this.#receiving.path);
+    if (!this.#receiving) return undefined;
+    const { name, kept } = this.#receiving;
+    if (kept.size === 0) return verifySnapshot(this.#path(name, INCOMING));
+    this.#merge(name, kept, false);
+    return verifySnapshot(this.#path(name, ".merged.ltx"));
   }
 
+  #merge(name: string, kept: ReadonlySet<number>, as_much_as_there_is: boolean): void {
+    const [partial, incoming] = [this.#path(name, PARTIAL), this.#path(name, INCOMING)];
+    mergeSnapshots({ partial, kept, incoming, as_much_as_there_is }, this.#path(name, ".merged.ltx"));
+  }
+
+  /** The connection broke: what has come is kept for the next one. */
+  interrupt(): void {
+    const receiving = this.#receiving;
+    if (!receiving) return;
+    const { name, kept } = receiving;
+    if (kept.size > 0) {
+      this.#merge(name, kept, true);
+      renameSync(this.#path(name, ".merged.ltx"), this.#path(name, PARTIAL));
+    } else {
+      renameSync(this.#path(name, INCOMING), this.#path(name, PARTIAL));
+    }
+    this.drop();
+  }
+
+  /** What is being received is not needed any more. */
   drop(): void {
     const receiving = this.#receiving;
     this.#receiving = undefined;
     if (!receiving) return;
     closeSync(receiving.fd);
-    rmSync(receiving.path, { force: true });
+    for (const end of [INCOMING, ".merged.ltx"]) rmSync(this.#path(receiving.name, end), { force: true });
+  }
+
+  /** What was kept of a database is not needed any more. */
+  forget(name: string): void {
+    rmSync(this.#path(name, PARTIAL), { force: true });
+  }
+
+  #path(name: string, end: string): string {
+    return join(this.#dir, `${name}${end}`);
   }
 }

@@ -73,6 +73,7 @@ export class ReplicaLink {
   async run(signal: AbortSignal): Promise<void> {
     const { peer, node, hostname, candidate, term, events } = this.#options;
     this.#signal = signal;
+    this.#directory.healDeletedLogs();
     this.#directory.discover();
     await this.#directory.settle();
     this.#directory.setDamagedAside();
@@ -84,7 +85,9 @@ export class ReplicaLink {
     }
     const skip = this.#directory.unusable;
     for (const name of skip) this.#unplaced.add(name);
-    const answer = await peer.openStream("/stream", { node, hostname, candidate, term, databases, skip }, signal);
+    const partial = Object.fromEntries(this.#incoming.partials());
+    const hello = { node, hostname, candidate, term, databases, skip, partial };
+    const answer = await peer.openStream("/stream", hello, signal);
     const placing = setInterval(() => void this.#place(signal), REPLICATION_LIMITS.discover_anyway_ms);
     try {
       events.connected(answer.term);
@@ -93,7 +96,7 @@ export class ReplicaLink {
     } finally {
       clearInterval(placing);
       answer.response.destroy();
-      this.#dropIncoming();
+      this.#attempt(() => this.#incoming.interrupt());
     }
     throw new Error("the primary closed the stream");
   }
@@ -110,6 +113,7 @@ export class ReplicaLink {
     if (this.#placing) return;
     this.#placing = true;
     try {
+      for (const name of this.#directory.healDeletedLogs()) this.#unplaced.add(name);
       this.#directory.discover();
       this.#directory.setDamagedAside();
       const unusable = new Set(this.#directory.unusable);
@@ -200,7 +204,7 @@ export class ReplicaLink {
     switch (type) {
       case FRAME.snapshot:
         refuseBadName(name);
-        this.#guarded(name, () => this.#beginSnapshot(name));
+        this.#guarded(name, () => this.#beginSnapshot(name, message["kept"]));
         break;
       case FRAME.snapshot_end:
         this.#guarded(this.#incoming.name, () => this.#endSnapshot());
@@ -237,6 +241,7 @@ export class ReplicaLink {
     } catch (error) {
       if (name === undefined) throw error;
       this.#dropIncoming();
+      this.#incoming.forget(name);
       this.#unplaced.add(name);
       // What came was no good; what is here is.
       if (isBadInput(error)) this.#options.events.log(`${name}: ${messageOf(error)}`);
@@ -289,10 +294,12 @@ export class ReplicaLink {
     }
   }
 
-  #beginSnapshot(name: string): void {
+  /** `kept`: blocks that are here of a snapshot that broke off, and are not sent again. */
+  #beginSnapshot(name: string, kept: unknown): void {
     this.#dropIncoming();
     // What is here and cannot be used now must not be overwritten.
-    if (!this.#directory.unusable.includes(name)) this.#incoming.begin(name);
+    if (this.#directory.unusable.includes(name)) return;
+    this.#incoming.begin(name, new Set(Array.isArray(kept) ? kept.map(Number) : []));
   }
 
   #endSnapshot(): void {
@@ -304,6 +311,7 @@ export class ReplicaLink {
     this.#directory.install(name, snapshot);
     this.#placed(name);
     this.#dropIncoming();
+    this.#incoming.forget(name);
     const { position, header } = snapshot;
     const { page_size, commit, timestamp_ms } = header;
     events.log(`${name}: replaced by the primary's, now at ${formatPosition(position)}`);
@@ -366,8 +374,12 @@ export class ReplicaLink {
   }
 
   #dropIncoming(): void {
+    this.#attempt(() => this.#incoming.drop());
+  }
+
+  #attempt(work: () => void): void {
     try {
-      this.#incoming.drop();
+      work();
     } catch (error) {
       this.#options.events.log(messageOf(error));
     }

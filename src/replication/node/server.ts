@@ -22,6 +22,7 @@ import { trackConnections } from "#http/connections.ts";
 import { HTTP_BOUNDS, refuseBytes, strictly } from "#http/strict-server.ts";
 import { uploads } from "#http/upload.ts";
 import { BODY_HEADER, type Credentials, headerOf, PROOF_HEADER, sha256 } from "../credentials/credentials.ts";
+import type { PartialSnapshot } from "../database/partial-snapshot.ts";
 import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, type Position, parsePosition } from "../position.ts";
@@ -265,7 +266,7 @@ function place({ node, body, response }: Call): void {
 }
 
 function readHello(value: Record<string, unknown>): Hello {
-  const { node, hostname, term, databases, skip, candidate } = value;
+  const { node, hostname, term, databases, skip, candidate, partial } = value;
   if (typeof node !== "string" || typeof hostname !== "string" || typeof term !== "number") {
     fail("invalid_request", "a replica says node, hostname, term and databases");
   }
@@ -276,7 +277,18 @@ function readHello(value: Record<string, unknown>): Hello {
     databases: readPositions(databases),
     skip: new Set(Array.isArray(skip) ? skip.map(String) : []),
     candidate: candidate !== false,
+    partial: readPartials(partial),
   };
+}
+
+/** What is not as it should be is as if it were not there: the snapshot is then sent whole. */
+function readPartials(partials: unknown): Map<string, PartialSnapshot> {
+  const good = (value: unknown): value is PartialSnapshot => {
+    const { page_size, blocks } = (value ?? {}) as Partial<PartialSnapshot>;
+    return typeof page_size === "number" && Array.isArray(blocks);
+  };
+  const entries = Object.entries((partials ?? {}) as Record<string, unknown>);
+  return new Map(entries.flatMap(([name, value]) => (good(value) ? [[name, value]] : [])));
 }
 
 function readPositions(databases: unknown): Map<string, Position> {

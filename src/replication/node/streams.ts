@@ -6,6 +6,7 @@ import type { ServerResponse } from "node:http";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
+import { blockOf, type PartialSnapshot, sameBlocks } from "../database/partial-snapshot.ts";
 import { Snapshot } from "../database/snapshot.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, type Position } from "../position.ts";
@@ -24,6 +25,8 @@ export interface Hello {
   skip: Set<string>;
   /** It may become primary. */
   candidate: boolean;
+  /** What it has of snapshots that broke off. */
+  partial: Map<string, PartialSnapshot>;
 }
 
 interface Replica {
@@ -336,8 +339,16 @@ export class Streams {
   }
 
   async #sendSnapshot(replica: Replica, name: string, snapshot: Snapshot): Promise<void> {
-    this.#write(replica, jsonFrame(FRAME.snapshot, { name, position: formatPosition(snapshot.position) }));
-    for (const part of snapshot.ltx()) {
+    const partial = replica.hello.partial.get(name);
+    // It is compared once: from here on the replica has something else.
+    replica.hello.partial.delete(name);
+    const kept = partial ? sameBlocks(partial, snapshot.page_size, snapshot.blocks) : new Set<number>();
+    if (kept.size > 0) this.#options.log(`${name}: ${replica.hello.hostname} has ${kept.size} blocks of it already`);
+    this.#write(
+      replica,
+      jsonFrame(FRAME.snapshot, { name, position: formatPosition(snapshot.position), kept: [...kept] }),
+    );
+    for (const part of snapshot.ltx("store", undefined, (page) => kept.has(blockOf(page)))) {
       if (replica.response.destroyed) return;
       this.#write(replica, frameHeader(FRAME.snapshot_part, part.length), part);
       // A turn of the loop after each part: transactions go on meanwhile.

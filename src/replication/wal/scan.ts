@@ -26,12 +26,18 @@ function newestFrames(files: DatabaseFiles, { page_size, frames }: Moment): Map<
 }
 
 /** Every page but the lock page, in order, in batches. The pages are valid until the next batch is asked for. */
-export function* scan(files: DatabaseFiles, moment: Moment): Generator<Page[]> {
+export function* scan(
+  files: DatabaseFiles,
+  moment: Moment,
+  leaveOut: (page: number) => boolean = () => false,
+): Generator<Page[]> {
   const { page_size, pages } = moment;
   const newest = newestFrames(files, moment);
   const skip = lockPage(page_size);
   const buffer = alignedBuffer(PAGES_AT_ONCE * page_size);
   for (let first = 1; first <= pages; first += PAGES_AT_ONCE) {
+    // Whole blocks of pages are left out, which begin where these do.
+    if (leaveOut(first)) continue;
     const count = Math.min(PAGES_AT_ONCE, pages - first + 1);
     files.readPages(buffer.subarray(0, count * page_size), first, page_size);
     const batch: Page[] = [];

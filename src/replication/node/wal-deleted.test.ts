@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { suite } from "node:test";
+import { look } from "../database/fixtures.ts";
+import { same, story, until } from "./fixtures.ts";
+
+const HOLDER = `const db = new (require("node:sqlite").DatabaseSync)(process.argv[1], { readOnly: true });
+  db.prepare("SELECT count(*) FROM entry").get(); console.log("open"); setInterval(() => undefined, 1000)`;
+
+suite("a WAL that is deleted on a replica", () => {
+  story(
+    "is noticed, what it had is in the database, and the replica follows again without a snapshot",
+    async (scene) => {
+      const [here, there] = [scene.dir(), scene.dir()];
+      const primary = await scene.start(here, { kind: "primary" });
+      const replica = await scene.start(there, { kind: "join", url: primary.url });
+      const app = scene.app(here);
+      for (let n = 0; n < 20; n++) app.write();
+      await until("the replica has it", () => same(primary, replica)() && look(join(there, "db")).entries === 20);
+      rmSync(join(there, "db-wal"));
+      for (let n = 0; n < 20; n++) app.write();
+      await until("it follows", () => same(primary, replica)() && look(join(there, "db")).entries === 40);
+      assert.equal(look(join(there, "db")).integrity, "ok");
+      assert.deepEqual([...replica.node.directory.problems], []);
+      assert.equal(primary.node.streams.snapshots_sent, 1);
+    },
+  );
+
+  story("is waited with while a program has it open, which is named; then the replica follows", async (scene) => {
+    const [here, there] = [scene.dir(), scene.dir()];
+    const primary = await scene.start(here, { kind: "primary" });
+    const replica = await scene.start(there, { kind: "join", url: primary.url });
+    const app = scene.app(here);
+    app.write();
+    await until("the replica has it", () => same(primary, replica)() && look(join(there, "db")).entries === 1);
+    const holder = spawn(process.execPath, ["-e", HOLDER, join(there, "db")], { stdio: ["ignore", "pipe", "inherit"] });
+    scene.later(() => holder.kill("SIGKILL"));
+    await once(holder.stdout, "data");
+    rmSync(join(there, "db-wal"));
+    const reason = (): string => replica.node.directory.problems.get("db")?.reason ?? "";
+    await until("it says who has it open", () => reason().includes(`process ${holder.pid} still has it open`));
+    app.write();
+    holder.kill("SIGKILL");
+    await until("it follows", () => same(primary, replica)() && look(join(there, "db")).entries === 2);
+  });
+});
