@@ -1,8 +1,11 @@
 /**
- * `hangar db info|wait|promote|export|import|backups|restore` as a program of its own. Prints one JSON object; a mistake is one
+ * `hangar db info|status|doctor|bench|wait|promote|export|import|backups|restore` as a program of its own. Prints one JSON object; a mistake is one
  * line on stderr.
  *
  *   admin.ts info URL
+ *   admin.ts status URL…
+ *   admin.ts doctor [--dir DIR] URL…
+ *   admin.ts bench URL [--seconds N] [--synchronous FULL|NORMAL]
  *   admin.ts wait URL NAME [TXID] [--timeout TIME]
  *   admin.ts promote URL [--force]
  *   admin.ts export URL NAME FILE
@@ -21,6 +24,9 @@ import { NodeClient } from "./asking.ts";
 import { listBackups } from "./backup/archive.ts";
 import { restore } from "./backup/restore.ts";
 import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
+import { bench } from "./inspect/bench.ts";
+import { examine, examineFolder } from "./inspect/doctor.ts";
+import { type Survey, statusOf, survey } from "./inspect/survey.ts";
 import { formatPosition } from "./position.ts";
 
 const OPTIONS = {
@@ -28,6 +34,9 @@ const OPTIONS = {
   txid: { type: "string" },
   into: { type: "string" },
   timeout: { type: "string" },
+  dir: { type: "string" },
+  seconds: { type: "string" },
+  synchronous: { type: "string" },
   force: { type: "boolean", default: false },
   ...CREDENTIAL_OPTIONS,
 } as const;
@@ -36,6 +45,17 @@ type Flags = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>["values"]
 
 const VERBS: Record<string, (args: string[], flags: Flags) => Promise<unknown>> = {
   info: async ([url = ""], flags) => (await nodeAt(url, flags)).info(),
+  status: async (urls) => ({ nodes: statusOf(await surveyOf(urls)) }),
+  async doctor(urls, { dir }) {
+    const found = await surveyOf(urls);
+    const here = dir === undefined ? [] : examineFolder(dir, Object.keys(found.primary?.databases ?? {}));
+    return { nodes: found.nodes.length, findings: [...examine(found), ...here] };
+  },
+  async bench(urls, { seconds = "5", synchronous = "FULL" }) {
+    if (!(Number(seconds) > 0 && Number(seconds) <= 600)) throw new Error("--seconds is a number up to 600");
+    if (synchronous !== "FULL" && synchronous !== "NORMAL") throw new Error("--synchronous is FULL or NORMAL");
+    return await bench(await surveyOf(urls), { seconds: Number(seconds), clock: systemClock, synchronous });
+  },
   async wait([url = "", db = "", txid], { timeout, ...flags }) {
     const query = { db, ...(txid === undefined ? {} : { txid }), ...(timeout === undefined ? {} : { timeout }) };
     return await (await nodeAt(url, flags)).wait(query);
@@ -76,6 +96,13 @@ interface Restored {
   file: string;
   position: string;
   written_at: string;
+}
+
+async function surveyOf(urls: readonly string[]): Promise<Survey> {
+  return await survey(
+    urls.map((url) => nodeAddress("<node>", url)),
+    systemClock,
+  );
 }
 
 async function nodeAt(url: string, flags: Flags): Promise<NodeClient> {

@@ -101,7 +101,7 @@ test("with a key and the platform's lease; every example of every db command wor
       DB_REPLICA_DIR: join(dir, "b"),
     });
   const verbs = VERBS.filter(({ words }) => words.startsWith("db ") && words !== "db node");
-  assert.equal(verbs.length, 10);
+  assert.equal(verbs.length, 13);
   // Promoting last: the others need the node that is primary now.
   for (const { words, examples } of verbs.toSorted(
     (a, b) => Number(a.words === "db promote") - Number(b.words === "db promote"),

@@ -1,4 +1,5 @@
 import { firstArgument, type Input, textOption, UsageError, type Verb } from "../verb.ts";
+import { CLUSTER_VERBS } from "./cluster.ts";
 import { followNodes, NO_NODES, nodesText } from "./nodes.ts";
 
 type Option = readonly [flags: string, words: string];
@@ -216,6 +217,7 @@ export const VERBS: readonly Verb[] = [
   dbNode,
   dbNodes,
   dbInfo,
+  ...CLUSTER_VERBS,
   dbWait,
   dbPromote,
   dbRun,

@@ -1,0 +1,134 @@
+/** `hangar db doctor`: looks at all nodes of a cluster, and says what is wrong, what is risky, and what to do. */
+import { statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
+import { behind, type NodeInfo, type Survey } from "./survey.ts";
+
+export interface Finding {
+  level: "problem" | "warning";
+  node: string;
+  what: string;
+  /** What to do about it. */
+  do: string;
+}
+
+/** What to do about a database in each state; docs/replication.md has the same table. */
+const REMEDIES: Record<string, string> = {
+  opening: "wait",
+  busy: "end the transaction that holds its write lock",
+  full: "make room on the disk",
+  damaged: "restore it: hangar db restore --into",
+  missing: "hangar db export it from a replica, and import it",
+  replaced: "restart the programs that are named",
+  kept: "nothing; delete it yourself if it is not needed",
+};
+
+const LAG_MS = 1000;
+const FREE_PART = 0.1;
+const WAL_BYTES = 512 * 1024 * 1024;
+/** File systems on which SQLite's locks or shared memory do not work as they must, by their magic numbers. */
+const BAD_FILE_SYSTEMS: Record<number, string> = { 26985: "NFS", 2035054128: "overlay", 4283649346: "CIFS" };
+
+export function examine({ nodes, primary }: Survey): Finding[] {
+  const findings: Finding[] = [];
+  const tell: Tells = {
+    problem: (node, what, remedy) => void findings.push({ level: "problem", node, what, do: remedy }),
+    warning: (node, what, remedy) => void findings.push({ level: "warning", node, what, do: remedy }),
+  };
+  if (!primary) {
+    const remedy = "see the logs; hangar db promote NODE --force if it is lost";
+    tell.problem("-", "no node is primary: nothing can be written", remedy);
+  }
+  for (const { hostname, info, problem = "" } of nodes) {
+    if (info) examineNode(info, primary, tell);
+    else tell.problem(hostname, `does not answer: ${problem}`, "start it, or see why it cannot be reached");
+  }
+  if (primary) examinePrimary(primary, tell);
+  return findings;
+}
+
+function examineNode(info: NodeInfo, primary: NodeInfo | undefined, tell: Tells): void {
+  const { hostname, term, states } = info;
+  for (const [name, { state, reason }] of Object.entries(states)) {
+    const how = state === "opening" || state === "kept" ? tell.warning : tell.problem;
+    how(hostname, `${name} is ${state}: ${reason}`, REMEDIES[state] ?? "see its log");
+  }
+  if (info === primary || !primary) return;
+  if (info.isPrimary) {
+    const more = term === primary.term ? "as another one does" : "which is over";
+    const remedy = "stop it; are --primary and leases mixed?";
+    tell.problem(hostname, `says that it is primary of term ${term}, ${more}`, remedy);
+  }
+  examineReplica(info, primary, tell.warning);
+}
+
+interface Tells {
+  problem: Tell;
+  warning: Tell;
+}
+
+type Tell = (node: string, what: string, remedy: string) => void;
+
+function examineReplica(info: NodeInfo, primary: NodeInfo, warning: Tell): void {
+  const connected = primary.replicas.some(({ node }) => node === info.node);
+  if (!connected) warning(info.hostname, "does not follow the primary", "see its log: key, address, network");
+  const missing = behind(info, primary);
+  if (info.lagMs > LAG_MS || (!connected && missing > 0)) {
+    warning(
+      info.hostname,
+      `is ${Math.round(info.lagMs)} ms and ${missing} transactions behind`,
+      "is its disk or network too slow?",
+    );
+  }
+  if (primary.ack && !primary.ack.inSync.includes(info.node)) {
+    warning(
+      info.hostname,
+      "is not in sync: it cannot be elected",
+      "it joins when it has caught up; is it --no-candidate?",
+    );
+  }
+}
+
+function examinePrimary(primary: NodeInfo, { problem, warning }: Tells): void {
+  const { ack, replicas, hostname } = primary;
+  if (replicas.length === 0) warning(hostname, "has no replica: what it has is on one disk", "start a second node");
+  if (ack && ack.inSync.length < ack.replicas) {
+    problem(
+      hostname,
+      `--ack ${ack.mode} needs ${ack.replicas} replicas in sync, and ${ack.inSync.length} are: nothing is acknowledged`,
+      "start replicas",
+    );
+  }
+}
+
+/** What can only be seen on the machine itself. */
+export function examineFolder(dir: string, names: readonly string[]): Finding[] {
+  const findings: Finding[] = [];
+  const add = (level: Finding["level"], what: string, remedy: string): void => {
+    findings.push({ level, node: dir, what, do: remedy });
+  };
+  try {
+    const { type, bavail, blocks } = statfsSync(dir);
+    const bad = BAD_FILE_SYSTEMS[type];
+    if (bad)
+      add(
+        "problem",
+        `is on ${bad}, where SQLite's locks do not work as they must`,
+        "use a local file system: ext4, xfs",
+      );
+    if (bavail / blocks < FREE_PART)
+      add("warning", `its disk is ${Math.round(100 - (bavail / blocks) * 100)} % full`, "make room");
+    for (const name of names) {
+      const size = statSync(join(dir, `${name}-wal`), { throwIfNoEntry: false })?.size ?? 0;
+      if (size > WAL_BYTES)
+        add(
+          "warning",
+          `${name}-wal has ${Math.round(size / 2 ** 20)} MiB`,
+          "end the reader that keeps it from being copied back",
+        );
+    }
+  } catch (error) {
+    add("problem", messageOf(error), "is --dir the node's folder?");
+  }
+  return findings;
+}
