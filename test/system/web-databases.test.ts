@@ -84,6 +84,13 @@ if (await ownNetwork(import.meta.filename)) {
       await row(first, "primary \\d+ - - 1").waitFor();
       await row(second, "replica \\d+ nothing \\d").waitFor();
 
+      const drawing = page.getByRole("img", { name: /^Nodes of ledger: / });
+      const drawnAs = (node: TestNode, words: string) =>
+        page.getByRole("img", { name: new RegExp(`${node.machine_name}: ${words}`) });
+      await drawnAs(first, "primary").waitFor();
+      await drawnAs(second, "replica, .* behind").waitFor();
+      assert.equal(await drawing.locator("rect").count(), 2);
+
       const env = { HANGAR_URL: platform.base_url, HANGAR_TOKEN: platform.token };
       const command = startProgram(t, "bin/hangar.mjs", ["db", "nodes", "--follow"], env);
       await command.until(new RegExp(`ledger/${first.machine_name}  primary, term \\d+, app\\.db \\d+$`));
@@ -126,6 +133,7 @@ if (await ownNetwork(import.meta.filename)) {
 
       await first.process.end("SIGKILL");
       await row(first, "unreachable").waitFor();
+      await drawnAs(first, "unreachable").waitFor();
       await feed
         .getByRole("row", { name: new RegExp(`${first.machine_name} unreachable`) })
         .first()

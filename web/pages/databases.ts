@@ -6,6 +6,7 @@ import { a, code, div, h, p, span } from "../html.ts";
 import { useNodes } from "../nodes.ts";
 import { badge, block, card, empty, pageHead, sheet, useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
+import { clusterDrawing, type DrawnNode } from "../parts/cluster-drawing.ts";
 import { useRounds } from "../parts/controls.ts";
 import { duration, figure, plural } from "../parts/format.ts";
 import { Feed } from "../parts/node-feed.ts";
@@ -118,6 +119,7 @@ export function Page(): VNode {
             app,
             nodes.filter((node) => node.app === app),
             named,
+            (instance) => machineOf.get(instance)?.name ?? instance,
           ),
         ),
         h(Feed, { lines: live.feed, link: live.link }),
@@ -133,13 +135,51 @@ export function Page(): VNode {
   );
 }
 
-function cluster(app: string, nodes: readonly Node[], named: (instance: string) => VNode): VNode {
+/** A replica that is further behind is worth an alarm; `--max-lag` is that by default. */
+const LATE_S = 1;
+
+const isLate = ({ primary, silent, lag_s }: Node): boolean => !primary && !silent && lag_s > LATE_S;
+
+function drawn(node: Node, nameOf: (instance: string) => string, primary: Node | undefined): DrawnNode {
+  const broken = node.silent !== undefined || Object.keys(node.problems ?? {}).length > 0;
+  const missing = behind(node, primary);
+  return {
+    key: node.instance,
+    name: nameOf(node.instance),
+    role: node.silent ? "unreachable" : node.primary ? "primary" : "replica",
+    lag: `${duration(node.lag_s * 1000)}${missing === "nothing" ? "" : `, ${missing}`} behind`,
+    state: broken ? "bad" : isLate(node) ? "late" : "good",
+  };
+}
+
+/** A line for each replica that is late. */
+const lateness = (node: Node, named: (instance: string) => VNode, primary: Node | undefined): VNode[] =>
+  isLate(node)
+    ? [
+        p(
+          { role: "alert", key: `${node.instance} late` },
+          named(node.instance),
+          ` is ${duration(node.lag_s * 1000)} behind (${behind(node, primary)}): what only the primary has is lost with it.`,
+        ),
+      ]
+    : [];
+
+function cluster(
+  app: string,
+  nodes: readonly Node[],
+  named: (instance: string) => VNode,
+  nameOf: (instance: string) => string,
+): VNode {
   const primary = nodes.find((node) => node.primary);
   const rows = nodes.toSorted((one, two) => Number(two.primary) - Number(one.primary) || one.lag_s - two.lag_s);
   return card(
     app,
     primary ? null : p({ role: "alert" }, "No node says that it is primary: nothing can be written now."),
-    ...rows.flatMap((node) => troubles(node, named)),
+    ...rows.flatMap((node) => [...troubles(node, named), ...lateness(node, named, primary)]),
+    clusterDrawing(
+      app,
+      rows.map((node) => drawn(node, nameOf, primary)),
+    ),
     sheet(
       `Nodes of ${app}`,
       ["node", "role", "term", "behind", "lag", "replicas", "databases, each at its transaction"],

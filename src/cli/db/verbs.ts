@@ -128,7 +128,7 @@ const dbRun: Verb = {
     `hangar db run $DB_REPLICA app.db -- sqlite3 "$DB_REPLICA_DIR/app.db" "CREATE TABLE IF NOT EXISTS more (n)"`,
   ],
   async run({ runProgram }, input) {
-    const { args, rest = [] } = input;
+    const { args, rest } = input;
     const given = [
       ...args.slice(0, 2).filter((text) => text !== undefined),
       ...handedOn(CREDENTIALS, input),
