@@ -9,8 +9,10 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { freePort } from "#proxy/fixtures.ts";
 import { cpuSeconds, end } from "./processes.ts";
+import { PEERS, withPeer } from "./replication/peers.ts";
 import { median, quantile, type Report } from "./report.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -231,7 +233,72 @@ function addRate(
   report.add({ what: `${name}: replica`, value: of("replica_us"), unit: "CPU µs/tx", ...atMost(cpu_us) });
 }
 
+const OURS = "our node, one replica";
+
+/** The same writer on databases that others replicate, in turns with ours. */
+async function besideOthers(report: Report): Promise<void> {
+  report.section("beside others, synchronous=FULL, unlimited");
+  const speed = async (path: string): Promise<number> => {
+    const { transactions, took_ms } = await write(path, ROUND_SECONDS, 0);
+    return (transactions * 1000) / took_ms;
+  };
+  const base = mkdtempSync(join(tmpdir(), "hangar-bench-"));
+  const ours = await cluster(base, 1);
+  try {
+    report.add({ what: OURS, value: await speed(ours.path), unit: "tx/s" });
+    for (const peer of PEERS) {
+      const reason = await withPeer(peer, async (path) => {
+        report.add({ what: peer.name, value: await speed(path), unit: "tx/s", to: OURS });
+      });
+      if (reason !== undefined) report.skip(peer.name, reason);
+    }
+  } finally {
+    await Promise.all(ours.nodes.map(end));
+    rmSync(base, { recursive: true, force: true });
+  }
+}
+
+/** What it costs to wait until a replica has a commit: one after the other, and many at once. */
+async function acknowledged(report: Report): Promise<void> {
+  const base = mkdtempSync(join(tmpdir(), "hangar-bench-"));
+  const { ports, nodes, path } = await cluster(base, 1);
+  try {
+    report.section("commits that wait for one replica (GET /wait?ack=one)");
+    for (const at_once of [1, 16]) {
+      const ms = await acknowledgedCommits(path, ports[0] ?? 0, at_once);
+      report.add({ what: `${at_once} at once: p50`, value: quantile(ms, 0.5), unit: "ms" });
+      report.add({ what: `${at_once} at once: p99`, value: quantile(ms, 0.99), unit: "ms" });
+      report.add({ what: `${at_once} at once`, value: (ms.length * 1000) / (ROUND_SECONDS * 1000), unit: "commits/s" });
+    }
+  } finally {
+    await Promise.all(nodes.map(end));
+    rmSync(base, { recursive: true, force: true });
+  }
+}
+
+async function acknowledgedCommits(path: string, at: number, at_once: number): Promise<number[]> {
+  const db = new DatabaseSync(path, { timeout: 10_000 });
+  db.exec("PRAGMA synchronous = FULL; CREATE TABLE IF NOT EXISTS waited (n INTEGER PRIMARY KEY, pad TEXT)");
+  const insert = db.prepare("INSERT INTO waited (pad) VALUES (?)");
+  const taken: number[] = [];
+  const until_ms = performance.now() + ROUND_SECONDS * 1000;
+  const client = async (): Promise<void> => {
+    while (performance.now() < until_ms) {
+      const began_ms = performance.now();
+      insert.run("x".repeat(200));
+      const answer = await fetch(`http://127.0.0.1:${at}/wait?db=db&ack=one&timeout=30s`);
+      await answer.arrayBuffer();
+      if (answer.status === 200) taken.push(performance.now() - began_ms);
+    }
+  };
+  await Promise.all(Array.from({ length: at_once }, client));
+  db.close();
+  return taken;
+}
+
 export async function run(report: Report): Promise<void> {
+  await besideOthers(report);
+  await acknowledged(report);
   for (const replicas of [1, 3]) {
     const { alone, taken } = await rounds(replicas);
     report.section(`synchronous=FULL, replicas: ${replicas}, medians of ${ROUNDS} rounds`);
