@@ -52,8 +52,8 @@ export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDrive
   if (problem !== undefined)
     throw new Error(`machine_io_… is set, and this host cannot limit I/O: ${problem}. Set the four settings to 0`);
   const { layout, boots, disks, lxcfs } = openParts(options);
-  const problem = openFileTable();
-  if (problem) options.log.warn({}, problem);
+  const file_table = openFileTable();
+  if (file_table) options.log.warn({}, file_table);
   // Before lxcfs, which is to be outside our own unit, and before a fence is set around it.
   await delegate(options.node_id, options.clock);
   await boots.open((record) => recoverHalf(boots, record));
