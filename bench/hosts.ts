@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
-import { openPostgresWire } from "#stores/postgres/wire.ts";
+import { openPostgresNotifier } from "#stores/postgres/notifier.ts";
 import { postgresMissing, startPostgres } from "../test/postgres.ts";
 import type { Daemon } from "../test/system/daemon.ts";
 import { type Cluster, insist, LEASE_S, machinesOf, startCluster, until } from "../test/system/hosts-support.ts";
@@ -50,7 +50,7 @@ async function words(report: Report): Promise<void> {
   const postgres = await startPostgres({ fsync: true });
   const url = await postgres.database();
   const parts = { clock: systemClock, log: silentLog };
-  const [here, there] = [await openPostgresWire(url, parts), await openPostgresWire(url, parts)];
+  const [here, there] = [await openPostgresNotifier(url, parts), await openPostgresNotifier(url, parts)];
   const each: number[] = [];
   for (let index = 0; index < WORDS; index++) {
     const heard = Promise.withResolvers<void>();

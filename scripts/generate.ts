@@ -16,7 +16,7 @@ import { HOST_LIMITS } from "#hosts/limits.ts";
 import type { Row } from "#http/route.ts";
 import { IDENTITY_LIMITS } from "#identity/limits.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
-import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/states.ts";
+import { DEADLINES_MS, EVENT_TYPES, next, STATES, type Trigger } from "#machines/lifecycle/states.ts";
 import { BUILTIN_LIMITS } from "#metrics/builtin/limits.ts";
 import { QUERY_LIMITS } from "#metrics/promql/limits.ts";
 import { REMOTE_LIMITS } from "#metrics/remote/limits.ts";
@@ -54,7 +54,7 @@ async function allRows(): Promise<readonly Row[]> {
 function clientTypes(rows: readonly Row[]): string {
   const lines = rows.map((row) => {
     const params = [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => `${name}: string`);
-    const answer = row.answer.schema ? typeOf(row.answer.schema) : row.answer.type ? "string" : "undefined";
+    const answer = row.response.schema ? typeOf(row.response.schema) : row.response.type ? "string" : "undefined";
     return [
       `  /** ${row.summary}. */`,
       `  "${row.method} ${row.path}": {`,

@@ -13,7 +13,7 @@ import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
 import { SignInCodes } from "#auth/sign-in.ts";
 import { TokenService } from "#auth/tokens.ts";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { ApiError, type ErrorCode } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
@@ -24,19 +24,19 @@ import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { Dashboard } from "#http/dashboard.ts";
-import type { PlatformFacts } from "#http/facts.ts";
+import type { PlatformFacts } from "#http/platform-facts.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { RateLimiter } from "#http/rate.ts";
 import { type NotReady, Readiness, type ReadinessCheck } from "#http/readiness.ts";
 import type { Row } from "#http/route.ts";
 import { platformRoutes } from "#http/routes.ts";
 import { createServer, type Server } from "#http/server.ts";
-import type { RuntimeDriver } from "#machines/driver.ts";
-import type { ImageSource } from "#machines/image-source.ts";
-import type { LocalApi } from "#machines/local-api.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
+import type { ImageSource } from "#machines/runtime/image-source.ts";
+import type { LocalApi } from "#machines/runtime/local-api.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { Reach } from "#proxy/exposure.ts";
-import type { ProxyRoom } from "#proxy/room.ts";
+import type { ProxyModule } from "#proxy/module.ts";
 import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, type DataDir, writeFileDurably } from "#stores/data-dir.ts";
@@ -51,7 +51,7 @@ import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlPrefetch } from "#stores/sql/prefetch.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import type { Emulated } from "./wiring/emulated.ts";
-import { openInside } from "./wiring/inside.ts";
+import { openIdentity } from "./wiring/identity.ts";
 import { openMachines } from "./wiring/machines.ts";
 import { sealingKey, shareBaseUrl } from "./wiring/roles.ts";
 
@@ -70,7 +70,7 @@ export interface Platform {
   /** What answers inside machines. */
   local_api: LocalApi;
   /** What the front door counted, as of now. */
-  proxySamples: ProxyRoom["proxySamples"];
+  proxySamples: ProxyModule["proxySamples"];
   inject: Server["inject"];
   /** What is not ready, and why; empty when everything is. */
   notReady(): Promise<NotReady[]>;
@@ -113,21 +113,21 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const database = emulated?.database ?? (await openStore(settings, options, log));
   opened.defer(() => database.close());
   const master_key = await prepare(database, settings, dir, clock);
-  const box = new Box(master_key);
+  const sealer = new Sealer(master_key);
 
   const authStore = sqlAuthStore(database);
   const appStore = sqlAppStore(database);
-  const tokens = new TokenService({ store: authStore, box, clock });
+  const tokens = new TokenService({ store: authStore, sealer, clock });
   const orgs = new OrgService({ store: authStore, clock, deleted: (id) => machines.metrics().dropOrg(id) });
-  const secrets = new SecretService({ store: appStore, box, clock });
+  const secrets = new SecretService({ store: appStore, sealer, clock });
   const facts = factsOf(settings, choice, clock);
-  const inside = openInside(database, settings, facts, { dir, box, clock, log, tokens, orgs, authStore, secrets });
-  const { local: local_api, network_doors, insiders } = inside;
-  const kept = { authStore, appStore, tokens, secrets, box, master_key };
-  const needs = { ...options, ...kept, clock, log, choice, dir, local_api, network_doors };
+  const inside = openIdentity(database, settings, facts, { dir, sealer, clock, log, tokens, orgs, authStore, secrets });
+  const { local: local_api, network_listeners, machine_authenticator } = inside;
+  const kept = { authStore, appStore, tokens, secrets, sealer, master_key };
+  const needs = { ...options, ...kept, clock, log, choice, dir, local_api, network_listeners };
   const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock, prefetch: sqlPrefetch(database) });
-  const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), box, clock, runner: dir.node_id });
+  const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), sealer, clock, runner: dir.node_id });
 
   const dashboard = new Dashboard();
   const readiness = new Readiness([databaseCheck(database), ...machines.readiness], clock);
@@ -142,7 +142,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   ];
   const rate = rateLimiter(settings, clock);
   const around = emulated?.around;
-  const server = createServer({ rows, guard, insiders, clock, log, idempotency, dashboard, around, ...rate });
+  const server = createServer({ rows, guard, machine_authenticator, clock, log, idempotency, dashboard, around, ...rate });
   for (const part of [inside, machines, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
@@ -170,13 +170,13 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     notReady: () => readiness.problems(),
     // Nothing is written, but whoever writes is asked: a thread of its own, or the connection to PostgreSQL.
     alive: () => database.write([{ sql: "SELECT 1" }]),
-    ...frontDoor(machines.proxy, opened.move()),
+    ...edgeAddress(machines.proxy, opened.move()),
   };
 }
 
 /** What is open to the world, how another platform takes its place, and how all of it ends. */
-function frontDoor(
-  proxy: ProxyRoom,
+function edgeAddress(
+  proxy: ProxyModule,
   running: AsyncDisposableStack,
 ): Pick<Platform, "proxySamples" | "listening" | "handOver" | "close"> {
   return {
@@ -224,7 +224,7 @@ async function prepare(database: Database, settings: Settings, dir: DataDir, clo
   await migrate(database);
   await refuseHalfRestored(database);
   const key = await sealingKey(database, settings, dir, clock);
-  await checkKey(database, new Box(key));
+  await checkKey(database, new Sealer(key));
   return key;
 }
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { virtualClock } from "#core/fixtures.ts";
-import { Rig } from "#machines/rig-fixtures.ts";
-import { nextRun } from "#machines/schedule.ts";
+import { MachineHarness } from "#machines/machine-harness.fixtures.ts";
+import { nextRun } from "#machines/lifecycle/schedule.ts";
 import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { testPlatform } from "./platform.ts";
 import { runs, until } from "./support.ts";
@@ -28,23 +28,23 @@ suite("a wall clock that jumps", () => {
   test("machines go on: their schedule, their restarts, their checks and their leases (O2)", async (t) => {
     const began = new Map<string, number>();
     let probes = 0;
-    const rig = await Rig.open({
+    const harness = await MachineHarness.open({
       fault: async (call, id) => {
         if (call === "start") began.set(id, (began.get(id) ?? 0) + 1);
         if (call === "probe") probes++;
       },
     });
-    t.after(() => rig.close());
-    const hourly = await rig.create({ schedule: "hourly", restart: { policy: "no" }, env: { SIM_RUN_MS: "1000" } });
-    const crashing = await rig.create({
+    t.after(() => harness.close());
+    const hourly = await harness.create({ schedule: "hourly", restart: { policy: "no" }, env: { SIM_RUN_MS: "1000" } });
+    const crashing = await harness.create({
       restart: { policy: "always" },
       env: { SIM_RUN_MS: "60000", SIM_EXIT_CODE: "1" },
     });
-    const checked = await rig.create({ checks: { alive: { type: "tcp", port: 80, interval: "60s" } } });
-    const leases = rig.room.leases;
+    const checked = await harness.create({ checks: { alive: { type: "tcp", port: 80, interval: "60s" } } });
+    const leases = harness.module.leases;
     const wish = { owner: "test", description: "", ttl_s: 60, wait_s: 0 };
-    const take = () => leases.acquire(checked.id, wish, rig.ids, new AbortController().signal);
-    await rig.clock.advance(HOUR);
+    const take = () => leases.acquire(checked.id, wish, harness.ids, new AbortController().signal);
+    await harness.clock.advance(HOUR);
 
     const jumps = Array.from({ length: runs(1, 4) }, () =>
       JUMPS.flatMap(([name, by]) => by.map((ms) => [name, ms] as const)),
@@ -52,17 +52,17 @@ suite("a wall clock that jumps", () => {
     for (const [name, by] of jumps.flat()) {
       const when = `${by < 0 ? "back" : "forward"} by ${name}`;
       const { lease } = await take();
-      rig.clock.jump(by);
+      harness.clock.jump(by);
       await assert.rejects(take(), /lease currently held/, `${when}: one holder`);
-      await rig.clock.advance(59 * SECOND);
+      await harness.clock.advance(59 * SECOND);
       await assert.rejects(take(), /lease currently held/, `${when}: for the whole of its time`);
-      await rig.clock.advance(2 * SECOND);
+      await harness.clock.advance(2 * SECOND);
       assert.notEqual((await take()).lease.nonce, lease.nonce, `${when}: and no longer`);
-      await rig.clock.advance(60 * SECOND);
+      await harness.clock.advance(60 * SECOND);
 
       began.clear();
       probes = 0;
-      await rig.clock.advance(2 * HOUR);
+      await harness.clock.advance(2 * HOUR);
       between([1, 3], began.get(hourly.id), `${when}: runs of an hourly machine in two hours`);
       between([75, 100], began.get(crashing.id), `${when}: restarts of one that lives a minute`);
       between([118, 121], probes, `${when}: checks of every minute`);

@@ -100,7 +100,7 @@ suite("what a token makes", () => {
     const { rows } = await inside(t);
     const makes = /token|secret|code|connection/;
     const suspects = rows.filter(
-      ({ method, path, answer }) =>
+      ({ method, path, response: answer }) =>
         method === "POST" && answer.schema && makes.test(path) && JSON.stringify(answer.schema).includes('"token"'),
     );
     for (const row of suspects) assert.ok(row.credential || row.access === "open" || row.access === "inside", row.path);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { migrate } from "#stores/migrations.ts";
@@ -56,7 +56,7 @@ suite("Idempotency-Key", () => {
   test("a run that died in the middle is run again with the same ids, by its own process at once", async () => {
     const database = inlineSqlite();
     await migrate(database);
-    const parts = { store: sqlIdempotencyStore(database), box: new Box(randomBytes(32)), clock: systemClock };
+    const parts = { store: sqlIdempotencyStore(database), sealer: new Sealer(randomBytes(32)), clock: systemClock };
     const request = { caller: "c", method: "POST", path: "/", key: "k", body: "{}", recorded: true };
     const made: string[] = [];
     const dying = new Idempotency({ ...parts, runner: "node1" });

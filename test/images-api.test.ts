@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { fail } from "#core/errors.ts";
-import type { RuntimeDriver } from "#machines/driver.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import { testPlatform } from "./platform.ts";
 
 suite("resolving an image", () => {

@@ -8,10 +8,10 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
-import { Channel, openDoor } from "#hosts/channel.ts";
+import { Channel, listenForPeers } from "#hosts/channel.ts";
 import { HOST_LIMITS } from "#hosts/limits.ts";
 import { aBackend, aPlane, aTarget } from "#proxy/fixtures.ts";
 import { startNode } from "../src/replication/commands.ts";
@@ -38,13 +38,13 @@ const tcp = (url: string): Socket => {
   return connect(Number(port), hostname.replace(/^\[|\]$/g, ""));
 };
 
-async function openChannel(t: TestContext): Promise<{ address: string; box: Box }> {
-  const box = new Box(randomBytes(32));
+async function openChannel(t: TestContext): Promise<{ address: string; sealer: Sealer }> {
+  const sealer = new Sealer(randomBytes(32));
   const calls = { ping: async () => "pong" };
   const listen = { host: "127.0.0.1", port: 0 };
-  const door = await openDoor({ listen, box, calls, lines: {}, clock: systemClock, log: silentLog });
+  const door = await listenForPeers({ listen, sealer, calls, streams: {}, clock: systemClock, log: silentLog });
   t.after(() => door.close());
-  return { address: door.address, box };
+  return { address: door.address, sealer };
 }
 
 /** A connection to the hosts' channel, by hand. */
@@ -90,8 +90,8 @@ const LISTENERS: Record<string, (t: TestContext) => Promise<Listener>> = {
     return { open: () => tcp(node.url), path: "/info" };
   },
   "the hosts' channel": async (t) => {
-    const { address, box } = await openChannel(t);
-    const pskCallback = () => ({ identity: "hangar", psk: box.derive("channel between hosts") });
+    const { address, sealer } = await openChannel(t);
+    const pskCallback = () => ({ identity: "hangar", psk: sealer.derive("channel between hosts") });
     const more = { method: "POST", body: "{}" };
     return { open: () => channelSocket(address, { pskCallback }), path: "/ping", ...more };
   },
@@ -147,7 +147,7 @@ suite("every listener", () => {
   }
 
   test("headers that drip in are cut off on each of them, and so is a handshake that stops", async (t) => {
-    const { "the edge proxy": _edge, ...nodes } = LISTENERS; // Its own clock: src/proxy/plane/patience.test.ts.
+    const { "the edge proxy": _edge, ...nodes } = LISTENERS; // Its own clock: src/proxy/plane/listen/timeouts.test.ts.
     const started = performance.now();
     const cut = Object.entries(nodes).map(async ([name, start]) => {
       const { open, path } = await start(t);
@@ -165,8 +165,8 @@ suite("every listener", () => {
   });
 
   test("connections that never show the platform's key keep no host out of the channel", async (t) => {
-    const { address, box } = await openChannel(t);
-    const channel = new Channel(box, systemClock);
+    const { address, sealer } = await openChannel(t);
+    const channel = new Channel(sealer, systemClock);
     t.after(() => channel.close());
     let closed = 0;
     const silent = Array.from({ length: HOST_LIMITS.handshakes + 20 }, () => tcp(`http://${address}`));

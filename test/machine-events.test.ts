@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { suite, test } from "node:test";
 import { type Clock, systemClock } from "#core/clock.ts";
-import { signature } from "#machines/webhooks.ts";
+import { signature } from "#machines/events/webhooks.ts";
 import { bench } from "./machine-bench.ts";
 import { until, within } from "./support.ts";
 

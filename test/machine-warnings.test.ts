@@ -1,7 +1,7 @@
 /** What a host lacks that a config asks for is said in the answer. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RuntimeDriver } from "#machines/driver.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import { IMAGE } from "./machine-bench.ts";
 import { testPlatform } from "./platform.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { labelsOf } from "#metrics/tsdb/fixtures.ts";
-import { seriesBatch } from "#metrics/tsdb/series-batch.ts";
+import { seriesBatch } from "#metrics/tsdb/ingest/series-batch.ts";
 import type { TestPlatform } from "./platform.ts";
 
 interface ApiRig {
@@ -17,7 +17,7 @@ interface ApiRig {
 const STEP = 15_000;
 
 /** An hour of requests of two apps, in the organization `personal`. */
-async function withRequests(platform: TestPlatform, rig: ApiRig): Promise<number> {
+async function withRequests(platform: TestPlatform, harness: ApiRig): Promise<number> {
   const end = Math.floor(systemClock.now() / STEP) * STEP;
   const org = (await platform.ask("GET /v1/orgs/personal")).body.id;
   const samples = ["web", "api"].flatMap((app, i) =>
@@ -28,7 +28,7 @@ async function withRequests(platform: TestPlatform, rig: ApiRig): Promise<number
     })),
   );
   await platform.metrics().append(org, seriesBatch(samples));
-  await rig.visible(platform);
+  await harness.visible(platform);
   return end / 1000;
 }
 
@@ -64,11 +64,11 @@ const forgeries = (org: string): Record<string, string>[] => [
   { org, org_id: org, org_slug: "personal", tenant: org, accountID: "0" },
 ];
 
-export function metricsApiSuite(name: string, rig: ApiRig): void {
+export function metricsApiSuite(name: string, harness: ApiRig): void {
   suite(`metrics query API, ${name}`, () => {
     test("query and query_range answer GET and POST forms in the standard format", async (t) => {
-      const platform = await rig.platform(t);
-      const time = await withRequests(platform, rig);
+      const platform = await harness.platform(t);
+      const time = await withRequests(platform, harness);
       const query = "sum by (app) (rate(svc_edge_http_responses_count[5m]))";
       const expected = [
         { metric: { app: "api" }, value: [time, "4"] },
@@ -90,8 +90,8 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
     });
 
     test("extensions of the language: rate without brackets, label_set, topk_avg with the rest under other", async (t) => {
-      const platform = await rig.platform(t);
-      const time = await withRequests(platform, rig);
+      const platform = await harness.platform(t);
+      const time = await withRequests(platform, harness);
       const ask = async (query: string) =>
         (
           await platform.ask(
@@ -109,8 +109,8 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
     });
 
     test("series, labels, label values, status, federate, metadata and what else Grafana asks", async (t) => {
-      const platform = await rig.platform(t);
-      const time = await withRequests(platform, rig);
+      const platform = await harness.platform(t);
+      const time = await withRequests(platform, harness);
       const get = async (path: string) => (await platform.ask(`GET ${BASE}${path}`)).body.data;
       assert.equal((await get("/series?match[]=svc_edge_http_responses_count")).length, 2);
       assert.equal((await get('/series?match[]=%7Bapp%3D"web"%7D&match[]=nothing')).length, 1);
@@ -131,8 +131,8 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
     });
 
     test("limit leaves out what is more, with Prometheus' warning; 0 and no value are no limit", async (t) => {
-      const platform = await rig.platform(t);
-      const time = await withRequests(platform, rig);
+      const platform = await harness.platform(t);
+      const time = await withRequests(platform, harness);
       const range = `start=${time - 60}&end=${time}`;
       const metric = "svc_edge_http_responses_count";
       const warnings = ["results truncated due to limit"];
@@ -155,8 +155,8 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
     });
 
     test("parameters without a value are as if they were not there, in the address and in a form", async (t) => {
-      const platform = await rig.platform(t);
-      const time = await withRequests(platform, rig);
+      const platform = await harness.platform(t);
+      const time = await withRequests(platform, harness);
       const base = { query: "svc_edge_http_responses_count" };
       const questions: [string, Record<string, string>][] = [
         ["/query", { ...base, time: "", timeout: "", limit: "", dialect: "", nocache: "" }],
@@ -178,7 +178,7 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
     });
 
     test("mistakes are answered in Prometheus' shape, and say where", async (t) => {
-      const platform = await rig.platform(t);
+      const platform = await harness.platform(t);
       const cases: [string, number, string, RegExp][] = [
         [`${BASE}/query?query=sum(`, 400, "bad_data", /1:5: parse error/],
         [`${BASE}/query`, 400, "bad_data", /query.query is required/],
@@ -194,7 +194,7 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
         "bad_data",
         /points_per_series/,
       ];
-      for (const [path, status, errorType, text] of [...cases, ...(rig.own_limits ? [points] : [])]) {
+      for (const [path, status, errorType, text] of [...cases, ...(harness.own_limits ? [points] : [])]) {
         const answer = await platform.ask(`GET ${path}`);
         assert.deepEqual(
           [answer.status, answer.body.status, answer.body.errorType],
@@ -208,8 +208,8 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
     });
 
     test("an organization's token sees its own series and no others", async (t) => {
-      const platform = await rig.platform(t);
-      const time = await withRequests(platform, rig);
+      const platform = await harness.platform(t);
+      const time = await withRequests(platform, harness);
       await platform.ask("POST /v1/orgs", { body: { name: "other" } });
       const token: string = (await platform.ask("POST /v1/orgs/other/tokens", { body: { kind: "readonly" } })).body
         .token;
@@ -223,13 +223,13 @@ export function metricsApiSuite(name: string, rig: ApiRig): void {
     });
 
     test("no field, header or label of a request opens another organization", async (t) => {
-      const platform = await rig.platform(t);
-      await withRequests(platform, rig);
+      const platform = await harness.platform(t);
+      await withRequests(platform, harness);
       const theirs: string = (await platform.ask("GET /v1/orgs/personal")).body.id;
       const own: string = (await platform.ask("POST /v1/orgs", { body: { name: "other" } })).body.id;
       const text = { format: "prometheus", timestamp_ms: systemClock.now() - 1000 } as const;
       await platform.metrics().importText(own, Buffer.from(`mine{hangar_org="${theirs}"} 1\n`), text);
-      await rig.visible(platform);
+      await harness.visible(platform);
       const made = await platform.ask("POST /v1/orgs/other/tokens", { body: { kind: "org" } });
       const headers = { authorization: `SvcV1 ${made.body.token}`, "x-scope-orgid": theirs, "x-tenant": theirs };
       let answered = 0;

@@ -23,7 +23,7 @@ interface Rig {
 }
 
 /** An app with an address and one machine, in whose place a server of the test's answers. */
-async function rig(t: TestContext, listener: RequestListener, upgrade?: (socket: Socket) => void): Promise<Rig> {
+async function harness(t: TestContext, listener: RequestListener, upgrade?: (socket: Socket) => void): Promise<Rig> {
   const backend = await aBackend(t, listener);
   if (upgrade) backend.server.on("upgrade", (_request, socket) => upgrade(socket as Socket));
   const clock = clockHere();
@@ -71,7 +71,7 @@ async function settle(platform: TestPlatform, clock: VirtualClock, name: string,
 suite("traffic in metrics", () => {
   test("requests are counted for the app at the edge and for the machine that answered", async (t) => {
     const teapot: RequestListener = (_request, response) => response.writeHead(418).end(Buffer.alloc(SIZE));
-    const { port, platform, machine, settle, value } = await rig(t, teapot);
+    const { port, platform, machine, settle, value } = await harness(t, teapot);
     const ask = async (): Promise<void> => {
       const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { host: "web.localhost" } });
       assert.equal((await response.arrayBuffer()).byteLength, SIZE);
@@ -113,7 +113,7 @@ suite("traffic in metrics", () => {
   });
 
   test("what goes through an upgraded connection is counted, and its end", async (t) => {
-    const { port, settle, value } = await rig(
+    const { port, settle, value } = await harness(
       t,
       (_request, response) => response.end(),
       (socket) => {

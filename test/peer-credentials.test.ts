@@ -8,10 +8,10 @@ import type { AddressInfo } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { type ConnectionOptions, connect, getCACertificates, setDefaultCACertificates } from "node:tls";
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
-import { Channel, openDoor } from "#hosts/channel.ts";
+import { Channel, listenForPeers } from "#hosts/channel.ts";
 import { selfSigned } from "#proxy/x509.ts";
 import { startNode } from "../src/replication/commands.ts";
 import { type Credentials, sha256 } from "../src/replication/credentials/credentials.ts";
@@ -23,12 +23,12 @@ import { tempDir } from "./support.ts";
 const PURPOSE = "channel between hosts";
 const LOOPBACK = { host: "127.0.0.1", port: 0 };
 
-async function openChannel(t: TestContext): Promise<{ box: Box; port: number; address: string }> {
-  const box = new Box(randomBytes(32));
+async function openChannel(t: TestContext): Promise<{ sealer: Sealer; port: number; address: string }> {
+  const sealer = new Sealer(randomBytes(32));
   const calls = { ping: async () => "pong" };
-  const door = await openDoor({ listen: LOOPBACK, box, calls, lines: {}, clock: systemClock, log: silentLog });
+  const door = await listenForPeers({ listen: LOOPBACK, sealer, calls, streams: {}, clock: systemClock, log: silentLog });
   t.after(() => door.close());
-  return { box, address: door.address, port: Number(door.address.split(":").at(-1)) };
+  return { sealer, address: door.address, port: Number(door.address.split(":").at(-1)) };
 }
 
 /** The status of a call by hand; what the handshake failed with when it did. */
@@ -54,7 +54,7 @@ async function call(port: number, options: ConnectionOptions): Promise<string> {
 
 suite("the hosts' channel", () => {
   test("answers who has this platform's key for the channel, and nobody else", async (t) => {
-    const { box, port } = await openChannel(t);
+    const { sealer, port } = await openChannel(t);
     const psk = (key: Buffer, identity = "hangar") => ({
       pskCallback: () => ({ identity, psk: key }),
       ciphers: "TLS_AES_128_GCM_SHA256",
@@ -63,12 +63,12 @@ suite("the hosts' channel", () => {
     const attacks: Record<string, ConnectionOptions> = {
       "no key": {},
       "a certificate of its own": { key, cert },
-      "another platform's key": psk(new Box(randomBytes(32)).derive(PURPOSE)),
-      "the same key for another purpose": psk(box.derive("memory of suspended machines")),
-      "another name": psk(box.derive(PURPOSE), "root"),
-      "part of the key": psk(box.derive(PURPOSE).subarray(0, 16)),
+      "another platform's key": psk(new Sealer(randomBytes(32)).derive(PURPOSE)),
+      "the same key for another purpose": psk(sealer.derive("memory of suspended machines")),
+      "another name": psk(sealer.derive(PURPOSE), "root"),
+      "part of the key": psk(sealer.derive(PURPOSE).subarray(0, 16)),
       "an older protocol": {
-        ...psk(box.derive(PURPOSE)),
+        ...psk(sealer.derive(PURPOSE)),
         ciphers: "PSK",
         minVersion: "TLSv1.2",
         maxVersion: "TLSv1.2",
@@ -76,7 +76,7 @@ suite("the hosts' channel", () => {
     };
     for (const [name, options] of Object.entries(attacks))
       assert.doesNotMatch(await call(port, options), /HTTP|pong/, name);
-    assert.match(await call(port, psk(box.derive(PURPOSE))), /^HTTP\/1\.1 200 /);
+    assert.match(await call(port, psk(sealer.derive(PURPOSE))), /^HTTP\/1\.1 200 /);
   });
 
   test("is not opened to a server that has a good certificate instead of the key", async (t) => {
@@ -98,7 +98,7 @@ suite("the hosts' channel", () => {
     const trusting = await fetch(`https://localhost:${port}/`);
     assert.equal(trusting.status, 200, "a client that goes by certificates is taken in");
     asked.length = 0;
-    const channel = new Channel(new Box(randomBytes(32)), systemClock);
+    const channel = new Channel(new Sealer(randomBytes(32)), systemClock);
     t.after(() => channel.close());
     await assert.rejects(channel.call(`localhost:${port}`, "exec", { command: ["secret"] }), {
       code: "host_unreachable",

@@ -17,7 +17,7 @@ interface Rig {
 }
 
 /** Whatever is asked of machine port 8080 is answered by `listener`, while the machine runs. */
-async function rig(t: TestContext, listener: RequestListener, env: Record<string, string> = {}): Promise<Rig> {
+async function harness(t: TestContext, listener: RequestListener, env: Record<string, string> = {}): Promise<Rig> {
   const backend = await aBackend(t, listener);
   const port = await freePort();
   const platform = await testPlatform(
@@ -55,7 +55,7 @@ async function rig(t: TestContext, listener: RequestListener, env: Record<string
 
 suite("the front door of a platform", () => {
   test("an app is closed until it has an address, and closed again without", async (t) => {
-    const { platform, machine, get, served, until } = await rig(t, (_request, response) => response.end("hello"));
+    const { platform, machine, get, served, until } = await harness(t, (_request, response) => response.end("hello"));
     await machine({});
     await assert.rejects(get());
     assert.deepEqual((await platform.ask("GET /v1/apps/web/services")).body, {
@@ -79,14 +79,14 @@ suite("the front door of a platform", () => {
   });
 
   test("the first port of all is open when its machine is told as started", async (t) => {
-    const { platform, machine, get } = await rig(t, (_request, response) => response.end("hello"));
+    const { platform, machine, get } = await harness(t, (_request, response) => response.end("hello"));
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     await machine({});
     assert.equal(await (await get()).text(), "hello");
   });
 
   test("the first port of all is open when its address is given, and closed when that is taken away", async (t) => {
-    const { platform, machine, get } = await rig(t, (_request, response) => response.end("hello"));
+    const { platform, machine, get } = await harness(t, (_request, response) => response.end("hello"));
     await machine({});
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     assert.equal(await (await get()).text(), "hello");
@@ -95,7 +95,7 @@ suite("the front door of a platform", () => {
   });
 
   test("a stopped machine is started by a request, once, and says why", async (t) => {
-    const { platform, machine, get, served } = await rig(t, (_request, response) => response.end("awake"));
+    const { platform, machine, get, served } = await harness(t, (_request, response) => response.end("awake"));
     const id = await machine({ autostart: true });
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     await served();
@@ -113,7 +113,7 @@ suite("the front door of a platform", () => {
   });
 
   test("a stopped machine that requests may not start: the answer says how it is started", async (t) => {
-    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("awake"));
+    const { platform, machine, get, until } = await harness(t, (_request, response) => response.end("awake"));
     const id = await machine({});
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     await platform.ask(`POST /v1/apps/web/machines/${id}/stop`);
@@ -127,7 +127,7 @@ suite("the front door of a platform", () => {
   });
 
   test("an idle machine is put to rest, and one that must run is not", async (t) => {
-    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("ok"), {
+    const { platform, machine, get, until } = await harness(t, (_request, response) => response.end("ok"), {
       HANGAR_AUTOSTOP_IDLE: "1",
     });
     const stops = { autostart: true, autostop: "suspend", min_machines_running: 1 };
@@ -144,7 +144,7 @@ suite("the front door of a platform", () => {
   });
 
   test("new workers take over without a dropped request, and count under the other colour", async (t) => {
-    const { platform, machine, get, served, until } = await rig(t, (_request, response) => response.end("ok"));
+    const { platform, machine, get, served, until } = await harness(t, (_request, response) => response.end("ok"));
     await machine({});
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     await served();
@@ -174,7 +174,7 @@ suite("the front door of a platform", () => {
 
   test("connections are counted while they carry something, not while they are only kept", async (t) => {
     const held: (() => void)[] = [];
-    const { platform, machine, get, served, until } = await rig(t, (request, response) => {
+    const { platform, machine, get, served, until } = await harness(t, (request, response) => {
       if (request.url !== "/held") response.end("ok");
       else held.push(() => response.end("ok"));
     });
@@ -192,7 +192,7 @@ suite("the front door of a platform", () => {
   });
 
   test("files that cannot be served are the machine's to answer, and the services say why", async (t) => {
-    const { platform, machine, get, until } = await rig(t, (_request, response) => response.end("machine"));
+    const { platform, machine, get, until } = await harness(t, (_request, response) => response.end("machine"));
     await platform.ask("POST /v1/apps/web/ip_assignments", { body: { type: "shared_v4" } });
     const statics = [
       { guest_path: "/public", url_prefix: "/image" },

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { HeldImage, ImageConfig, ImageSource } from "#machines/image-source.ts";
+import type { HeldImage, ImageConfig, ImageSource } from "#machines/runtime/image-source.ts";
 
 /** Seals the memory of suspended machines: the same at every start of a test's installation. */
 export const MEMORY_KEY = Buffer.alloc(32, "memory");

@@ -21,7 +21,7 @@ const COMPARED = new RegExp(
 
 /** Comparisons that are not of what a caller sends with what it should be, each with the reason. */
 const KNOWN: Record<string, string> = {
-  "src/machines/lease.ts: end?.nonce !== lease.nonce": "what is remembered of a lease with the lease itself",
+  "src/machines/lifecycle/lease.ts: end?.nonce !== lease.nonce": "what is remembered of a lease with the lease itself",
 };
 
 suite("secrets", () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { anApp } from "#apps/fixtures.ts";
 import { anOrg } from "#auth/fixtures.ts";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { silentLog } from "#core/log.ts";
@@ -20,8 +20,8 @@ import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
-import { VolumeRoom } from "#volumes/room.ts";
-import type { CreateWish } from "#volumes/service.ts";
+import { VolumeModule } from "#volumes/module.ts";
+import type { CreateVolumeInput } from "#volumes/service.ts";
 import type { Snapshot, Volume } from "#volumes/types.ts";
 import { tempDir, until } from "./support.ts";
 import { mountsMissing } from "./system/own-mounts.ts";
@@ -47,10 +47,10 @@ export function encryptionMissing(method: "dm-crypt" | "fscrypt" | "gocryptfs"):
 }
 
 export interface TestRoom {
-  room: VolumeRoom;
+  room: VolumeModule;
   dir: string;
   ids: Ids;
-  create(wish: CreateWish): Promise<Volume>;
+  create(wish: CreateVolumeInput): Promise<Volume>;
   /** The volume, once it is in no state that passes. */
   settled(id: string): Promise<Volume>;
   snapshot(volume_id: string): Promise<Snapshot>;
@@ -73,12 +73,12 @@ export async function openRoom(
   await hosts.start();
   const disk = new LoopDisk({ dir: join(dir, "volumes"), pool: options.pool ?? "auto" });
   const store = sqlVolumeStore(database);
-  const room = new VolumeRoom({
+  const room = new VolumeModule({
     store,
     hosts,
     disk,
     objects: options.objects ?? new LocalObjects(join(dir, "objects")),
-    box: new Box(Buffer.alloc(32, 7)),
+    sealer: new Sealer(Buffer.alloc(32, 7)),
     clock: systemClock,
     log: silentLog,
     undelete_ms: 0,

@@ -6,7 +6,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readSync, renameSync, write
 import { join } from "node:path";
 import snappy from "snappy";
 import { ByteWriter } from "../../src/metrics/tsdb/bytes.ts";
-import { encodeLabels } from "../../src/metrics/tsdb/labels.ts";
+import { encodeLabels } from "../../src/metrics/tsdb/index/labels.ts";
 import { instanceSeries, POINTS, START_MS, STEP_MS } from "./data.ts";
 
 const CACHE = join(import.meta.dirname, "../../.bench/metrics");

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "../../src/core/clock.ts";
 import { openMetricsEngine } from "../../src/metrics/engine/engine.ts";
-import type { Scope } from "../../src/metrics/tsdb/metadata-queries.ts";
+import type { Scope } from "../../src/metrics/tsdb/index/metadata-queries.ts";
 
 const ORG = "bench";
 const engine = openMetricsEngine({

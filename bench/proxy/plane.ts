@@ -38,5 +38,5 @@ const table = (start: number, tls: boolean): PortTable => ({
 });
 const place = { hostnames: ["web.localhost"], reserved: [], shared: true, addresses: [], since: 1 };
 const app = { app_id: "web", app_name: "web", org_id: "o1", ...place, statics: [] };
-plane.obey({ type: "app", app: { ...app, ports: [table(port, false), table(tls_port, true)] } });
-plane.obey({ type: "ready?", id: 1 });
+plane.apply({ type: "app", app: { ...app, ports: [table(port, false), table(tls_port, true)] } });
+plane.apply({ type: "ready?", id: 1 });

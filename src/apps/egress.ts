@@ -66,7 +66,7 @@ function modeProblems(mode: EgressPolicy["mode"], allow: readonly string[]): Pro
   return [];
 }
 
-const EgressAnswer = Type.Object({
+const EgressResponse = Type.Object({
   mode: Type.String({ description: "`all`, `none` or `list`." }),
   allow: Type.Array(Type.String()),
 });
@@ -90,7 +90,7 @@ export function egressRoutes(egress: EgressService): Row[] {
       summary: "What an app's machines may reach outside their private network",
       part: "apps",
       access: "read app",
-      answer: { status: 200, schema: EgressAnswer },
+      response: { status: 200, schema: EgressResponse },
       handle: async (call) => shown(await egress.get(appOf(call).id)),
     }),
     route("PUT /v1/apps/:app_name/egress", {
@@ -98,7 +98,7 @@ export function egressRoutes(egress: EgressService): Row[] {
       part: "apps",
       access: "write app",
       body: SetEgress,
-      answer: { status: 200, schema: EgressAnswer },
+      response: { status: 200, schema: EgressResponse },
       handle: async ({ body, ...call }) => shown(await egress.set(appOf(call).id, body)),
     }),
   ];

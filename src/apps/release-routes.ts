@@ -48,7 +48,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
       part: "apps",
       access: "read app",
       query: ListQuery,
-      answer: { status: 200, schema: Type.Object({ releases: Type.Array(Listed) }) },
+      response: { status: 200, schema: Type.Object({ releases: Type.Array(Listed) }) },
       handle: async ({ query, ...admitted }) => ({
         releases: (await releases.list(appOf(admitted).id, query.limit ?? 20)).map(listed),
       }),
@@ -58,7 +58,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
       part: "apps",
       access: "write app",
       body: Create,
-      answer: { status: 201, schema: Shown },
+      response: { status: 201, schema: Shown },
       errors: ["conflict"],
       handle: async ({ body, caller, ...admitted }) =>
         shown(await releases.create(appOf(admitted).id, caller.name, body)),
@@ -67,7 +67,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
       summary: "Get a release with its definition",
       part: "apps",
       access: "read app",
-      answer: { status: 200, schema: Shown },
+      response: { status: 200, schema: Shown },
       handle: async ({ params, ...admitted }) => shown(await releases.get(appOf(admitted).id, whole(params.version))),
     }),
     route(`POST ${path}/:version`, {
@@ -75,7 +75,7 @@ export function releaseRoutes(releases: ReleaseService): Row[] {
       part: "apps",
       access: "write app",
       body: Type.Object({ status: Status }),
-      answer: { status: 200, schema: Shown },
+      response: { status: 200, schema: Shown },
       handle: async ({ params, body, ...admitted }) =>
         shown(await releases.setStatus(appOf(admitted).id, whole(params.version), body.status)),
     }),

@@ -22,7 +22,7 @@ export function appRoutes(parts: Parts): Row[] {
 function ownRoutes({ apps, orgs }: Parts): Row[] {
   const answer = async (app: App, org_slug: string) => {
     const [held, org] = await Promise.all([apps.occupancy(app.id), orgs.get(org_slug)]);
-    return appAnswer(app, held, org);
+    return appResponse(app, held, org);
   };
   return [
     route("POST /v1/apps", {
@@ -30,7 +30,7 @@ function ownRoutes({ apps, orgs }: Parts): Row[] {
       part: "apps",
       access: "create org",
       body: schema.CreateApp,
-      answer: { status: 201, schema: schema.AppAnswer },
+      response: { status: 201, schema: schema.AppResponse },
       errors: ["name_taken", "invalid_name", "limit_reached"],
       async handle({ body, ids, ...admitted }) {
         const org = orgOf(admitted);
@@ -43,18 +43,18 @@ function ownRoutes({ apps, orgs }: Parts): Row[] {
       part: "apps",
       access: "read org",
       query: schema.OrgQuery,
-      answer: { status: 200, schema: schema.AppList },
+      response: { status: 200, schema: schema.AppList },
       async handle(admitted) {
         const { id, slug } = orgOf(admitted);
         const [list, held, org] = await Promise.all([apps.list(id), apps.occupancies(id), orgs.get(slug)]);
-        return { total_apps: list.length, apps: list.map((app) => appAnswer(app, held(app.id), org)) };
+        return { total_apps: list.length, apps: list.map((app) => appResponse(app, held(app.id), org)) };
       },
     }),
     route("GET /v1/apps/:app_name", {
       summary: "Get an app",
       part: "apps",
       access: "read app",
-      answer: { status: 200, schema: schema.AppAnswer },
+      response: { status: 200, schema: schema.AppResponse },
       handle: async ({ params, ...admitted }) => await answer(await apps.get(params.app_name), orgOf(admitted).slug),
     }),
     route("DELETE /v1/apps/:app_name", {
@@ -62,7 +62,7 @@ function ownRoutes({ apps, orgs }: Parts): Row[] {
       part: "apps",
       access: "delete app",
       query: schema.DeleteQuery,
-      answer: { status: 202 },
+      response: { status: 202 },
       errors: ["app_not_empty"],
       handle: async ({ params, query }) => await apps.delete(params.app_name, query.force ?? false),
     }),
@@ -75,48 +75,48 @@ function secretRoutes({ secrets }: Parts): Row[] {
       summary: "List an app's secrets: names and digests, never values",
       part: "apps",
       access: "read app",
-      answer: { status: 200, schema: schema.SecretList },
-      handle: async (admitted) => ({ secrets: (await secrets.list(appOf(admitted).id)).map(secretAnswer) }),
+      response: { status: 200, schema: schema.SecretList },
+      handle: async (admitted) => ({ secrets: (await secrets.list(appOf(admitted).id)).map(secretResponse) }),
     }),
     route("POST /v1/apps/:app_name/secrets", {
       summary: "Set and remove secrets, all at once",
       part: "apps",
       access: "write app",
       body: schema.ChangeSecrets,
-      answer: { status: 200, schema: schema.SecretChange },
+      response: { status: 200, schema: schema.SecretChange },
       errors: ["limit_reached"],
       async handle({ body, ...admitted }) {
         const app = appOf(admitted);
         const version = await secrets.change(app.id, body.values);
-        return { secrets: (await secrets.list(app.id)).map(secretAnswer), version };
+        return { secrets: (await secrets.list(app.id)).map(secretResponse), version };
       },
     }),
     route("GET /v1/apps/:app_name/secrets/:secret_name", {
       summary: "Get a secret's name and digest",
       part: "apps",
       access: "read app",
-      answer: { status: 200, schema: schema.SecretAnswer },
+      response: { status: 200, schema: schema.SecretResponse },
       handle: async ({ params, ...admitted }) =>
-        secretAnswer(await secrets.get(appOf(admitted).id, params.secret_name)),
+        secretResponse(await secrets.get(appOf(admitted).id, params.secret_name)),
     }),
     route("POST /v1/apps/:app_name/secrets/:secret_name", {
       summary: "Set one secret",
       part: "apps",
       access: "write app",
       body: schema.SetSecret,
-      answer: { status: 201, schema: schema.SecretSet },
+      response: { status: 201, schema: schema.SecretSet },
       errors: ["limit_reached"],
       async handle({ params, body, ...admitted }) {
         const app = appOf(admitted);
         const version = await secrets.change(app.id, { [params.secret_name]: body.value });
-        return { ...secretAnswer(await secrets.get(app.id, params.secret_name)), version };
+        return { ...secretResponse(await secrets.get(app.id, params.secret_name)), version };
       },
     }),
     route("DELETE /v1/apps/:app_name/secrets/:secret_name", {
       summary: "Remove a secret",
       part: "apps",
       access: "write app",
-      answer: { status: 200, schema: schema.SecretGone },
+      response: { status: 200, schema: schema.SecretGone },
       async handle({ params, ...admitted }) {
         const app = appOf(admitted);
         await secrets.get(app.id, params.secret_name);
@@ -126,7 +126,7 @@ function secretRoutes({ secrets }: Parts): Row[] {
   ];
 }
 
-function appAnswer(app: App, { machines, volumes }: Occupancy, org: Org) {
+function appResponse(app: App, { machines, volumes }: Occupancy, org: Org) {
   return {
     id: app.id,
     internal_numeric_id: app.numeric_id,
@@ -144,6 +144,6 @@ function missing(path: string): never {
   fail("invalid_request", `${path} is required`, { details: [{ path, problem: "is required" }] });
 }
 
-function secretAnswer({ name, digest, created_at, updated_at }: Secret) {
+function secretResponse({ name, digest, created_at, updated_at }: Secret) {
   return { name, digest, created_at: isoTime(created_at), updated_at: isoTime(updated_at) };
 }

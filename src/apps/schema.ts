@@ -16,7 +16,7 @@ export const CreateApp = Type.Object({
   ),
 });
 
-export const AppAnswer = Type.Object({
+export const AppResponse = Type.Object({
   id: Type.String(),
   internal_numeric_id: Type.Integer(),
   name: Type.String(),
@@ -28,7 +28,7 @@ export const AppAnswer = Type.Object({
   created_at: Type.Integer({ description: "Epoch milliseconds." }),
 });
 
-export const AppList = Type.Object({ total_apps: Type.Integer(), apps: Type.Array(AppAnswer) });
+export const AppList = Type.Object({ total_apps: Type.Integer(), apps: Type.Array(AppResponse) });
 
 export const OrgQuery = Type.Object({ org_slug: Type.Optional(Type.String()) });
 
@@ -44,14 +44,14 @@ export const ChangeSecrets = Type.Object({
 
 export const SetSecret = Type.Object({ value: Value });
 
-export const SecretAnswer = Type.Object({
+export const SecretResponse = Type.Object({
   name: Type.String(),
   digest: Type.String({ description: "Changes when the value changes; says nothing else about it." }),
   created_at: Type.String(),
   updated_at: Type.String(),
 });
 
-export const SecretList = Type.Object({ secrets: Type.Array(SecretAnswer) });
-export const SecretChange = Type.Object({ secrets: Type.Array(SecretAnswer), version: Type.Integer() });
-export const SecretSet = Type.Object({ ...SecretAnswer.properties, version: Type.Integer() });
+export const SecretList = Type.Object({ secrets: Type.Array(SecretResponse) });
+export const SecretChange = Type.Object({ secrets: Type.Array(SecretResponse), version: Type.Integer() });
+export const SecretSet = Type.Object({ ...SecretResponse.properties, version: Type.Integer() });
 export const SecretGone = Type.Object({ version: Type.Integer() });

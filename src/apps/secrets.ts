@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail, type Problem } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -10,9 +10,9 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** The rules about an app's secrets. Values go in, and come out only for the machines of the app. */
 export class SecretService {
-  readonly #parts: { store: AppStore; box: Box; clock: Clock };
+  readonly #parts: { store: AppStore; sealer: Sealer; clock: Clock };
 
-  constructor(parts: { store: AppStore; box: Box; clock: Clock }) {
+  constructor(parts: { store: AppStore; sealer: Sealer; clock: Clock }) {
     this.#parts = parts;
   }
 
@@ -47,19 +47,19 @@ export class SecretService {
   async reveal(app_id: string): Promise<Record<string, string>> {
     const secrets = await this.#parts.store.secrets(app_id);
     return Object.fromEntries(
-      secrets.map(({ name, sealed }) => [name, this.#parts.box.open(place(app_id, name), sealed).toString()]),
+      secrets.map(({ name, sealed }) => [name, this.#parts.sealer.open(place(app_id, name), sealed).toString()]),
     );
   }
 
   #seal(app_id: string, name: string, value: string): Secret {
-    const { box, clock } = this.#parts;
+    const { sealer, clock } = this.#parts;
     const now = clock.now();
     // Keyed, so that nobody can find a short value by trying them all.
-    const digest = createHmac("sha256", box.derive("secret-digest"))
+    const digest = createHmac("sha256", sealer.derive("secret-digest"))
       .update(`${app_id}:${name}:${value}`)
       .digest("hex")
       .slice(0, 16);
-    return { name, sealed: box.seal(place(app_id, name), value), digest, created_at: now, updated_at: now };
+    return { name, sealed: sealer.seal(place(app_id, name), value), digest, created_at: now, updated_at: now };
   }
 }
 

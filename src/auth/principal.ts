@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { type Caveat, caveatWords, refusal, type Wish } from "#core/caveats.ts";
+import { type Caveat, caveatWords, refusal, type AccessRequest } from "#core/caveats.ts";
 import type { Caller } from "#http/access.ts";
 import type { Org, Token, TokenKind } from "./types.ts";
 
@@ -60,10 +60,10 @@ export class Principal implements Caller {
   }
 
   /** Why it may not, or undefined when it may. Without an organization in the wish, the token's own is meant. */
-  refuses(wish: Omit<Wish, "from_machine">): string | undefined {
-    const org = wish.org ?? this.org?.slug;
+  refuses(request: Omit<AccessRequest, "from_machine">): string | undefined {
+    const org = request.org ?? this.org?.slug;
     const { from_machine } = this;
-    return refusal(this.caveats, { ...wish, ...(org !== undefined && { org }), ...(from_machine && { from_machine }) });
+    return refusal(this.caveats, { ...request, ...(org !== undefined && { org }), ...(from_machine && { from_machine }) });
   }
 
   /** Whether it may know that the organization exists. */

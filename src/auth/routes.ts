@@ -31,30 +31,30 @@ function orgRoutes({ orgs }: Parts): Row[] {
       summary: "List the organizations this token can see",
       part: "orgs",
       access: "any",
-      answer: { status: 200, schema: schema.OrgList },
-      handle: async ({ caller }) => ({ organizations: (await orgs.visibleTo(principalOf(caller))).map(orgAnswer) }),
+      response: { status: 200, schema: schema.OrgList },
+      handle: async ({ caller }) => ({ organizations: (await orgs.visibleTo(principalOf(caller))).map(orgResponse) }),
     }),
     route("POST /v1/orgs", {
       summary: "Create an organization",
       part: "orgs",
       access: "create account",
       body: schema.CreateOrg,
-      answer: { status: 201, schema: schema.OrgAnswer },
+      response: { status: 201, schema: schema.OrgResponse },
       errors: ["name_taken", "invalid_name", "limit_reached"],
-      handle: async ({ body, ids }) => orgAnswer(await orgs.create(body, ids)),
+      handle: async ({ body, ids }) => orgResponse(await orgs.create(body, ids)),
     }),
     route("GET /v1/orgs/:org_slug", {
       summary: "Get an organization",
       part: "orgs",
       access: "read org",
-      answer: { status: 200, schema: schema.OrgAnswer },
-      handle: async ({ params }) => orgAnswer(await orgs.get(params.org_slug)),
+      response: { status: 200, schema: schema.OrgResponse },
+      handle: async ({ params }) => orgResponse(await orgs.get(params.org_slug)),
     }),
     route("DELETE /v1/orgs/:org_slug", {
       summary: "Delete an organization that has no apps; its tokens stop working",
       part: "orgs",
       access: "delete account",
-      answer: { status: 204 },
+      response: { status: 204 },
       errors: ["org_not_empty"],
       handle: async ({ params }) => await orgs.delete(params.org_slug),
     }),
@@ -70,31 +70,31 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
       access: "create account",
       credential: true,
       body: schema.CreateToken,
-      answer: { status: 201, schema: schema.CreatedToken },
+      response: { status: 201, schema: schema.CreatedToken },
       errors: ["limit_reached"],
       async handle({ params, body, ids, caller }) {
         const org = await orgs.get(params.org_slug);
         const expiry_ms = expiryOf(body.expiry);
         const wanted = { org, kind: body.kind, name: body.name ?? "", expiry_ms, maker: principalOf(caller) };
         const { text, token } = await tokens.create(wanted, ids);
-        return { token: text, ...tokenAnswer(token) };
+        return { token: text, ...tokenResponse(token) };
       },
     }),
     route("GET /v1/orgs/:org_slug/tokens", {
       summary: "List an organization's tokens, revoked ones too",
       part: "orgs",
       access: "read org",
-      answer: { status: 200, schema: schema.TokenList },
-      handle: async (admitted) => ({ tokens: (await store.tokens(orgOf(admitted).id)).map(tokenAnswer) }),
+      response: { status: 200, schema: schema.TokenList },
+      handle: async (admitted) => ({ tokens: (await store.tokens(orgOf(admitted).id)).map(tokenResponse) }),
     }),
     route("DELETE /v1/orgs/:org_slug/tokens/:token_id", {
       summary: "Revoke a token, with everything that was made from it",
       part: "orgs",
       access: "delete account",
-      answer: { status: 200, schema: schema.TokenAnswer },
+      response: { status: 200, schema: schema.TokenResponse },
       async handle({ params, ...admitted }) {
         const token = await tokens.revoke(orgOf(admitted).id, params.token_id);
-        return tokenAnswer(
+        return tokenResponse(
           token ?? fail("not_found", `organization ${params.org_slug} has no token ${JSON.stringify(params.token_id)}`),
         );
       },
@@ -105,7 +105,7 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
       access: "create account",
       credential: true,
       body: schema.CreateDeployToken,
-      answer: { status: 200, schema: schema.CreatedToken },
+      response: { status: 200, schema: schema.CreatedToken },
       errors: ["limit_reached"],
       async handle({ params, body, ids, caller, ...admitted }) {
         const expiry_ms = expiryOf(body.expiry);
@@ -119,7 +119,7 @@ function tokenRoutes({ tokens, store, orgs }: Parts): Row[] {
           maker: principalOf(caller),
         };
         const { text, token } = await tokens.create(wanted, ids);
-        return { token: text, ...tokenAnswer(token) };
+        return { token: text, ...tokenResponse(token) };
       },
     }),
   ];
@@ -131,7 +131,7 @@ function ownTokenRoutes({ tokens, clock }: Parts): Row[] {
       summary: "Who is calling, and what may they do",
       part: "platform",
       access: "any",
-      answer: { status: 200, schema: schema.CurrentTokens },
+      response: { status: 200, schema: schema.CurrentTokens },
       async handle({ caller }) {
         const principal = principalOf(caller);
         const { token_id, kind, name, org } = principal;
@@ -144,7 +144,7 @@ function ownTokenRoutes({ tokens, clock }: Parts): Row[] {
       part: "platform",
       access: "any",
       body: schema.Authorize,
-      answer: { status: 200, schema: schema.Authorized },
+      response: { status: 200, schema: schema.Authorized },
       async handle({ caller, body }) {
         const principal = body.token === undefined ? principalOf(caller) : await tokens.verify(body.token);
         const reason = principal.refuses({
@@ -167,7 +167,7 @@ function signInRoutes({ codes }: Parts): Row[] {
       part: "platform",
       access: "any",
       credential: true,
-      answer: { status: 201, schema: schema.SignInCode },
+      response: { status: 201, schema: schema.SignInCode },
       async handle({ header, caller }) {
         const token = (header("authorization") ?? "").trim().split(/\s+/).at(-1) ?? "";
         const { code, expires_ms } = codes.issue(token, caller.token_id);
@@ -179,7 +179,7 @@ function signInRoutes({ codes }: Parts): Row[] {
       part: "platform",
       access: "open",
       body: schema.SignIn,
-      answer: { status: 200, schema: schema.SignedIn },
+      response: { status: 200, schema: schema.SignedIn },
       errors: ["unauthorized"],
       handle: async ({ body }) => ({ token: codes.redeem(body.code) }),
     }),
@@ -203,11 +203,11 @@ function expiryOf(expiry: string | number | undefined): number {
   return ms;
 }
 
-function orgAnswer({ id, name, slug, numeric_id, created_at }: Org) {
+function orgResponse({ id, name, slug, numeric_id, created_at }: Org) {
   return { id, name, slug, internal_numeric_id: numeric_id, created_at };
 }
 
-function tokenAnswer({ id, kind, name, created_at, expires_at, revoked_at }: Token) {
+function tokenResponse({ id, kind, name, created_at, expires_at, revoked_at }: Token) {
   const time = (at: number | null): string | null => (at === null ? null : isoTime(at));
   return {
     id,

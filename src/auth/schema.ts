@@ -1,7 +1,7 @@
 import { LIMITS } from "#core/limits.ts";
 import { Type } from "#http/schema.ts";
 
-export const OrgAnswer = Type.Object({
+export const OrgResponse = Type.Object({
   id: Type.String(),
   name: Type.String(),
   slug: Type.String(),
@@ -9,7 +9,7 @@ export const OrgAnswer = Type.Object({
   created_at: Type.Integer({ description: "Epoch milliseconds." }),
 });
 
-export const OrgList = Type.Object({ organizations: Type.Array(OrgAnswer) });
+export const OrgList = Type.Object({ organizations: Type.Array(OrgResponse) });
 
 export const CreateOrg = Type.Object({
   name: Type.String({ minLength: 1, maxLength: LIMITS.org_name_chars }),
@@ -33,7 +33,7 @@ export const CreateDeployToken = Type.Object({
 
 const Nullable = Type.Union([Type.String(), Type.Null()]);
 
-export const TokenAnswer = Type.Object({
+export const TokenResponse = Type.Object({
   id: Type.String(),
   kind: Type.String(),
   name: Type.String(),
@@ -42,11 +42,11 @@ export const TokenAnswer = Type.Object({
   revoked_at: Nullable,
 });
 
-export const TokenList = Type.Object({ tokens: Type.Array(TokenAnswer) });
+export const TokenList = Type.Object({ tokens: Type.Array(TokenResponse) });
 
 export const CreatedToken = Type.Object({
   token: Type.String({ description: "The token itself. It is shown this once." }),
-  ...TokenAnswer.properties,
+  ...TokenResponse.properties,
 });
 
 export const CurrentTokens = Type.Object({

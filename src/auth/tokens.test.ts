@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { migrate } from "#stores/migrations.ts";
@@ -16,7 +16,7 @@ test("a token whose organization is deleted while it is looked at is not known, 
   const org = anOrg();
   await store.insertOrg(org, 1);
   const ids = randomIds(systemClock);
-  const tokens = new TokenService({ store, box: new Box(new Uint8Array(32)), clock: systemClock });
+  const tokens = new TokenService({ store, sealer: new Sealer(new Uint8Array(32)), clock: systemClock });
   const maker = await tokens.verify(await tokens.createFull("", ids));
   const wanted = { org, kind: "org", name: "", expiry_ms: 60_000, maker } as const;
   const { text } = await tokens.create(wanted, ids);

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { ACTIONS, ALL_ACTIONS, type Caveat, refusal } from "#core/caveats.ts";
 import { type Clock, isoTime } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
@@ -27,9 +27,9 @@ export interface NewToken {
 
 /** Makes, checks and revokes tokens. */
 export class TokenService {
-  readonly #parts: { store: AuthStore; box: Box; clock: Clock };
+  readonly #parts: { store: AuthStore; sealer: Sealer; clock: Clock };
 
-  constructor(parts: { store: AuthStore; box: Box; clock: Clock }) {
+  constructor(parts: { store: AuthStore; sealer: Sealer; clock: Clock }) {
     this.#parts = parts;
   }
 
@@ -53,7 +53,7 @@ export class TokenService {
   }
 
   async create(wanted: NewToken, ids: Ids): Promise<{ text: string; token: Token }> {
-    const { store, box, clock } = this.#parts;
+    const { store, sealer, clock } = this.#parts;
     const id = ids.ulid();
     const rootKey = ids.bytes(32);
     const now = clock.now();
@@ -63,7 +63,7 @@ export class TokenService {
       org_id: wanted.org.id,
       kind: wanted.kind,
       name: wanted.name,
-      secret: box.seal(`token:${id}`, rootKey),
+      secret: sealer.seal(`token:${id}`, rootKey),
       created_at: now,
       expires_at,
       revoked_at: null,
@@ -130,11 +130,11 @@ export class TokenService {
   }
 
   async #verifyMacaroon(text: string): Promise<Principal> {
-    const { store, box, clock } = this.#parts;
+    const { store, sealer, clock } = this.#parts;
     const macaroon = readMacaroon(text);
     const token = await store.findToken(macaroon.id);
     if (!token?.org_id) return unauthorized("the token is not known here");
-    if (!isGenuine(box.open(`token:${token.id}`, token.secret), macaroon))
+    if (!isGenuine(sealer.open(`token:${token.id}`, token.secret), macaroon))
       return unauthorized("the token was changed or is incomplete");
     await this.#refuseFallen(token);
     const validity = macaroon.caveats.filter((caveat) => caveat.type === "validity");

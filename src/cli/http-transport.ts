@@ -3,13 +3,13 @@
  * short command.
  */
 import type { IncomingMessage } from "node:http";
-import type { Answer, Outgoing } from "#client/client.ts";
+import type { ClientResponse, Outgoing } from "#client/client.ts";
 
 /** Rejects when there is no answer, or none to its end. Undefined for what only `fetch` can do: redirects. */
 export async function sendOverHttp(
   { method, url, headers, body }: Outgoing,
   signal: AbortSignal | undefined,
-): Promise<Answer | undefined> {
+): Promise<ClientResponse | undefined> {
   const { request } = url.startsWith("https:") ? await import("node:https") : await import("node:http");
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const sent = request(url, { method, headers, ...(signal ? { signal } : {}) }, resolve);

@@ -16,7 +16,7 @@ import { isPicked, picked } from "./pick.ts";
 import { jsonText, print, printError } from "./terminal-text.ts";
 import { type Input, UsageError, type Verb } from "./verb.ts";
 import { allVerbs, verbsFor } from "./verbs.ts";
-import { isWatched, watchAnswers } from "./watch.ts";
+import { isWatched, watchResponses } from "./watch.ts";
 
 /** Exit codes: scripts branch on these. */
 const EXIT = { ok: 0, failure: 1, usage: 2, auth: 3, not_found: 4, conflict: 5, timeout: 6, capacity: 7 } as const;
@@ -94,7 +94,7 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
     const named = await picked(context(), verb, { args: plain, rest, options });
     const args = app_first ? withApp(verb, named, options) : named;
     const run = () => verb.run(context(), { args, rest, options, ...(app ? { app_from: app.from } : {}) });
-    if (isWatched(verb, options)) return await watchAnswers(run, options.json === true);
+    if (isWatched(verb, options)) return await watchResponses(run, options.json === true);
     const { data, text, raw, exit } = await run();
     if (options.json) printJson(data);
     else if (raw && text !== "") process.stdout.write(`${text}\n`);

@@ -39,8 +39,8 @@ export function isWatched(verb: Verb, options: Input["options"]): boolean {
  * On a terminal the answer is drawn over the one before, until `q` is pressed. Elsewhere it is printed whenever it is
  * another one, as one line with --json, so that a program can read on.
  */
-export async function watchAnswers(run: () => Promise<Result>, json: boolean): Promise<void> {
-  if (process.stdout.isTTY && !json) return await drawAnswers(run);
+export async function watchResponses(run: () => Promise<Result>, json: boolean): Promise<void> {
+  if (process.stdout.isTTY && !json) return await drawResponses(run);
   let before: string | undefined;
   for (;;) {
     const { data, text } = await run();
@@ -51,7 +51,7 @@ export async function watchAnswers(run: () => Promise<Result>, json: boolean): P
   }
 }
 
-async function drawAnswers(run: () => Promise<Result>): Promise<void> {
+async function drawResponses(run: () => Promise<Result>): Promise<void> {
   const quit = keyPressed();
   let text = "";
   const draw = (): void => void process.stdout.write(`${TOP}${fit(`${text}\n\n${HINT}`)}`);

@@ -33,7 +33,7 @@ export interface Outgoing {
 }
 
 /** What is read of an answer; a `Response` of fetch is one. */
-export interface Answer {
+export interface ClientResponse {
   status: number;
   ok: boolean;
   url: string;
@@ -52,7 +52,7 @@ export interface ClientOptions {
   /** Called before each request. */
   onRequest?: (request: Outgoing) => void;
   /** Sends requests whose answers are no streams in place of `fetch`; undefined when it cannot send this one. */
-  transport?: (request: Outgoing, signal: AbortSignal | undefined) => Promise<Answer | undefined>;
+  transport?: (request: Outgoing, signal: AbortSignal | undefined) => Promise<ClientResponse | undefined>;
 }
 
 /** A typed client of the API: `client.call("POST /v1/apps", { body: { app_name: "web" } })`. */
@@ -91,9 +91,9 @@ export class Client {
     return json ? JSON.parse(text) : text === "" ? undefined : text;
   }
 
-  async #send(request: Outgoing, signal: AbortSignal | undefined): Promise<Answer> {
+  async #send(request: Outgoing, signal: AbortSignal | undefined): Promise<ClientResponse> {
     const { transport } = this.#options;
-    const answer = transport && (await transport(request, signal).catch((cause: unknown) => noAnswer(request, cause)));
+    const answer = transport && (await transport(request, signal).catch((cause: unknown) => noResponse(request, cause)));
     return answer ?? (await send(request, signal));
   }
 
@@ -143,7 +143,7 @@ export class Client {
   }
 
   /** The line of a route that is spoken with over WebSocket. The token goes with the protocols: a browser has no other way. */
-  line<Route extends keyof Api>(route: Route, input: Input<Route>): WebSocket {
+  websocket<Route extends keyof Api>(route: Route, input: Input<Route>): WebSocket {
     const request = this.#compose(route, input as Record<string, unknown>);
     this.#options.onRequest?.(request);
     const { token = "" } = this.#options;
@@ -190,11 +190,11 @@ async function send(request: Outgoing, signal: AbortSignal | undefined, more: Re
       ...more,
     });
   } catch (cause) {
-    return noAnswer(request, cause);
+    return noResponse(request, cause);
   }
 }
 
-function noAnswer({ url }: Outgoing, cause: unknown): never {
+function noResponse({ url }: Outgoing, cause: unknown): never {
   throw new ClientError(
     0,
     {
@@ -206,7 +206,7 @@ function noAnswer({ url }: Outgoing, cause: unknown): never {
 }
 
 /** The body of an answer. One that breaks off is no answer. */
-async function textOf(response: Answer): Promise<string> {
+async function textOf(response: ClientResponse): Promise<string> {
   try {
     return await response.text();
   } catch (cause) {
@@ -242,7 +242,7 @@ async function pause(thrown: unknown, tries: number, signal: AbortSignal | undef
   });
 }
 
-function retryAfter({ headers }: Answer): number | undefined {
+function retryAfter({ headers }: ClientResponse): number | undefined {
   const seconds = Number(headers.get("retry-after") ?? Number.NaN);
   return Number.isFinite(seconds) ? seconds : undefined;
 }

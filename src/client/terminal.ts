@@ -43,7 +43,7 @@ export async function openTerminal(
     params: { app_name, machine_id },
     query: { ...rest, ...(command ? { command: [...command] } : {}) },
   };
-  const line = client.line(ROUTE, input);
+  const line = client.websocket(ROUTE, input);
   const ended = Promise.withResolvers<TerminalEnd>();
   let end: Omit<TerminalEnd, "reason"> = {};
   line.addEventListener("message", (event) => {

@@ -1,7 +1,7 @@
 import { assert } from "#core/assert.ts";
 import type { Method, Row } from "#http/route.ts";
 import { route } from "#http/route.ts";
-import { gatewayUrl, usageSnippet } from "./answers.ts";
+import { gatewayUrl, usageSnippet } from "./responses.ts";
 import type { Gateway } from "./gateway.ts";
 import type { OAuthFlow } from "./oauth.ts";
 import { judgeSprite } from "./policy.ts";
@@ -27,7 +27,7 @@ export function gatewayRoutes({ gateway, store, oauth, sprites_base_url }: Parts
       summary: "The connectors this machine may use, and the providers that could be connected",
       part: "connectors",
       access: "inside",
-      answer: { status: 200, schema: schema.GatewayList },
+      response: { status: 200, schema: schema.GatewayList },
       async handle({ caller }) {
         const sprite = spriteOf(caller);
         const all = await store.connections(sprite.org.id);
@@ -61,7 +61,7 @@ export function gatewayRoutes({ gateway, store, oauth, sprites_base_url }: Parts
           "For machines: over their own socket, from their private address, or with an identity token whose audience is `{sprites_base_url}/v1/gateway`. Method, query, body and the provider's own headers pass; the answer is the provider's, as it comes.",
         part: "connectors",
         access: "inside",
-        answer: { status: 200, type: "*/*" },
+        response: { status: 200, type: "*/*" },
         errors: [
           "connector_denied",
           "address_refused",

@@ -8,7 +8,7 @@ import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Exchange } from "#http/route.ts";
 import { requestHeaders } from "./headers.ts";
-import type { UsageLedger } from "./ledger.ts";
+import type { AuditLog } from "./audit-log.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import type { OAuthFlow } from "./oauth.ts";
 import { pathProblem } from "./paths.ts";
@@ -26,7 +26,7 @@ interface GatewayParts {
   connectors: ConnectorService;
   oauth: OAuthFlow;
   upstream: Upstream;
-  ledger: UsageLedger;
+  audit_log: AuditLog;
   clock: Clock;
   settings: Readonly<Record<string, ProviderSetting>>;
   /** Where the platform itself is, for connectors to it. */
@@ -84,7 +84,7 @@ export class Gateway {
   }
 
   /** The request as it goes out, with a credential that is good. */
-  async compose(connection: Connection, asked: Asked): Promise<{ destination: Destination; outgoing: Outgoing }> {
+  async compose(connection: Connection, asked: GatewayRequest): Promise<{ destination: Destination; outgoing: Outgoing }> {
     const { oauth, settings, clock } = this.#parts;
     const fresh = await oauth.fresh(connection);
     const destination = destinationOf(fresh.connection, settings, this.#parts.self_url);
@@ -93,8 +93,8 @@ export class Gateway {
     const { region } = connection.provider_info;
     // What comes back must be readable, so that a credential in it can be masked.
     const own = { ...headers, "accept-encoding": "identity", "user-agent": headers["user-agent"] ?? "hangar-gateway" };
-    const wish = { method: asked.method, path: asked.path, query: asked.query, headers: own, region };
-    return { destination, outgoing: place(destination, fresh.credential, { ...wish, now_ms: clock.now() }) };
+    const input = { method: asked.method, path: asked.path, query: asked.query, headers: own, region };
+    return { destination, outgoing: place(destination, fresh.credential, { ...input, now_ms: clock.now() }) };
   }
 
   async #find({ provider, id }: Target, sprite: Sprite): Promise<Connection> {
@@ -117,7 +117,7 @@ export class Gateway {
     const code = rule === "canonical path" ? "path_not_canonical" : "connector_denied";
     const error = new ApiError(code, reason, { facts: { rule, connection_id: connection.id } });
     const more = { method, path: target.path, status: error.http, rule };
-    this.#parts.ledger.add(this.#parts.ledger.entry(connection, "denied", `machine ${sprite.name}`, more), {
+    this.#parts.audit_log.add(this.#parts.audit_log.entry(connection, "denied", `machine ${sprite.name}`, more), {
       denials: 1,
     });
     throw error;
@@ -152,23 +152,23 @@ export class Gateway {
   }
 
   #count({ connection, target, sprite, method }: Call, passed: Passed, request: IncomingMessage): void {
-    const { ledger } = this.#parts;
+    const { audit_log } = this.#parts;
     const { status, bytes_received, broken } = passed;
-    const entry = ledger.entry(connection, "call", `machine ${sprite.name}`, { method, path: target.path, status });
+    const entry = audit_log.entry(connection, "call", `machine ${sprite.name}`, { method, path: target.path, status });
     const bytes_sent = Number(request.headers["content-length"] ?? 0);
-    ledger.add(entry, { calls: 1, failures: broken ? 1 : 0, bytes_received, bytes_sent });
+    audit_log.add(entry, { calls: 1, failures: broken ? 1 : 0, bytes_received, bytes_sent });
   }
 
   #countFailure({ connection, target, sprite, method }: Call, error: ApiError): void {
-    const { ledger } = this.#parts;
+    const { audit_log } = this.#parts;
     const refused = error.code === "address_refused";
     const more = { method, path: target.path, status: error.http, rule: refused ? "private addresses" : error.code };
-    const entry = ledger.entry(connection, refused ? "denied" : "call", `machine ${sprite.name}`, more);
-    ledger.add(entry, refused ? { denials: 1 } : { calls: 1, failures: 1 });
+    const entry = audit_log.entry(connection, refused ? "denied" : "call", `machine ${sprite.name}`, more);
+    audit_log.add(entry, refused ? { denials: 1 } : { calls: 1, failures: 1 });
   }
 }
 
-interface Asked {
+interface GatewayRequest {
   method: string;
   path: string;
   query: string;

@@ -1,7 +1,7 @@
 import { orgOf } from "#http/access.ts";
 import { html, page } from "#http/pages.ts";
 import { type Row, route } from "#http/route.ts";
-import { connectionAnswer, policyOf } from "./answers.ts";
+import { connectionResponse, policyOf } from "./responses.ts";
 import type { OAuthFlow } from "./oauth.ts";
 import { PROVIDERS, type ProviderSetting } from "./providers.ts";
 import { ownerOf } from "./routes.ts";
@@ -22,7 +22,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       summary: "The providers, and how each can be connected on this platform",
       part: "connectors",
       access: "any",
-      answer: { status: 200, schema: schema.ProviderList },
+      response: { status: 200, schema: schema.ProviderList },
       handle: async () => ({
         providers: Object.entries(PROVIDERS).map(([provider, { title, category, made_by, oauth: flow }]) => ({
           provider,
@@ -40,18 +40,18 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       access: "create org",
       credential: true,
       query: schema.AuthorizeQuery,
-      answer: { status: 200, schema: schema.Authorization },
+      response: { status: 200, schema: schema.Authorization },
       errors: ["limit_reached"],
       async handle({ params, query, ids, ...call }) {
         const { scopes, add_scopes, state, redirect_uri } = query;
         if (redirect_uri !== undefined && !URL.canParse(redirect_uri)) bad("query.redirect_uri", "is not an address");
-        const wish = {
+        const input = {
           ...(scopes === undefined ? {} : { scopes }),
           ...(add_scopes === undefined ? {} : { add_scopes }),
           ...(state === undefined || state === "" ? {} : { state }),
           ...(redirect_uri === undefined ? {} : { redirect_uri }),
         };
-        return await oauth.begin(orgOf(call).id, params.provider, wish, ids);
+        return await oauth.begin(orgOf(call).id, params.provider, input, ids);
       },
     }),
     route("GET /v1/oauth/:provider/callback", {
@@ -59,7 +59,7 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       part: "connectors",
       access: "open",
       query: schema.CallbackQuery,
-      answer: { status: 200, type: "text/html" },
+      response: { status: 200, type: "text/html" },
       handle: async ({ params, query }) => landingPage(params.provider, query),
     }),
     route("POST /v1/oauth/:provider/callback", {
@@ -68,13 +68,13 @@ export function oauthRoutes({ oauth, settings, sprites_base_url }: Parts): Row[]
       access: "create org",
       credential: true,
       body: schema.Finish,
-      answer: { status: 201, schema: schema.One },
+      response: { status: 201, schema: schema.One },
       errors: ["limit_reached", "upstream_failed"],
       async handle({ params, body, ids, ...call }) {
         const { code, state, access_policy } = body;
-        const wish = { code, state, ...(access_policy ? { access_policy: policyOf(access_policy) } : {}) };
-        const connection = await oauth.finish(ownerOf(call), params.provider, wish, ids);
-        return { connection: connectionAnswer(connection, sprites_base_url()) };
+        const input = { code, state, ...(access_policy ? { access_policy: policyOf(access_policy) } : {}) };
+        const connection = await oauth.finish(ownerOf(call), params.provider, input, ids);
+        return { connection: connectionResponse(connection, sprites_base_url()) };
       },
     }),
   ];

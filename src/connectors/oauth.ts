@@ -3,7 +3,7 @@
  * a token, and we renew it before it ends.
  */
 import { createHash } from "node:crypto";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
@@ -12,13 +12,13 @@ import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import type { OAuth, ProviderSetting } from "./providers.ts";
 import { type ConnectorService, type Owner, providerOf } from "./service.ts";
 import type { ConnectorStore } from "./store.ts";
-import { type Account, accountOf, type TokenAnswer, tokenRequest } from "./token-request.ts";
+import { type Account, accountOf, type TokenResponse, tokenRequest } from "./token-request.ts";
 import type { AccessPolicy, Connection, Credential } from "./types.ts";
 
 interface FlowParts {
   store: ConnectorStore;
   connectors: ConnectorService;
-  box: Box;
+  sealer: Sealer;
   clock: Clock;
   log: Log;
   settings: Readonly<Record<string, ProviderSetting>>;
@@ -57,17 +57,17 @@ export class OAuthFlow {
   async begin(
     org_id: string,
     provider: string,
-    wish: { scopes?: string; add_scopes?: string; state?: string; redirect_uri?: string },
+    input: { scopes?: string; add_scopes?: string; state?: string; redirect_uri?: string },
     ids: Ids,
   ): Promise<{ authorize_url: string; state: string }> {
-    const { store, box, clock } = this.#parts;
+    const { store, sealer, clock } = this.#parts;
     const registration = this.#registration(provider);
-    const state = wish.state ?? ids.hex(32);
+    const state = input.state ?? ids.hex(32);
     const verifier = Buffer.from(ids.bytes(32)).toString("base64url");
-    const scopes = listOf(wish.scopes) ?? [...registration.scopes, ...(listOf(wish.add_scopes) ?? [])];
-    const redirect_uri = wish.redirect_uri ?? this.#ownPage(provider);
+    const scopes = listOf(input.scopes) ?? [...registration.scopes, ...(listOf(input.add_scopes) ?? [])];
+    const redirect_uri = input.redirect_uri ?? this.#ownPage(provider);
     const now = clock.now();
-    const sealed = box.seal(`oauth:${state}`, verifier);
+    const sealed = sealer.seal(`oauth:${state}`, verifier);
     const pending = {
       state,
       org_id,
@@ -100,7 +100,7 @@ export class OAuthFlow {
     { code, state, access_policy }: { code: string; state: string; access_policy?: AccessPolicy },
     ids: Ids,
   ): Promise<Connection> {
-    const { store, box, clock, connectors } = this.#parts;
+    const { store, sealer, clock, connectors } = this.#parts;
     const registration = this.#registration(provider);
     const pending = await store.takePending(owner.org.id, provider, state);
     if (!pending || pending.created_at < clock.now() - LIMITS.oauth_state_ms)
@@ -111,7 +111,7 @@ export class OAuthFlow {
       grant_type: "authorization_code",
       code,
       redirect_uri: pending.redirect_uri,
-      code_verifier: box.open(`oauth:${state}`, pending.verifier).toString(),
+      code_verifier: sealer.open(`oauth:${state}`, pending.verifier).toString(),
     }).catch((error: unknown) => {
       const why = error instanceof ApiError ? `: ${error.message}` : "";
       return fail("invalid_request", `failed to exchange authorization code${why}`, { cause: error });
@@ -160,7 +160,7 @@ export class OAuthFlow {
   async #renew(connection: Connection, credential: Credential): Promise<Fresh> {
     const { store, connectors } = this.#parts;
     const grant = { grant_type: "refresh_token", refresh_token: credential.refresh_token ?? "" };
-    let answer: TokenAnswer;
+    let answer: TokenResponse;
     try {
       answer = await this.#ask(this.#registration(connection.provider), grant);
     } catch (thrown) {
@@ -198,15 +198,15 @@ export class OAuthFlow {
   async #ask(
     { token_url, client_id, client_secret }: Registration,
     grant: Record<string, string>,
-  ): Promise<TokenAnswer> {
+  ): Promise<TokenResponse> {
     return await tokenRequest(token_url, { client_id, client_secret, ...grant });
   }
 
-  async #account({ base_url, account }: Registration, answer: TokenAnswer): Promise<Account | undefined> {
+  async #account({ base_url, account }: Registration, answer: TokenResponse): Promise<Account | undefined> {
     return base_url === null ? undefined : await accountOf(`${base_url}${account.path}`, account, answer.access_token);
   }
 
-  #expiry({ expires_in }: TokenAnswer): number | null {
+  #expiry({ expires_in }: TokenResponse): number | null {
     return expires_in === undefined ? null : this.#parts.clock.now() + expires_in * 1000;
   }
 
@@ -215,7 +215,7 @@ export class OAuthFlow {
   }
 }
 
-const credentialOf = ({ access_token, refresh_token }: TokenAnswer): Credential => ({
+const credentialOf = ({ access_token, refresh_token }: TokenResponse): Credential => ({
   token: access_token,
   ...(refresh_token === undefined ? {} : { refresh_token }),
 });

@@ -50,7 +50,7 @@ function placementOf(provider: Provider, info: Connection["provider_info"]): Pla
 export const secretHeader = (placement: Placement): string | undefined =>
   placement.in === "header" ? placement.name : undefined;
 
-interface Asked {
+interface IncomingRequest {
   method: string;
   path: string;
   /** With its question mark, or empty. */
@@ -60,7 +60,7 @@ interface Asked {
   now_ms: number;
 }
 
-export function place({ base_url, placement }: Destination, credential: Credential, asked: Asked): Outgoing {
+export function place({ base_url, placement }: Destination, credential: Credential, asked: IncomingRequest): Outgoing {
   const base = new URL(base_url);
   const { token } = credential;
   const outgoing = (path: string, query: string, headers: Record<string, string>): Outgoing => ({

@@ -2,10 +2,10 @@ import { principalOf } from "#auth/guard.ts";
 import type { OrgService } from "#auth/orgs.ts";
 import { type Admitted, type Caller, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
-import { auditAnswer, connectionAnswer, policyOf, usageAnswer } from "./answers.ts";
+import { auditResponse, connectionResponse, policyOf, usageResponse } from "./responses.ts";
 import { addressWarnings, baseUrl, customInfo } from "./custom.ts";
 import type { Gateway } from "./gateway.ts";
-import type { UsageLedger } from "./ledger.ts";
+import type { AuditLog } from "./audit-log.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import { policyWarnings } from "./policy.ts";
 import * as schema from "./schema.ts";
@@ -20,7 +20,7 @@ interface ConnectorRouteParts {
   gateway: Gateway;
   tester: GatewayTester;
   store: ConnectorStore;
-  ledger: UsageLedger;
+  audit_log: AuditLog;
   orgs: OrgService;
   sprites: SpriteFinder;
   allow_private: boolean;
@@ -43,7 +43,7 @@ function answered(connection: Connection, { allow_private, sprites_base_url }: C
   const { provider_info, access_policy } = connection;
   const warnings = [...addressWarnings(provider_info, allow_private), ...policyWarnings(access_policy)];
   return {
-    connection: connectionAnswer(connection, sprites_base_url()),
+    connection: connectionResponse(connection, sprites_base_url()),
     ...(warnings.length > 0 ? { warnings } : {}),
   };
 }
@@ -55,7 +55,7 @@ function createRoutes(parts: ConnectorRouteParts): Row[] {
     part: "connectors",
     access: "create org",
     credential: true,
-    answer: { status: 201, schema: schema.One },
+    response: { status: 201, schema: schema.One },
     errors: ["limit_reached"],
   } as const;
   return [
@@ -73,8 +73,8 @@ function createRoutes(parts: ConnectorRouteParts): Row[] {
           ...(encoded_paths === undefined ? {} : { encoded_paths }),
         };
         const account = name === undefined ? {} : { name };
-        const wish = { provider, api_key, provider_info, ...account, ...policy(body.access_policy) };
-        return answer(await connectors.createWithKey(ownerOf(call), wish, ids));
+        const input = { provider, api_key, provider_info, ...account, ...policy(body.access_policy) };
+        return answer(await connectors.createWithKey(ownerOf(call), input, ids));
       },
     }),
     route("POST /v1/oauth/connections/custom_api", {
@@ -85,8 +85,8 @@ function createRoutes(parts: ConnectorRouteParts): Row[] {
       body: schema.CreateCustom,
       async handle({ body, ids, ...call }) {
         const { name, access_token } = body;
-        const wish = { name, access_token, provider_info: customInfo(body), ...policy(body.access_policy) };
-        return answer(await connectors.createCustom(ownerOf(call), wish, ids));
+        const input = { name, access_token, provider_info: customInfo(body), ...policy(body.access_policy) };
+        return answer(await connectors.createCustom(ownerOf(call), input, ids));
       },
     }),
     route("POST /v1/oauth/connections/provision", {
@@ -98,8 +98,8 @@ function createRoutes(parts: ConnectorRouteParts): Row[] {
       async handle({ body, ids, ...call }) {
         const owner = ownerOf(call);
         const org = await orgs.get(owner.org.slug);
-        const wish = { provider: body.provider, ...policy(body.access_policy) };
-        return answer(await connectors.provision({ ...owner, org }, wish, ids));
+        const input = { provider: body.provider, ...policy(body.access_policy) };
+        return answer(await connectors.provision({ ...owner, org }, input, ids));
       },
     }),
   ];
@@ -116,14 +116,14 @@ async function found(
 
 function ownRoutes(parts: ConnectorRouteParts): Row[] {
   const { connectors, sprites_base_url } = parts;
-  const answer = (connection: Connection) => connectionAnswer(connection, sprites_base_url());
+  const answer = (connection: Connection) => connectionResponse(connection, sprites_base_url());
   return [
     route("GET /v1/oauth/connections", {
       summary: "List an organization's connectors",
       part: "connectors",
       access: "read org",
       query: schema.ListQuery,
-      answer: { status: 200, schema: schema.Many },
+      response: { status: 200, schema: schema.Many },
       async handle({ query, ...call }) {
         return { connections: (await connectors.list(orgOf(call).id, query.provider)).map(answer) };
       },
@@ -132,7 +132,7 @@ function ownRoutes(parts: ConnectorRouteParts): Row[] {
       summary: "Get a connector; its secrets are never told",
       part: "connectors",
       access: "read org",
-      answer: { status: 200, schema: schema.One },
+      response: { status: 200, schema: schema.One },
       handle: async (call) => ({ connection: answer(await found(parts, call)) }),
     }),
     route("PUT /v1/oauth/connections/:connection_id", {
@@ -143,7 +143,7 @@ function ownRoutes(parts: ConnectorRouteParts): Row[] {
       access: "write org",
       credential: true,
       body: schema.PutPolicy,
-      answer: { status: 200, schema: schema.One },
+      response: { status: 200, schema: schema.One },
       async handle({ body, ...call }) {
         const connection = await found(parts, call);
         const changed = await connectors.setPolicy(connection, policyOf(body.access_policy), call.caller.name);
@@ -154,7 +154,7 @@ function ownRoutes(parts: ConnectorRouteParts): Row[] {
       summary: "Delete a connector and its credential, at once",
       part: "connectors",
       access: "delete org",
-      answer: { status: 204 },
+      response: { status: 204 },
       handle: async (call) => await connectors.delete(await found(parts, call), call.caller.name),
     }),
   ];
@@ -169,10 +169,10 @@ function changeRoutes(parts: ConnectorRouteParts): Row[] {
       access: "write org",
       credential: true,
       body: schema.Rotate,
-      answer: { status: 200, schema: schema.One },
+      response: { status: 200, schema: schema.One },
       async handle({ body, ...call }) {
         const rotated = await connectors.rotate(await found(parts, call), body.api_key, call.caller.name);
-        return { connection: connectionAnswer(rotated, sprites_base_url()) };
+        return { connection: connectionResponse(rotated, sprites_base_url()) };
       },
     }),
     route("POST /v1/oauth/connections/:connection_id/test_gateway", {
@@ -182,14 +182,14 @@ function changeRoutes(parts: ConnectorRouteParts): Row[] {
       part: "connectors",
       access: "write org",
       body: schema.TestGateway,
-      answer: { status: 200, schema: schema.TestAnswer },
+      response: { status: 200, schema: schema.TestResponse },
       handle: async ({ body, signal, ...call }) => await tester.test(await found(parts, call), body, signal),
     }),
   ];
 }
 
 function lookRoutes(parts: ConnectorRouteParts): Row[] {
-  const { gateway, store, ledger, sprites } = parts;
+  const { gateway, store, audit_log, sprites } = parts;
   return [
     route("POST /v1/oauth/connections/:connection_id/explain", {
       summary: "Which rule decides about a sprite and a path",
@@ -197,7 +197,7 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       part: "connectors",
       access: "read org",
       body: schema.Explain,
-      answer: { status: 200, schema: schema.Explained },
+      response: { status: 200, schema: schema.Explained },
       async handle({ body, ...call }) {
         const { access_policy, provider_info, org_id } = await found(parts, call);
         const sprite = { name: body.sprite, labels: body.labels ?? (await sprites.labels(org_id, body.sprite)) };
@@ -209,12 +209,12 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       summary: "What a connector was used for",
       part: "connectors",
       access: "read org",
-      answer: { status: 200, schema: schema.UsageAnswer },
+      response: { status: 200, schema: schema.UsageResponse },
       async handle(call) {
         const { id } = await found(parts, call);
-        await ledger.flush();
+        await audit_log.flush();
         const usage = await store.usage(id);
-        return usageAnswer(usage ?? bad("connection_id", "is gone"));
+        return usageResponse(usage ?? bad("connection_id", "is gone"));
       },
     }),
     route("GET /v1/oauth/audit", {
@@ -222,9 +222,9 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
       part: "connectors",
       access: "read org",
       query: schema.AuditQuery,
-      answer: { status: 200, schema: schema.AuditAnswer },
+      response: { status: 200, schema: schema.AuditResponse },
       async handle({ query, ...call }) {
-        await ledger.flush();
+        await audit_log.flush();
         const { connection_id, action, before, limit = 100 } = query;
         const filter = {
           org_id: orgOf(call).id,
@@ -233,7 +233,7 @@ function lookRoutes(parts: ConnectorRouteParts): Row[] {
           ...(action === undefined ? {} : { action: action as AuditAction }),
           ...(before === undefined ? {} : { before }),
         };
-        return { entries: (await store.audit(filter)).map(auditAnswer) };
+        return { entries: (await store.audit(filter)).map(auditResponse) };
       },
     }),
   ];

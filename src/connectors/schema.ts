@@ -35,7 +35,7 @@ export const AccessPolicy = Type.Object(
   { title: "AccessPolicy" },
 );
 
-const ConnectionAnswer = Type.Object(
+const ConnectionResponse = Type.Object(
   {
     id: Type.String(),
     provider: Type.String(),
@@ -55,8 +55,8 @@ const ConnectionAnswer = Type.Object(
 );
 
 const warnings = Type.Optional(Type.Array(Type.String(), { description: "What is odd but not wrong." }));
-export const One = Type.Object({ connection: ConnectionAnswer, warnings });
-export const Many = Type.Object({ connections: Type.Array(ConnectionAnswer) });
+export const One = Type.Object({ connection: ConnectionResponse, warnings });
+export const Many = Type.Object({ connections: Type.Array(ConnectionResponse) });
 
 export const ListQuery = Type.Object({
   provider: Type.Optional(Type.String()),
@@ -112,7 +112,7 @@ export const TestGateway = Type.Object({
   labels: Type.Optional(Type.Array(text)),
   path: Type.Optional(Type.String({ maxLength: 4096, description: "A harmless one of the provider's when left out." })),
 });
-export const TestAnswer = Type.Object({
+export const TestResponse = Type.Object({
   status: Type.String({ description: "`ok` or `error`." }),
   message: Type.String(),
   latency_ms: Type.Integer(),
@@ -126,7 +126,7 @@ export const Explain = Type.Object({
 });
 export const Explained = Type.Object({ allowed: Type.Boolean(), rule: Type.String(), reason: Type.String() });
 
-export const UsageAnswer = Type.Object({
+export const UsageResponse = Type.Object({
   calls: Type.Integer(),
   denials: Type.Integer(),
   failures: Type.Integer({ description: "Calls the provider could not be reached for, or that broke off." }),
@@ -144,7 +144,7 @@ export const AuditQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.audit_page })),
   org_slug: Type.Optional(Type.String()),
 });
-export const AuditAnswer = Type.Object({
+export const AuditResponse = Type.Object({
   entries: Type.Array(
     Type.Object({
       id: Type.String(),

@@ -2,13 +2,13 @@
 import type { Principal } from "#auth/principal.ts";
 import type { TokenService } from "#auth/tokens.ts";
 import type { Org } from "#auth/types.ts";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { type Clock, isoTime } from "#core/clock.ts";
 import { fail, type Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { LIMITS as CORE_LIMITS } from "#core/limits.ts";
 import { closest } from "#core/words.ts";
-import type { UsageLedger } from "./ledger.ts";
+import type { AuditLog } from "./audit-log.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import { PROVIDER_KEYS, PROVIDERS, type Provider, type ProviderSetting } from "./providers.ts";
 import type { ConnectorStore } from "./store.ts";
@@ -16,9 +16,9 @@ import type { AccessPolicy, Connection, ConnectionType, Credential, ProviderInfo
 
 interface ServiceParts {
   store: ConnectorStore;
-  box: Box;
+  sealer: Sealer;
   clock: Clock;
-  ledger: UsageLedger;
+  audit_log: AuditLog;
   tokens: TokenService;
   /** What the operator says about providers. */
   settings: Readonly<Record<string, ProviderSetting>>;
@@ -70,27 +70,27 @@ export class ConnectorService {
     {
       api_key,
       name,
-      ...wish
+      ...input
     }: { provider: string; api_key: string; name?: string; access_policy?: AccessPolicy; provider_info: ProviderInfo },
     ids: Ids,
   ): Promise<Connection> {
-    const provider = providerOf(wish.provider, "api_key");
-    if (provider.base_url === null && wish.provider_info.base_url === undefined)
+    const provider = providerOf(input.provider, "api_key");
+    if (provider.base_url === null && input.provider_info.base_url === undefined)
       bad("body.base_url", `is required: ${provider.title} is somewhere else for everyone`, "https://…");
     const credential = readKey(provider, api_key);
     const account = { id: this.#fingerprint(credential), name: name || provider.title };
-    return await this.create(owner, { ...wish, connection_type: "api_key", credential, account }, ids);
+    return await this.create(owner, { ...input, connection_type: "api_key", credential, account }, ids);
   }
 
   /** To any HTTP API. */
   async createCustom(
     owner: Owner,
-    wish: { name: string; access_token: string; access_policy?: AccessPolicy; provider_info: ProviderInfo },
+    input: { name: string; access_token: string; access_policy?: AccessPolicy; provider_info: ProviderInfo },
     ids: Ids,
   ): Promise<Connection> {
-    const credential = { token: checkSecret(wish.access_token, "body.access_token") };
-    const account = { id: this.#fingerprint(credential), name: wish.name };
-    const { access_policy, provider_info } = wish;
+    const credential = { token: checkSecret(input.access_token, "body.access_token") };
+    const account = { id: this.#fingerprint(credential), name: input.name };
+    const { access_policy, provider_info } = input;
     return await this.create(
       owner,
       { provider: "custom_api", connection_type: "api_key", credential, account, provider_info, access_policy },
@@ -101,11 +101,11 @@ export class ConnectorService {
   /** With a key of the operator's, or, for the platform itself, a token made for it. */
   async provision(
     owner: Owner & { org: Org },
-    wish: { provider: string; access_policy?: AccessPolicy | undefined },
+    input: { provider: string; access_policy?: AccessPolicy | undefined },
     ids: Ids,
   ): Promise<Connection> {
     const { tokens, settings } = this.#parts;
-    const { provider: name, access_policy } = wish;
+    const { provider: name, access_policy } = input;
     const provider = providerOf(name, "provisioned", "internal");
     if (provider.made_by.includes("internal")) {
       const wanted = {
@@ -140,30 +140,30 @@ export class ConnectorService {
     );
   }
 
-  async create(owner: Owner, wish: NewConnection, ids: Ids): Promise<Connection> {
-    const { store, box, clock, ledger } = this.#parts;
+  async create(owner: Owner, input: NewConnection, ids: Ids): Promise<Connection> {
+    const { store, sealer, clock, audit_log } = this.#parts;
     const id = ids.short();
     const now = clock.now();
-    const { credential, account } = wish;
+    const { credential, account } = input;
     const connection: Connection = {
       id,
       org_id: owner.org.id,
-      provider: wish.provider,
-      connection_type: wish.connection_type,
+      provider: input.provider,
+      connection_type: input.connection_type,
       provider_account_id: account?.id ?? this.#fingerprint(credential),
-      provider_account_name: account?.name ?? PROVIDERS[wish.provider]?.title ?? wish.provider,
-      provider_info: wish.provider_info ?? {},
-      scopes: wish.scopes ?? "",
-      token_expires_at: wish.token_expires_at ?? null,
+      provider_account_name: account?.name ?? PROVIDERS[input.provider]?.title ?? input.provider,
+      provider_info: input.provider_info ?? {},
+      scopes: input.scopes ?? "",
+      token_expires_at: input.token_expires_at ?? null,
       inserted_at: now,
       updated_at: now,
       user_id: owner.maker.token_id,
       maker_expires_at: owner.maker.expires_at,
-      access_policy: wish.access_policy ?? {},
-      credential: box.seal(place(id), JSON.stringify(credential)),
+      access_policy: input.access_policy ?? {},
+      credential: sealer.seal(place(id), JSON.stringify(credential)),
       revision: 1,
     };
-    const audit = ledger.entry(connection, "created", owner.maker.name);
+    const audit = audit_log.entry(connection, "created", owner.maker.name);
     const outcome = await store.insertConnection(connection, audit, LIMITS.connections_per_org);
     if (outcome === "no_org") fail("not_found", `there is no organization ${JSON.stringify(owner.org.slug)}`);
     if (outcome === "limit")
@@ -193,20 +193,20 @@ export class ConnectorService {
     credential: Credential,
     token_expires_at: number | null,
   ): Promise<Connection | undefined> {
-    const { store, ledger } = this.#parts;
+    const { store, audit_log } = this.#parts;
     const next = this.#next(connection, { credential, token_expires_at });
-    const audit = ledger.entry(connection, "refreshed", "the platform");
+    const audit = audit_log.entry(connection, "refreshed", "the platform");
     return (await store.putConnection(next, audit)) ? next : undefined;
   }
 
   /** Gone at once, with its credential. */
   async delete(connection: Connection, actor: string): Promise<void> {
-    const { store, ledger, tokens } = this.#parts;
+    const { store, audit_log, tokens } = this.#parts;
     // First, so that a crash in between leaves a connector that no longer works rather than a token no one sees.
     if (connection.connection_type === "internal")
       await tokens.revoke(connection.org_id, connection.provider_account_id);
     this.#revealed.delete(connection.id);
-    if (!(await store.deleteConnection(connection.id, ledger.entry(connection, "deleted", actor))))
+    if (!(await store.deleteConnection(connection.id, audit_log.entry(connection, "deleted", actor))))
       unknownConnection(connection.id);
   }
 
@@ -227,7 +227,7 @@ export class ConnectorService {
     if (connection_type === "provisioned") return { token: this.#parts.settings[provider]?.api_key ?? "" };
     const known = this.#revealed.get(id);
     if (known?.revision === revision) return known.credential;
-    const opened = JSON.parse(this.#parts.box.open(place(id), credential).toString()) as Credential;
+    const opened = JSON.parse(this.#parts.sealer.open(place(id), credential).toString()) as Credential;
     this.#revealed.set(id, { revision, credential: opened });
     const [oldest] = this.#revealed.keys();
     if (this.#revealed.size > LIMITS.credentials_open && oldest !== undefined) this.#revealed.delete(oldest);
@@ -235,11 +235,11 @@ export class ConnectorService {
   }
 
   #next(connection: Connection, { credential, ...rest }: Change): Connection {
-    const { box, clock } = this.#parts;
+    const { sealer, clock } = this.#parts;
     return {
       ...connection,
       ...rest,
-      ...(credential ? { credential: box.seal(place(connection.id), JSON.stringify(credential)) } : {}),
+      ...(credential ? { credential: sealer.seal(place(connection.id), JSON.stringify(credential)) } : {}),
       updated_at: clock.now(),
       revision: connection.revision + 1,
     };
@@ -252,21 +252,21 @@ export class ConnectorService {
     action: "policy" | "rotated",
     actor: string,
   ): Promise<Connection> {
-    const { store, ledger } = this.#parts;
+    const { store, audit_log } = this.#parts;
     for (
       let current: Connection | undefined = connection;
       current;
       current = await store.findConnection(connection.id)
     ) {
       const next = this.#next(current, change);
-      if (await store.putConnection(next, ledger.entry(current, action, actor))) return next;
+      if (await store.putConnection(next, audit_log.entry(current, action, actor))) return next;
     }
     return unknownConnection(connection.id);
   }
 
   /** Tells two keys apart and says nothing else about them. */
   #fingerprint({ token }: Credential): string {
-    return `key-${this.#parts.box.derive(`connector-key:${token}`).toString("hex").slice(0, 12)}`;
+    return `key-${this.#parts.sealer.derive(`connector-key:${token}`).toString("hex").slice(0, 12)}`;
   }
 }
 

@@ -10,7 +10,7 @@ import type { SpriteFinder } from "./sprite.ts";
 import type { Connection } from "./types.ts";
 import type { Upstream } from "./upstream.ts";
 
-interface Wish {
+interface TestInput {
   sprite?: string | undefined;
   labels?: readonly string[] | undefined;
   path?: string | undefined;
@@ -36,7 +36,7 @@ export class GatewayTester {
     this.#parts = parts;
   }
 
-  async test(connection: Connection, wish: Wish, signal: AbortSignal): Promise<Outcome> {
+  async test(connection: Connection, input: TestInput, signal: AbortSignal): Promise<Outcome> {
     const { clock } = this.#parts;
     const started = clock.monotonic();
     const outcome = (status: Outcome["status"], message: string): Outcome => ({
@@ -44,10 +44,10 @@ export class GatewayTester {
       message,
       latency_ms: Math.round(clock.monotonic() - started),
     });
-    const refused = await this.#refusal(connection, wish);
+    const refused = await this.#refusal(connection, input);
     if (refused !== undefined) return outcome("error", refused);
     try {
-      const status = await this.#call(connection, pathOf(connection, wish), signal);
+      const status = await this.#call(connection, pathOf(connection, input), signal);
       return outcome(status < 400 ? "ok" : "error", `the provider answered ${status}`);
     } catch (thrown) {
       if (thrown instanceof ApiError) return outcome("error", thrown.message);
@@ -55,15 +55,15 @@ export class GatewayTester {
     }
   }
 
-  async #refusal(connection: Connection, wish: Wish): Promise<string | undefined> {
-    const [path = ""] = pathOf(connection, wish).split("?");
+  async #refusal(connection: Connection, input: TestInput): Promise<string | undefined> {
+    const [path = ""] = pathOf(connection, input).split("?");
     const encoded = connection.provider_info.encoded_paths ?? false;
-    if (wish.sprite === undefined) {
+    if (input.sprite === undefined) {
       const problem = pathProblem(path, { encoded });
       return problem === undefined ? undefined : `the path ${problem}`;
     }
-    const labels = wish.labels ?? (await this.#parts.sprites.labels(connection.org_id, wish.sprite));
-    const sprite = { name: wish.sprite, labels };
+    const labels = input.labels ?? (await this.#parts.sprites.labels(connection.org_id, input.sprite));
+    const sprite = { name: input.sprite, labels };
     const verdict = this.#parts.gateway.verdict(connection.access_policy, sprite, path, encoded);
     return verdict.allowed ? undefined : `${verdict.reason} (rule: ${verdict.rule})`;
   }
@@ -89,6 +89,6 @@ export class GatewayTester {
   }
 }
 
-function pathOf({ provider, provider_info }: Connection, { path }: Wish): string {
+function pathOf({ provider, provider_info }: Connection, { path }: TestInput): string {
   return path ?? provider_info.test_path ?? PROVIDERS[provider]?.test_path ?? "/";
 }

@@ -2,7 +2,7 @@
 import { ApiError, fail } from "#core/errors.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 
-export interface TokenAnswer {
+export interface TokenResponse {
   access_token: string;
   refresh_token?: string;
   /** Seconds. */
@@ -16,7 +16,7 @@ export interface Account {
 }
 
 /** Fails with words of ours: an answer of a token endpoint may hold a token, so none of it is repeated but its code. */
-export async function tokenRequest(url: string, form: Record<string, string>): Promise<TokenAnswer> {
+export async function tokenRequest(url: string, form: Record<string, string>): Promise<TokenResponse> {
   const { status, json } = await ask(url, { method: "POST", body: new URLSearchParams(form) });
   const error = textOf(json["error"]);
   // Some answer 200 with an error in it.
@@ -54,7 +54,7 @@ export async function accountOf(
   }
 }
 
-async function ask(url: string, init: Asking): Promise<{ status: number; json: Record<string, unknown> }> {
+async function ask(url: string, init: TokenRequest): Promise<{ status: number; json: Record<string, unknown> }> {
   try {
     const response = await fetch(url, {
       ...init,
@@ -70,7 +70,7 @@ async function ask(url: string, init: Asking): Promise<{ status: number; json: R
   }
 }
 
-interface Asking {
+interface TokenRequest {
   method?: string;
   body?: URLSearchParams;
   headers?: Record<string, string>;

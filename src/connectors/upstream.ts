@@ -47,7 +47,7 @@ export class Upstream {
   }
 
   /** Resolves when the answer was passed back. Rejects, nothing written, when there was none to pass. */
-  async pass(passing: Passing, guarded: boolean, answer: AnswerTo): Promise<Passed> {
+  async pass(passing: Passing, guarded: boolean, answer: ResponseTo): Promise<Passed> {
     const kind = guarded && !this.#options.allow_private ? "guarded" : "open";
     const agent = this.#agents.get(kind) ?? this.#open(kind);
     this.#agents.set(kind, agent);
@@ -72,14 +72,14 @@ export class Upstream {
 }
 
 /** Where an answer goes. */
-interface AnswerTo {
+interface ResponseTo {
   begin(status: number, headers: [string, string][]): ServerResponse;
 }
 
 /** One request at the provider: its answer is written as it comes, no faster than the caller reads. */
 class Relay implements Dispatcher.DispatchHandler {
   readonly #outcome = Promise.withResolvers<Passed>();
-  readonly #answer: AnswerTo;
+  readonly #answer: ResponseTo;
   readonly #mask: Mask;
   readonly #signal: AbortSignal;
   #response: ServerResponse | undefined;
@@ -88,7 +88,7 @@ class Relay implements Dispatcher.DispatchHandler {
   #masks = true;
   #abort = (): void => {};
 
-  constructor({ outgoing, signal }: Passing, answer: AnswerTo) {
+  constructor({ outgoing, signal }: Passing, answer: ResponseTo) {
     this.#answer = answer;
     this.#mask = new Mask(outgoing.secrets);
     this.#signal = signal;

@@ -3,7 +3,7 @@ import { LIMITS } from "./limits.ts";
 /**
  * Tells the rest of the platform that something happened. Nothing is kept: a message is only a reason to look
  * at the store, so a lost or doubled one costs a look and never a fact. Inside one process it is `LocalBus`;
- * several processes on one PostgreSQL have `machines/shared-bus.ts` behind the same two verbs.
+ * several processes on one PostgreSQL have `machines/events/shared-bus.ts` behind the same two verbs.
  */
 export interface Bus<Message> {
   /** Never throws and never waits: a listener that fails harms only itself. */

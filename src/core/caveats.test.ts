@@ -10,7 +10,7 @@ import {
   fromWire,
   refusal,
   toWire,
-  type Wish,
+  type AccessRequest,
 } from "./caveats.ts";
 import { LIMITS } from "./limits.ts";
 
@@ -22,11 +22,11 @@ const validity: Caveat = {
   not_after_s: at("2026-01-02T00:00:00Z"),
 };
 const now_ms = Date.parse("2026-01-01T12:00:00Z");
-const wish = (more: Partial<Wish>): Wish => ({ action: "read", now_ms, ...more });
+const wish = (more: Partial<AccessRequest>): AccessRequest => ({ action: "read", now_ms, ...more });
 
 suite("caveats", () => {
   test("each refuses what it is not for, and says so", () => {
-    const cases: [Caveat, Partial<Wish>, string | undefined][] = [
+    const cases: [Caveat, Partial<AccessRequest>, string | undefined][] = [
       [{ type: "org", org: "acme", actions: READ }, { org: "acme" }, undefined],
       [{ type: "org", org: "acme", actions: READ }, {}, "caveat org: the token is for organization acme only"],
       [

@@ -25,7 +25,7 @@ export const ALL_ACTIONS: Actions = 31;
 const ACTION_NAMES = Object.keys(ACTIONS) as Action[];
 
 /** What a request wants, as far as tokens are concerned. */
-export interface Wish {
+export interface AccessRequest {
   action: Action;
   /** Slug of the organization it is about. */
   org?: string;
@@ -37,36 +37,36 @@ export interface Wish {
 }
 
 /** Why the caveats refuse the wish, or undefined when all of them hold. */
-export function refusal(caveats: readonly Caveat[], wish: Wish): string | undefined {
+export function refusal(caveats: readonly Caveat[], request: AccessRequest): string | undefined {
   for (const caveat of caveats) {
-    const reason = refusedBy(caveat, wish);
+    const reason = refusedBy(caveat, request);
     if (reason !== undefined) return reason;
   }
   return undefined;
 }
 
-function refusedBy(caveat: Caveat, wish: Wish): string | undefined {
+function refusedBy(caveat: Caveat, request: AccessRequest): string | undefined {
   switch (caveat.type) {
     case "org":
-      if (wish.org !== caveat.org) return `caveat org: the token is for organization ${caveat.org} only`;
-      return missing("org", caveat.actions, wish.action);
+      if (request.org !== caveat.org) return `caveat org: the token is for organization ${caveat.org} only`;
+      return missing("org", caveat.actions, request.action);
     case "actions":
-      return missing("actions", caveat.actions, wish.action);
+      return missing("actions", caveat.actions, request.action);
     case "apps":
-      return resource("apps", "app", caveat.apps, wish.app, wish.action);
+      return resource("apps", "app", caveat.apps, request.app, request.action);
     case "machines":
-      return resource("machines", "machine", caveat.machines, wish.machine, wish.action);
+      return resource("machines", "machine", caveat.machines, request.machine, request.action);
     case "validity":
-      if (wish.now_ms >= caveat.not_after_s * 1000)
+      if (request.now_ms >= caveat.not_after_s * 1000)
         return `caveat validity: the token expired ${at(caveat.not_after_s)}`;
-      if (wish.now_ms < caveat.not_before_s * 1000)
+      if (request.now_ms < caveat.not_before_s * 1000)
         return `caveat validity: the token is valid from ${at(caveat.not_before_s)}`;
       return undefined;
     case "from_machine":
-      if (wish.from_machine === caveat.machine) return undefined;
+      if (request.from_machine === caveat.machine) return undefined;
       return `caveat from_machine: the token works only from inside machine ${caveat.machine}`;
     case "any": {
-      const reasons = caveat.of.map((group) => refusal(group, wish));
+      const reasons = caveat.of.map((group) => refusal(group, request));
       if (reasons.includes(undefined)) return undefined;
       return `caveat any: none of its ${count(reasons.length, "alternative")} holds (${reasons.join("; ")})`;
     }

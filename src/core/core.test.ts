@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../test/support.ts";
-import { Box } from "./box.ts";
+import { Sealer } from "./sealer.ts";
 import { parseDuration } from "./durations.ts";
 import { ApiError, CATALOGUE, errorBody } from "./errors.ts";
 import { checkSlug, toSlug } from "./names.ts";
@@ -81,19 +81,19 @@ suite("words", () => {
 
 suite("box", () => {
   test("opens only with its key, at its place, and unchanged", () => {
-    const box = new Box(randomBytes(32));
-    const sealed = box.seal("here", "secret");
-    assert.equal(box.open("here", sealed).toString(), "secret");
-    assert.notDeepEqual(box.seal("here", "secret"), sealed);
-    assert.throws(() => box.open("there", sealed));
-    assert.throws(() => new Box(randomBytes(32)).open("here", sealed));
+    const sealer = new Sealer(randomBytes(32));
+    const sealed = sealer.seal("here", "secret");
+    assert.equal(sealer.open("here", sealed).toString(), "secret");
+    assert.notDeepEqual(sealer.seal("here", "secret"), sealed);
+    assert.throws(() => sealer.open("there", sealed));
+    assert.throws(() => new Sealer(randomBytes(32)).open("here", sealed));
     for (let i = 0; i < sealed.length; i++) {
       const changed = Buffer.from(sealed);
       changed.writeUInt8(changed.readUInt8(i) ^ 1, i);
-      assert.throws(() => box.open("here", changed), `byte ${i}`);
+      assert.throws(() => sealer.open("here", changed), `byte ${i}`);
     }
-    assert.throws(() => box.open("here", sealed.subarray(0, 10)));
-    assert.throws(() => new Box(randomBytes(16)), /32 bytes/);
+    assert.throws(() => sealer.open("here", sealed.subarray(0, 10)));
+    assert.throws(() => new Sealer(randomBytes(16)), /32 bytes/);
   });
 });
 

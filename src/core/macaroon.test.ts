@@ -3,7 +3,7 @@ import { suite, test } from "node:test";
 import { encode } from "@msgpack/msgpack";
 import fc from "fast-check";
 import { runs, seed } from "../../test/support.ts";
-import { ALL_ACTIONS, type Caveat, refusal, toWire, type Wish } from "./caveats.ts";
+import { ALL_ACTIONS, type Caveat, refusal, toWire, type AccessRequest } from "./caveats.ts";
 import { LIMITS } from "./limits.ts";
 import { attenuate, isGenuine, MacaroonError, mint, parse, serialize } from "./macaroon.ts";
 
@@ -34,7 +34,7 @@ const caveat: fc.Arbitrary<Caveat> = fc.oneof(
     }),
   },
 );
-const wish: fc.Arbitrary<Wish> = fc.record(
+const wish: fc.Arbitrary<AccessRequest> = fc.record(
   {
     action: fc.constantFrom(
       "read" as const,
@@ -70,7 +70,7 @@ suite("macaroons", () => {
     const token = mint(key, "01TOKEN", [{ type: "org", org: "acme", actions: ALL_ACTIONS }]);
     const narrower = attenuate(parse(serialize(token)), [{ type: "actions", actions: 1 }]);
     assert.ok(isGenuine(key, parse(serialize(narrower))));
-    const read: Wish = { action: "read", org: "acme", now_ms: NOW };
+    const read: AccessRequest = { action: "read", org: "acme", now_ms: NOW };
     assert.equal(refusal(narrower.caveats, read), undefined);
     assert.match(
       refusal(narrower.caveats, { ...read, action: "write" }) ?? "",

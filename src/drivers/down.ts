@@ -8,7 +8,7 @@ import type { Log } from "#core/log.ts";
 import { takeDownVolumes } from "./disk/down.ts";
 import { type Installation, kernelInventory } from "./inventory/inventory.ts";
 import { takeDown } from "./runtime/runc/down.ts";
-import { trialOf } from "./runtime/runc/trial.ts";
+import { suspendProbeOf } from "./runtime/runc/suspend/suspend-probe.ts";
 
 /** The kernel lets go of loop devices and network devices in its own time. */
 const SETTLE_MS = 3000;
@@ -23,7 +23,7 @@ export interface TakenDown extends KernelInventory {
 
 export async function takeDownInstallation(of: Installation & { clock: Clock; log: Log }): Promise<TakenDown> {
   const { clock } = of;
-  const installations = [of, trialOf(of)].filter(({ data_dir }) => existsSync(data_dir));
+  const installations = [of, suspendProbeOf(of)].filter(({ data_dir }) => existsSync(data_dir));
   const seen = await Promise.all(installations.map((one) => kernelInventory(one)));
   const before = new Set(seen.flatMap(({ devices }) => [...devices]));
   const problems: string[] = [];

@@ -8,41 +8,41 @@ import { Agent, createServer, request, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { messageOf } from "#core/assert.ts";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, type ErrorCode, fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { acceptLine, GOODBYE, type Line, openLine, takeLines } from "#http/line.ts";
+import { acceptWebSocket, CLOSE_CODES, type WebSocketSession, openWebSocket, handleUpgrades } from "#http/websocket.ts";
 import { HTTP_BOUNDS, isRefused, refuseBytes, strictly } from "#http/strict-server.ts";
 import { HOST_LIMITS } from "./limits.ts";
 
 /** What can be asked for at the other end: plain JSON in, plain JSON out. */
-export type Calls = Record<string, (body: unknown, signal: AbortSignal) => Promise<unknown>>;
+export type CallHandlers = Record<string, (body: unknown, signal: AbortSignal) => Promise<unknown>>;
 
 /** What can be spoken about there: it begins like a call; what it answers is what goes on when that was accepted. */
-export type Lines = Record<string, (body: unknown, signal: AbortSignal) => Promise<(line: Line) => Promise<void>>>;
+export type StreamHandlers = Record<string, (body: unknown, signal: AbortSignal) => Promise<(session: WebSocketSession) => Promise<void>>>;
 
 const IDENTITY = "hangar";
 const TLS = { ciphers: "TLS_AES_128_GCM_SHA256", minVersion: "TLSv1.3", maxVersion: "TLSv1.3" } as const;
-const keyOf = (box: Box): Buffer => box.derive("channel between hosts");
+const keyOf = (sealer: Sealer): Buffer => sealer.derive("channel between hosts");
 
-export interface Door {
+export interface ChannelListener {
   /** `host:port` as it is listened on. */
   address: string;
   close(): Promise<void>;
 }
 
-export async function openDoor(parts: {
+export async function listenForPeers(parts: {
   listen: { host: string; port: number };
-  box: Box;
-  calls: Calls;
-  lines: Lines;
+  sealer: Sealer;
+  calls: CallHandlers;
+  streams: StreamHandlers;
   clock: Clock;
   log: Log;
-}): Promise<Door> {
-  const { listen, calls, lines, clock, log } = parts;
+}): Promise<ChannelListener> {
+  const { listen, calls, streams, clock, log } = parts;
   const ending = new AbortController();
-  const key = keyOf(parts.box);
+  const key = keyOf(parts.sealer);
   const server = createServer({
     ...TLS,
     ...HTTP_BOUNDS,
@@ -67,11 +67,11 @@ export async function openDoor(parts: {
     );
   });
   server.on("request", listener);
-  takeLines(server, (asked, answer) => {
+  handleUpgrades(server, (asked, answer) => {
     if (isRefused(asked, answer)) return;
     try {
-      const line = acceptLine(asked, answer, { clock, ending: ending.signal });
-      void speak(line, lines[(asked.url ?? "").slice(1)]);
+      const session = acceptWebSocket(asked, answer, { clock, ending: ending.signal });
+      void handleStream(session, streams[(asked.url ?? "").slice(1)]);
     } catch (thrown) {
       answer.writeHead(400).end(JSON.stringify(refusal(thrown)));
     }
@@ -111,31 +111,31 @@ function boundHandshakes(server: Server): ReadonlyMap<string, Socket> {
 }
 
 /** The first word is what is asked for, the answer to it whether that is to be had. */
-async function speak(line: Line, open: Lines[string] | undefined): Promise<void> {
+async function handleStream(session: WebSocketSession, open: StreamHandlers[string] | undefined): Promise<void> {
   try {
-    const { value: first } = await line.messages().next();
+    const { value: first } = await session.messages().next();
     if (open === undefined || typeof first !== "string") fail("not_found", "there is no such line");
-    const goOn = await open(JSON.parse(first), line.signal);
-    await line.send(JSON.stringify({}));
-    await goOn(line);
+    const goOn = await open(JSON.parse(first), session.signal);
+    await session.send(JSON.stringify({}));
+    await goOn(session);
   } catch (thrown) {
-    await line.send(JSON.stringify(refusal(thrown)));
-    line.end(GOODBYE.broken, "refused");
+    await session.send(JSON.stringify(refusal(thrown)));
+    session.end(CLOSE_CODES.broken, "refused");
   }
 }
 
-interface Told {
+interface CallReply {
   result?: unknown;
   code?: string;
   error?: string;
 }
 
-const refusal = (thrown: unknown): Told => ({
+const refusal = (thrown: unknown): CallReply => ({
   code: thrown instanceof ApiError ? thrown.code : "",
   error: messageOf(thrown),
 });
 
-function refused({ code, error }: Told): never {
+function refused({ code, error }: CallReply): never {
   if (code) throw new ApiError(code as ErrorCode, error ?? "");
   throw new Error(error);
 }
@@ -153,8 +153,8 @@ export class Channel {
   readonly #clock: Clock;
   readonly #ending = new AbortController();
 
-  constructor(box: Box, clock: Clock) {
-    const key = keyOf(box);
+  constructor(sealer: Sealer, clock: Clock) {
+    const key = keyOf(sealer);
     this.#clock = clock;
     this.#agent = new Agent({
       ...TLS,
@@ -180,26 +180,26 @@ export class Channel {
       asking.on("error", reject);
       asking.end(sent);
     }).catch((cause: unknown) => unreachable(address, cause));
-    const told = JSON.parse(answer.text) as Told;
+    const told = JSON.parse(answer.text) as CallReply;
     if (answer.status === 200) return told.result;
     return refused({ error: `the host answered ${answer.status}`, ...told });
   }
 
   /** A line to another process, when what is asked for is to be had there. */
-  async line(address: string, name: string, body: unknown, signal: AbortSignal): Promise<Line> {
+  async stream(address: string, name: string, body: unknown, signal: AbortSignal): Promise<WebSocketSession> {
     const until = AbortSignal.any([signal, AbortSignal.timeout(HOST_LIMITS.call_ms)]);
     const parts = { agent: this.#agent, clock: this.#clock, ending: this.#ending.signal, signal: until };
-    const line = await openLine(`wss://${address}/${name}`, parts).catch((cause: unknown) =>
+    const session = await openWebSocket(`wss://${address}/${name}`, parts).catch((cause: unknown) =>
       unreachable(address, cause),
     );
-    const late = (): void => line.end(GOODBYE.policy, "it took too long");
+    const late = (): void => session.end(CLOSE_CODES.policy, "it took too long");
     until.addEventListener("abort", late, { once: true });
     try {
-      await line.send(JSON.stringify(body));
-      const { value: answer } = await line.messages().next();
+      await session.send(JSON.stringify(body));
+      const { value: answer } = await session.messages().next();
       if (typeof answer !== "string") unreachable(address, new Error("it hung up"));
-      const told = JSON.parse(answer) as Told;
-      return told.error === undefined ? line : refused(told);
+      const told = JSON.parse(answer) as CallReply;
+      return told.error === undefined ? session : refused(told);
     } finally {
       until.removeEventListener("abort", late);
     }

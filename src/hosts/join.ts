@@ -1,5 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { SettingsError } from "#core/setting-values.ts";
@@ -15,7 +15,7 @@ import type { Placing } from "./types.ts";
 const TOKEN = /^hjt_([0-9a-f]{12})_([0-9a-f]{64})$/;
 
 const hashOf = (secret: string): Buffer => createHash("sha256").update(`hangar host: ${secret}`).digest();
-const boxOf = (secret: string): Box => new Box(createHmac("sha256", secret).update("hangar join token").digest());
+const boxOf = (secret: string): Sealer => new Sealer(createHmac("sha256", secret).update("hangar join token").digest());
 
 export async function makeJoinToken(
   store: HostStore,

@@ -8,7 +8,7 @@ import { suite, test } from "node:test";
 import type { Clock } from "#core/clock.ts";
 import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
 import { silentLog } from "#core/log.ts";
-import type { Wire } from "#core/wire.ts";
+import type { Notifier } from "#core/notifier.ts";
 import { migrate } from "#stores/migrations.ts";
 import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
@@ -19,7 +19,7 @@ import { HostWatch } from "./watch.ts";
 
 const LEASE_MS = 8000;
 const HOST = { id: "00aa", region: "ams", zone: "z", cpus: 0, memory_mb: 0 };
-const silentWire: Wire = { send() {}, listen: () => () => {}, onGap: () => () => {}, close: async () => {} };
+const silentWire: Notifier = { send() {}, listen: () => () => {}, onGap: () => () => {}, close: async () => {} };
 
 /** Counts faster or slower than the clock it is made from. */
 const skewed = (clock: Clock, speed: number): Clock => ({
@@ -79,7 +79,7 @@ async function stage(speeds: { holder: number; watcher: number } = { holder: 1, 
   const watch = new HostWatch({
     hosts,
     store,
-    wire: silentWire,
+    notifier: silentWire,
     clock: skewed(clock, speeds.watcher),
     log: silentLog,
     onLost: async () => note("lost"),

@@ -51,7 +51,7 @@ export class HostLease {
   /** What there is to do was looked at since the host was opened, and nothing was refused for want of a lease since then. */
   #looked = false;
   /** Fencing and opening, one after the other. */
-  #turn: Promise<void> = Promise.resolve();
+  #mutex: Promise<void> = Promise.resolve();
 
   constructor(parts: LeaseParts) {
     this.#parts = parts;
@@ -71,7 +71,7 @@ export class HostLease {
               "with --role host, or with --role control",
       );
     }
-    await this.#turn;
+    await this.#mutex;
   }
 
   /** Whether something may be begun here now. */
@@ -196,10 +196,10 @@ export class HostLease {
 
   async #inTurn(work: () => Promise<void>): Promise<void> {
     const { log, host_id } = this.#parts;
-    const turn = this.#turn.then(work).catch((error: unknown) => {
+    const turn = this.#mutex.then(work).catch((error: unknown) => {
       log.error({ error, host: host_id }, "fencing or opening a host failed");
     });
-    this.#turn = turn;
+    this.#mutex = turn;
     await turn;
   }
 }

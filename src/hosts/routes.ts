@@ -5,7 +5,7 @@ import { Type } from "#http/schema.ts";
 import { free, type HostService } from "./service.ts";
 import type { Host } from "./types.ts";
 
-const HostAnswer = Type.Object({
+const HostResponse = Type.Object({
   id: Type.String({ description: "Four hex digits." }),
   region: Type.String(),
   zone: Type.String(),
@@ -40,7 +40,7 @@ const Drained = Type.Object({
   moving: Type.Array(Type.String(), { description: "Machines that go elsewhere." }),
   stuck: Type.Array(Type.Object({ id: Type.String(), reason: Type.String() })),
 });
-const JoinTokenAnswer = Type.Object({
+const JoinTokenResponse = Type.Object({
   token: Type.String({ description: "For one new host; shown this once." }),
   expires_at: Type.String(),
 });
@@ -60,31 +60,31 @@ export function hostRoutes(parts: HostRouteParts): Row[] {
       summary: "Where machines can run",
       part: "platform",
       access: "any",
-      answer: { status: 200, schema: Type.Object({ nearest: Type.String(), regions: Type.Array(Region) }) },
+      response: { status: 200, schema: Type.Object({ nearest: Type.String(), regions: Type.Array(Region) }) },
       async handle() {
         const byRegion = Map.groupBy(await hosts.hosts(), (host) => host.region);
-        return { nearest: hosts.default_region, regions: [...byRegion].map(([code, own]) => regionAnswer(code, own)) };
+        return { nearest: hosts.default_region, regions: [...byRegion].map(([code, own]) => regionResponse(code, own)) };
       },
     }),
     route("GET /v1/platform/hosts", {
       summary: "The hosts, their size and what is taken",
       part: "platform",
       access: "read account",
-      answer: { status: 200, schema: Type.Object({ hosts: Type.Array(HostAnswer) }) },
-      handle: async () => ({ hosts: (await hosts.hosts()).map((host) => hostAnswer(host, hosts)) }),
+      response: { status: 200, schema: Type.Object({ hosts: Type.Array(HostResponse) }) },
+      handle: async () => ({ hosts: (await hosts.hosts()).map((host) => hostResponse(host, hosts)) }),
     }),
     route("GET /v1/platform/hosts/:host_id", {
       summary: "One host",
       part: "platform",
       access: "read account",
-      answer: { status: 200, schema: HostAnswer },
-      handle: async ({ params }) => hostAnswer(await hosts.find(params.host_id), hosts),
+      response: { status: 200, schema: HostResponse },
+      handle: async ({ params }) => hostResponse(await hosts.find(params.host_id), hosts),
     }),
     route("DELETE /v1/platform/hosts/:host_id", {
       summary: "Forget a host that has nothing on it and whose process has stopped",
       part: "platform",
       access: "control account",
-      answer: { status: 200, schema: Done },
+      response: { status: 200, schema: Done },
       errors: ["conflict"],
       async handle({ params }) {
         await hosts.forget(params.host_id);
@@ -101,7 +101,7 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
       summary,
       part: "platform",
       access: "control account",
-      answer: { status: 200, schema: Done },
+      response: { status: 200, schema: Done },
       async handle({ params }) {
         await work(params.host_id);
         return { ok: true };
@@ -123,7 +123,7 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
       description: "They are tried again until the host is empty or machines may be placed on it again (uncordon).",
       part: "platform",
       access: "control account",
-      answer: { status: 200, schema: Drained },
+      response: { status: 200, schema: Drained },
       handle: async ({ params, caller, ids }) => await drain(params.host_id, caller.name, ids),
     }),
     route("POST /v1/platform/host_join_tokens", {
@@ -131,7 +131,7 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
       part: "platform",
       access: "control account",
       credential: true,
-      answer: { status: 200, schema: JoinTokenAnswer },
+      response: { status: 200, schema: JoinTokenResponse },
       async handle({ ids }) {
         const { token, expires_at } = await joinToken(ids);
         return { token, expires_at: isoTime(expires_at) };
@@ -140,7 +140,7 @@ function operatorRoutes({ hosts, onState, drain, joinToken }: HostRouteParts): R
   ];
 }
 
-function hostAnswer(host: Host, hosts: Pick<HostService, "status">) {
+function hostResponse(host: Host, hosts: Pick<HostService, "status">) {
   const state = host.state === "ok" && hosts.status(host.id) === "unknown" ? "unknown" : host.state;
   const { id, region, zone, cpus, memory_mb, used_cpus, used_memory_mb, cordoned, draining, held } = host;
   const { address, facts } = host;
@@ -155,7 +155,7 @@ function hostAnswer(host: Host, hosts: Pick<HostService, "status">) {
 /** The smallest machine there is, with one cpu. */
 const SMALLEST_MB = 256;
 
-function regionAnswer(code: string, hosts: readonly Host[]) {
+function regionResponse(code: string, hosts: readonly Host[]) {
   const capacity = hosts.map((host) => {
     if (host.state === "failed" || host.cordoned) return 0;
     const { cpus, memory_mb } = free(host);

@@ -1,5 +1,5 @@
 import { fail } from "#core/errors.ts";
-import type { Wire } from "#core/wire.ts";
+import type { Notifier } from "#core/notifier.ts";
 import type { HostStore } from "./store.ts";
 import type { Host, HostStatus, Placing } from "./types.ts";
 
@@ -30,7 +30,7 @@ interface HostParts {
   /** The hosts that this process is; none in one that only answers. */
   own: readonly Placing[];
   /** Wakes the other processes, when there are any. */
-  wire?: Wire;
+  notifier?: Notifier;
   /** Where a machine goes that names no region, when this process is nowhere itself. */
   region?: string;
 }
@@ -151,7 +151,7 @@ export class HostService {
   async #changed(found: boolean, id: string): Promise<void> {
     if (!found) unknownHost(id);
     await this.refresh();
-    this.#parts.wire?.send("hosts", id);
+    this.#parts.notifier?.send("hosts", id);
   }
 
   /** The host with most room among those that may take it. Fails with what was asked, what is free, and where it fits. */

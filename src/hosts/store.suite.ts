@@ -27,9 +27,9 @@ export function hostStoreSuite(
 
     test("a process is reached where it said last", async () => {
       const { store, close } = await open();
-      assert.equal(await store.doorOf("n1"), undefined);
+      assert.equal(await store.channelAddressOf("n1"), undefined);
       for (const address of ["10.0.0.1:1", "10.0.0.1:2"]) await store.announce({ node_id: "n1", address, seen_at: 5 });
-      assert.equal(await store.doorOf("n1"), "10.0.0.1:2");
+      assert.equal(await store.channelAddressOf("n1"), "10.0.0.1:2");
       await close();
     });
 
@@ -78,14 +78,14 @@ export function hostStoreSuite(
       assert.ok(await store.setState("000a", "failed", true));
       assert.equal(await store.renew({ ...mine, epoch: 3 }, 9), false, "an operator's word ends it");
       assert.equal(await store.take(mine, 4, arrival), undefined, "and holds");
-      for (const wish of [
+      for (const change of [
         { cordoned: true, draining: true },
         { cordoned: true, draining: false },
         { cordoned: false, draining: false },
       ]) {
-        assert.ok(await store.setCordoned("000a", wish));
+        assert.ok(await store.setCordoned("000a", change));
         const { cordoned, draining } = (await store.find("000a")) ?? assert.fail();
-        assert.deepEqual({ cordoned, draining }, wish);
+        assert.deepEqual({ cordoned, draining }, change);
       }
       await close();
     });

@@ -30,13 +30,13 @@ export interface HostStore {
   declare(hosts: readonly Placing[]): Promise<void>;
   /** False when there is no such host. An operator's word holds until an operator takes it back. */
   setState(id: string, state: Host["state"], held: boolean): Promise<boolean>;
-  setCordoned(id: string, wish: { cordoned: boolean; draining: boolean }): Promise<boolean>;
+  setCordoned(id: string, change: { cordoned: boolean; draining: boolean }): Promise<boolean>;
   /** Forgets a host where nothing is. False when there is none, or something is. */
   forget(id: string): Promise<boolean>;
 
   /** Where a process of the platform is reached by the others; `seen_at` is for people. */
   announce(door: { node_id: string; address: string; seen_at: number }): Promise<void>;
-  doorOf(node_id: string): Promise<string | undefined>;
+  channelAddressOf(node_id: string): Promise<string | undefined>;
 
   addToken(token: JoinToken): Promise<void>;
   findToken(id: string): Promise<JoinToken | undefined>;

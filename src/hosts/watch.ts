@@ -1,6 +1,6 @@
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import type { Wire } from "#core/wire.ts";
+import type { Notifier } from "#core/notifier.ts";
 import { HOST_LIMITS } from "./limits.ts";
 import type { HostService } from "./service.ts";
 import type { HostStore } from "./store.ts";
@@ -9,7 +9,7 @@ import type { Host } from "./types.ts";
 interface WatchParts {
   hosts: HostService;
   store: HostStore;
-  wire: Wire;
+  notifier: Notifier;
   clock: Clock;
   log: Log;
   /** What follows from losing a host; repeated until it succeeds. Absent in a process that only carries out. */
@@ -19,7 +19,7 @@ interface WatchParts {
 }
 
 /** When a beat was first seen, on the clock that never jumps. */
-interface Sighting {
+interface LastBeat {
   beat: number;
   at: number;
   /** It was heard of since there was last a gap in looking. */
@@ -33,7 +33,7 @@ interface Sighting {
  */
 export class HostWatch {
   readonly #parts: WatchParts;
-  readonly #seen = new Map<string, Sighting>();
+  readonly #seen = new Map<string, LastBeat>();
   readonly #closing = new AbortController();
   readonly #ends: (() => void)[] = [];
   #again = Promise.withResolvers<void>();
@@ -46,8 +46,8 @@ export class HostWatch {
   }
 
   start(): void {
-    const { wire } = this.#parts;
-    this.#ends.push(wire.listen("hosts", () => this.#again.resolve()));
+    const { notifier } = this.#parts;
+    this.#ends.push(notifier.listen("hosts", () => this.#again.resolve()));
     void this.#run();
   }
 
@@ -109,13 +109,13 @@ export class HostWatch {
   }
 
   async #judge(host: Host, now: number, onLost: (host: Host) => Promise<void>): Promise<void> {
-    const { store, hosts, wire, log } = this.#parts;
+    const { store, hosts, notifier, log } = this.#parts;
     const { id, beat, lease_ms, state } = host;
     const silent = now - (this.#seen.get(id)?.at ?? now);
     if (lease_ms === 0 || silent < lease_ms * (1 + HOST_LIMITS.margin_part)) return;
     if (state === "ok" && (await store.lose(id, beat))) {
       log.warn({ host: id, silent_ms: Math.round(silent) }, "a host is lost");
-      wire.send("hosts", id);
+      notifier.send("hosts", id);
     }
     const lost = state === "ok" ? (await hosts.refresh()).find((one) => one.id === id) : host;
     if (lost?.state !== "failed" || lost.beat !== beat || lost.handled >= lost.epoch) return;

@@ -70,7 +70,7 @@ export interface Guard {
 }
 
 /** Knows machines that call the platform; implemented by the identity room. */
-export interface Insiders {
+export interface MachineAuthenticator {
   /** Fails with `unauthorized` unless the request comes from a machine. */
   identify(request: IncomingMessage): Promise<Caller>;
 }

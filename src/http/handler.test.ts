@@ -16,7 +16,7 @@ suite("whether the caller still waits", () => {
       summary: "Begins, and asks much later",
       part: "platform",
       access: "open",
-      answer: { status: 204 },
+      response: { status: 204 },
       async handle(call) {
         begun.resolve();
         await left.promise;

@@ -5,11 +5,11 @@ import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { withPrefetched } from "#core/prefetched.ts";
-import { dropEmpty, dropEmptyParameters } from "./absence.ts";
+import { dropEmpty, dropEmptyParameters } from "./empty-values.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
 import { refusedFields } from "./field-support.ts";
 import type { Recorded } from "./idempotency.ts";
-import { acceptLine, canHaveLine, GOODBYE, type Line, lineToken } from "./line.ts";
+import { acceptWebSocket, acceptsWebSocket, CLOSE_CODES, type WebSocketSession, webSocketToken } from "./websocket.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
@@ -35,7 +35,7 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
   return prefetching(row, parts, async (request, reply) => {
     const open = row.access === "open";
     const caller = await callerOf(row, parts, request);
-    if (!open && parts.rate) reply.headers(parts.rate.take(caller.token_id));
+    if (!open && parts.rate) reply.headers(parts.rate.acquire(caller.token_id));
     if (!open) parts.usage.connect(caller, request.raw.socket);
     if (row.relay) return await relayed(row.relay, request, reply, caller);
     const input = readInput(row, request, reply);
@@ -43,7 +43,7 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     const upload = uploadOf(row, request, parts.clock);
     const facts = { ...admitted, caller, upload };
     const conversation = isSession(row, request)
-      ? await converse(row, { request, reply, input, facts: { ...facts, ids: random } }, { parts, sessions, ending })
+      ? await handleUpgrade(row, { request, reply, input, facts: { ...facts, ids: random } }, { parts, sessions, ending })
       : undefined;
     if (conversation) return conversation;
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...facts, ids, ending });
@@ -84,13 +84,13 @@ export async function admitBody(
   finished(reply.raw, over);
 }
 
-async function callerOf(row: Row, { guard, insiders }: ServerParts, request: FastifyRequest): Promise<Caller> {
+async function callerOf(row: Row, { guard, machine_authenticator }: ServerParts, request: FastifyRequest): Promise<Caller> {
   if (row.access === "open") return NOBODY;
   if (row.access !== "inside") {
-    const token = request.headers.authorization ?? (row.line && lineToken(request.raw));
+    const token = request.headers.authorization ?? (row.websocket && webSocketToken(request.raw));
     return await guard.identify(token, row.scheme ?? "any", request.raw);
   }
-  return (await insiders?.identify(request.raw)) ?? fail("unauthorized", "only machines may ask this");
+  return (await machine_authenticator?.identify(request.raw)) ?? fail("unauthorized", "only machines may ask this");
 }
 
 async function admittedTo(row: Row, { guard }: ServerParts, caller: Caller, input: Input): Promise<Admitted> {
@@ -126,7 +126,7 @@ type CallFacts = Admitted & { caller: Caller; ids: Ids; upload: AnyCall["upload"
  * A stream or a WebSocket, for as long as the caller may have it: that is asked again while it lasts. Undefined when
  * this call turns out to be an ordinary one.
  */
-async function converse(
+async function handleUpgrade(
   row: Row,
   { request, reply, input, facts }: { request: FastifyRequest; reply: FastifyReply; input: Input; facts: CallFacts },
   { parts, sessions, ending }: { parts: HandlerParts; sessions: Sessions; ending: AbortSignal },
@@ -138,7 +138,7 @@ async function converse(
   const until = AbortSignal.any([ending, session.signal]);
   const call = callOf(request, reply, input, { ...facts, ending: until });
   try {
-    if (row.line && canHaveLine(request.raw)) return await speak(row.line, call, request, reply, parts, until);
+    if (row.websocket && acceptsWebSocket(request.raw)) return await handleWebSocket(row.websocket, call, request, reply, parts, until);
     const source = row.stream?.(call);
     return source && (await startStream(source, reply, parts, until));
   } finally {
@@ -148,26 +148,26 @@ async function converse(
 }
 
 /** A conversation instead of an answer. One that fails midway ends with a word of it, and a line in the log. */
-async function speak(
-  work: NonNullable<Row["line"]>,
+async function handleWebSocket(
+  work: NonNullable<Row["websocket"]>,
   call: AnyCall,
   { raw }: FastifyRequest,
   reply: FastifyReply,
   { clock, log }: ServerParts,
   ending: AbortSignal,
 ): Promise<FastifyReply> {
-  let line: Line | undefined;
-  const accept = (): Line => {
-    line = acceptLine(raw, reply.raw, { clock, ending });
+  let session: WebSocketSession | undefined;
+  const accept = (): WebSocketSession => {
+    session = acceptWebSocket(raw, reply.raw, { clock, ending });
     reply.hijack();
-    return line;
+    return session;
   };
   try {
     await work(call, accept);
   } catch (thrown) {
-    if (!line) throw thrown;
+    if (!session) throw thrown;
     log.warn({ error: thrown, request_id: call.request_id }, "a line ended early");
-    line.end(GOODBYE.broken, "something went wrong here");
+    session.end(CLOSE_CODES.broken, "something went wrong here");
   }
   return reply;
 }
@@ -191,7 +191,7 @@ async function once(
 
 /** Lasts as long as both sides like. */
 const isSession = (row: Row, request: FastifyRequest): boolean =>
-  (row.line !== undefined && canHaveLine(request.raw)) || wantsStream(row, request);
+  (row.websocket !== undefined && acceptsWebSocket(request.raw)) || wantsStream(row, request);
 
 const wantsStream = ({ stream }: Row, { method, headers }: FastifyRequest): boolean =>
   stream !== undefined && method !== "HEAD" && !(headers.accept ?? "").includes("application/json");
@@ -202,7 +202,7 @@ async function startStream(
   { clock, log }: ServerParts,
   ending: AbortSignal,
 ): Promise<FastifyReply> {
-  await sendStream(reply, source, { clock, signal: new Presence(reply.raw, ending).signal }).catch((error: unknown) => {
+  await sendStream(reply, source, { clock, signal: new RequestSignal(reply.raw, ending).signal }).catch((error: unknown) => {
     log.warn({ error }, "a stream ended early");
   });
   return reply;
@@ -276,7 +276,7 @@ function callOf(
   input: Input,
   { ending, ...rest }: CallFacts & { ending: AbortSignal },
 ): AnyCall {
-  return Object.assign(new Presence(reply.raw, ending), {
+  return Object.assign(new RequestSignal(reply.raw, ending), {
     ...input,
     ...rest,
     request_id: request.hangar.request_id,
@@ -291,7 +291,7 @@ function callOf(
  * Whether the caller still waits. The getter is the class's, not the call's own: a handler that takes "the
  * rest" of its call copies only what is the call's own, and most are done before anyone could leave.
  */
-class Presence {
+class RequestSignal {
   readonly #response: ServerResponse;
   readonly #ending: AbortSignal;
   #signal: AbortSignal | undefined;
@@ -323,8 +323,8 @@ interface Outcome {
 
 async function run(row: Row, call: AnyCall): Promise<Outcome> {
   const value = await row.handle(call);
-  if (value === undefined) return { status: row.answer.status, body: undefined };
-  return { status: row.answer.status, body: row.answer.type ? (value as string | Uint8Array) : JSON.stringify(value) };
+  if (value === undefined) return { status: row.response.status, body: undefined };
+  return { status: row.response.status, body: row.response.type ? (value as string | Uint8Array) : JSON.stringify(value) };
 }
 
 /** What is kept of an answer for a repeat is text. */
@@ -336,12 +336,12 @@ function send(row: Row, reply: FastifyReply, { status, body }: Outcome): Fastify
   reply.code(status);
   if (row.cache_s !== undefined) reply.header("cache-control", `public, max-age=${row.cache_s}`);
   if (body === undefined) return reply.send();
-  const type = row.answer.type ?? "application/json";
+  const type = row.response.type ?? "application/json";
   if (type === "text/html") reply.headers(headersOf(row));
   return reply
     .header("content-type", `${type}; charset=utf-8`)
     .send(body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : body);
 }
 
-const headersOf = ({ answer }: Row): Readonly<Record<string, string>> =>
+const headersOf = ({ response: answer }: Row): Readonly<Record<string, string>> =>
   ("headers" in answer ? answer.headers : undefined) ?? PAGE_HEADERS;

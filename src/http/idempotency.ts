@@ -1,5 +1,5 @@
 import { createHash, createHmac } from "node:crypto";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import { type Ids, repeatableIds } from "#core/ids.ts";
@@ -59,10 +59,10 @@ const UNRECORDED = "unrecorded";
  * already made instead of making a second one.
  */
 export class Idempotency {
-  readonly #parts: { store: IdempotencyStore; box: Box; clock: Clock; runner: string };
+  readonly #parts: { store: IdempotencyStore; sealer: Sealer; clock: Clock; runner: string };
   readonly #running = new Map<string, Promise<Recorded>>();
 
-  constructor(parts: { store: IdempotencyStore; box: Box; clock: Clock; runner: string }) {
+  constructor(parts: { store: IdempotencyStore; sealer: Sealer; clock: Clock; runner: string }) {
     this.#parts = parts;
   }
 
@@ -97,9 +97,9 @@ export class Idempotency {
     recorded: boolean,
     run: (ids: Ids) => Promise<Recorded>,
   ): Promise<Recorded & { repeated: boolean }> {
-    const { store, box, clock, runner } = this.#parts;
+    const { store, sealer, clock, runner } = this.#parts;
     const now = clock.now();
-    const seed = createHmac("sha256", box.derive("idempotency")).update(`${key}:${now}`).digest();
+    const seed = createHmac("sha256", sealer.derive("idempotency")).update(`${key}:${now}`).digest();
     const mine: IdempotencyEntry = { key, fingerprint, seed, runner, started_at: now, answer: null };
     const entry = await store.begin(mine, now - LIMITS.idempotency_running_ms);
     if (entry.fingerprint !== fingerprint) {
@@ -108,7 +108,7 @@ export class Idempotency {
         "this Idempotency-Key was used before with another body; use a new key for a new request",
       );
     }
-    const kept = entry.answer && box.open(`idempotency:${key}`, entry.answer).toString();
+    const kept = entry.answer && sealer.open(`idempotency:${key}`, entry.answer).toString();
     if (kept && kept !== UNRECORDED) return { ...(JSON.parse(kept) as Recorded), repeated: true };
     if (!kept && entry.runner !== runner) {
       fail("idempotency_in_progress", "the first request with this Idempotency-Key is still running", {
@@ -117,7 +117,7 @@ export class Idempotency {
     }
     try {
       const answer = await run(repeatableIds(entry.seed, entry.started_at));
-      await store.finish(key, box.seal(`idempotency:${key}`, recorded ? JSON.stringify(answer) : UNRECORDED));
+      await store.finish(key, sealer.seal(`idempotency:${key}`, recorded ? JSON.stringify(answer) : UNRECORDED));
       return { ...answer, repeated: kept !== null };
     } catch (thrown) {
       // A refusal changed nothing, so the next try may go differently. What is not a refusal stays taken.

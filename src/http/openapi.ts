@@ -99,7 +99,7 @@ function operation(row: Row): object {
     ...(row.upload
       ? { requestBody: { required: true, content: { [row.upload]: { schema: { type: "string", format: "binary" } } } } }
       : {}),
-    responses: { [row.answer.status]: success(row), ...failures(row) },
+    responses: { [row.response.status]: success(row), ...failures(row) },
   };
 }
 
@@ -133,7 +133,7 @@ function headerParameters(row: Row): object[] {
 const REQUEST_ID = { "svc-request-id": { description: "Names this request in the log.", schema: { type: "string" } } };
 
 function success(row: Row): object {
-  const { answer } = row;
+  const { response: answer } = row;
   const headers = REQUEST_ID;
   // Whoever does not ask for JSON gets the same as a stream.
   const stream = row.stream && { "text/event-stream": { schema: textSchema("text/event-stream") } };

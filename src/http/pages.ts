@@ -61,11 +61,11 @@ ${sections.join("")}
 
 function endpoint(row: Row): string {
   const path = row.path.replaceAll(/:(\w+)/g, "{$1}");
-  const answer = row.answer.schema ? fields("Answer", row.answer.schema) : "";
+  const answer = row.response.schema ? fields("Answer", row.response.schema) : "";
   const special = row.errors ?? [];
   return `<details><summary><b class="verb">${row.method}</b>${code(path)} <small>${html(row.summary)}</small></summary><div>
 ${row.description ? `<p>${prose(row.description)}</p>` : ""}
-<p class="dim">Access: ${html(accessWords(row))} · answers ${row.answer.status}</p>
+<p class="dim">Access: ${html(accessWords(row))} · answers ${row.response.status}</p>
 ${row.query ? fields("Query", row.query) : ""}${row.body ? fields("Body", row.body) : ""}${answer}
 ${special.length > 0 ? `<p class="dim">Beyond the usual errors: ${special.map((name) => `<a href="#error-${name}">${code(name)}</a>`).join(" ")}</p>` : ""}</div></details>`;
 }

@@ -8,7 +8,7 @@ import { RateLimiter } from "./rate.ts";
 function taken(limiter: RateLimiter, owner: string, times: number): (string | undefined | number)[] {
   return Array.from({ length: times }, () => {
     try {
-      return limiter.take(owner)["x-ratelimit-remaining"];
+      return limiter.acquire(owner)["x-ratelimit-remaining"];
     } catch (thrown) {
       assert.ok(thrown instanceof ApiError && thrown.code === "rate_limited");
       assert.equal(thrown.extras.headers?.["x-ratelimit-remaining"], "0");
@@ -36,10 +36,10 @@ suite("so many requests a second", () => {
   test("less than one a second, and the words for it", () => {
     const clock = virtualClock();
     const slow = new RateLimiter(1, clock, "one is enough");
-    assert.equal(slow.take("a")["x-ratelimit-limit"], "1");
-    assert.throws(() => slow.take("a"), { message: "one is enough" });
+    assert.equal(slow.acquire("a")["x-ratelimit-limit"], "1");
+    assert.throws(() => slow.acquire("a"), { message: "one is enough" });
     assert.deepEqual(taken(new RateLimiter(0.25, clock), "a", 1), [3]);
-    assert.throws(() => new RateLimiter(0, clock).take("a"), /may make 0 requests a second \(setting rate_limit\)/);
+    assert.throws(() => new RateLimiter(0, clock).acquire("a"), /may make 0 requests a second \(setting rate_limit\)/);
   });
 
   test("of too many owners the one that was longest away begins anew", () => {
@@ -47,9 +47,9 @@ suite("so many requests a second", () => {
     const few = ["first", "second"];
     for (const owner of few) assert.deepEqual(taken(limiter, owner, 2), ["1", "0"]);
     assert.deepEqual(taken(limiter, "first", 1), [1], "it was here just now, so it is the youngest");
-    for (let i = 0; i < 9_998; i++) limiter.take(`other ${i}`);
+    for (let i = 0; i < 9_998; i++) limiter.acquire(`other ${i}`);
     assert.deepEqual(taken(limiter, "second", 1), [1], "ten thousand are remembered");
-    limiter.take("one more");
+    limiter.acquire("one more");
     assert.deepEqual(taken(limiter, "first", 1), ["1"]);
     assert.deepEqual(taken(limiter, "second", 1), [1]);
   });

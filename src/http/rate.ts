@@ -23,7 +23,7 @@ export class RateLimiter {
   }
 
   /** Takes one request of `owner`; fails with `rate_limited` when there is none left. Answers the headers to send. */
-  take(owner: string): Record<string, string> {
+  acquire(owner: string): Record<string, string> {
     const at = this.#clock.monotonic();
     const before = this.#buckets.get(owner) ?? { left: this.#per_second, at };
     const left = Math.min(this.#per_second, before.left + ((at - before.at) / 1000) * this.#per_second);

@@ -3,7 +3,7 @@ import type { Static, TObject, TSchema } from "typebox";
 import type { ErrorCode, Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import type { Access, Admitted, Caller, SchemeRule } from "./access.ts";
-import type { Line } from "./line.ts";
+import type { WebSocketSession } from "./websocket.ts";
 import type { StreamItem } from "./stream.ts";
 
 /** The most that a body may have, and the name of that limit for who sends more. */
@@ -39,7 +39,7 @@ export interface Row {
   /** When it is not the usual one. */
   body_limit?: BodyLimit;
   /** The success answer: its status, and its schema, or the media type of one that is not JSON. */
-  answer: Answer;
+  response: RouteResponse;
   /**
    * The customs of the API it speaks. `prometheus`: parameters may also come as a form in the body, and errors
    * are `{status: "error", errorType, error}`.
@@ -60,7 +60,7 @@ export interface Row {
    * Speaks with a caller who asks over WebSocket; `handle` answers those who do not. Until `accept` is called what is
    * thrown becomes the answer; afterwards there is none, and the line's own signal tells when the caller has left.
    */
-  line?(call: AnyCall, accept: () => Line): Promise<void>;
+  websocket?(call: AnyCall, accept: () => WebSocketSession): Promise<void>;
 }
 
 export type Style = "prometheus";
@@ -91,7 +91,7 @@ export const PARTS = {
 } as const;
 export type Part = keyof typeof PARTS;
 
-export type Answer =
+export type RouteResponse =
   | { status: 200 | 201 | 202; schema: TSchema; type?: never }
   | {
       status: 200;
@@ -134,22 +134,22 @@ type Returns<A> = A extends { schema: infer Schema extends TSchema }
     : // biome-ignore lint/suspicious/noConfusingVoidType: what a handler without an answer returns.
       void;
 
-interface RowOf<Path extends string, Query, Body, A extends Answer>
-  extends Omit<Row, "method" | "path" | "query" | "body" | "answer" | "handle" | "stream" | "line"> {
+interface RowOf<Path extends string, Query, Body, A extends RouteResponse>
+  extends Omit<Row, "method" | "path" | "query" | "body" | "response" | "handle" | "stream" | "websocket"> {
   query?: Query;
   body?: Body;
-  answer: A;
+  response: A;
   handle(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>): Promise<Returns<A>>;
   stream?(
     call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
   ): AsyncIterable<readonly StreamItem[]> | undefined;
-  line?(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>, accept: () => Line): Promise<void>;
+  websocket?(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>, accept: () => WebSocketSession): Promise<void>;
 }
 
 /** Makes a row; parameters, query, body and answer are typed from it. */
 export function route<
   const Path extends string,
-  const A extends Answer,
+  const A extends RouteResponse,
   Query extends TObject | undefined = undefined,
   Body extends TSchema | undefined = undefined,
 >(target: `${Method} ${Path}`, row: RowOf<Path, Query, Body, A>): Row {

@@ -1,6 +1,6 @@
 import { VERSION } from "#core/version.ts";
 import { DASHBOARD_HEADERS, type Dashboard } from "./dashboard.ts";
-import { FactsAnswer, factsNow, type PlatformFacts } from "./facts.ts";
+import { FactsResponse, factsNow, type PlatformFacts } from "./platform-facts.ts";
 import { openapi } from "./openapi.ts";
 import { docsPage } from "./pages.ts";
 import { type Readiness, ReadyAnswer } from "./readiness.ts";
@@ -23,14 +23,14 @@ export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Ro
       summary: "Answers 200 while the process is there",
       part: "platform",
       access: "open",
-      answer: { status: 200, schema: Type.Object({ ok: Type.Boolean(), version: Type.String() }) },
+      response: { status: 200, schema: Type.Object({ ok: Type.Boolean(), version: Type.String() }) },
       handle: async () => ({ ok: true, version: VERSION }),
     }),
     route("GET /readyz", {
       summary: "Answers 200 when requests can be served, 503 with reasons otherwise",
       part: "platform",
       access: "open",
-      answer: { status: 200, schema: ReadyAnswer },
+      response: { status: 200, schema: ReadyAnswer },
       errors: ["not_ready"],
       handle: async () => await readiness.answer(),
     }),
@@ -38,28 +38,28 @@ export function platformRoutes({ facts, dashboard, readiness, rows }: Parts): Ro
       summary: "The dashboard, for people",
       part: "platform",
       access: "open",
-      answer: { status: 200, type: "text/html", headers: DASHBOARD_HEADERS },
+      response: { status: 200, type: "text/html", headers: DASHBOARD_HEADERS },
       handle: async () => await dashboard.page(),
     }),
     route("GET /docs", {
       summary: "The API, readable",
       part: "platform",
       access: "open",
-      answer: { status: 200, type: "text/html" },
+      response: { status: 200, type: "text/html" },
       handle: async () => docsPage(rows()),
     }),
     route("GET /openapi.json", {
       summary: "The API as an OpenAPI 3.1 document",
       part: "platform",
       access: "open",
-      answer: { status: 200, type: "application/json" },
+      response: { status: 200, type: "application/json" },
       handle: async () => JSON.stringify(openapi(rows(), facts.base_url)),
     }),
     route("GET /v1/platform/facts", {
       summary: "What this platform is made of, and how the box under it is",
       part: "platform",
       access: "read account",
-      answer: { status: 200, schema: FactsAnswer },
+      response: { status: 200, schema: FactsResponse },
       handle: async () => await factsNow(facts),
     }),
   ];

@@ -5,14 +5,14 @@ import { ApiError, CATALOGUE, type ErrorCode, errorBody, fail } from "#core/erro
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
-import type { Guard, Insiders } from "./access.ts";
+import type { Guard, MachineAuthenticator } from "./access.ts";
 import { trackConnections } from "./connections.ts";
 import type { Dashboard } from "./dashboard.ts";
 import { ambiguity, tooLong } from "./framing.ts";
 import { admitBody, type HandlerParts, handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { parseJson } from "./json.ts";
-import { takeLines, wantsLine } from "./line.ts";
+import { handleUpgrades, isWebSocketUpgrade } from "./websocket.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
 import type { BodyLimit, Row, Style } from "./route.ts";
@@ -26,7 +26,7 @@ export interface ServerParts {
   /** The guard of a row, where that is not the same for all. */
   guardOf?: (row: Row) => Guard;
   /** Without it, routes for machines are closed to everyone. */
-  insiders?: Insiders;
+  machine_authenticator?: MachineAuthenticator;
   clock: Clock;
   log: Log;
   idempotency: Idempotency;
@@ -68,7 +68,7 @@ declare module "fastify" {
 /** The HTTP edge: everything that is the same for all routes. */
 export function createServer(parts: ServerParts): Server {
   const ids = randomIds(parts.clock);
-  const lines = parts.rows.filter(({ line }) => line !== undefined).map(({ path }) => patternOf(path));
+  const lines = parts.rows.filter(({ websocket: websocket }) => websocket !== undefined).map(({ path }) => patternOf(path));
   const app = fastify({
     bodyLimit: BODY_LIMIT.bytes,
     // No bound of the router's own: a target past target_bytes is refused below, and a name that is too long by its room.
@@ -76,7 +76,7 @@ export function createServer(parts: ServerParts): Server {
     http: {
       ...HTTP_BOUNDS,
       // Whoever would rather speak something else on a route that has no lines is answered as usual.
-      shouldUpgradeCallback: (request) => wantsLine(request) && lines.some((path) => path.test(request.url ?? "")),
+      shouldUpgradeCallback: (request) => isWebSocketUpgrade(request) && lines.some((path) => path.test(request.url ?? "")),
     },
     keepAliveTimeout: LIMITS.keep_alive_ms,
     forceCloseConnections: false, // connections.ts does it, for the unused ones too.
@@ -89,7 +89,7 @@ export function createServer(parts: ServerParts): Server {
     },
   });
   const connections = trackConnections(app.server, LIMITS.connections);
-  takeLines(app.server, (request, response) => app.routing(request, response));
+  handleUpgrades(app.server, (request, response) => app.routing(request, response));
 
   let closing = false;
   const ending = new AbortController();

@@ -5,7 +5,7 @@ import type { AuthStore } from "#auth/store.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
-import { wantsAwsRole } from "#machines/identity-env.ts";
+import { wantsAwsRole } from "#machines/runtime/identity-env.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Issuer } from "./tokens.ts";
 
@@ -36,7 +36,7 @@ export class AwsTokens {
   }
 
   /** Writes the file if the machine wants one, and goes on doing so. */
-  async furnish(machine_id: string, folder: string): Promise<void> {
+  async install(machine_id: string, folder: string): Promise<void> {
     const { machines, orgs, secrets, issuer, lifetime_s, log } = this.#parts;
     const machine = await machines.find(machine_id);
     const org = machine && (await orgs.findOrgById(machine.org_id));
@@ -52,13 +52,13 @@ export class AwsTokens {
       log.warn({ error, machine: machine_id }, "a machine's token file could not be written; trying again");
     }
     this.#timers.set(machine_id, again_ms, () => {
-      void this.furnish(machine_id, folder).catch((error: unknown) => {
+      void this.install(machine_id, folder).catch((error: unknown) => {
         log.error({ error, machine: machine_id }, "a machine's token file is no longer kept fresh");
       });
     });
   }
 
-  unfurnish(machine_id: string): void {
+  remove(machine_id: string): void {
     this.#timers.cancel(machine_id);
   }
 }

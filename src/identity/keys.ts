@@ -11,7 +11,7 @@
 import { createPrivateKey, generateKeyPair, type JsonWebKey, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import { assert } from "#core/assert.ts";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { ALGS, type Alg, type PublicJwk, thumbprint } from "#core/jwt.ts";
 import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
@@ -21,7 +21,7 @@ const generate = promisify(generateKeyPair);
 
 interface KeyParts {
   store: KeyStore;
-  box: Box;
+  sealer: Sealer;
   clock: Clock;
 }
 
@@ -142,7 +142,7 @@ export class KeyRing {
       unless_after: sign_from - LIMITS.key_published_before_ms / 2,
     },
   ): Promise<void> {
-    const { store, box, clock } = this.#parts;
+    const { store, sealer, clock } = this.#parts;
     const { publicKey, privateKey } =
       alg === "RS256" ? await generate("rsa", { modulusLength: 2048 }) : await generate("ec", { namedCurve: "P-256" });
     const jwk: JsonWebKey = publicKey.export({ format: "jwk" });
@@ -154,7 +154,7 @@ export class KeyRing {
       org_id,
       alg,
       public_jwk: JSON.stringify(public_jwk),
-      private_key: box.seal(`signing_key:${id}`, der),
+      private_key: sealer.seal(`signing_key:${id}`, der),
       created_at: clock.now(),
       sign_from,
       publish_until: null,
@@ -164,7 +164,7 @@ export class KeyRing {
 
   #open({ id, private_key }: SigningKey): KeyObject {
     return createPrivateKey({
-      key: this.#parts.box.open(`signing_key:${id}`, private_key),
+      key: this.#parts.sealer.open(`signing_key:${id}`, private_key),
       format: "der",
       type: "pkcs8",
     });

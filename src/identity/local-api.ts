@@ -10,14 +10,14 @@ import { createServer as createListener, type Server as Listener, type Socket } 
 import { join } from "node:path";
 import type { Log } from "#core/log.ts";
 import type { Server } from "#http/server.ts";
-import type { LocalApi } from "#machines/local-api.ts";
-import type { MachineInsiders } from "./insiders.ts";
+import type { LocalApi } from "#machines/runtime/local-api.ts";
+import type { MachineSocketAuthenticator } from "./machine-authenticator.ts";
 import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
 
 interface LocalParts {
   /** `<data dir>/run/api`. */
   dir: string;
-  insiders: MachineInsiders;
+  machine_authenticator: MachineSocketAuthenticator;
   log: Log;
   /** What else a machine finds in its folder. */
   furnish(machine_id: string, folder: string): Promise<void>;
@@ -26,14 +26,14 @@ interface LocalParts {
   exists(machine_id: string): Promise<boolean>;
 }
 
-interface Door {
+interface MachineSocketListener {
   listener: Listener;
   connections: Set<Socket>;
 }
 
 export class MachineLocalApi implements LocalApi {
   readonly #parts: LocalParts;
-  readonly #doors = new Map<string, Promise<Door>>();
+  readonly #listeners = new Map<string, Promise<MachineSocketListener>>();
   /** What answers; there once the platform has started. */
   readonly #server = Promise.withResolvers<Server>();
   #serving: Server | undefined;
@@ -62,12 +62,12 @@ export class MachineLocalApi implements LocalApi {
 
   async open(machine_id: string): Promise<string> {
     const folder = this.#folder(machine_id);
-    const door = this.#doors.get(machine_id) ?? this.#openDoor(machine_id, folder);
-    this.#doors.set(machine_id, door);
+    const listener = this.#listeners.get(machine_id) ?? this.#listen(machine_id, folder);
+    this.#listeners.set(machine_id, listener);
     try {
-      await door;
+      await listener;
     } catch (thrown) {
-      this.#doors.delete(machine_id);
+      this.#listeners.delete(machine_id);
       throw thrown;
     }
     await this.#parts.furnish(machine_id, folder);
@@ -75,8 +75,8 @@ export class MachineLocalApi implements LocalApi {
   }
 
   async quiet(machine_id: string): Promise<void> {
-    const door = await this.#doors.get(machine_id);
-    for (const connection of door?.connections ?? []) connection.destroy();
+    const listener = await this.#listeners.get(machine_id);
+    for (const connection of listener?.connections ?? []) connection.destroy();
   }
 
   async remove(machine_id: string): Promise<void> {
@@ -87,7 +87,7 @@ export class MachineLocalApi implements LocalApi {
 
   /** Folders stay: machines run on, and find their sockets again when we are back. */
   async close(): Promise<void> {
-    await Promise.all([...this.#doors.keys()].map((id) => this.#shut(id)));
+    await Promise.all([...this.#listeners.keys()].map((id) => this.#shut(id)));
     await this.#serving?.close();
   }
 
@@ -96,8 +96,8 @@ export class MachineLocalApi implements LocalApi {
     return join(this.#parts.dir, machine_id);
   }
 
-  async #openDoor(machine_id: string, folder: string): Promise<Door> {
-    const { insiders, log } = this.#parts;
+  async #listen(machine_id: string, folder: string): Promise<MachineSocketListener> {
+    const { machine_authenticator, log } = this.#parts;
     const server = await this.#server.promise;
     mkdirSync(folder, { recursive: true, mode: 0o755 });
     // Whatever the umask says: inside, every user must reach the socket; outside, the data dir is closed to others.
@@ -106,7 +106,7 @@ export class MachineLocalApi implements LocalApi {
     const listener = createListener((connection) => {
       connections.add(connection);
       connection.once("close", () => connections.delete(connection));
-      insiders.mark(connection, machine_id);
+      machine_authenticator.mark(connection, machine_id);
       server.accept(connection);
     });
     listener.maxConnections = LIMITS.socket_connections;
@@ -123,11 +123,11 @@ export class MachineLocalApi implements LocalApi {
   }
 
   async #shut(machine_id: string): Promise<void> {
-    const door = await this.#doors.get(machine_id)?.catch(() => undefined);
-    this.#doors.delete(machine_id);
-    if (!door) return;
-    door.listener.close();
-    for (const connection of door.connections) connection.destroy();
+    const listener = await this.#listeners.get(machine_id)?.catch(() => undefined);
+    this.#listeners.delete(machine_id);
+    if (!listener) return;
+    listener.listener.close();
+    for (const connection of listener.connections) connection.destroy();
   }
 }
 

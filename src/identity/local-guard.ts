@@ -13,15 +13,15 @@ import { Principal } from "#auth/principal.ts";
 import type { Action } from "#core/caveats.ts";
 import { fail } from "#core/errors.ts";
 import type { Admitted, Caller, Guard, Scope, Target } from "#http/access.ts";
-import { MachineCaller, type MachineInsiders } from "./insiders.ts";
+import { MachineCaller, type MachineSocketAuthenticator } from "./machine-authenticator.ts";
 
 const ALLOWED: ReadonlySet<Action> = new Set(["read", "control"]);
 
 /** Tokens of the platform, in requests that came through a machine's socket. */
-export function tokensInside(platform: Guard, insiders: MachineInsiders): Guard {
+export function tokensInside(platform: Guard, machine_authenticator: MachineSocketAuthenticator): Guard {
   return {
     async identify(authorization, rule, request) {
-      const { machine } = await insiders.identify(request);
+      const { machine } = await machine_authenticator.identify(request);
       const principal = principalOf(await platform.identify(authorization, rule, request));
       if (!principal.caveats.some(({ type }) => type === "from_machine")) notForInside(machine.id);
       return principal.insideMachine(machine.id);
@@ -44,11 +44,11 @@ function notForInside(machine_id: string): never {
 const isPlatformToken = (authorization: string | undefined): authorization is string =>
   authorization !== undefined && !authorization.includes(".");
 
-export function localGuard(insiders: MachineInsiders, tokens: Guard): Guard {
+export function localGuard(machine_authenticator: MachineSocketAuthenticator, tokens: Guard): Guard {
   return {
     async identify(authorization, rule, request) {
       if (isPlatformToken(authorization)) return await tokens.identify(authorization, rule, request);
-      return await insiders.identify(request);
+      return await machine_authenticator.identify(request);
     },
     async admit(caller, access, target) {
       if (caller instanceof Principal) return await tokens.admit(caller, access, target);

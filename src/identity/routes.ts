@@ -28,7 +28,7 @@ export function issuerRoutes(parts: Parts): Row[] {
     route("GET /oidc/:org_slug/.well-known/openid-configuration", {
       ...common,
       summary: "The issuer of an organization's identity tokens",
-      answer: { status: 200, schema: schema.Configuration },
+      response: { status: 200, schema: schema.Configuration },
       errors: ["not_found"],
       handle: async ({ params }) => issuer.configuration((await known(parts, params.org_slug)).slug),
     }),
@@ -36,7 +36,7 @@ export function issuerRoutes(parts: Parts): Row[] {
       ...common,
       summary: "The keys an organization's identity tokens are signed with",
       description: "New keys are published an hour before they sign, old ones until the last token is out.",
-      answer: { status: 200, schema: schema.Jwks },
+      response: { status: 200, schema: schema.Jwks },
       errors: ["not_found"],
       handle: async ({ params }) => ({ keys: await keys.published((await known(parts, params.org_slug)).id) }),
     }),
@@ -68,7 +68,7 @@ export function keyRoutes({ keys, clock }: Parts): Row[] {
       summary: "The issuer's keys and what each is doing",
       part: "identity",
       access: "read org",
-      answer: { status: 200, schema: schema.KeyList },
+      response: { status: 200, schema: schema.KeyList },
       handle: async (call) => answer(await keys.all(orgOf(call).id)),
     }),
     route("POST /v1/orgs/:org_slug/oidc/rotate", {
@@ -78,7 +78,7 @@ export function keyRoutes({ keys, clock }: Parts): Row[] {
       part: "identity",
       access: "write account",
       body: schema.Rotate,
-      answer: { status: 200, schema: schema.KeyList },
+      response: { status: 200, schema: schema.KeyList },
       async handle({ body, ...call }) {
         const { id } = orgOf(call);
         await keys.rotate(id, { revoke: body.revoke ?? false });
@@ -97,12 +97,12 @@ export function tokenRoutes({ issuer, clock }: Parts): Row[] {
       summary: "A new identity token of this machine",
       part: "identity",
       access: "inside",
-      body: schema.TokenWish,
+      body: schema.TokenInput,
       any_type: true,
-      answer: { status: 200, type: "text/plain" },
+      response: { status: 200, type: "text/plain" },
       async handle({ body, caller }) {
         const { machine, sprite, token_id } = machineOf(caller);
-        rate.take(token_id);
+        rate.acquire(token_id);
         return await issuer.issue(machine, sprite.org, { aud: body.aud, alg: body.alg });
       },
     }),

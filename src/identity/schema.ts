@@ -3,7 +3,7 @@ import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
 
 const texts = Type.Array(Type.String());
 
-export const TokenWish = Type.Object({
+export const TokenInput = Type.Object({
   aud: Type.Optional(
     Type.String({
       minLength: 1,

@@ -18,7 +18,7 @@ interface IssuerParts {
   base_url(): string;
 }
 
-export interface TokenWish {
+export interface TokenInput {
   aud?: string | undefined;
   alg?: Alg | undefined;
 }
@@ -36,10 +36,10 @@ export class Issuer {
   }
 
   /** Each time another one. */
-  async issue(machine: Machine, org: Pick<Org, "id" | "slug">, wish: TokenWish): Promise<string> {
+  async issue(machine: Machine, org: Pick<Org, "id" | "slug">, input: TokenInput): Promise<string> {
     const { keys, clock, lifetime_s } = this.#parts;
     const iat = Math.floor(clock.now() / 1000);
-    const audience = wish.aud ?? `${this.#parts.base_url()}/${org.slug}`;
+    const audience = input.aud ?? `${this.#parts.base_url()}/${org.slug}`;
     const claims = {
       ...claimsOf(machine, org),
       aud: audience,
@@ -49,7 +49,7 @@ export class Issuer {
       exp: iat + lifetime_s,
       jti: randomUUID(),
     };
-    return await signToken(claims, await keys.signer(org.id, wish.alg ?? "RS256"));
+    return await signToken(claims, await keys.signer(org.id, input.alg ?? "RS256"));
   }
 
   /** The claims of a token of ours for this audience. Fails with `unauthorized`, saying why. */

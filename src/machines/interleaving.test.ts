@@ -3,21 +3,21 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc, { type Scheduler } from "fast-check";
 import { runs, seed } from "../../test/support.ts";
-import { topics } from "./ledger.ts";
-import { Rig, turns } from "./rig-fixtures.ts";
-import { isPersistent } from "./states.ts";
+import { topics } from "./lifecycle/writer.ts";
+import { MachineHarness, turns } from "./machine-harness.fixtures.ts";
+import { isPersistent } from "./lifecycle/states.ts";
 import type { MachineStore } from "./store.ts";
 
 const never = new AbortController().signal;
 
-/** A rig in which the scheduler decides, at each call to the outside, who goes on. */
+/** A harness in which the scheduler decides, at each call to the outside, who goes on. */
 class Stage {
-  rig!: Rig;
+  harness!: MachineHarness;
   scheduler: Scheduler | undefined;
 
   static async open(wrapStore?: (store: MachineStore) => MachineStore): Promise<Stage> {
     const stage = new Stage();
-    stage.rig = await Rig.open({
+    stage.harness = await MachineHarness.open({
       // Both ways: a call may reach the outside late, and its answer may come back late.
       outside: async (call, when) => {
         if (stage.scheduler) await stage.scheduler.schedule(Promise.resolve(), `${when} ${call}`);
@@ -32,13 +32,13 @@ class Stage {
     this.scheduler = scheduler;
     const all = Promise.allSettled(clients.map((client) => client()));
     await scheduler.waitIdle();
-    while (!this.rig.room.executor.idle) {
+    while (!this.harness.module.executor.idle) {
       await turns(1);
       await scheduler.waitIdle();
     }
     const results = await all;
     this.scheduler = undefined;
-    await this.rig.settle();
+    await this.harness.settle();
     return results;
   }
 }
@@ -46,24 +46,24 @@ class Stage {
 type Verb = "start" | "stop" | "suspend" | "restart" | "update" | "destroy" | "lease";
 const VERBS: Verb[] = ["start", "stop", "suspend", "restart", "update", "lease", "destroy"];
 
-async function act({ rig }: Stage, id: string, verb: Verb): Promise<unknown> {
-  const { machines, leases } = rig.room;
+async function act({ harness }: Stage, id: string, verb: Verb): Promise<unknown> {
+  const { machines, leases } = harness.module;
   switch (verb) {
     case "lease": {
-      const wish = { owner: "x", description: "", ttl_s: 10, wait_s: 0 };
-      const { lease } = await leases.acquire(id, wish, rig.ids, never);
+      const input = { owner: "x", description: "", ttl_s: 10, wait_s: 0 };
+      const { lease } = await leases.acquire(id, input, harness.ids, never);
       return await leases.release(id, lease.nonce);
     }
     case "update":
-      return await machines.update(await rig.find(id), { config: { image: "web:2" } }, rig.asker());
+      return await machines.update(await harness.find(id), { config: { image: "web:2" } }, harness.actor());
     case "destroy":
-      return await machines.destroy(id, { force: true }, rig.asker());
+      return await machines.destroy(id, { force: true }, harness.actor());
     case "stop":
     case "restart":
-      return await machines[verb](id, {}, rig.asker());
+      return await machines[verb](id, {}, harness.actor());
     case "start":
     case "suspend":
-      return await machines[verb](id, rig.asker());
+      return await machines[verb](id, harness.actor());
   }
 }
 
@@ -75,16 +75,16 @@ suite("machines, interleavings (M2)", () => {
       maxLength: 3,
     });
     const property = fc.asyncProperty(fc.scheduler(), clients, async (scheduler, plans) => {
-      const { rig } = stage;
-      const { id } = await rig.create();
+      const { harness } = stage;
+      const { id } = await harness.create();
       await stage.run(
         scheduler,
         plans.map((plan) => async () => {
           for (const verb of plan) await act(stage, id, verb).catch(refusal);
         }),
       );
-      const machine = await rig.find(id);
-      const real = rig.world.boots.get(id)?.state;
+      const machine = await harness.find(id);
+      const real = harness.world.boots.get(id)?.state;
       assert.ok(isPersistent(machine.state) && machine.pending === 0, `${machine.state} with ${machine.pending}`);
       assert.equal(real === "running", machine.state === "started", `written ${machine.state}, really ${real}`);
       assert.equal(real === "frozen", machine.state === "suspended");
@@ -92,17 +92,17 @@ suite("machines, interleavings (M2)", () => {
     const numRuns = runs(60, 1200, 20_000);
     await fc.assert(property, { numRuns, seed: seed(t) });
     t.diagnostic(`${numRuns} schedules`);
-    await stage.rig.close();
+    await stage.harness.close();
   });
 
   const leaseRace = (stage: Stage) =>
     fc.asyncProperty(fc.scheduler(), async (scheduler) => {
-      const { rig } = stage;
-      const { id } = await rig.create({}, { skip_launch: true });
-      const wish = { owner: "x", description: "", ttl_s: 10, wait_s: 0 };
+      const { harness } = stage;
+      const { id } = await harness.create({}, { skip_launch: true });
+      const input = { owner: "x", description: "", ttl_s: 10, wait_s: 0 };
       const results = await stage.run(
         scheduler,
-        Array.from({ length: 4 }, () => () => rig.room.leases.acquire(id, wish, rig.ids, never)),
+        Array.from({ length: 4 }, () => () => harness.module.leases.acquire(id, input, harness.ids, never)),
       );
       assert.equal(results.filter((result) => result.status === "fulfilled").length, 1, "exactly one winner");
     });
@@ -110,7 +110,7 @@ suite("machines, interleavings (M2)", () => {
   test("a lease has exactly one winner in every order", async (t) => {
     const stage = await Stage.open();
     await fc.assert(leaseRace(stage), { numRuns: runs(100, 1000, 10_000), seed: seed(t) });
-    await stage.rig.close();
+    await stage.harness.close();
   });
 
   test("control: a lease that is read and then written without a guard is caught", async (t) => {
@@ -130,8 +130,8 @@ suite("machines, interleavings (M2)", () => {
   /** A waiter and a start, in every order; `wait` is the one under test. */
   const wakeUp = (stage: Stage, wait: (stage: Stage, id: string) => Promise<unknown>) =>
     fc.asyncProperty(fc.scheduler(), async (scheduler) => {
-      const { rig } = stage;
-      const { id } = await rig.create({}, { skip_launch: true });
+      const { harness } = stage;
+      const { id } = await harness.create({}, { skip_launch: true });
       let woken = false;
       await stage.run(scheduler, [
         async () => {
@@ -139,26 +139,26 @@ suite("machines, interleavings (M2)", () => {
             woken = true;
           });
         },
-        async () => void (await rig.room.machines.start(id, rig.asker())),
+        async () => void (await harness.module.machines.start(id, harness.actor())),
       ]);
       assert.ok(woken, "the waiter was woken");
     });
 
   test("no wake-up is lost in any order of looking, listening and changing (W2)", async (t) => {
     const stage = await Stage.open();
-    const wait = ({ rig }: Stage, id: string) => rig.room.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
+    const wait = ({ harness }: Stage, id: string) => harness.module.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
     await fc.assert(wakeUp(stage, wait), { numRuns: runs(100, 5000, 20_000), seed: seed(t) });
-    assert.equal(stage.rig.room.bus.listeners, 3, "only the room itself still listens");
-    await stage.rig.close();
+    assert.equal(stage.harness.module.bus.listeners, 3, "only the room itself still listens");
+    await stage.harness.close();
   });
 
   test("control: looking before listening is caught", async () => {
     const stage = await Stage.open();
-    const wait = async ({ rig }: Stage, id: string): Promise<void> => {
-      const machine = await rig.store.find(id);
+    const wait = async ({ harness }: Stage, id: string): Promise<void> => {
+      const machine = await harness.store.find(id);
       if (machine?.state === "started") return;
       await new Promise<void>((resolve) => {
-        rig.room.bus.subscribe(topics.machine(id), (news) => news.machine.state === "started" && resolve());
+        harness.module.bus.subscribe(topics.machine(id), (update) => update.machine.state === "started" && resolve());
       });
     };
     // It is caught with any seed; with this one soon.

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { runs, seed } from "../../test/support.ts";
-import { Killed, type Outside, Rig, turns } from "./rig-fixtures.ts";
-import { EVENT_TYPES, isPersistent, type MachineState, next, STATES, type Trigger } from "./states.ts";
+import { Killed, type ExternalStore, MachineHarness, turns } from "./machine-harness.fixtures.ts";
+import { EVENT_TYPES, isPersistent, type MachineState, next, STATES, type Trigger } from "./lifecycle/states.ts";
 import type { Machine } from "./types.ts";
 
 type Verb = "start" | "stop" | "suspend" | "restart" | "update" | "rest" | "destroy" | "crash";
@@ -53,33 +53,33 @@ const steps = fc.array(
 class Reaper {
   left = 0;
   deaths = 0;
-  readonly outside: Outside = () => {
+  readonly outside: ExternalStore = () => {
     if (this.left === 0 || --this.left > 0) return;
     this.deaths++;
     throw new Killed();
   };
 }
 
-function ask(rig: Rig, id: string, verb: Verb): Promise<unknown> {
-  const { machines } = rig.room;
-  const asker = rig.asker();
+function ask(harness: MachineHarness, id: string, verb: Verb): Promise<unknown> {
+  const { machines } = harness.module;
+  const actor = harness.actor();
   switch (verb) {
     case "start":
-      return machines.start(id, asker);
+      return machines.start(id, actor);
     case "stop":
-      return machines.stop(id, {}, asker);
+      return machines.stop(id, {}, actor);
     case "suspend":
-      return machines.suspend(id, asker);
+      return machines.suspend(id, actor);
     case "restart":
-      return machines.restart(id, {}, asker);
+      return machines.restart(id, {}, actor);
     case "destroy":
-      return machines.destroy(id, { force: true }, asker);
+      return machines.destroy(id, { force: true }, actor);
     case "crash":
-      rig.world.crash(id, { exit_code: 1, signal: -1, oom_killed: false, exited_at: rig.clock.now() });
+      harness.world.crash(id, { exit_code: 1, signal: -1, oom_killed: false, exited_at: harness.clock.now() });
       return Promise.resolve();
     case "update":
     case "rest":
-      return update(rig, id, verb === "rest");
+      return update(harness, id, verb === "rest");
   }
 }
 
@@ -91,16 +91,16 @@ function version(number: number) {
   return { image: `web:${signal}`, stop_config: { signal }, restart: { policy: "no" as const } };
 }
 
-async function update(rig: Rig, id: string, skip_launch: boolean): Promise<unknown> {
-  const machine = await rig.find(id);
-  const wish = { config: version(machine.revision), skip_launch };
-  return await rig.room.machines.update(machine, wish, rig.asker());
+async function update(harness: MachineHarness, id: string, skip_launch: boolean): Promise<unknown> {
+  const machine = await harness.find(id);
+  const input = { config: version(machine.revision), skip_launch };
+  return await harness.module.machines.update(machine, input, harness.actor());
 }
 
 /** Asks, and tells whether it was acknowledged before the process died. */
-async function attempt(rig: Rig, id: string, verb: Verb): Promise<"acknowledged" | "refused" | "unknown"> {
+async function attempt(harness: MachineHarness, id: string, verb: Verb): Promise<"acknowledged" | "refused" | "unknown"> {
   let outcome: "acknowledged" | "refused" | "unknown" = "unknown";
-  ask(rig, id, verb).then(
+  ask(harness, id, verb).then(
     () => {
       outcome = "acknowledged";
     },
@@ -108,50 +108,50 @@ async function attempt(rig: Rig, id: string, verb: Verb): Promise<"acknowledged"
       outcome = "refused";
     },
   );
-  while (outcome === "unknown" && !rig.killed) await turns(1);
+  while (outcome === "unknown" && !harness.killed) await turns(1);
   return outcome;
 }
 
-async function play(rig: Rig, reaper: Reaper, sequence: readonly Step[]): Promise<void> {
+async function play(harness: MachineHarness, reaper: Reaper, sequence: readonly Step[]): Promise<void> {
   reaper.left = 0;
-  const { id } = await rig.create(version(0), { skip_launch: sequence.length % 2 === 0 });
-  await rig.settle();
-  let state = (await rig.find(id)).state;
+  const { id } = await harness.create(version(0), { skip_launch: sequence.length % 2 === 0 });
+  await harness.settle();
+  let state = (await harness.find(id)).state;
   for (const { verb, die_at } of sequence) {
     if (state === "destroyed") break;
     reaper.left = die_at;
-    const outcome = await attempt(rig, id, verb);
-    await rig.settle();
+    const outcome = await attempt(harness, id, verb);
+    await harness.settle();
     reaper.left = 0;
-    if (rig.killed) {
-      await rig.boot();
-      await rig.settle();
+    if (harness.killed) {
+      await harness.boot();
+      await harness.settle();
     }
-    const machine = await rig.find(id);
+    const machine = await harness.find(id);
     const wanted = MODEL[verb](state);
     const allowed = outcome === "acknowledged" ? [wanted] : outcome === "refused" ? [state] : [state, wanted];
     assert.ok(
       allowed.includes(machine.state),
       `${state} ${verb} (${outcome}) is ${machine.state}, not ${allowed.join(" or ")}`,
     );
-    await agree(rig, machine);
+    await agree(harness, machine);
     state = machine.state;
   }
 }
 
 /** What is written down is what is; nothing is left to do; the log tells how it came about. */
-async function agree(rig: Rig, machine: Machine): Promise<void> {
+async function agree(harness: MachineHarness, machine: Machine): Promise<void> {
   const { id, state, boot, pending, snapshot } = machine;
   assert.ok(isPersistent(state) && pending === 0, `${state} with ${pending} operations`);
-  assert.deepEqual((await rig.store.findWork(id))?.operations, []);
-  const real = rig.world.boots.get(id);
+  assert.deepEqual((await harness.store.findWork(id))?.operations, []);
+  const real = harness.world.boots.get(id);
   const runs = real?.state === "running";
   assert.equal(runs, state === "started", `written ${state}, really ${real?.state ?? "nothing"}`);
   assert.equal(real?.state === "frozen", state === "suspended");
   assert.equal(snapshot, state === "suspended");
   if (runs) assert.equal(real.boot, boot);
   checkStops(real?.log ?? []);
-  await checkLog(rig, machine);
+  await checkLog(harness, machine);
 }
 
 /** Every version was stopped by its own signal, whatever version the machine had become by then. */
@@ -165,8 +165,8 @@ function checkStops(log: readonly { message: string }[]): void {
 }
 
 /** M8: every change of state is one event, and every event that names another state is a change the table has. */
-async function checkLog(rig: Rig, machine: Machine): Promise<void> {
-  const events = (await rig.store.events(machine.id, { limit: 1000 })).reverse();
+async function checkLog(harness: MachineHarness, machine: Machine): Promise<void> {
+  const events = (await harness.store.events(machine.id, { limit: 1000 })).reverse();
   let state: MachineState = "created";
   let time = 0;
   for (const { type, status, timestamp, request } of events.slice(1)) {
@@ -200,13 +200,13 @@ suite("machines, model (M1, M8)", () => {
     let commands = 0;
     // A platform of its own for a few: each start looks at all machines there are, and what died stays in memory.
     for (let done = 0; done < total; done += SEQUENCES_PER_RIG) {
-      const rig = await Rig.open({ outside: reaper.outside });
+      const harness = await MachineHarness.open({ outside: reaper.outside });
       const property = fc.asyncProperty(steps, async (sequence) => {
         commands += sequence.length;
-        await play(rig, reaper, sequence);
+        await play(harness, reaper, sequence);
       });
       await fc.assert(property, { numRuns: Math.min(SEQUENCES_PER_RIG, total - done), seed: first + done });
-      await rig.close();
+      await harness.close();
     }
     t.diagnostic(`${total} sequences, ${commands} commands, ${reaper.deaths} deaths`);
     assert.ok(reaper.deaths > total / 10, "the process died often enough to prove anything");
@@ -215,11 +215,11 @@ suite("machines, model (M1, M8)", () => {
   test("control: an executor that acts before anything is written down is caught", async (t) => {
     const reaper = new Reaper();
     // Operations are forgotten by this store: the intent is only in memory.
-    const rig = await Rig.open({
+    const harness = await MachineHarness.open({
       outside: reaper.outside,
       wrapStore: (store) => ({ ...store, unfinished: async () => [] }),
     });
-    const property = fc.asyncProperty(steps, (sequence) => play(rig, reaper, sequence));
+    const property = fc.asyncProperty(steps, (sequence) => play(harness, reaper, sequence));
     await assert.rejects(fc.assert(property, { numRuns: 200, seed: seed(t), endOnFailure: true }));
   });
 });

@@ -43,7 +43,7 @@ export class PrivateNetworks {
   }
 }
 
-/** Network 0 is the platform's own (network/fabric.ts); `fdaa:ffff` are addresses of apps (network/addresses.ts). */
+/** Network 0 is the platform's own (network/overlay.ts); `fdaa:ffff` are addresses of apps (network/addresses.ts). */
 const RESERVED = /^(00000000|ffff)/;
 
 /** How prefixes were made before they were kept: machines that are there keep their addresses. */

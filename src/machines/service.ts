@@ -3,24 +3,24 @@ import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { checkSlug } from "#core/names.ts";
 import type { HostService } from "#hosts/service.ts";
-import { accept, runs } from "./accept.ts";
-import { complete, mergeConfig, sizeOf } from "./config.ts";
-import type { Draft } from "./draft.ts";
-import type { RuntimeDriver } from "./driver.ts";
-import type { Leases } from "./lease.ts";
-import type { Ledger } from "./ledger.ts";
+import { accept, runs } from "./lifecycle/accept.ts";
+import { complete, mergeConfig, sizeOf } from "./config/config.ts";
+import type { MachineTransaction } from "./lifecycle/transaction.ts";
+import type { RuntimeDriver } from "./runtime/driver.ts";
+import type { Leases } from "./lifecycle/lease.ts";
+import type { MachineWriter } from "./lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { machineName, privateAddress } from "./names.ts";
 import type { PrivateNetworks } from "./private-networks.ts";
-import { mountedVolume, mountWarnings, refuseReferences, standbyProblems } from "./references.ts";
-import { keepVolume, refuse, refuseInsert, refuseMoving, refuseStale, volumeProblems } from "./rules.ts";
-import { firstRun } from "./schedule.ts";
+import { mountedVolume, mountWarnings, refuseReferences, standbyProblems } from "./lifecycle/references.ts";
+import { keepVolume, rejectInvalid, refuseInsert, refuseMoving, refuseStale, volumeProblems } from "./lifecycle/rules.ts";
+import { firstRun } from "./lifecycle/schedule.ts";
 import type { ListFilter, MachineStore } from "./store.ts";
 import type { ImageRef, Machine, MachineConfig, OperationPayload, ShownMachine, Source } from "./types.ts";
 
 interface MachineParts {
   store: MachineStore;
-  ledger: Ledger;
+  writer: MachineWriter;
   leases: Leases;
   hosts: HostService;
   driver: RuntimeDriver;
@@ -61,7 +61,7 @@ export interface Owner {
   network: string;
 }
 
-export interface CreateWish {
+export interface CreateMachineInput {
   name?: string | undefined;
   region?: string | undefined;
   config: MachineConfig;
@@ -71,12 +71,12 @@ export interface CreateWish {
   min_secrets_version?: number | undefined;
 }
 
-export interface UpdateWish extends CreateWish {
+export interface UpdateMachineInput extends CreateMachineInput {
   current_version?: string | undefined;
 }
 
 /** Who asks: for events, leases, and the lease's nonce when there is one. */
-export interface Asker {
+export interface Actor {
   name: string;
   nonce?: string | undefined;
   source?: Source;
@@ -115,35 +115,35 @@ export class MachineService {
     return await this.#parts.store.counts(org_id);
   }
 
-  async create(owner: Owner, wish: CreateWish, asker: Asker): Promise<Machine> {
-    const { ledger, leases, store } = this.#parts;
-    const { ids } = asker;
+  async create(owner: Owner, input: CreateMachineInput, actor: Actor): Promise<Machine> {
+    const { writer, leases, store } = this.#parts;
+    const { ids } = actor;
     const id = ids.hex(14);
-    let name = wish.name ?? machineName(ids);
+    let name = input.name ?? machineName(ids);
     checkSlug(name, "body.name");
-    refuse(await standbyProblems(this.#parts, { app_id: owner.app_id, machine_id: id }, wish.config));
-    let pinned = await this.#volumePlace(owner, wish, id);
-    const image_ref = await this.#resolve(wish.config.image, owner.org_id, asker);
+    rejectInvalid(await standbyProblems(this.#parts, { app_id: owner.app_id, machine_id: id }, input.config));
+    let pinned = await this.#volumePlace(owner, input, id);
+    const image_ref = await this.#resolve(input.config.image, owner.org_id, actor);
     // Placed anew when the host that had room is full by the time it is written.
     for (let race = 0; race < MACHINE_LIMITS.write_races; race++) {
       const { volume, ...place } = pinned;
-      const machine = await this.#blank(owner, { ...wish, ...place, name, image_ref }, id, ids);
-      const { result, machine: made } = await ledger.insert(
+      const machine = await this.#blank(owner, { ...input, ...place, name, image_ref }, id, ids);
+      const { result, machine: made } = await writer.insert(
         machine,
-        (draft) => {
-          if (wish.lease_ttl) leases.grant(draft, { owner: asker.name, description: "", ttl_s: wish.lease_ttl }, ids);
-          if (volume) draft.attach(volume);
-          draft.note("launch", "created", asker.source ?? "user");
-          if (!wish.skip_launch) draft.queue("start", { source: asker.source ?? "user" });
+        (transaction) => {
+          if (input.lease_ttl) leases.grant(transaction, { owner: actor.name, description: "", ttl_s: input.lease_ttl }, ids);
+          if (volume) transaction.attach(volume);
+          transaction.recordEvent("launch", "created", actor.source ?? "user");
+          if (!input.skip_launch) transaction.queue("start", { source: actor.source ?? "user" });
         },
         ids,
       );
       if (result === "inserted") return made;
       if (result === "exists") return (await store.find(id)) ?? made;
       // A made-up name that another machine has is ours to change, not the caller's.
-      if (result === "name_taken" && wish.name === undefined) name = machineName(ids);
+      if (result === "name_taken" && input.name === undefined) name = machineName(ids);
       // Somebody else was faster; who, is what the refusal says.
-      else if (result === "volume") pinned = await this.#volumePlace(owner, wish, id);
+      else if (result === "volume") pinned = await this.#volumePlace(owner, input, id);
       else if (result !== "capacity") refuseInsert(result, name, owner.app_name);
     }
     fail("conflict", "the hosts fill up faster than a machine can be placed; try again", { retry_after_s: 1 });
@@ -155,51 +155,51 @@ export class MachineService {
   }
 
   /** Replaces the whole config. The machine becomes a new version and runs, unless it is asked not to. */
-  async update(machine: Machine, wish: UpdateWish, asker: Asker): Promise<Machine> {
-    const instance_id = asker.ids.ulid();
-    const image_ref = await this.#resolve(wish.config.image, machine.org_id, asker);
-    return await this.#update(machine, { ...wish, image_ref }, asker, instance_id, () => wish.config);
+  async update(machine: Machine, input: UpdateMachineInput, actor: Actor): Promise<Machine> {
+    const instance_id = actor.ids.ulid();
+    const image_ref = await this.#resolve(input.config.image, machine.org_id, actor);
+    return await this.#update(machine, { ...input, image_ref }, actor, instance_id, () => input.config);
   }
 
   /** Merges into the config (JSON merge patch): what is not named stays, null removes. */
-  async patch(machine: Machine, wish: Omit<UpdateWish, "config"> & { patch: unknown }, asker: Asker): Promise<Machine> {
-    const instance_id = asker.ids.ulid();
-    const { image } = (wish.patch ?? {}) as { image?: unknown };
+  async patch(machine: Machine, input: Omit<UpdateMachineInput, "config"> & { patch: unknown }, actor: Actor): Promise<Machine> {
+    const instance_id = actor.ids.ulid();
+    const { image } = (input.patch ?? {}) as { image?: unknown };
     // An image that is not named stays what it was, whatever its tag stands for by now.
-    const named = typeof image === "string" ? { image_ref: await this.#resolve(image, machine.org_id, asker) } : {};
-    return await this.#update(machine, { ...wish, ...named }, asker, instance_id, (before) =>
-      mergeConfig(before.config, wish.patch),
+    const named = typeof image === "string" ? { image_ref: await this.#resolve(image, machine.org_id, actor) } : {};
+    return await this.#update(machine, { ...input, ...named }, actor, instance_id, (before) =>
+      mergeConfig(before.config, input.patch),
     );
   }
 
   async #update(
     machine: Machine,
-    wish: Omit<UpdateWish, "config"> & { image_ref?: ImageRef },
-    asker: Asker,
+    input: Omit<UpdateMachineInput, "config"> & { image_ref?: ImageRef },
+    actor: Actor,
     instance_id: string,
     configFrom: (before: Machine) => MachineConfig,
   ): Promise<Machine> {
     const { leases, clock } = this.#parts;
-    refuseMoving(machine, wish);
+    refuseMoving(machine, input);
     const { app_id, id: machine_id, config: known } = machine;
     await refuseReferences(this.#parts, { app_id, machine_id, before: known }, keepVolume(configFrom(machine), known));
-    return await this.#parts.ledger.change(
+    return await this.#parts.writer.change(
       machine.id,
-      (draft) => {
-        const before = draft.machine;
+      (transaction) => {
+        const before = transaction.machine;
         // The same request a second time, after a crash between writing and answering.
         if (before.instance_id === instance_id) return false;
-        leases.check(before, asker.nonce);
-        refuseStale(before, wish.current_version);
+        leases.check(before, actor.nonce);
+        refuseStale(before, input.current_version);
         const config = complete(keepVolume(configFrom(before), before.config));
-        refuse(volumeProblems(before.config, config));
+        rejectInvalid(volumeProblems(before.config, config));
         const { cpus, memory_mb } = sizeOf(config);
-        const launch = runs(draft) || !wish.skip_launch;
-        const was_created = draft.projected === "created";
-        draft.replaceConfig({
+        const launch = runs(transaction) || !input.skip_launch;
+        const was_created = transaction.projected === "created";
+        transaction.replaceConfig({
           config,
           instance_id,
-          image_ref: wish.image_ref ?? before.image_ref,
+          image_ref: input.image_ref ?? before.image_ref,
           cpus,
           memory_mb,
           checks: {},
@@ -207,15 +207,15 @@ export class MachineService {
             before.config.schedule === config.schedule
               ? before.next_run_at
               : firstRun(config.schedule, before, clock.now()),
-          ...(wish.min_secrets_version === undefined ? {} : { secrets_version: wish.min_secrets_version }),
-          ...(wish.skip_service_registration ? { cordoned: true } : {}),
+          ...(input.min_secrets_version === undefined ? {} : { secrets_version: input.min_secrets_version }),
+          ...(input.skip_service_registration ? { cordoned: true } : {}),
         });
-        if (wish.lease_ttl) {
-          leases.grant(draft, { owner: asker.name, description: "", ttl_s: wish.lease_ttl }, asker.ids);
+        if (input.lease_ttl) {
+          leases.grant(transaction, { owner: actor.name, description: "", ttl_s: input.lease_ttl }, actor.ids);
         }
-        return accept(draft, "update", { source: asker.source ?? "user", launch, was_created });
+        return accept(transaction, "update", { source: actor.source ?? "user", launch, was_created });
       },
-      asker.ids,
+      actor.ids,
     );
   }
 
@@ -226,78 +226,78 @@ export class MachineService {
   }
 
   /** Answers where the machine was. A machine that runs, or is about to, is left alone. */
-  async start(id: string, asker: Asker): Promise<{ before: string; machine: Machine }> {
+  async start(id: string, actor: Actor): Promise<{ before: string; machine: Machine }> {
     let before = "";
-    const machine = await this.#ask(id, asker, (draft) => {
-      before = draft.machine.state;
-      return accept(draft, "start", payloadOf(asker));
+    const machine = await this.#ask(id, actor, (transaction) => {
+      before = transaction.machine.state;
+      return accept(transaction, "start", payloadOf(actor));
     });
     return { before, machine };
   }
 
-  async stop(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, asker: Asker): Promise<Machine> {
-    return await this.#ask(id, asker, (draft) => accept(draft, "stop", { ...payloadOf(asker), ...how }));
+  async stop(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, actor: Actor): Promise<Machine> {
+    return await this.#ask(id, actor, (transaction) => accept(transaction, "stop", { ...payloadOf(actor), ...how }));
   }
 
-  async suspend(id: string, asker: Asker): Promise<Machine> {
-    return await this.#ask(id, asker, (draft) => accept(draft, "suspend", payloadOf(asker)));
+  async suspend(id: string, actor: Actor): Promise<Machine> {
+    return await this.#ask(id, actor, (transaction) => accept(transaction, "suspend", payloadOf(actor)));
   }
 
-  async restart(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, asker: Asker): Promise<Machine> {
-    return await this.#ask(id, asker, (draft) => accept(draft, "restart", { source: asker.source ?? "user", ...how }));
+  async restart(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, actor: Actor): Promise<Machine> {
+    return await this.#ask(id, actor, (transaction) => accept(transaction, "restart", { source: actor.source ?? "user", ...how }));
   }
 
   /** `force` stops a running machine as its config says, `kill` ends it with SIGKILL at once. */
-  async destroy(id: string, how: { force?: boolean; kill?: boolean }, asker: Asker): Promise<Machine> {
-    return await this.#ask(id, asker, (draft) => {
-      if (draft.machine.state !== "destroying" && !how.force && !how.kill && runs(draft)) {
-        fail("machine_running", `unable to destroy machine, not currently stopped: it is ${draft.machine.state}`, {
-          facts: { current_state: draft.machine.state },
+  async destroy(id: string, how: { force?: boolean; kill?: boolean }, actor: Actor): Promise<Machine> {
+    return await this.#ask(id, actor, (transaction) => {
+      if (transaction.machine.state !== "destroying" && !how.force && !how.kill && runs(transaction)) {
+        fail("machine_running", `unable to destroy machine, not currently stopped: it is ${transaction.machine.state}`, {
+          facts: { current_state: transaction.machine.state },
           hint: "stop it first, or add ?force=true",
         });
       }
-      return accept(draft, "destroy", { source: asker.source ?? "user", ...(how.kill ? KILL : {}) });
+      return accept(transaction, "destroy", { source: actor.source ?? "user", ...(how.kill ? KILL : {}) });
     });
   }
 
   /** The proxy stops, or goes on, sending requests to it; its state stays. */
-  async cordon(id: string, cordoned: boolean, asker: Asker): Promise<Machine> {
-    return await this.#ask(id, asker, (draft) => {
-      if (draft.machine.cordoned === cordoned) return false;
-      draft.set({ cordoned });
-      draft.note(cordoned ? "cordon" : "uncordon", draft.machine.state, asker.source ?? "user");
+  async cordon(id: string, cordoned: boolean, actor: Actor): Promise<Machine> {
+    return await this.#ask(id, actor, (transaction) => {
+      if (transaction.machine.cordoned === cordoned) return false;
+      transaction.set({ cordoned });
+      transaction.recordEvent(cordoned ? "cordon" : "uncordon", transaction.machine.state, actor.source ?? "user");
       return true;
     });
   }
 
   /** Destroys every machine of an app, running or not, for an app that is being deleted. */
-  async destroyAll(app_id: string, asker: Asker): Promise<Machine[]> {
+  async destroyAll(app_id: string, actor: Actor): Promise<Machine[]> {
     const machines = await this.#parts.store.list(app_id, {});
     return await Promise.all(
       machines.map((machine) =>
-        this.#parts.ledger.change(machine.id, (draft) => {
-          if (draft.machine.state === "destroyed") return false;
-          draft.set({ lease: null });
-          return accept(draft, "destroy", { source: asker.source ?? "user", reason: "the app is deleted", ...KILL });
+        this.#parts.writer.change(machine.id, (transaction) => {
+          if (transaction.machine.state === "destroyed") return false;
+          transaction.set({ lease: null });
+          return accept(transaction, "destroy", { source: actor.source ?? "user", reason: "the app is deleted", ...KILL });
         }),
       ),
     );
   }
 
-  async #ask(id: string, { nonce, ids }: Asker, decide: (draft: Draft) => boolean): Promise<Machine> {
-    const { ledger, leases, hosts } = this.#parts;
-    return await ledger.change(
+  async #ask(id: string, { nonce, ids }: Actor, decide: (transaction: MachineTransaction) => boolean): Promise<Machine> {
+    const { writer, leases, hosts } = this.#parts;
+    return await writer.change(
       id,
-      (draft) => {
-        if (draft.machine.state === "destroyed") fail("not_found", `machine not found: ${id} is destroyed`);
-        leases.check(draft.machine, nonce);
-        if (!hosts.reachable(draft.machine.host_id)) {
+      (transaction) => {
+        if (transaction.machine.state === "destroyed") fail("not_found", `machine not found: ${id} is destroyed`);
+        leases.check(transaction.machine, nonce);
+        if (!hosts.reachable(transaction.machine.host_id)) {
           fail(
             "host_unreachable",
-            `deploys to this host are temporarily disabled: host ${draft.machine.host_id} has failed`,
+            `deploys to this host are temporarily disabled: host ${transaction.machine.host_id} has failed`,
           );
         }
-        return decide(draft);
+        return decide(transaction);
       },
       ids,
     );
@@ -306,23 +306,23 @@ export class MachineService {
   /** A machine goes where its volume is. Fails when it cannot: the volume is elsewhere, or taken. */
   async #volumePlace(
     { app_id }: Owner,
-    wish: CreateWish,
+    input: CreateMachineInput,
     machine_id: string,
   ): Promise<{ config: MachineConfig; region?: string; host_id?: string; volume?: string }> {
-    const { config, place } = await mountedVolume(this.#parts, { app_id, machine_id }, wish);
+    const { config, place } = await mountedVolume(this.#parts, { app_id, machine_id }, input);
     return place ? { config, region: place.region, host_id: place.host_id, volume: place.id } : { config };
   }
 
   async #blank(
     owner: Owner,
-    wish: CreateWish & { name: string; host_id?: string; image_ref: ImageRef },
+    input: CreateMachineInput & { name: string; host_id?: string; image_ref: ImageRef },
     id: string,
     ids: Ids,
   ): Promise<Machine> {
     const { hosts, clock, networks } = this.#parts;
-    const config = complete(wish.config);
+    const config = complete(input.config);
     const { cpus, memory_mb } = sizeOf(config);
-    const { region, host_id } = wish;
+    const { region, host_id } = input;
     const host = await hosts.place({ region, cpus, memory_mb, ...(host_id ? { host_id } : {}) });
     const created_at = clock.now();
     const { org_id, app_id, app_name } = owner;
@@ -332,8 +332,8 @@ export class MachineService {
       org_id,
       app_id,
       app_name,
-      name: wish.name,
-      region: wish.region ?? host.region,
+      name: input.name,
+      region: input.region ?? host.region,
       host_id: host.id,
       private_ip: privateAddress({ id, network: prefix, host_id: host.id }),
       created_at,
@@ -341,9 +341,9 @@ export class MachineService {
       updated_at: created_at,
       state: "created",
       instance_id: ids.ulid(),
-      image_ref: wish.image_ref,
-      cordoned: wish.skip_service_registration ?? false,
-      secrets_version: wish.min_secrets_version ?? 0,
+      image_ref: input.image_ref,
+      cordoned: input.skip_service_registration ?? false,
+      secrets_version: input.min_secrets_version ?? 0,
       pending: 0,
       deadline_at: null,
       next_run_at: firstRun(config.schedule, { created_at }, created_at),
@@ -364,7 +364,7 @@ export class MachineService {
     };
   }
 
-  async #resolve(image: string, org_id: string, { signal = NEVER }: Asker): Promise<ImageRef> {
+  async #resolve(image: string, org_id: string, { signal = NEVER }: Actor): Promise<ImageRef> {
     return await this.resolveImage(image, org_id, signal);
   }
 }
@@ -372,7 +372,7 @@ export class MachineService {
 const KILL = { signal: "SIGKILL", timeout_ms: 0 } as const;
 
 /** Who asked and why, as it is put down. */
-const payloadOf = ({ source, reason }: Asker): OperationPayload => ({
+const payloadOf = ({ source, reason }: Actor): OperationPayload => ({
   source: source ?? "user",
   ...(reason === undefined ? {} : { reason }),
 });

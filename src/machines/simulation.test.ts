@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { ApiError } from "#core/errors.ts";
 import { random, runs, seed } from "../../test/support.ts";
-import { Rig, turns } from "./rig-fixtures.ts";
-import { isPersistent } from "./states.ts";
+import { MachineHarness, turns } from "./machine-harness.fixtures.ts";
+import { isPersistent } from "./lifecycle/states.ts";
 import type { Machine, MachineConfig } from "./types.ts";
 
 const MINUTE = 60_000;
@@ -35,7 +35,7 @@ const FAULTS = [
 type Fault = (typeof FAULTS)[number];
 
 class Day {
-  rig!: Rig;
+  harness!: MachineHarness;
   readonly #next: () => number;
   readonly #counts: Map<Fault, number>;
   /** Faults happen only while the storm lasts. */
@@ -49,7 +49,7 @@ class Day {
   }
 
   async run(): Promise<void> {
-    this.rig = await Rig.open({
+    this.harness = await MachineHarness.open({
       outside: (call, when) => this.#outside(call, when),
       fault: (call, id, signal) => this.#driver(call, id, signal),
     });
@@ -58,8 +58,8 @@ class Day {
       await this.#something(ids);
       const pause = this.#next() < 0.3 ? 0 : Math.floor(this.#next() * 40 * MINUTE);
       at += pause + MINUTE;
-      await this.rig.clock.advance(pause);
-      if (this.rig.killed) await this.#bootAgain();
+      await this.harness.clock.advance(pause);
+      if (this.harness.killed) await this.#bootAgain();
     }
     await this.#calm(ids);
   }
@@ -77,7 +77,7 @@ class Day {
   #outside(call: string, when: "before" | "after"): void {
     if (this.#die_in > 0 && --this.#die_in === 0) {
       this.#count("process killed in a write");
-      this.rig.kill();
+      this.harness.kill();
     }
     if (call !== "write" || when !== "before") return;
     if (this.#full > 0) {
@@ -90,7 +90,7 @@ class Day {
 
   async #driver(call: string, _id: string, signal?: AbortSignal): Promise<void> {
     if (call === "start") {
-      if (this.#happens("slow start", 0.1)) await this.rig.clock.sleep(20_000, signal);
+      if (this.#happens("slow start", 0.1)) await this.harness.clock.sleep(20_000, signal);
       if (this.#happens("failed start", 0.05)) throw new Error("the first process does not run");
       if (this.#happens("registry error", 0.05)) throw new Error("the registry answers 500");
       if (this.#happens("hanging start", 0.03)) await new Promise(() => {});
@@ -100,36 +100,36 @@ class Day {
   }
 
   async #something(ids: string[]): Promise<void> {
-    const { rig } = this;
+    const { harness } = this;
     if (ids.length < 6 || this.#next() < 0.05) ids.push(...(await this.#create()));
     const id = ids[Math.floor(this.#next() * ids.length)];
     if (this.#happens("process killed", 0.05)) {
-      rig.kill();
+      harness.kill();
       await this.#bootAgain();
     }
     if (this.#storm && this.#next() < 0.05) this.#die_in = 1 + Math.floor(this.#next() * 30);
     if (this.#storm && this.#next() < 0.03) this.#full = 1 + Math.floor(this.#next() * 5);
-    if (this.#happens("clock forward", 0.03)) rig.clock.jump(HOUR);
-    if (this.#happens("clock back", 0.03)) rig.clock.jump(-HOUR);
+    if (this.#happens("clock forward", 0.03)) harness.clock.jump(HOUR);
+    if (this.#happens("clock back", 0.03)) harness.clock.jump(-HOUR);
     if (id !== undefined) await this.#act(id);
   }
 
   async #act(id: string): Promise<void> {
-    const { rig } = this;
-    const { machines, waits } = rig.room;
-    const asker = rig.asker();
-    const exit = { exit_code: 1, signal: -1, oom_killed: false, exited_at: rig.clock.now() };
+    const { harness } = this;
+    const { machines, waits } = harness.module;
+    const actor = harness.actor();
+    const exit = { exit_code: 1, signal: -1, oom_killed: false, exited_at: harness.clock.now() };
     const acts: (() => unknown)[] = [
-      () => machines.start(id, asker),
-      () => machines.stop(id, {}, asker),
-      () => machines.suspend(id, asker),
-      () => machines.suspend(id, asker),
-      () => machines.restart(id, {}, asker),
-      async () => machines.update(await rig.find(id), { config: { image: "web:2" } }, asker),
-      () => this.#next() < 0.3 && machines.destroy(id, { force: true }, asker),
-      () => rig.world.crash(id, exit) && this.#count("exit"),
-      () => rig.world.crash(id, exit, "lost") && this.#count("exit, word lost"),
-      () => rig.world.crash(id, exit, "twice") && this.#count("exit, word twice"),
+      () => machines.start(id, actor),
+      () => machines.stop(id, {}, actor),
+      () => machines.suspend(id, actor),
+      () => machines.suspend(id, actor),
+      () => machines.restart(id, {}, actor),
+      async () => machines.update(await harness.find(id), { config: { image: "web:2" } }, actor),
+      () => this.#next() < 0.3 && machines.destroy(id, { force: true }, actor),
+      () => harness.world.crash(id, exit) && this.#count("exit"),
+      () => harness.world.crash(id, exit, "lost") && this.#count("exit, word lost"),
+      () => harness.world.crash(id, exit, "twice") && this.#count("exit, word twice"),
       () => {
         this.#count("caller gone");
         const gone = new AbortController();
@@ -153,7 +153,7 @@ class Day {
       ...(this.#next() < 0.3 ? { env: { SIM_RUN_MS: String(1000 + Math.floor(this.#next() * HOUR)) } } : {}),
     };
     let id: string | undefined;
-    this.rig.create(config).then((machine) => {
+    this.harness.create(config).then((machine) => {
       id = machine.id;
     }, refusal);
     await turns(6);
@@ -166,30 +166,30 @@ class Day {
     const storm = this.#storm;
     // A process that cannot read its store at start ends and is started again; here it can.
     this.#storm = false;
-    await this.rig.boot();
+    await this.harness.boot();
     this.#storm = storm;
   }
 
   /** The storm is over: within minutes everything is somewhere it can stay, and is really there (M5). */
   async #calm(ids: readonly string[]): Promise<void> {
     this.#storm = false;
-    if (this.rig.killed) await this.#bootAgain();
+    if (this.harness.killed) await this.#bootAgain();
     this.#die_in = 0;
     this.#full = 0;
-    await this.rig.clock.advance(10 * MINUTE);
-    await this.rig.settle(10 * MINUTE);
-    for (const id of ids) this.#agree(await this.rig.find(id));
-    const strays = [...this.rig.world.boots.values()].filter(
+    await this.harness.clock.advance(10 * MINUTE);
+    await this.harness.settle(10 * MINUTE);
+    for (const id of ids) this.#agree(await this.harness.find(id));
+    const strays = [...this.harness.world.boots.values()].filter(
       ({ id, state }) => state !== "exited" && !ids.includes(id),
     );
-    for (const { id } of strays) this.#agree(await this.rig.find(id));
-    assert.equal(this.rig.room.bus.listeners, 3, "nobody is left listening");
-    await this.rig.room.waits.wait(ids[0] ?? "", { states: ["settled", "destroyed"], timeout_s: 1 }, never);
-    await this.rig.close();
+    for (const { id } of strays) this.#agree(await this.harness.find(id));
+    assert.equal(this.harness.module.bus.listeners, 3, "nobody is left listening");
+    await this.harness.module.waits.wait(ids[0] ?? "", { states: ["settled", "destroyed"], timeout_s: 1 }, never);
+    await this.harness.close();
   }
 
   #agree({ id, state, pending, boot }: Machine): void {
-    const real = this.rig.world.boots.get(id);
+    const real = this.harness.world.boots.get(id);
     assert.ok(isPersistent(state) && pending === 0, `${id} is ${state} with ${pending} operations`);
     assert.equal(
       real?.state === "running",

@@ -1,7 +1,7 @@
-import type { MachineConfig } from "./config-schema.ts";
-import type { Asked, MachineState } from "./states.ts";
+import type { MachineConfig } from "./config/config-schema.ts";
+import type { Action, MachineState } from "./lifecycle/states.ts";
 
-export type { MachineConfig } from "./config-schema.ts";
+export type { MachineConfig } from "./config/config-schema.ts";
 
 /** A machine as it is kept. Times are milliseconds since 1970. */
 export interface Machine {
@@ -155,7 +155,7 @@ export interface Operation {
   host_id: string;
   /** Operations of one machine are carried out in this order. */
   position: number;
-  kind: Asked;
+  kind: Action;
   payload: OperationPayload;
   /** Not before this time; null is at once. */
   not_before: number | null;

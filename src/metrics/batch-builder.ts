@@ -1,6 +1,6 @@
 import { STALE_NAN } from "./source.ts";
-import { encodeLabels } from "./tsdb/labels.ts";
-import type { SeriesBatch } from "./tsdb/series-batch.ts";
+import { encodeLabels } from "./tsdb/index/labels.ts";
+import type { SeriesBatch } from "./tsdb/ingest/series-batch.ts";
 
 /** A series of our own as a batch names it; a label without a value is no label. */
 export function spell(name: string, labels: Readonly<Record<string, string>>): Uint8Array {

@@ -13,7 +13,7 @@ import { QUERY_LIMITS } from "./promql/limits.ts";
 import type { TargetState } from "./scrape/scraper.ts";
 import { targetRoutes } from "./target-routes.ts";
 import { firstOf } from "./truncate.ts";
-import type { Scope } from "./tsdb/metadata-queries.ts";
+import type { Scope } from "./tsdb/index/metadata-queries.ts";
 
 interface Parts {
   engine(): MetricsEngine;
@@ -85,7 +85,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
         ...COMMON,
         summary: "Evaluate a query at one time",
         query: InstantQuery,
-        answer: JSON_BYTES,
+        response: JSON_BYTES,
         errors: QUERY_ERRORS,
         async handle({ query, signal, ...admitted }) {
           const end_ms = timeOf("time", query.time, clock.now());
@@ -105,7 +105,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
         ...COMMON,
         summary: "Evaluate a query over a range of time",
         query: RangeQuery,
-        answer: JSON_BYTES,
+        response: JSON_BYTES,
         errors: QUERY_ERRORS,
         async handle({ query, signal, ...admitted }) {
           const start_ms = timeOf("start", query.start, 0);
@@ -128,7 +128,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
       ...COMMON,
       summary: "The newest samples of the series that match, as Prometheus text",
       query: Type.Object({ "match[]": list }),
-      answer: { status: 200, type: "text/plain" },
+      response: { status: 200, type: "text/plain" },
       errors: QUERY_ERRORS,
       async handle({ query, signal, ...admitted }) {
         const selector = await answering(() => selectorOf(query["match[]"]));
@@ -140,7 +140,7 @@ function queryRoutes({ engine, clock }: Parts): Row[] {
     route(`POST ${BASE}/api/v1/read`, {
       ...COMMON,
       summary: "Remote read: not supported",
-      answer: JSON_BYTES,
+      response: JSON_BYTES,
       handle: async () => fail("invalid_request", "remote read is not supported; use /api/v1/query_range"),
     }),
   ];
@@ -171,7 +171,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
         ...COMMON,
         summary: "Series that match",
         query: ScopeQuery,
-        answer: JSON_BYTES,
+        response: JSON_BYTES,
         errors: QUERY_ERRORS,
         handle: async ({ query, signal, ...admitted }) =>
           await answering(async () => {
@@ -185,7 +185,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
         ...COMMON,
         summary: "Label names",
         query: ScopeQuery,
-        answer: JSON_BYTES,
+        response: JSON_BYTES,
         errors: QUERY_ERRORS,
         handle: async ({ query, signal, ...admitted }) =>
           await answering(() => listed(query, (scope) => engine().labelNames(orgOf(admitted).id, scope, signal))),
@@ -195,7 +195,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
       ...COMMON,
       summary: "Values of a label",
       query: ScopeQuery,
-      answer: JSON_BYTES,
+      response: JSON_BYTES,
       errors: QUERY_ERRORS,
       handle: async ({ params, query, signal, ...admitted }) =>
         await answering(() =>
@@ -208,7 +208,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
       ...COMMON,
       summary: "What is stored: series by metric, by label, by value",
       query: StatusQuery,
-      answer: JSON_BYTES,
+      response: JSON_BYTES,
       errors: QUERY_ERRORS,
       handle: async ({ query, ...admitted }) =>
         await answering(async () => {
@@ -227,7 +227,7 @@ function labelRoutes({ engine, clock }: Parts): Row[] {
 /** What Grafana's data source asks besides. There are no rules and no alerts here, and it is told so. */
 function grafanaRoutes({ engine, clock }: Parts): Row[] {
   const fixed = (path: string, summary: string, data: unknown): Row =>
-    route(`GET ${BASE}${path}`, { ...COMMON, summary, answer: JSON_BYTES, handle: async () => success(data) });
+    route(`GET ${BASE}${path}`, { ...COMMON, summary, response: JSON_BYTES, handle: async () => success(data) });
   return [
     // The version is the one of the query API we are compatible with; the revision is ours.
     fixed("/api/v1/status/buildinfo", "What Grafana asks to learn which features there are", {
@@ -245,7 +245,7 @@ function grafanaRoutes({ engine, clock }: Parts): Row[] {
       ...COMMON,
       summary: "What metrics are: the built-in ones of the last day, and what senders said about theirs",
       query: Type.Object({ metric: text, limit }),
-      answer: JSON_BYTES,
+      response: JSON_BYTES,
       async handle({ query, ...admitted }) {
         const { id } = orgOf(admitted);
         const end_ms = clock.now();
@@ -261,7 +261,7 @@ function grafanaRoutes({ engine, clock }: Parts): Row[] {
         ...COMMON,
         summary: "A query, written as we would",
         query: Type.Object({ query: Type.String(), dialect }),
-        answer: JSON_BYTES,
+        response: JSON_BYTES,
         errors: QUERY_ERRORS,
         handle: async ({ query }) =>
           await answering(async () => {

@@ -15,7 +15,7 @@ export function targetRoutes(targets: (org_id: string) => readonly TargetState[]
       scheme: "metrics",
       style: "prometheus",
       summary: "Machines that are asked for metrics of their own, and how that goes",
-      answer: { status: 200, type: "application/json" },
+      response: { status: 200, type: "application/json" },
       async handle(admitted) {
         const activeTargets = targets(orgOf(admitted).id).map(shown);
         return JSON.stringify({ status: "success", data: { activeTargets, droppedTargets: [] } });

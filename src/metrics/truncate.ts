@@ -14,7 +14,7 @@ export async function firstOf(
 }
 
 /** The same for the answer to a query that another engine has given in full. */
-export function truncateAnswer(body: string, limit: number | undefined): string {
+export function truncateResponse(body: string, limit: number | undefined): string {
   if (!limit) return body;
   const answer = JSON.parse(body) as { data?: { result?: unknown; resultType?: string }; warnings?: string[] };
   const { result, resultType = "" } = answer.data ?? {};

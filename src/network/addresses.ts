@@ -8,7 +8,7 @@ import { NETWORK_LIMITS } from "./limits.ts";
 import type { AddressStore, ExposedApp } from "./store.ts";
 import type { AddressType, IpAssignment } from "./types.ts";
 
-export interface Wish {
+export interface AllocateInput {
   type: AddressType;
   region?: string | undefined;
   service_name?: string | undefined;
@@ -47,28 +47,28 @@ export class Addresses {
     return await this.#parts.store.exposed();
   }
 
-  async allocate(app_id: string, wish: Wish): Promise<IpAssignment> {
+  async allocate(app_id: string, input: AllocateInput): Promise<IpAssignment> {
     const { store, clock, region, onChange } = this.#parts;
     const had = await store.assignments(app_id);
-    const shared = wish.type === "shared_v4";
+    const shared = input.type === "shared_v4";
     const before = shared ? had.find(({ type }) => type === "shared_v4") : undefined;
     if (before) return before;
-    for (const ip of this.#candidates(app_id, wish.type, had)) {
+    for (const ip of this.#candidates(app_id, input.type, had)) {
       const assignment: IpAssignment = {
         ip,
         app_id,
-        type: wish.type,
-        region: wish.region ?? (shared ? "global" : region),
+        type: input.type,
+        region: input.region ?? (shared ? "global" : region),
         shared,
-        service_name: wish.service_name ?? null,
-        network: wish.network ?? null,
+        service_name: input.service_name ?? null,
+        network: input.network ?? null,
         created_at: clock.now(),
       };
       if (!(await this.#insert(assignment))) continue;
       await onChange();
       return assignment;
     }
-    fail("limit_reached", `no ${wish.type} address is free`, {
+    fail("limit_reached", `no ${input.type} address is free`, {
       hint: "use a shared_v4 one, or give the box more with HANGAR_PROXY_ADDRESSES",
     });
   }

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { LocalBus } from "#core/bus.ts";
 import { aMachine } from "#machines/fixtures.ts";
-import { type News, topics } from "#machines/ledger.ts";
+import { type MachineUpdate, topics } from "#machines/lifecycle/writer.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Machine } from "#machines/types.ts";
 import { Directory } from "./directory.ts";
 
 /** A directory whose two reads of the store are the test's to answer. */
 function aDirectory(reads: { alive?: Promise<Machine[]>; list?: () => Promise<Machine[]> }) {
-  const bus = new LocalBus<News>({ onError() {}, onFull: () => assert.fail() });
+  const bus = new LocalBus<MachineUpdate>({ onError() {}, onFull: () => assert.fail() });
   // Only these two of the store are asked.
   const store = { aliveAnywhere: () => reads.alive, list: () => reads.list?.() } as unknown as MachineStore;
   const say = (machine: Machine): void => bus.publish(topics.every, { machine, events: [] });

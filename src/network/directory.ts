@@ -1,5 +1,5 @@
 import type { Bus } from "#core/bus.ts";
-import { type News, topics } from "#machines/ledger.ts";
+import { type MachineUpdate, topics } from "#machines/lifecycle/writer.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Machine } from "#machines/types.ts";
 
@@ -29,7 +29,7 @@ type Listed = Omit<Entry, "leased"> & Pick<Machine, "lease">;
 
 interface DirectoryParts {
   store: MachineStore;
-  bus: Bus<News>;
+  bus: Bus<MachineUpdate>;
 }
 
 /**
@@ -52,7 +52,7 @@ export class Directory {
 
   async start(): Promise<void> {
     const { store, bus } = this.#parts;
-    this.#ends.push(bus.subscribe(topics.every, ({ machine }) => this.#hear(machine)));
+    this.#ends.push(bus.subscribe(topics.every, ({ machine }) => this.#onUpdate(machine)));
     await this.#take(store.aliveAnywhere());
   }
 
@@ -119,7 +119,7 @@ export class Directory {
     }
   }
 
-  #hear(machine: Machine): void {
+  #onUpdate(machine: Machine): void {
     for (const heard of this.#reads) heard.add(machine.id);
     this.#put(machine);
     for (const listener of this.#listeners) listener(machine.app_id);

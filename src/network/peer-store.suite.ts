@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { PeerStore } from "./fabric.ts";
+import type { PeerStore } from "./overlay.ts";
 
 /** What every PeerStore must do. `open` gives an empty one. */
 export function peerStoreSuite(

@@ -6,7 +6,7 @@ import type { Addresses } from "./addresses.ts";
 import { ADDRESS_TYPES, type IpAssignment, isEgress } from "./types.ts";
 
 const text = Type.String();
-const AddressAnswer = Type.Object({
+const AddressResponse = Type.Object({
   ip: text,
   type: text,
   region: text,
@@ -36,7 +36,7 @@ export function addressRoutes(addresses: Addresses): Row[] {
       summary: "An app's addresses",
       part: "apps",
       access: "read app",
-      answer: { status: 200, schema: Type.Object({ ips: Type.Array(AddressAnswer) }) },
+      response: { status: 200, schema: Type.Object({ ips: Type.Array(AddressResponse) }) },
       handle: async (call) => ({ ips: (await addresses.list(appOf(call).id)).map(answer) }),
     }),
     route("POST /v1/apps/:app_name/ip_assignments", {
@@ -44,7 +44,7 @@ export function addressRoutes(addresses: Addresses): Row[] {
       part: "apps",
       access: "write app",
       body: CreateAddress,
-      answer: { status: 200, schema: AddressAnswer },
+      response: { status: 200, schema: AddressResponse },
       errors: ["limit_reached"],
       handle: async ({ body, ...call }) => answer(await addresses.allocate(appOf(call).id, body)),
     }),
@@ -52,7 +52,7 @@ export function addressRoutes(addresses: Addresses): Row[] {
       summary: "Take an address away; without any, the app's ports are closed",
       part: "apps",
       access: "write app",
-      answer: { status: 204 },
+      response: { status: 204 },
       handle: async ({ params, ...call }) => await addresses.release(appOf(call).id, params.ip),
     }),
   ];

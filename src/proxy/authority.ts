@@ -1,5 +1,5 @@
 import { createPrivateKey, type KeyObject } from "node:crypto";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { AcmeClient } from "./acme-client.ts";
 import type { ProxyStore } from "./store.ts";
@@ -15,7 +15,7 @@ export interface Issuer {
 
 interface AuthorityParts {
   store: Pick<ProxyStore, "account" | "putAccount">;
-  box: Box;
+  sealer: Sealer;
   clock: Clock;
   /** Empty when there is none. */
   directory_url: string;
@@ -60,14 +60,14 @@ export class Authority implements Issuer {
   }
 
   async #account(): Promise<{ key: KeyObject; url: string | undefined }> {
-    const { store, box, directory_url } = this.#parts;
+    const { store, sealer, directory_url } = this.#parts;
     const known = await store.account(directory_url);
     if (!known) return { key: newKey().privateKey, url: undefined };
-    return { key: createPrivateKey(box.open(`acme:${directory_url}`, known.key)), url: known.url };
+    return { key: createPrivateKey(sealer.open(`acme:${directory_url}`, known.key)), url: known.url };
   }
 
   async #keepAccount(key: KeyObject, url: string): Promise<void> {
-    const { store, box, directory_url } = this.#parts;
-    await store.putAccount({ directory: directory_url, key: box.seal(`acme:${directory_url}`, keyPem(key)), url });
+    const { store, sealer, directory_url } = this.#parts;
+    await store.putAccount({ directory: directory_url, key: sealer.seal(`acme:${directory_url}`, keyPem(key)), url });
   }
 }

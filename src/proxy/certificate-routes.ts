@@ -9,7 +9,7 @@ import type { StoredCertificate } from "./store.ts";
 const text = Type.String();
 const hostname = Type.String({ maxLength: 255 });
 const pem = Type.String({ maxLength: PROXY_LIMITS.pem_chars });
-const CertificateAnswer = Type.Object({
+const CertificateResponse = Type.Object({
   hostname: text,
   kind: Type.String({ description: "`custom` or `acme`." }),
   status: Type.String({ description: "`pending` (also while the name is not proved), `ready` or `failed`." }),
@@ -51,10 +51,10 @@ function readRoutes({ certificates }: RouteParts): Row[] {
         cursor: Type.Optional(text),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: PAGE_MAX })),
       }),
-      answer: {
+      response: {
         status: 200,
         schema: Type.Object({
-          certificates: Type.Array(CertificateAnswer),
+          certificates: Type.Array(CertificateResponse),
           next_cursor: Type.Optional(text),
           total_count: Type.Integer(),
         }),
@@ -77,7 +77,7 @@ function readRoutes({ certificates }: RouteParts): Row[] {
       summary: "One certificate",
       part: "apps",
       access: "read app",
-      answer: { status: 200, schema: CertificateAnswer },
+      response: { status: 200, schema: CertificateResponse },
       handle: async ({ params, ...call }) => shown(await certificates.get(appOf(call).id, params.hostname)),
     }),
   ];
@@ -91,7 +91,7 @@ function addRoutes({ certificates, isTrusted }: RouteParts): Row[] {
       part: "apps",
       access: "write app",
       body: Type.Object({ hostname, fullchain: pem, private_key: pem }),
-      answer: { status: 201, schema: CertificateAnswer },
+      response: { status: 201, schema: CertificateResponse },
       errors: ["invalid_name", "name_taken", "limit_reached"],
       async handle({ body, caller, ...call }) {
         return shown(await certificates.addCustom(appOf(call).id, body, { trusted: isTrusted(caller) }));
@@ -102,7 +102,7 @@ function addRoutes({ certificates, isTrusted }: RouteParts): Row[] {
       part: "apps",
       access: "write app",
       body: Type.Object({ hostname }),
-      answer: { status: 201, schema: CertificateAnswer },
+      response: { status: 201, schema: CertificateResponse },
       errors: ["invalid_name", "name_taken", "limit_reached", "no_certificate_authority"],
       async handle({ body: { hostname: name }, caller, ...call }) {
         return shown(await certificates.addAcme(appOf(call).id, name, { trusted: isTrusted(caller) }));
@@ -117,7 +117,7 @@ function changeRoutes({ certificates }: RouteParts): Row[] {
       summary: "Look for the proof of a host name, and try again now to get a certificate",
       part: "apps",
       access: "write app",
-      answer: { status: 200, schema: CertificateAnswer },
+      response: { status: 200, schema: CertificateResponse },
       async handle({ params, ...call }) {
         const { certificate, ownership } = await certificates.check(appOf(call).id, params.hostname);
         return answer(certificate, ownership);
@@ -127,7 +127,7 @@ function changeRoutes({ certificates }: RouteParts): Row[] {
       summary: "Remove a host name and its certificate",
       part: "apps",
       access: "write app",
-      answer: { status: 204 },
+      response: { status: 204 },
       handle: async ({ params, ...call }) => await certificates.remove(appOf(call).id, params.hostname),
     }),
     ...(["acme", "custom"] as const).map((kind) =>
@@ -135,7 +135,7 @@ function changeRoutes({ certificates }: RouteParts): Row[] {
         summary: `Remove a host name whose certificate is ${kind}`,
         part: "apps",
         access: "write app",
-        answer: { status: 200, schema: Type.Object({ ok: Type.Boolean() }) },
+        response: { status: 200, schema: Type.Object({ ok: Type.Boolean() }) },
         async handle({ params, ...call }) {
           await certificates.remove(appOf(call).id, params.hostname, kind);
           return { ok: true };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createPrivateKey } from "node:crypto";
 import { suite, test } from "node:test";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { virtualClock } from "#core/fixtures.ts";
 import { silentLog } from "#core/log.ts";
 import type { Issuer } from "./authority.ts";
@@ -59,7 +59,7 @@ function aRoom(issuer = NOBODY) {
   const clock = virtualClock();
   const certificates = new Certificates({
     store: store as ProxyStore,
-    box: new Box(new Uint8Array(32)),
+    sealer: new Sealer(new Uint8Array(32)),
     clock,
     log: silentLog,
     own: { domain: "apps.zone.test", hosts: ["api.platform.example"] },
@@ -78,14 +78,14 @@ function anIssuer(lifetime_ms: number, open: Promise<void> = Promise.resolve()) 
   const issuer: Issuer = {
     configured: true,
     async order(hostname) {
-      orders.push(room.clock.now());
+      orders.push(module.clock.now());
       await open;
-      const { chain, key } = selfSigned([hostname], room.clock.now(), lifetime_ms);
+      const { chain, key } = selfSigned([hostname], module.clock.now(), lifetime_ms);
       return { chain, key: createPrivateKey(key) };
     },
   };
-  const room = aRoom(issuer);
-  return { ...room, orders };
+  const module = aRoom(issuer);
+  return { ...module, orders };
 }
 
 suite("certificates", () => {
@@ -156,97 +156,97 @@ suite("certificates", () => {
 
 suite("whose a host name is", () => {
   /** Brings a certificate of one's own making, as anyone can. */
-  const bring = (room: ReturnType<typeof aRoom>, app_id: string, hostname: string, trust = CLAIMED) => {
-    const { chain: fullchain, key: private_key } = selfSigned([hostname], room.clock.now());
-    return room.certificates.addCustom(app_id, { hostname, fullchain, private_key }, trust);
+  const bring = (module: ReturnType<typeof aRoom>, app_id: string, hostname: string, trust = CLAIMED) => {
+    const { chain: fullchain, key: private_key } = selfSigned([hostname], module.clock.now());
+    return module.certificates.addCustom(app_id, { hostname, fullchain, private_key }, trust);
   };
   const leadsTo = ({ certificates }: ReturnType<typeof aRoom>, hostname: string): string[] =>
     Object.keys(ORGS).filter((app_id) => certificates.names(app_id).hostnames.includes(hostname));
 
   test("addresses and the platform's own names are no app's, nor are they below a wildcard", async () => {
-    const room = aRoom();
+    const module = aRoom();
     const refused = `127.0.0.1 1.2.3.4 0x7f.0x1 example.0x7f 10.1 *.0.0.1 *.1 apps.zone.test x.apps.zone.test *.apps.zone.test *.test
       api.platform.example API.Platform.Example. web.localhost *.localhost app.internal printer.local localhost`;
     for (const hostname of refused.split(/\s+/))
-      await assert.rejects(bring(room, "a1", hostname, TRUSTED), { code: "invalid_name" }, hostname);
-    await bring(room, "a1", "*.platform.example", TRUSTED);
-    await bring(room, "a1", "*.zone.test", TRUSTED);
-    assert.deepEqual(room.certificates.names("a1").reserved, ["apps.zone.test", "api.platform.example"]);
+      await assert.rejects(bring(module, "a1", hostname, TRUSTED), { code: "invalid_name" }, hostname);
+    await bring(module, "a1", "*.platform.example", TRUSTED);
+    await bring(module, "a1", "*.zone.test", TRUSTED);
+    assert.deepEqual(module.certificates.names("a1").reserved, ["apps.zone.test", "api.platform.example"]);
   });
 
   test("a claim leads nowhere and shows no certificate until its TXT record is there", async () => {
-    const room = aRoom();
-    await bring(room, "b1", "www.victim.example");
-    assert.deepEqual([leadsTo(room, "www.victim.example"), room.published.at(-1)], [[], []]);
-    const first = await room.certificates.check("b1", "www.victim.example");
+    const module = aRoom();
+    await bring(module, "b1", "www.victim.example");
+    assert.deepEqual([leadsTo(module, "www.victim.example"), module.published.at(-1)], [[], []]);
+    const first = await module.certificates.check("b1", "www.victim.example");
     assert.match(first.ownership.problem ?? "", /no TXT record yet: set the TXT record _hangar-ownership\.www/);
     const { name, value } = first.ownership;
-    room.txt.set(name, ["v=spf1 -all", `${value}x`]);
-    assert.match((await room.certificates.check("b1", "www.victim.example")).ownership.problem ?? "", /another value/);
-    room.txt.set(name, ["v=spf1 -all", value]);
-    assert.equal((await room.certificates.check("b1", "www.victim.example")).ownership.proved, true);
-    assert.deepEqual([leadsTo(room, "www.victim.example"), room.published.at(-1)?.length], [["b1"], 1]);
+    module.txt.set(name, ["v=spf1 -all", `${value}x`]);
+    assert.match((await module.certificates.check("b1", "www.victim.example")).ownership.problem ?? "", /another value/);
+    module.txt.set(name, ["v=spf1 -all", value]);
+    assert.equal((await module.certificates.check("b1", "www.victim.example")).ownership.proved, true);
+    assert.deepEqual([leadsTo(module, "www.victim.example"), module.published.at(-1)?.length], [["b1"], 1]);
   });
 
   test("a claim keeps nobody from a name, and the record of one organization proves nothing for another", async () => {
-    const room = aRoom();
-    await bring(room, "b1", "www.victim.example");
-    const squatter = room.certificates.ownership(await room.certificates.get("b1", "www.victim.example"));
-    await bring(room, "a1", "www.victim.example");
-    const owner = room.certificates.ownership(await room.certificates.get("a1", "www.victim.example"));
+    const module = aRoom();
+    await bring(module, "b1", "www.victim.example");
+    const squatter = module.certificates.ownership(await module.certificates.get("b1", "www.victim.example"));
+    await bring(module, "a1", "www.victim.example");
+    const owner = module.certificates.ownership(await module.certificates.get("a1", "www.victim.example"));
     assert.equal(owner.name, squatter.name);
     assert.notEqual(owner.value, squatter.value);
-    room.txt.set(owner.name, [owner.value]);
-    assert.equal((await room.certificates.check("b1", "www.victim.example")).ownership.proved, false);
-    assert.equal((await room.certificates.check("a1", "www.victim.example")).ownership.proved, true);
-    room.txt.set(owner.name, [owner.value, squatter.value]);
-    const late = await room.certificates.check("b1", "www.victim.example");
+    module.txt.set(owner.name, [owner.value]);
+    assert.equal((await module.certificates.check("b1", "www.victim.example")).ownership.proved, false);
+    assert.equal((await module.certificates.check("a1", "www.victim.example")).ownership.proved, true);
+    module.txt.set(owner.name, [owner.value, squatter.value]);
+    const late = await module.certificates.check("b1", "www.victim.example");
     assert.match(late.ownership.problem ?? "", /another app has proved/);
-    assert.deepEqual(leadsTo(room, "www.victim.example"), ["a1"]);
-    await assert.rejects(bring(room, "a2", "www.victim.example", TRUSTED), { code: "name_taken" });
+    assert.deepEqual(leadsTo(module, "www.victim.example"), ["a1"]);
+    await assert.rejects(bring(module, "a2", "www.victim.example", TRUSTED), { code: "name_taken" });
   });
 
   test("the record of a name is not that of its wildcard", async () => {
-    const room = aRoom();
-    for (const hostname of ["victim.example", "*.victim.example"]) await bring(room, "b1", hostname);
-    const { name, value } = room.certificates.ownership(await room.certificates.get("b1", "victim.example"));
-    room.txt.set(name, [value]);
-    assert.equal((await room.certificates.check("b1", "victim.example")).ownership.proved, true);
-    assert.equal((await room.certificates.check("b1", "*.victim.example")).ownership.proved, false);
+    const module = aRoom();
+    for (const hostname of ["victim.example", "*.victim.example"]) await bring(module, "b1", hostname);
+    const { name, value } = module.certificates.ownership(await module.certificates.get("b1", "victim.example"));
+    module.txt.set(name, [value]);
+    assert.equal((await module.certificates.check("b1", "victim.example")).ownership.proved, true);
+    assert.equal((await module.certificates.check("b1", "*.victim.example")).ownership.proved, false);
   });
 
   test("a wildcard does not stand for what another organization has proved, in routes and certificates", async () => {
-    const room = aRoom();
-    await bring(room, "a1", "*.hosting.example", TRUSTED);
-    await bring(room, "a2", "own.hosting.example", TRUSTED);
-    assert.deepEqual(room.certificates.names("a1").reserved, [], "names of its own organization are served as before");
-    room.changed.length = 0;
-    await bring(room, "b1", "bob.hosting.example", TRUSTED);
-    assert.deepEqual(room.certificates.names("a1").reserved, ["bob.hosting.example"]);
-    assert.ok(room.changed.includes("a1"), "the wildcard's app is told");
-    const wildcard = room.published.at(-1)?.find(({ hostnames }) => hostnames[0] === "*.hosting.example");
+    const module = aRoom();
+    await bring(module, "a1", "*.hosting.example", TRUSTED);
+    await bring(module, "a2", "own.hosting.example", TRUSTED);
+    assert.deepEqual(module.certificates.names("a1").reserved, [], "names of its own organization are served as before");
+    module.changed.length = 0;
+    await bring(module, "b1", "bob.hosting.example", TRUSTED);
+    assert.deepEqual(module.certificates.names("a1").reserved, ["bob.hosting.example"]);
+    assert.ok(module.changed.includes("a1"), "the wildcard's app is told");
+    const wildcard = module.published.at(-1)?.find(({ hostnames }) => hostnames[0] === "*.hosting.example");
     assert.deepEqual(wildcard?.reserved, ["bob.hosting.example"]);
-    await room.certificates.remove("b1", "bob.hosting.example");
-    assert.deepEqual(room.certificates.names("a1").reserved, []);
+    await module.certificates.remove("b1", "bob.hosting.example");
+    assert.deepEqual(module.certificates.names("a1").reserved, []);
   });
 
   test("an authority's certificate proves a name, unless another organization's wildcard stands for it", async (t) => {
-    const { ...room } = anIssuer(90 * DAY);
-    t.after(() => room.certificates.close());
-    await room.certificates.addAcme("b1", "shop.example", CLAIMED);
-    await room.clock.advance(0);
-    assert.deepEqual(leadsTo(room, "shop.example"), ["b1"]);
-    await bring(room, "a1", "*.victim.example", TRUSTED);
-    const before = room.orders.length;
-    await room.certificates.addAcme("b1", "mail.victim.example", CLAIMED);
-    await room.clock.advance(0);
-    assert.deepEqual([leadsTo(room, "mail.victim.example"), room.orders.length], [[], before]);
-    const refused = await room.certificates.get("b1", "mail.victim.example");
+    const { ...module } = anIssuer(90 * DAY);
+    t.after(() => module.certificates.close());
+    await module.certificates.addAcme("b1", "shop.example", CLAIMED);
+    await module.clock.advance(0);
+    assert.deepEqual(leadsTo(module, "shop.example"), ["b1"]);
+    await bring(module, "a1", "*.victim.example", TRUSTED);
+    const before = module.orders.length;
+    await module.certificates.addAcme("b1", "mail.victim.example", CLAIMED);
+    await module.clock.advance(0);
+    assert.deepEqual([leadsTo(module, "mail.victim.example"), module.orders.length], [[], before]);
+    const refused = await module.certificates.get("b1", "mail.victim.example");
     assert.match(refused.problem ?? "", /another organization has \*\.victim\.example/);
-    const { name, value } = room.certificates.ownership(refused);
-    room.txt.set(name, [value]);
-    await room.certificates.check("b1", "mail.victim.example");
-    await room.clock.advance(0);
-    assert.deepEqual([leadsTo(room, "mail.victim.example"), room.orders.length], [["b1"], before + 1]);
+    const { name, value } = module.certificates.ownership(refused);
+    module.txt.set(name, [value]);
+    await module.certificates.check("b1", "mail.victim.example");
+    await module.clock.advance(0);
+    assert.deepEqual([leadsTo(module, "mail.victim.example"), module.orders.length], [["b1"], before + 1]);
   });
 });

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { messageOf } from "#core/assert.ts";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -26,7 +26,7 @@ import { keyPem } from "./x509.ts";
 
 interface CertificateParts {
   store: ProxyStore;
-  box: Box;
+  sealer: Sealer;
   clock: Clock;
   log: Log;
   own: OwnNames;
@@ -100,7 +100,7 @@ export class Certificates {
   }
 
   ownership({ app_id, org_id, hostname, proved_at }: StoredCertificate, looked?: string): Ownership {
-    const record = ownershipRecord(this.#parts.box, org_id, hostname);
+    const record = ownershipRecord(this.#parts.sealer, org_id, hostname);
     const holder = this.#held().find((one) => one.hostname === hostname && one.app_id !== app_id);
     const how = `it is not proved that the name is yours: set the TXT record ${record.name} to ${record.value}, then check again`;
     const problem = holder ? "another app has proved that it has the name" : (looked ?? how);
@@ -110,16 +110,16 @@ export class Certificates {
   /** A certificate of one's own. It replaces the one there was for the name. */
   async addCustom(
     app_id: string,
-    wish: { hostname: string; fullchain: string; private_key: string },
+    input: { hostname: string; fullchain: string; private_key: string },
     { trusted }: { trusted: boolean },
   ): Promise<StoredCertificate> {
-    const hostname = checkHostName(wish.hostname, this.#parts.own);
-    const leaf = checkPair(hostname, wish.fullchain, wish.private_key, this.#parts.clock.now());
+    const hostname = checkHostName(input.hostname, this.#parts.own);
+    const leaf = checkPair(hostname, input.fullchain, input.private_key, this.#parts.clock.now());
     const certificate = {
       ...this.#blank(app_id, hostname, "custom"),
       state: "ready" as const,
-      chain: wish.fullchain,
-      key: this.#parts.box.seal(`certificate:${hostname}`, wish.private_key),
+      chain: input.fullchain,
+      key: this.#parts.sealer.seal(`certificate:${hostname}`, input.private_key),
       expires_at: Date.parse(leaf.validTo),
     };
     return await this.#put(certificate, trusted);
@@ -152,8 +152,8 @@ export class Certificates {
   }
 
   async #lookForProof(one: StoredCertificate): Promise<string | undefined> {
-    const { store, box, clock, lookup } = this.#parts;
-    const problem = await ownershipProblem(ownershipRecord(box, one.org_id, one.hostname), lookup);
+    const { store, sealer, clock, lookup } = this.#parts;
+    const problem = await ownershipProblem(ownershipRecord(sealer, one.org_id, one.hostname), lookup);
     if (problem !== undefined) return problem;
     await store.proveHostname(one.app_id, one.hostname, clock.now());
     await this.#changed(one);
@@ -211,13 +211,13 @@ export class Certificates {
 
   /** Puts in force what there is. */
   async #reload(): Promise<void> {
-    const { store, box, publish } = this.#parts;
+    const { store, sealer, publish } = this.#parts;
     this.#all = await store.certificates();
     publish(
       this.#held().flatMap(({ hostname, org_id, chain, key }) => {
         if (!chain || !key) return [];
         const names = { hostnames: [hostname], reserved: this.#reserved(org_id, [hostname]) };
-        return [{ ...names, chain, key: box.open(`certificate:${hostname}`, key).toString() }];
+        return [{ ...names, chain, key: sealer.open(`certificate:${hostname}`, key).toString() }];
       }),
     );
   }
@@ -254,7 +254,7 @@ export class Certificates {
   }
 
   async #issue(claim: Claim): Promise<void> {
-    const { store, clock, log, box, issuer } = this.#parts;
+    const { store, clock, log, sealer, issuer } = this.#parts;
     const { hostname } = claim;
     const before = this.#all.find((one) => keyOf(one) === keyOf(claim));
     // It may have been got while this waited.
@@ -263,7 +263,7 @@ export class Certificates {
     try {
       const { chain, key } = await this.#order(before, issuer);
       const expires_at = Date.parse(new X509Certificate(chain).validTo);
-      const sealed = box.seal(`certificate:${hostname}`, keyPem(key));
+      const sealed = sealer.seal(`certificate:${hostname}`, keyPem(key));
       after = { ...before, state: "ready", chain, key: sealed, problem: null, expires_at, updated_at: clock.now() };
     } catch (thrown) {
       // A certificate that could not be renewed is good until it ends.

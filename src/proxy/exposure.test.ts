@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { ServiceConfig } from "#machines/config-schema.ts";
+import type { ServiceConfig } from "#machines/config/config-schema.ts";
 import type { Entry } from "#network/directory.ts";
 import type { IpAssignment } from "#network/types.ts";
 import { appTable, ownAddresses } from "./exposure.ts";

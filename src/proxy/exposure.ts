@@ -1,8 +1,8 @@
 /** What of an app is open to the world: its machines' services, as the table that workers serve by. */
 import type { Address } from "#core/dial.ts";
-import type { ServiceConfig } from "#machines/config-schema.ts";
-import { checksOf } from "#machines/configured-checks.ts";
-import type { ImageLayer } from "#machines/image-source.ts";
+import type { ServiceConfig } from "#machines/config/config-schema.ts";
+import { checksOf } from "#machines/config/configured-checks.ts";
+import type { ImageLayer } from "#machines/runtime/image-source.ts";
 import type { Entry } from "#network/directory.ts";
 import { isRouted } from "#network/ipv4-blocks.ts";
 import { type IpAssignment, isEgress } from "#network/types.ts";

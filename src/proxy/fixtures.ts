@@ -142,9 +142,9 @@ export async function aPlane(t: T, clock: Clock = systemClock): Promise<TestPlan
       ...change,
     };
     const name = app?.app_name ?? "web";
-    plane.obey({ type: "app", app: { ...anAppTable(name, table), ...app } });
+    plane.apply({ type: "app", app: { ...anAppTable(name, table), ...app } });
     const before = reports.length;
-    plane.obey({ type: "ready?", id: 1 });
+    plane.apply({ type: "ready?", id: 1 });
     while (!reports.slice(before).some(({ type }) => type === "ready"))
       await new Promise((resolve) => setImmediate(resolve));
   };

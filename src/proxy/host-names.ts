@@ -1,7 +1,7 @@
 /** Which host names an app may claim, which of them its wildcards cover, and how an organization proves that one is its. */
 import { createHmac } from "node:crypto";
 import dns from "node:dns";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { fail } from "#core/errors.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 
@@ -73,8 +73,8 @@ export interface OwnershipRecord {
 }
 
 /** The same at every time for an organization and a name, so that a record that is set once is good for another try. */
-export function ownershipRecord(box: Box, org_id: string, hostname: string): OwnershipRecord {
-  const mac = createHmac("sha256", box.derive("host name ownership")).update(`${org_id} ${hostname}`).digest("hex");
+export function ownershipRecord(sealer: Sealer, org_id: string, hostname: string): OwnershipRecord {
+  const mac = createHmac("sha256", sealer.derive("host name ownership")).update(`${org_id} ${hostname}`).digest("hex");
   return { name: `_hangar-ownership.${hostname.replace(/^\*\./, "")}`, value: `hangar-ownership=${mac.slice(0, 40)}` };
 }
 

@@ -7,8 +7,8 @@ import { random, seed } from "../../test/support.ts";
 import { anAppTable, aTarget, OPTIONS } from "./fixtures.ts";
 import { IdleWatch } from "./idle.ts";
 import { EdgeCounters, TargetCounters } from "./plane/counters.ts";
-import { Route } from "./plane/route.ts";
-import { TargetState } from "./plane/target.ts";
+import { Route } from "./plane/balance/route.ts";
+import { TargetState } from "./plane/balance/target.ts";
 import { Slots } from "./slots.ts";
 
 const IDLE_S = 120;
@@ -196,7 +196,7 @@ class Traffic {
 
   #endUntil(at_ms: number): void {
     this.#ends.sort((a, b) => a.at_ms - b.at_ms);
-    while ((this.#ends[0]?.at_ms ?? at_ms) < at_ms) this.#ends.shift()?.target.leave();
+    while ((this.#ends[0]?.at_ms ?? at_ms) < at_ms) this.#ends.shift()?.target.release();
   }
 
   /** The machines that run now. */

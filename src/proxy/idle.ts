@@ -2,7 +2,7 @@ import type { Clock } from "#core/clock.ts";
 import { ApiError } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
-import type { ServiceConfig } from "#machines/config-schema.ts";
+import type { ServiceConfig } from "#machines/config/config-schema.ts";
 import type { MachineService } from "#machines/service.ts";
 import type { Entry } from "#network/directory.ts";
 import { PROXY_LIMITS } from "./limits.ts";

@@ -1,5 +1,5 @@
 import type { Log } from "#core/log.ts";
-import type { ImageFiles, ImageLayer } from "#machines/image-source.ts";
+import type { ImageFiles, ImageLayer } from "#machines/runtime/image-source.ts";
 import type { Entry } from "#network/directory.ts";
 
 interface Parts {

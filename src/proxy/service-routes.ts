@@ -1,18 +1,18 @@
 import Type, { type Static } from "typebox";
 import { appOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
-import type { ServiceConfig } from "#machines/config-schema.ts";
+import type { ServiceConfig } from "#machines/config/config-schema.ts";
 import type { Directory, Entry } from "#network/directory.ts";
 import type { Control } from "./control.ts";
 import { DEFAULT_SOFT, isServing, serviceAt } from "./exposure.ts";
 import type { Listening } from "./listening.ts";
-import type { ProxySettings } from "./room.ts";
+import type { ProxySettings } from "./module.ts";
 import type { StaticPlace } from "./statics-config.ts";
 import { type AppTable, addressesOf, type PortTable } from "./table.ts";
 import type { Workers } from "./workers.ts";
 
 const text = Type.String();
-const ServiceAnswer = Type.Object({
+const ServiceResponse = Type.Object({
   protocol: text,
   port: Type.Integer(),
   end_port: Type.Integer(),
@@ -37,7 +37,7 @@ const ServiceAnswer = Type.Object({
   ),
 });
 
-const StaticAnswer = Type.Object({
+const StaticResponse = Type.Object({
   url_prefix: text,
   source: text,
   problem: Type.Optional(Type.String({ description: "Why nothing is served from there, if so." })),
@@ -58,20 +58,20 @@ export function serviceRoutes(parts: Parts): Row[] {
       summary: "What of an app is open: ports, addresses, machines and how busy they are",
       part: "apps",
       access: "read app",
-      answer: {
+      response: {
         status: 200,
         schema: Type.Object({
           open: Type.Boolean(),
-          services: Type.Array(ServiceAnswer),
-          statics: Type.Array(StaticAnswer, { description: "Files that are served without a machine." }),
+          services: Type.Array(ServiceResponse),
+          statics: Type.Array(StaticResponse, { description: "Files that are served without a machine." }),
         }),
       },
       async handle(call) {
         const table = control.table(appOf(call).id);
         return {
           open: table !== undefined,
-          services: await Promise.all((table?.ports ?? []).map((port) => serviceAnswer(parts, appOf(call).id, port))),
-          statics: (table ? control.statics(appOf(call).id) : []).map((place) => staticAnswer(place, parts.settings)),
+          services: await Promise.all((table?.ports ?? []).map((port) => serviceResponse(parts, appOf(call).id, port))),
+          statics: (table ? control.statics(appOf(call).id) : []).map((place) => staticResponse(place, parts.settings)),
         };
       },
     }),
@@ -79,7 +79,7 @@ export function serviceRoutes(parts: Parts): Row[] {
       summary: "Replace the proxy's workers without a dropped request; proxy_id changes its colour",
       part: "platform",
       access: "write account",
-      answer: { status: 200, schema: Type.Object({ proxy_id: text, workers: Type.Integer() }) },
+      response: { status: 200, schema: Type.Object({ proxy_id: text, workers: Type.Integer() }) },
       async handle() {
         await workers.reload();
         return { proxy_id: workers.colour, workers: workers.running };
@@ -88,10 +88,10 @@ export function serviceRoutes(parts: Parts): Row[] {
   ];
 }
 
-function staticAnswer(
+function staticResponse(
   { url_prefix, source, bucket, problem }: StaticPlace,
   { buckets }: Parts["settings"],
-): Static<typeof StaticAnswer> {
+): Static<typeof StaticResponse> {
   const why = problem ?? (bucket === undefined ? undefined : whyShut(bucket, buckets));
   return { url_prefix, source, ...(why ? { problem: why } : {}) };
 }
@@ -101,9 +101,9 @@ function whyShut(bucket: string, buckets: ProxySettings["buckets"]): string | un
   return buckets.closed === bucket ? "that bucket is the platform's own" : undefined;
 }
 
-type Answer = Static<typeof ServiceAnswer>;
+type Answer = Static<typeof ServiceResponse>;
 
-async function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Promise<Answer> {
+async function serviceResponse(parts: Parts, app_id: string, port: PortTable): Promise<Answer> {
   const { control, workers, settings } = parts;
   const table = control.table(app_id);
   const places = table ? addressesOf(table, settings.listen_host) : [];
@@ -117,7 +117,7 @@ async function serviceAnswer(parts: Parts, app_id: string, port: PortTable): Pro
     handlers: handlerNames(port),
     urls: table ? urls(port, port.options.http ? webNames(table, places) : bareNames(table, places)) : [],
     problems: shut.filter(({ address }) => places.includes(address)).map(({ problem }) => problem),
-    machines: await Promise.all(machineAnswers(parts, app_id, port)),
+    machines: await Promise.all(machineResponses(parts, app_id, port)),
   };
 }
 
@@ -152,20 +152,20 @@ function urls({ protocol, start, options }: PortTable, names: readonly string[])
   return names.map((name) => `${scheme}://${name.includes(":") ? `[${name}]` : name}${usual ? "" : `:${start}`}`);
 }
 
-type MachineAnswer = Answer["machines"][number];
+type MachineResponse = Answer["machines"][number];
 
-function machineAnswers(parts: Parts, app_id: string, port: PortTable): Promise<MachineAnswer>[] {
+function machineResponses(parts: Parts, app_id: string, port: PortTable): Promise<MachineResponse>[] {
   return parts.directory.machines(app_id).flatMap((machine) => {
     const service = serviceAt(machine, port.protocol, port.start);
-    return service ? [machineAnswer(parts, machine, service)] : [];
+    return service ? [machineResponse(parts, machine, service)] : [];
   });
 }
 
-async function machineAnswer(
+async function machineResponse(
   { control, listening }: Parts,
   machine: Entry,
   { protocol, internal_port, concurrency, autostart, autostop }: ServiceConfig,
-): Promise<MachineAnswer> {
+): Promise<MachineResponse> {
   const { soft_limit, hard_limit } = concurrency ?? {};
   const serving = isServing({ machine });
   const problem = serving ? await listening.reason(machine.id, protocol, internal_port) : undefined;

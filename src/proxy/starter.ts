@@ -13,7 +13,7 @@ interface StarterParts {
   log: Log;
 }
 
-interface StartWish {
+interface StartRequest {
   app_id: string;
   protocol: "tcp" | "udp";
   port: number;
@@ -34,24 +34,24 @@ export class Starter {
     this.#parts = parts;
   }
 
-  async start(wish: StartWish): Promise<void> {
-    const key = `${wish.app_id} ${wish.protocol} ${wish.port} ${wish.machine_id ?? ""}`;
+  async start(request: StartRequest): Promise<void> {
+    const key = `${request.app_id} ${request.protocol} ${request.port} ${request.machine_id ?? ""}`;
     if (this.#busy.has(key)) return;
     this.#busy.add(key);
     try {
       const offered = this.#parts.directory
-        .machines(wish.app_id)
-        .filter((machine) => serviceAt(machine, wish.protocol, wish.port))
-        .filter(({ id }) => wish.machine_id === undefined || wish.machine_id === id);
+        .machines(request.app_id)
+        .filter((machine) => serviceAt(machine, request.protocol, request.port))
+        .filter(({ id }) => request.machine_id === undefined || request.machine_id === id);
       if (offered.some(({ state }) => state === "starting" || state === "restarting")) return;
-      await this.#startOne(offered, wish);
+      await this.#startOne(offered, request);
     } finally {
       this.#busy.delete(key);
     }
   }
 
   /** The first that can be: another one's host may be full, or somebody may hold its lease. */
-  async #startOne(offered: readonly Entry[], { protocol, port, reason }: StartWish): Promise<void> {
+  async #startOne(offered: readonly Entry[], { protocol, port, reason }: StartRequest): Promise<void> {
     const { machines, clock, log } = this.#parts;
     const candidates = offered
       .filter((machine) => {

@@ -1,4 +1,4 @@
-import type { ImageLayer } from "#machines/image-source.ts";
+import type { ImageLayer } from "#machines/runtime/image-source.ts";
 import type { Entry } from "#network/directory.ts";
 import type { StaticTable } from "./table.ts";
 

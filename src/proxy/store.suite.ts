@@ -78,13 +78,13 @@ export function proxyStoreSuite(
     test("a door says something new in place of the old, and is forgotten when it is gone", async () => {
       const { store, close } = await open();
       const word = { uses: { m1: 2 }, resting: { m2: "a1" }, quiet: ["m3"] };
-      await store.tellDoor({ node_id: "n1", word, seen_at: 5 }, 0);
-      await store.tellDoor({ node_id: "n2", word, seen_at: 9 }, 0);
+      await store.putPeerState({ node_id: "n1", word, seen_at: 5 }, 0);
+      await store.putPeerState({ node_id: "n2", word, seen_at: 9 }, 0);
       const newer = { ...word, uses: {} };
-      await store.tellDoor({ node_id: "n2", word: newer, seen_at: 9 }, 6);
-      assert.deepEqual(await store.doors(), [{ node_id: "n2", beat: 2, word: newer }]);
-      await store.forgetDoor("n2");
-      assert.deepEqual(await store.doors(), []);
+      await store.putPeerState({ node_id: "n2", word: newer, seen_at: 9 }, 6);
+      assert.deepEqual(await store.peers(), [{ node_id: "n2", beat: 2, word: newer }]);
+      await store.forgetPeer("n2");
+      assert.deepEqual(await store.peers(), []);
       await close();
     });
 

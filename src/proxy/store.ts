@@ -28,7 +28,7 @@ export interface AcmeAccount {
 }
 
 /** What a front door says about itself, for the others of the platform. */
-export interface DoorWord {
+export interface PeerState {
   /** Machines that may rest and were used not long ago, with what each has in progress there. */
   uses: Record<string, number>;
   /** Machines that it wants to put to rest, and the app of each. */
@@ -37,11 +37,11 @@ export interface DoorWord {
   quiet: string[];
 }
 
-export interface FrontDoor {
+export interface ProxyPeer {
   node_id: string;
   /** Goes up with everything it says. */
   beat: number;
-  word: DoorWord;
+  word: PeerState;
 }
 
 /** Keeps what the front door must remember; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
@@ -66,8 +66,8 @@ export interface ProxyStore {
   putWord(key: string, value: string): Promise<void>;
 
   /** By name. */
-  doors(): Promise<FrontDoor[]>;
+  peers(): Promise<ProxyPeer[]>;
   /** Says something in place of what it said before; doors not heard of since `forget_before` are forgotten. */
-  tellDoor(door: { node_id: string; word: DoorWord; seen_at: number }, forget_before: number): Promise<void>;
-  forgetDoor(node_id: string): Promise<void>;
+  putPeerState(door: { node_id: string; word: PeerState; seen_at: number }, forget_before: number): Promise<void>;
+  forgetPeer(node_id: string): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import type { Address } from "#core/dial.ts";
 import type { BucketsSetting } from "#core/proxy-settings.ts";
-import type { ImageLayer } from "#machines/image-source.ts";
+import type { ImageLayer } from "#machines/runtime/image-source.ts";
 
 /**
  * What a worker must know to serve requests: plain data, made by the control and sent app by app. A *port* is
@@ -38,13 +38,13 @@ export interface PortTable {
   options: PortOptions;
   targets: Target[];
   /** Machines that a request may start. */
-  startable: Sleeper[];
+  startable: StartableMachine[];
   /** Why nothing is there, when nothing is. */
   empty: string;
 }
 
 /** A machine that does not run. */
-export interface Sleeper {
+export interface StartableMachine {
   machine_id: string;
   region: string;
 }
@@ -104,7 +104,7 @@ export interface Certificate {
 }
 
 /** From the control to a worker. */
-export type Order =
+export type WorkerCommand =
   | { type: "app"; app: AppTable }
   | { type: "no app"; app_id: string }
   | { type: "certificates"; certificates: Certificate[] }
@@ -116,7 +116,7 @@ export type Order =
   | { type: "drain"; patient: boolean };
 
 /** A port that should be open and is not. */
-export interface ShutDoor {
+export interface ClosedListener {
   protocol: "tcp" | "udp";
   address: string;
   port: number;
@@ -130,7 +130,7 @@ export type Report =
   | { type: "start"; app_id: string; port: number; protocol: "tcp" | "udp"; reason: string; machine_id?: string }
   /** A machine's port takes no connections: it is to be found out why. */
   | { type: "unreachable"; machine_id: string; port: number }
-  | { type: "doors"; failed: ShutDoor[] }
+  | { type: "doors"; failed: ClosedListener[] }
   | { type: "counts"; counts: Count[] }
   | { type: "drained" };
 

@@ -6,7 +6,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { Slots } from "./slots.ts";
-import type { AppTable, Certificate, Order, Report, ShutDoor, WorkerSettings } from "./table.ts";
+import type { AppTable, Certificate, WorkerCommand, Report, ClosedListener, WorkerSettings } from "./table.ts";
 
 interface WorkersParts {
   settings: Pick<WorkerSettings, "listen_host" | "fallback" | "region" | "host_id" | "buckets">;
@@ -29,7 +29,7 @@ interface Member {
   thread: Worker;
   id: number;
   colour: Colour;
-  problems: ShutDoor[];
+  problems: ClosedListener[];
   ended: Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export class Workers {
   #reloading: Promise<void> = Promise.resolve();
   readonly #draining = new Set<Member>();
   #colour: Colour = "blue";
-  #questions = 0;
+  #queries = 0;
   readonly #answers = new Map<string, () => void>();
   #closed = false;
   readonly #most: number;
@@ -71,7 +71,7 @@ export class Workers {
   }
 
   /** Ports that could not be opened, and why. */
-  get problems(): ShutDoor[] {
+  get problems(): ClosedListener[] {
     const all = this.#members.flatMap(({ problems }) => problems);
     return [...new Map(all.map((one) => [`${one.protocol} ${one.address} ${one.port}`, one])).values()];
   }
@@ -79,26 +79,26 @@ export class Workers {
   setApp(app: AppTable): void {
     this.#apps.set(app.app_id, app);
     if (this.#members.length === 0 && !this.#closed) this.#members = this.#startAll();
-    else this.#tell({ type: "app", app });
+    else this.#send({ type: "app", app });
   }
 
   dropApp(app_id: string): void {
-    if (this.#apps.delete(app_id)) this.#tell({ type: "no app", app_id });
+    if (this.#apps.delete(app_id)) this.#send({ type: "no app", app_id });
   }
 
   setCertificates(certificates: Certificate[]): void {
     this.#certificates = certificates;
-    this.#tell({ type: "certificates", certificates });
+    this.#send({ type: "certificates", certificates });
   }
 
   setChallenges(answers: Record<string, string>): void {
     this.#challenges = answers;
-    this.#tell({ type: "challenges", answers });
+    this.#send({ type: "challenges", answers });
   }
 
   /** Why a port of a machine takes no connections; undefined when that is not known. */
   explain(machine_id: string, port: number, reason: string | undefined): void {
-    this.#tell({ type: "unreachable", machine_id, port, reason });
+    this.#send({ type: "unreachable", machine_id, port, reason });
   }
 
   /** Resolves when everything told so far is in force in every worker. */
@@ -169,8 +169,8 @@ export class Workers {
     const thread = new Worker(new URL("./plane/worker.ts", import.meta.url), { workerData });
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const member: Member = { thread, id, colour: this.#colour, problems: [], ended };
-    const tell = (order: Order): void => thread.postMessage(order);
-    thread.on("message", (report: Report) => this.#hear(member, report));
+    const tell = (order: WorkerCommand): void => thread.postMessage(order);
+    thread.on("message", (report: Report) => this.#onReport(member, report));
     thread.on("error", (error: unknown) =>
       this.#parts.log.error({ error, worker: id }, "a worker of the proxy failed"),
     );
@@ -184,7 +184,7 @@ export class Workers {
     return member;
   }
 
-  #hear(member: Member, report: Report): void {
+  #onReport(member: Member, report: Report): void {
     if (report.type === "ready") this.#answers.get(`${member.id} ${report.id}`)?.();
     else if (report.type === "doors") member.problems = report.failed;
     this.#parts.onReport(report, member.colour);
@@ -208,19 +208,19 @@ export class Workers {
 
   #drain(member: Member, patient: boolean): void {
     this.#draining.add(member);
-    member.thread.postMessage({ type: "drain", patient } satisfies Order);
+    member.thread.postMessage({ type: "drain", patient } satisfies WorkerCommand);
   }
 
-  #tell(order: Order): void {
+  #send(order: WorkerCommand): void {
     for (const { thread } of this.#all()) thread.postMessage(order);
   }
 
   async #ask(member: Member): Promise<void> {
-    const id = ++this.#questions;
+    const id = ++this.#queries;
     const { promise, resolve } = Promise.withResolvers<void>();
     const key = `${member.id} ${id}`;
     this.#answers.set(key, resolve);
-    member.thread.postMessage({ type: "ready?", id } satisfies Order);
+    member.thread.postMessage({ type: "ready?", id } satisfies WorkerCommand);
     await promise;
     this.#answers.delete(key);
   }

@@ -20,7 +20,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
-import { NodeClient } from "./asking.ts";
+import { NodeClient } from "./node-client.ts";
 import { listBackups } from "./backup/archive.ts";
 import { restore } from "./backup/restore.ts";
 import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";

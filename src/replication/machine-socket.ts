@@ -3,7 +3,7 @@ import { request as httpRequest } from "node:http";
 
 const REQUEST_MS = 5000;
 
-export interface SocketAnswer {
+export interface SocketResponse {
   status: number;
   text: string;
 }
@@ -15,10 +15,10 @@ export class MachineSocket {
     this.path = path;
   }
 
-  async ask(method: string, path: string, body?: object): Promise<SocketAnswer> {
+  async ask(method: string, path: string, body?: object): Promise<SocketResponse> {
     const text = body === undefined ? "" : JSON.stringify(body);
     const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(text) };
-    return await new Promise<SocketAnswer>((done, failed) => {
+    return await new Promise<SocketResponse>((done, failed) => {
       const request = httpRequest({ socketPath: this.path, path, method, headers }, (response) => {
         let answer = "";
         response.setEncoding("utf8");

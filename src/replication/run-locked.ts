@@ -9,7 +9,7 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";
-import { NodeClient } from "./asking.ts";
+import { NodeClient } from "./node-client.ts";
 import { CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import { REPLICATION_LIMITS } from "./limits.ts";
 

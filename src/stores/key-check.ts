@@ -1,5 +1,5 @@
 import { assert } from "#core/assert.ts";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { DataDirError } from "./data-dir.ts";
 import { type Database, readOne } from "./database.ts";
 
@@ -7,17 +7,17 @@ const KEY = "key_check";
 const TEXT = "hangar";
 
 /** A database remembers which master key its secrets are sealed with, and a start with another one is refused. */
-export async function checkKey(database: Database, box: Box): Promise<void> {
+export async function checkKey(database: Database, sealer: Sealer): Promise<void> {
   await database.write([
     {
       sql: "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
-      args: [KEY, box.seal(KEY, TEXT).toString("base64")],
+      args: [KEY, sealer.seal(KEY, TEXT).toString("base64")],
     },
   ]);
   const row = await readOne<{ value: string }>(database, "SELECT value FROM meta WHERE key = ?", [KEY]);
   assert(row, "the key check was written before");
   try {
-    box.open(KEY, Buffer.from(row.value, "base64"));
+    sealer.open(KEY, Buffer.from(row.value, "base64"));
   } catch (cause) {
     throw new DataDirError(
       "the master key is not the one this database was sealed with; use the right HANGAR_MASTER_KEY or put its master.key into the data dir",

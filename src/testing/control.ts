@@ -10,16 +10,16 @@ import type { Crash, Emulator } from "./emulator.ts";
 import type { Fault } from "./fault.ts";
 
 /** What is asked for, once it was read. */
-interface Asked {
+interface ControlRequest {
   body: Buffer;
   /** What the path has in the place of `*`. */
   name: string;
 }
 
-type Handler = (emulator: Emulator, asked: Asked) => Promise<unknown>;
+type Handler = (emulator: Emulator, asked: ControlRequest) => Promise<unknown>;
 
 const clockOf = ({ clock }: Emulator) => ({ now: new Date(clock.now()).toISOString(), frozen: clock.frozen });
-const json = ({ body }: Asked): Record<string, unknown> =>
+const json = ({ body }: ControlRequest): Record<string, unknown> =>
   body.length === 0 ? {} : (parseJson(body.toString()) as Record<string, unknown>);
 
 /** The emulator for programs that are not in its process. It is no part of the API that it emulates. */

@@ -11,7 +11,7 @@ import { BACKUP_FILES, backup, restore } from "#stores/backup.ts";
 import type { Database } from "#stores/database.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { type Platform, startPlatform as startReal } from "../platform.ts";
-import { Door } from "./door.ts";
+import { EmulatorListener } from "./listener.ts";
 import type { Faults } from "./fault.ts";
 import { FaultList } from "./faults.ts";
 
@@ -75,12 +75,12 @@ export interface Emulator extends AsyncDisposable {
 
 /** Starts an emulator. Several can run side by side. */
 export async function startPlatform(options: EmulatorOptions = {}): Promise<Emulator> {
-  const door = await Door.open(options.host ?? "127.0.0.1", options.port ?? 0);
-  const emulator = new RunningEmulator(door, options);
+  const listener = await EmulatorListener.open(options.host ?? "127.0.0.1", options.port ?? 0);
+  const emulator = new RunningEmulator(listener, options);
   try {
     await emulator.start();
   } catch (thrown) {
-    await door.close();
+    await listener.close();
     throw thrown;
   }
   return emulator;
@@ -101,7 +101,7 @@ interface Generation {
 }
 
 class RunningEmulator implements Emulator {
-  readonly #door: Door;
+  readonly #listener: EmulatorListener;
   readonly #options: EmulatorOptions;
   readonly #clock: MovingClock;
   readonly faults: FaultList;
@@ -112,10 +112,10 @@ class RunningEmulator implements Emulator {
   #replacing: Promise<void> = Promise.resolve();
   #closed = false;
 
-  constructor(door: Door, options: EmulatorOptions) {
+  constructor(listener: EmulatorListener, options: EmulatorOptions) {
     const { time, frozen = false } = options;
     const clock = new MovingClock({ frozen, ...(time ? { start_ms: time.getTime() } : {}) });
-    this.#door = door;
+    this.#listener = listener;
     this.#options = options;
     this.#clock = clock;
     this.faults = new FaultList(clock);
@@ -181,9 +181,9 @@ class RunningEmulator implements Emulator {
     this.#closed = true;
     await this.#replacing;
     OPEN.delete(this);
-    this.#door.shut();
+    this.#listener.shut();
     await this.#now?.platform.close();
-    await this.#door.close();
+    await this.#listener.close();
     this.forget();
   }
 
@@ -200,7 +200,7 @@ class RunningEmulator implements Emulator {
     const before = this.#generation;
     // Read before anything is given up: a state that cannot be loaded changes nothing.
     const loaded = await this.#restored(state);
-    this.#door.shut();
+    this.#listener.shut();
     await before.platform.close();
     rmSync(before.dir, { recursive: true, force: true });
     this.#setTime(loaded.saved_ms);
@@ -267,8 +267,8 @@ class RunningEmulator implements Emulator {
         around: this.faults.around,
         sampled: metrics,
         listen: async (server) => {
-          await this.#door.lead(server);
-          return this.#door.address;
+          await this.#listener.lead(server);
+          return this.#listener.address;
         },
       },
     });

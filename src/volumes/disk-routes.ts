@@ -1,36 +1,36 @@
 import { type Row, route } from "#http/route.ts";
 import { MANIFESTS, PACKS } from "./backup/names.ts";
 import { GIB } from "./disk.ts";
-import type { VolumeRoom } from "./room.ts";
+import type { VolumeModule } from "./module.ts";
 import * as schema from "./schema.ts";
 
 /** For the person who runs the box: what takes room, and what of it nobody needs. */
-export function diskRoutes({ garbage, parts }: VolumeRoom): Row[] {
+export function diskRoutes({ garbage, parts }: VolumeModule): Row[] {
   return [
     route("GET /v1/platform/disk", {
       summary: "What volumes and snapshots take, and what the disk can do",
       part: "platform",
       access: "read account",
-      answer: { status: 200, schema: schema.DiskAnswer },
-      handle: async () => await diskAnswer(parts),
+      response: { status: 200, schema: schema.DiskResponse },
+      handle: async () => await diskResponse(parts),
     }),
     route("POST /v1/platform/disk/collect", {
       summary: "List, or take away, what nobody needs any more",
       part: "platform",
       access: "control account",
-      body: schema.CollectWish,
-      answer: { status: 200, schema: schema.Collected },
+      body: schema.CollectInput,
+      response: { status: 200, schema: schema.Collected },
       async handle({ body }) {
         const applied = body.apply ?? false;
-        const wish = { deleted: body.deleted ?? false, unknown: true };
-        const waste = applied ? await garbage.collect(wish) : await garbage.preview(wish);
+        const input = { deleted: body.deleted ?? false, unknown: true };
+        const waste = applied ? await garbage.collect(input) : await garbage.preview(input);
         return { applied, bytes: waste.reduce((sum, one) => sum + one.bytes, 0), waste };
       },
     }),
   ];
 }
 
-async function diskAnswer({ disk, objects, store, hosts }: VolumeRoom["parts"]) {
+async function diskResponse({ disk, objects, store, hosts }: VolumeModule["parts"]) {
   const [inventory, packs, manifests, volumes, snapshots] = await Promise.all([
     disk.inventory(),
     objects.list(PACKS),

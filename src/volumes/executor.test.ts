@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { anApp } from "#apps/fixtures.ts";
 import { anOrg } from "#auth/fixtures.ts";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { StoreError } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
@@ -19,7 +19,7 @@ import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { tempDir, until } from "../../test/support.ts";
 import { anOperation, aVolume } from "./fixtures.ts";
-import { VolumeRoom } from "./room.ts";
+import { VolumeModule } from "./module.ts";
 import type { VolumeStore } from "./store.ts";
 
 const [HERE, THERE] = ["000a", "000b"];
@@ -39,17 +39,17 @@ async function openRoom(t: TestContext, wrap: (store: VolumeStore) => VolumeStor
   const store = wrap(sqlVolumeStore(database));
   const disk = new SimDisk(join(dir, "volumes"));
   const objects = new LocalObjects(join(dir, "objects"));
-  const box = new Box(Buffer.alloc(32, 7));
-  const parts = { store, hosts, disk, objects, box, clock: systemClock, log: silentLog, undelete_ms: 0 };
-  const room = new VolumeRoom(parts);
-  await room.start();
-  t.after(() => room.close());
-  return { room, store, disk };
+  const sealer = new Sealer(Buffer.alloc(32, 7));
+  const parts = { store, hosts, disk, objects, sealer, clock: systemClock, log: silentLog, undelete_ms: 0 };
+  const module = new VolumeModule(parts);
+  await module.start();
+  t.after(() => module.close());
+  return { module, store, disk };
 }
 
 suite("the executor of volumes", () => {
   test("a volume whose snapshot is deleted before it has moved stays where it is, whole", async (t) => {
-    const { room, store, disk } = await openRoom(t, (real) => ({
+    const { module, store, disk } = await openRoom(t, (real) => ({
       ...real,
       async finishSnapshot(snapshot, packs) {
         const finished = await real.finishSnapshot(snapshot, packs);
@@ -57,8 +57,8 @@ suite("the executor of volumes", () => {
         return finished;
       },
     }));
-    const { id, host_id } = await room.volumes.create(OWNER, { name: "data" }, ids);
-    await room.volumes.move(id, host_id === HERE ? THERE : HERE, ids);
+    const { id, host_id } = await module.volumes.create(OWNER, { name: "data" }, ids);
+    await module.volumes.move(id, host_id === HERE ? THERE : HERE, ids);
     const volume = await until("it rests", async () => {
       const found = await store.find(id);
       return found?.state === "moving" || found?.state === "restoring" ? undefined : found;
@@ -71,7 +71,7 @@ suite("the executor of volumes", () => {
   test("a store that is away for a moment is no failed try", async (t) => {
     const tries: (number | undefined)[] = [];
     let met = false;
-    const { room, store } = await openRoom(t, (real) => ({
+    const { module, store } = await openRoom(t, (real) => ({
       ...real,
       async putSnapshot(snapshot) {
         if (met) return await real.putSnapshot(snapshot);
@@ -83,21 +83,21 @@ suite("the executor of volumes", () => {
         return await real.finishSnapshot(snapshot, packs);
       },
     }));
-    const { id } = await room.volumes.create(OWNER, { name: "data" }, ids);
-    const snapshot = await room.snapshots.create(id, ids);
+    const { id } = await module.volumes.create(OWNER, { name: "data" }, ids);
+    const snapshot = await module.snapshots.create(id, ids);
     await until("it is kept", async () => (await store.findSnapshot(snapshot.id))?.status === "created");
     assert.deepEqual([met, tries], [true, [0]]);
   });
 
   test("nobody is left waiting for an operation that another process carried out", async (t) => {
-    const { room, store } = await openRoom(t);
+    const { module, store } = await openRoom(t);
     const volume = aVolume({ host_id: "000c", zone: "000c" });
     const add_operations = [anOperation({ host_id: "000c", kind: "extend" })];
     await store.insert({ volume, add_operations }, { limit: 10, unique_zone: false });
-    const over = room.executor.ended("vol_1", "op1");
-    await until("somebody waits", () => room.executor.awaited === 1);
+    const over = module.executor.ended("vol_1", "op1");
+    await until("somebody waits", () => module.executor.awaited === 1);
     assert.ok(await store.commit({ volume: { ...volume, revision: 2 }, remove_operations: ["op1"] }));
     assert.equal(await over, true);
-    assert.equal(room.executor.awaited, 0);
+    assert.equal(module.executor.awaited, 0);
   });
 });

@@ -3,19 +3,19 @@ import { StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { Slots } from "#core/slots.ts";
 import { Timers } from "#core/timers.ts";
-import type { Wire } from "#core/wire.ts";
+import type { Notifier } from "#core/notifier.ts";
 import { DamagedSnapshot } from "./backup/restore-image.ts";
-import { type Decision, hop, type Ledger } from "./ledger.ts";
+import { type Decision, transition, type VolumeWriter } from "./writer.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
-import { laneOf, type Operation, type OperationKind, type Volume } from "./types.ts";
+import { queueOf, type Operation, type OperationKind, type Volume } from "./types.ts";
 import { type Outcome, WORK, type WorkParts } from "./work.ts";
 
 interface ExecutorParts extends WorkParts {
   host_ids: readonly string[];
-  ledger: Ledger;
+  writer: VolumeWriter;
   log: Log;
   /** Tells other processes that there is something to do, or that it is done. */
-  wire?: Wire;
+  notifier?: Notifier;
 }
 
 export interface Progress {
@@ -41,7 +41,7 @@ const TRIES: Record<OperationKind, number> = {
 export class VolumeExecutor {
   readonly #parts: ExecutorParts;
   readonly #timers: Timers;
-  readonly #lanes = new Map<string, Promise<void>>();
+  readonly #queues = new Map<string, Promise<void>>();
   /** Lanes that somebody woke while they were at work. */
   readonly #again = new Set<string>();
   /** Storing snapshots takes long: it has slots of its own, so that nobody waits behind it. */
@@ -61,10 +61,10 @@ export class VolumeExecutor {
   }
 
   async start(): Promise<void> {
-    const { wire } = this.#parts;
-    if (wire) {
-      this.#ends.push(wire.listen("volumes", (id) => this.#heardOf(id)));
-      this.#ends.push(wire.onGap(() => void this.#takeUp()));
+    const { notifier } = this.#parts;
+    if (notifier) {
+      this.#ends.push(notifier.listen("volumes", (id) => this.#onNotification(id)));
+      this.#ends.push(notifier.onGap(() => void this.#resync()));
       this.#lookLater();
     }
     await this.#runUnfinished();
@@ -78,12 +78,12 @@ export class VolumeExecutor {
   /** Word may be lost between processes, so what is to be done is looked for now and then. */
   #lookLater(): void {
     this.#timers.set("look", VOLUME_LIMITS.shared_look_ms, () => {
-      void this.#takeUp();
+      void this.#resync();
       this.#lookLater();
     });
   }
 
-  async #takeUp(): Promise<void> {
+  async #resync(): Promise<void> {
     try {
       await this.#runUnfinished();
     } catch (error) {
@@ -92,9 +92,9 @@ export class VolumeExecutor {
   }
 
   /** Something changed about the volume elsewhere: it may be work of ours, or what somebody here waits for. */
-  #heardOf(volume_id: string): void {
+  #onNotification(volume_id: string): void {
     this.#run(volume_id);
-    this.#tell(volume_id);
+    this.#publish(volume_id);
   }
 
   /** What is being done is broken off; it is taken up at the next start. */
@@ -102,12 +102,12 @@ export class VolumeExecutor {
     this.#closing.abort(new Error("the platform is stopping"));
     this.#timers.close();
     for (const end of this.#ends.splice(0)) end();
-    const ended = Promise.all(this.#lanes.values());
+    const ended = Promise.all(this.#queues.values());
     await Promise.race([ended, this.#parts.clock.sleep(VOLUME_LIMITS.close_ms)]);
   }
 
   get idle(): boolean {
-    return this.#lanes.size === 0;
+    return this.#queues.size === 0;
   }
 
   /** How many volumes somebody waits for; a test's way to see that nobody was forgotten. */
@@ -121,15 +121,15 @@ export class VolumeExecutor {
   }
 
   wake(volume_id: string): void {
-    this.#parts.wire?.send("volumes", volume_id);
+    this.#parts.notifier?.send("volumes", volume_id);
     this.#run(volume_id);
   }
 
   #run(volume_id: string): void {
-    for (const lane of [volume_id, laneOf({ volume_id, kind: "snapshot" })]) {
+    for (const lane of [volume_id, queueOf({ volume_id, kind: "snapshot" })]) {
       if (this.#closing.signal.aborted) return;
-      if (this.#lanes.has(lane)) this.#again.add(lane);
-      else this.#lanes.set(lane, this.#runLane(volume_id, lane));
+      if (this.#queues.has(lane)) this.#again.add(lane);
+      else this.#queues.set(lane, this.#runQueue(volume_id, lane));
     }
   }
 
@@ -161,11 +161,11 @@ export class VolumeExecutor {
     };
   }
 
-  #tell(volume_id: string): void {
+  #publish(volume_id: string): void {
     for (const watcher of this.#watchers.get(volume_id) ?? []) watcher();
   }
 
-  async #runLane(volume_id: string, lane: string): Promise<void> {
+  async #runQueue(volume_id: string, lane: string): Promise<void> {
     const slots = this.#slots[lane === volume_id ? "volumes" : "snapshots"];
     try {
       do {
@@ -178,7 +178,7 @@ export class VolumeExecutor {
         this.#timers.set(`retry:${lane}`, VOLUME_LIMITS.retry_ms, () => this.wake(volume_id));
       }
     } finally {
-      this.#lanes.delete(lane);
+      this.#queues.delete(lane);
       if (this.#again.delete(lane)) this.wake(volume_id);
     }
   }
@@ -189,17 +189,17 @@ export class VolumeExecutor {
     const work = await this.#parts.store.findWork(volume_id);
     // What is for another host is done there.
     const { host_ids } = this.#parts;
-    const operation = work?.operations.find((one) => laneOf(one) === lane && host_ids.includes(one.host_id));
+    const operation = work?.operations.find((one) => queueOf(one) === lane && host_ids.includes(one.host_id));
     if (!work || !operation) return false;
     const outcome = await this.#perform(work.volume, operation);
     if (outcome === undefined) return false;
-    await this.#parts.ledger.change(volume_id, ({ volume, operations }) => {
+    await this.#parts.writer.change(volume_id, ({ volume, operations }) => {
       // It was taken back meanwhile, with what it was for.
       if (!operations.some(({ id }) => id === operation.id)) return undefined;
       return { ...outcome(volume), remove_operations: [operation.id] };
     });
-    this.#tell(volume_id);
-    this.#parts.wire?.send("volumes", volume_id);
+    this.#publish(volume_id);
+    this.#parts.notifier?.send("volumes", volume_id);
     return true;
   }
 
@@ -222,18 +222,18 @@ export class VolumeExecutor {
 
   /** Tried again later, or given up and written down as what it is. */
   async #failed(volume: Volume, operation: Operation, thrown: unknown): Promise<Outcome | undefined> {
-    const { log, ledger } = this.#parts;
+    const { log, writer } = this.#parts;
     const tries = operation.tries + 1;
     const facts = { error: thrown, volume: volume.id, operation: operation.kind, tries };
     log.warn(facts, "an operation of a volume failed");
     if (tries >= TRIES[operation.kind] || thrown instanceof DamagedSnapshot) {
       return await this.#giveUp(operation, messageOf(thrown));
     }
-    await ledger.change(volume.id, ({ operations }) =>
+    await writer.change(volume.id, ({ operations }) =>
       operations.some(({ id }) => id === operation.id) ? { put_operations: [{ ...operation, tries }] } : undefined,
     );
     const wait = Math.min(VOLUME_LIMITS.retry_ms * 2 ** (tries - 1), VOLUME_LIMITS.retry_max_ms);
-    this.#timers.set(`retry:${laneOf(operation)}`, wait, () => this.wake(volume.id));
+    this.#timers.set(`retry:${queueOf(operation)}`, wait, () => this.wake(volume.id));
     return undefined;
   }
 
@@ -250,7 +250,7 @@ export class VolumeExecutor {
         updated_at: now,
         finished_at: now,
       };
-      const stays = (volume: Volume): Decision => ({ set: { state: hop(volume, "broke"), error } });
+      const stays = (volume: Volume): Decision => ({ set: { state: transition(volume, "broke"), error } });
       return (volume) => ({
         ...(failed ? { put_snapshots: [failed] } : {}),
         ...(operation.kind === "move" ? stays(volume) : {}),
@@ -258,7 +258,7 @@ export class VolumeExecutor {
     }
     return (volume): Decision => ({
       set: {
-        state: hop(volume, "broke"),
+        state: transition(volume, "broke"),
         error,
         ...(operation.kind === "extend" ? { size_gb: operation.payload.from_gb ?? volume.size_gb } : {}),
         // Nobody has seen it: nothing to take back.

@@ -23,7 +23,7 @@ export interface Waste {
   reason: string;
 }
 
-interface Wish {
+interface CollectOptions {
   /** Snapshots past their time too, unless it is said otherwise: not by a clock that has just jumped. */
   expired?: boolean;
   /** Volumes that could still be taken back too. */
@@ -50,30 +50,30 @@ export class Garbage {
   }
 
   /** What would go. */
-  async preview(wish: Wish): Promise<Waste[]> {
-    return (await this.#find(wish)).map(told);
+  async preview(input: CollectOptions): Promise<Waste[]> {
+    return (await this.#find(input)).map(told);
   }
 
-  async collect(wish: Wish): Promise<Waste[]> {
-    const found = await this.#find(wish);
+  async collect(input: CollectOptions): Promise<Waste[]> {
+    const found = await this.#find(input);
     for (const { remove } of found) await remove();
     return found.map(told);
   }
 
-  async #find(wish: Wish): Promise<Finding[]> {
+  async #find(input: CollectOptions): Promise<Finding[]> {
     const { store, disk, objects, host_ids, clock } = this.#parts;
     // What is there is listed before what is known: something new is known before it is there.
-    const packs = wish.unknown ? await objects.list(PACKS) : [];
-    const manifests = wish.unknown ? await objects.list(MANIFESTS) : [];
+    const packs = input.unknown ? await objects.list(PACKS) : [];
+    const manifests = input.unknown ? await objects.list(MANIFESTS) : [];
     const inventory = await disk.inventory();
     const [volumes, snapshots, needed] = await Promise.all([store.all(host_ids), store.allSnapshots(), store.packs()]);
-    const expired = (wish.expired ?? true) ? await store.expired(clock.now()) : [];
+    const expired = (input.expired ?? true) ? await store.expired(clock.now()) : [];
     return [
       ...expired.map((snapshot) => this.#expired(snapshot)),
-      ...(wish.deleted ? this.#deleted(volumes, inventory.volumes) : []),
+      ...(input.deleted ? this.#deleted(volumes, inventory.volumes) : []),
       ...this.#unknownPoints(snapshots, inventory.points),
-      ...(wish.unknown ? this.#unknownImages(volumes, inventory.volumes) : []),
-      ...(wish.unknown ? this.#unknownObjects(snapshots, needed, [...packs, ...manifests]) : []),
+      ...(input.unknown ? this.#unknownImages(volumes, inventory.volumes) : []),
+      ...(input.unknown ? this.#unknownObjects(snapshots, needed, [...packs, ...manifests]) : []),
     ];
   }
 

@@ -1,4 +1,4 @@
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Ids } from "#core/ids.ts";
 import type { DiskVolume } from "./disk.ts";
 import type { Snapshot, Volume } from "./types.ts";
@@ -12,14 +12,14 @@ const places = { volume: (id: string) => `volume:${id}`, snapshot: (id: string) 
  * have the same key, sealed for themselves.
  */
 export class VolumeKeys {
-  readonly #box: Box;
+  readonly #sealer: Sealer;
 
-  constructor(box: Box) {
-    this.#box = box;
+  constructor(sealer: Sealer) {
+    this.#sealer = sealer;
   }
 
   fresh(volume_id: string, ids: Ids): Uint8Array {
-    return this.#box.seal(places.volume(volume_id), ids.bytes(KEY_BYTES));
+    return this.#sealer.seal(places.volume(volume_id), ids.bytes(KEY_BYTES));
   }
 
   forSnapshot(id: string, { id: volume_id, sealed_key }: Volume): Uint8Array | null {
@@ -36,11 +36,11 @@ export class VolumeKeys {
 
   /** The volume as the disk needs it, its key open. */
   open({ id, size_gb, fstype, encryption, sealed_key }: Volume): DiskVolume {
-    const key = sealed_key && this.#box.open(places.volume(id), sealed_key);
+    const key = sealed_key && this.#sealer.open(places.volume(id), sealed_key);
     return { id, size_gb, fstype, encryption, key };
   }
 
   #again(from: string, sealed: Uint8Array | null, to: string): Uint8Array | null {
-    return sealed && this.#box.seal(to, this.#box.open(from, sealed));
+    return sealed && this.#sealer.seal(to, this.#sealer.open(from, sealed));
   }
 }

@@ -3,7 +3,7 @@ import type { Ids } from "#core/ids.ts";
 import type { VolumeDisk } from "./disk.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import { bad } from "./rules.ts";
-import type { CreateWish, Owner, VolumeParts } from "./service.ts";
+import type { CreateVolumeInput, Owner, VolumeParts } from "./service.ts";
 import type { VolumeState } from "./states.ts";
 import type { Encryption, OperationPayload } from "./types.ts";
 
@@ -25,21 +25,21 @@ export interface Origin {
 export async function originOf(
   parts: VolumeParts,
   owner: Owner,
-  wish: CreateWish,
+  input: CreateVolumeInput,
   id: string,
   ids: Ids,
 ): Promise<Origin> {
-  if (wish.snapshot_id && wish.source_volume_id) {
+  if (input.snapshot_id && input.source_volume_id) {
     bad("body.source_volume_id", "cannot be together with snapshot_id: a volume is made from one thing");
   }
-  if (wish.snapshot_id) return await fromSnapshot(parts, owner, { ...wish, snapshot_id: wish.snapshot_id }, id);
-  if (wish.source_volume_id) return await fromVolume(parts, owner, { ...wish, source: wish.source_volume_id }, id);
-  const encryption = await encryptionFor(parts.disk, wish.encrypted ?? true);
+  if (input.snapshot_id) return await fromSnapshot(parts, owner, { ...input, snapshot_id: input.snapshot_id }, id);
+  if (input.source_volume_id) return await fromVolume(parts, owner, { ...input, source: input.source_volume_id }, id);
+  const encryption = await encryptionFor(parts.disk, input.encrypted ?? true);
   return {
     kind: "create",
     state: "creating",
     payload: {},
-    size_gb: wish.size_gb ?? VOLUME_LIMITS.size_gb_default,
+    size_gb: input.size_gb ?? VOLUME_LIMITS.size_gb_default,
     encryption,
     sealed_key: encryption === null ? null : parts.keys.fresh(id, ids),
     base_snapshot_id: null,
@@ -49,13 +49,13 @@ export async function originOf(
 async function fromSnapshot(
   { store, keys }: VolumeParts,
   { app_id }: Owner,
-  wish: CreateWish & { snapshot_id: string },
+  input: CreateVolumeInput & { snapshot_id: string },
   id: string,
 ): Promise<Origin> {
-  if (!wish.region) bad("body.region", "is required when a volume is made from a snapshot");
-  const snapshot = await store.findSnapshot(wish.snapshot_id);
+  if (!input.region) bad("body.region", "is required when a volume is made from a snapshot");
+  const snapshot = await store.findSnapshot(input.snapshot_id);
   // One of another app is not told from one that does not exist.
-  if (!snapshot || snapshot.app_id !== app_id) fail("not_found", `snapshot not found: ${wish.snapshot_id}`);
+  if (!snapshot || snapshot.app_id !== app_id) fail("not_found", `snapshot not found: ${input.snapshot_id}`);
   if (snapshot.status !== "created") {
     fail(
       "volume_not_ready",
@@ -63,13 +63,13 @@ async function fromSnapshot(
     );
   }
   const { volume_gb, encryption } = snapshot;
-  refuseOtherKind(wish, { size_gb: volume_gb, encryption, what: `snapshot ${snapshot.id}` });
+  refuseOtherKind(input, { size_gb: volume_gb, encryption, what: `snapshot ${snapshot.id}` });
   return {
     kind: "restore",
     state: "restoring",
     payload: { snapshot_id: snapshot.id },
     source: { snapshot_id: snapshot.id },
-    size_gb: wish.size_gb ?? volume_gb,
+    size_gb: input.size_gb ?? volume_gb,
     encryption,
     sealed_key: keys.fromSnapshot(snapshot, id),
     base_snapshot_id: snapshot.id,
@@ -79,22 +79,22 @@ async function fromSnapshot(
 async function fromVolume(
   { store, keys, hosts }: VolumeParts,
   { app_id }: Owner,
-  wish: CreateWish & { source: string },
+  input: CreateVolumeInput & { source: string },
   id: string,
 ): Promise<Origin> {
-  const source = await store.find(wish.source);
-  if (!source || source.app_id !== app_id) fail("not_found", `volume not found: ${wish.source}`);
+  const source = await store.find(input.source);
+  if (!source || source.app_id !== app_id) fail("not_found", `volume not found: ${input.source}`);
   if (source.state !== "created" && source.state !== "extending") {
     fail("volume_not_ready", `volume ${source.id} cannot be forked: it is ${source.state}`);
   }
   const { size_gb, encryption, region, host_id, base_snapshot_id } = source;
-  refuseOtherKind(wish, { size_gb, encryption, what: `volume ${source.id}` });
+  refuseOtherKind(input, { size_gb, encryption, what: `volume ${source.id}` });
   return {
     kind: "fork",
     state: "hydrating",
     payload: { source_volume_id: source.id },
     source: { volume_id: source.id },
-    size_gb: wish.size_gb ?? size_gb,
+    size_gb: input.size_gb ?? size_gb,
     encryption,
     sealed_key: keys.fromVolume(source, id),
     base_snapshot_id,
@@ -106,7 +106,7 @@ async function fromVolume(
 
 /** The data are what they are: they fit in, and they are encrypted or not. */
 function refuseOtherKind(
-  { size_gb, encrypted }: CreateWish,
+  { size_gb, encrypted }: CreateVolumeInput,
   source: { size_gb: number; encryption: Encryption | null; what: string },
 ): void {
   if (size_gb !== undefined && size_gb < source.size_gb) {

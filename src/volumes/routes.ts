@@ -3,31 +3,31 @@ import { type Admitted, appOf } from "#http/access.ts";
 import { idleFields } from "#http/field-support.ts";
 import { type Row, route } from "#http/route.ts";
 import { diskRoutes } from "./disk-routes.ts";
-import type { VolumeRoom } from "./room.ts";
+import type { VolumeModule } from "./module.ts";
 import * as schema from "./schema.ts";
 import { snapshotRoutes } from "./snapshot-routes.ts";
 import type { Volume } from "./types.ts";
 
-export function volumeRoutes(room: VolumeRoom, apps: AppService): Row[] {
-  return [...listRoutes(room, apps), ...ownRoutes(room), ...snapshotRoutes(room), ...diskRoutes(room)];
+export function volumeRoutes(module: VolumeModule, apps: AppService): Row[] {
+  return [...listRoutes(module, apps), ...ownRoutes(module), ...snapshotRoutes(module), ...diskRoutes(module)];
 }
 
-type Asking = Admitted & { params: { volume_id: string } };
-const volumeOf = async ({ volumes }: VolumeRoom, call: Asking): Promise<Volume> =>
+type RouteCall = Admitted & { params: { volume_id: string } };
+const volumeOf = async ({ volumes }: VolumeModule, call: RouteCall): Promise<Volume> =>
   await volumes.get(appOf(call).id, call.params.volume_id);
 
-function listRoutes({ volumes, answers }: VolumeRoom, apps: AppService): Row[] {
+function listRoutes({ volumes, responses }: VolumeModule, apps: AppService): Row[] {
   return [
     route("GET /v1/apps/:app_name/volumes", {
       summary: "List an app's volumes",
       part: "volumes",
       access: "read app",
       query: schema.ListQuery,
-      answer: { status: 200, schema: schema.VolumeList },
+      response: { status: 200, schema: schema.VolumeList },
       async handle({ query, ...call }) {
         const found = await volumes.list(appOf(call).id, { include_deleted: query.include_deleted ?? false });
-        if (query.summary) return found.map((volume) => answers.changed(volume));
-        return await Promise.all(found.map((volume) => answers.read(volume)));
+        if (query.summary) return found.map((volume) => responses.changed(volume));
+        return await Promise.all(found.map((volume) => responses.read(volume)));
       },
     }),
     route("POST /v1/apps/:app_name/volumes", {
@@ -36,7 +36,7 @@ function listRoutes({ volumes, answers }: VolumeRoom, apps: AppService): Row[] {
       part: "volumes",
       access: "create app",
       body: schema.CreateVolume,
-      answer: { status: 200, schema: schema.VolumeAnswer },
+      response: { status: 200, schema: schema.VolumeResponse },
       errors: [
         "limit_reached",
         "insufficient_capacity",
@@ -47,35 +47,35 @@ function listRoutes({ volumes, answers }: VolumeRoom, apps: AppService): Row[] {
       ],
       async handle({ body, params, ids }) {
         const { id: app_id, name: app_name, org_id } = await apps.get(params.app_name);
-        const wish = { ...body, region: body.region || undefined };
-        const made = answers.changed(await volumes.create({ org_id, app_id, app_name }, wish, ids));
-        const warnings = [...idleFields(schema.CreateVolume, body, ""), ...volumes.warnings(wish)];
+        const input = { ...body, region: body.region || undefined };
+        const made = responses.changed(await volumes.create({ org_id, app_id, app_name }, input, ids));
+        const warnings = [...idleFields(schema.CreateVolume, body, ""), ...volumes.warnings(input)];
         return warnings.length > 0 ? { ...made, warnings } : made;
       },
     }),
   ];
 }
 
-function ownRoutes(room: VolumeRoom): Row[] {
-  const { volumes, answers } = room;
+function ownRoutes(module: VolumeModule): Row[] {
+  const { volumes, responses } = module;
   return [
     route("GET /v1/apps/:app_name/volumes/:volume_id", {
       summary: "Get a volume; a deleted one too, as long as it can be taken back",
       part: "volumes",
       access: "read app",
-      answer: { status: 200, schema: schema.VolumeAnswer },
-      handle: async (call) => await answers.read(await volumeOf(room, call)),
+      response: { status: 200, schema: schema.VolumeResponse },
+      handle: async (call) => await responses.read(await volumeOf(module, call)),
     }),
     route("PUT /v1/apps/:app_name/volumes/:volume_id", {
       summary: "Change whether a volume is kept in daily snapshots, and for how long",
       part: "volumes",
       access: "write app",
       body: schema.UpdateVolume,
-      answer: { status: 200, schema: schema.VolumeAnswer },
+      response: { status: 200, schema: schema.VolumeResponse },
       errors: ["conflict"],
       async handle({ body, ...call }) {
-        const { id } = await volumeOf(room, call);
-        return answers.changed(await volumes.update(id, body));
+        const { id } = await volumeOf(module, call);
+        return responses.changed(await volumes.update(id, body));
       },
     }),
     route("DELETE /v1/apps/:app_name/volumes/:volume_id", {
@@ -83,11 +83,11 @@ function ownRoutes(room: VolumeRoom): Row[] {
       description: "A machine that is being destroyed is no obstacle: the volume's data stay until it is gone.",
       part: "volumes",
       access: "delete app",
-      answer: { status: 200, schema: schema.VolumeAnswer },
+      response: { status: 200, schema: schema.VolumeResponse },
       errors: ["volume_in_use", "volume_not_ready", "conflict"],
       async handle(call) {
-        const { id } = await volumeOf(room, call);
-        return answers.changed(await volumes.delete(id));
+        const { id } = await volumeOf(module, call);
+        return responses.changed(await volumes.delete(id));
       },
     }),
     route("PUT /v1/apps/:app_name/volumes/:volume_id/extend", {
@@ -95,23 +95,23 @@ function ownRoutes(room: VolumeRoom): Row[] {
       part: "volumes",
       access: "write app",
       body: schema.ExtendVolume,
-      answer: { status: 200, schema: schema.ExtendAnswer },
+      response: { status: 200, schema: schema.ExtendResponse },
       errors: ["volume_not_ready", "conflict"],
       async handle({ body, ids, ...call }) {
-        const { id } = await volumeOf(room, call);
+        const { id } = await volumeOf(module, call);
         const { volume, needs_restart } = await volumes.extend(id, body.size_gb, ids);
-        return { volume: await answers.read(volume), needs_restart };
+        return { volume: await responses.read(volume), needs_restart };
       },
     }),
     route("POST /v1/apps/:app_name/volumes/:volume_id/undelete", {
       summary: "Take a deleted volume back",
       part: "volumes",
       access: "write app",
-      answer: { status: 200, schema: schema.VolumeAnswer },
+      response: { status: 200, schema: schema.VolumeResponse },
       errors: ["volume_not_ready", "conflict"],
       async handle(call) {
-        const { id } = await volumeOf(room, call);
-        return await answers.read(await volumes.undelete(id));
+        const { id } = await volumeOf(module, call);
+        return await responses.read(await volumes.undelete(id));
       },
     }),
   ];

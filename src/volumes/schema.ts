@@ -64,7 +64,7 @@ export const ListQuery = Type.Object({
 
 const Progress = Type.Object({ done_bytes: whole, total_bytes: whole });
 
-export const VolumeAnswer = Type.Object(
+export const VolumeResponse = Type.Object(
   {
     id: text,
     name: text,
@@ -100,13 +100,13 @@ export const VolumeAnswer = Type.Object(
   { title: "Volume" },
 );
 
-export const VolumeList = Type.Array(VolumeAnswer);
-export const ExtendAnswer = Type.Object({
-  volume: VolumeAnswer,
+export const VolumeList = Type.Array(VolumeResponse);
+export const ExtendResponse = Type.Object({
+  volume: VolumeResponse,
   needs_restart: Type.Boolean({ description: "The machine that runs on it sees the new size after a restart." }),
 });
 
-export const SnapshotAnswer = Type.Object(
+export const SnapshotResponse = Type.Object(
   {
     id: text,
     size: Type.Integer({ description: "Bytes of data in it, however they are stored." }),
@@ -125,7 +125,7 @@ export const SnapshotAnswer = Type.Object(
   { title: "VolumeSnapshot" },
 );
 
-export const SnapshotList = Type.Array(SnapshotAnswer);
+export const SnapshotList = Type.Array(SnapshotResponse);
 
 export const SnapshotRecord = Type.Object({
   Msg: Type.Object({
@@ -146,7 +146,7 @@ export const SnapshotRecord = Type.Object({
 
 const bytes = Type.Integer({ description: "Bytes." });
 
-export const DiskAnswer = Type.Object({
+export const DiskResponse = Type.Object({
   driver: text,
   encryption: Type.Union([text, Type.Null()]),
   encryption_reason: text,
@@ -169,7 +169,7 @@ export const DiskAnswer = Type.Object({
   ),
 });
 
-export const CollectWish = Type.Object({
+export const CollectInput = Type.Object({
   apply: Type.Optional(Type.Boolean({ description: "Take it away; otherwise it is only listed." })),
   deleted: Type.Optional(Type.Boolean({ description: "Deleted volumes that could still be taken back too." })),
 });

@@ -5,7 +5,7 @@ import type { HostService } from "#hosts/service.ts";
 import type { VolumeDisk } from "./disk.ts";
 import type { VolumeExecutor } from "./executor.ts";
 import type { VolumeKeys } from "./keys.ts";
-import { hop, type Ledger, queued } from "./ledger.ts";
+import { transition, type VolumeWriter, queued } from "./writer.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import { type Origin, originOf } from "./origin.ts";
 import { placeVolume } from "./placement.ts";
@@ -16,7 +16,7 @@ import type { Volume } from "./types.ts";
 
 export interface VolumeParts {
   store: VolumeStore;
-  ledger: Ledger;
+  writer: VolumeWriter;
   executor: VolumeExecutor;
   hosts: HostService;
   disk: VolumeDisk;
@@ -33,7 +33,7 @@ export interface Owner {
   app_name: string;
 }
 
-export interface CreateWish {
+export interface CreateVolumeInput {
   name: string;
   region?: string | undefined;
   size_gb?: number | undefined;
@@ -75,13 +75,13 @@ export class VolumeService {
   }
 
   /** Answers when it is made; one that is filled from a snapshot answers at once, as `restoring`. */
-  async create(owner: Owner, wish: CreateWish, ids: Ids): Promise<Volume> {
+  async create(owner: Owner, input: CreateVolumeInput, ids: Ids): Promise<Volume> {
     const { store, executor } = this.#parts;
-    refuseName(wish.name);
+    refuseName(input.name);
     const id = `vol_${ids.short()}`;
-    const origin = await originOf(this.#parts, owner, wish, id, ids);
+    const origin = await originOf(this.#parts, owner, input, id, ids);
     const operation_id = ids.ulid();
-    const volume = await this.#insert(owner, wish, { id, origin, operation_id });
+    const volume = await this.#insert(owner, input, { id, origin, operation_id });
     executor.wake(id);
     if (origin.kind === "restore") return volume;
     await executor.ended(id, operation_id);
@@ -91,29 +91,29 @@ export class VolumeService {
   }
 
   /** What a request for a volume says that is otherwise, without being in the way. */
-  warnings({ region }: CreateWish): string[] {
+  warnings({ region }: CreateVolumeInput): string[] {
     return this.#parts.hosts.regionWarnings(region);
   }
 
   async update(
     id: string,
-    wish: { auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined },
+    input: { auto_backup_enabled?: boolean | undefined; snapshot_retention?: number | undefined },
   ): Promise<Volume> {
-    const { ledger, clock } = this.#parts;
-    return await ledger.change(id, ({ volume }) => {
+    const { writer, clock } = this.#parts;
+    return await writer.change(id, ({ volume }) => {
       refuseState(volume, volume.state !== "destroyed", "changed");
-      const auto_backup_enabled = wish.auto_backup_enabled ?? volume.auto_backup_enabled;
+      const auto_backup_enabled = input.auto_backup_enabled ?? volume.auto_backup_enabled;
       const next = auto_backup_enabled ? (volume.next_backup_at ?? clock.now() + VOLUME_LIMITS.backup_every_ms) : null;
-      const snapshot_retention = wish.snapshot_retention ?? volume.snapshot_retention;
+      const snapshot_retention = input.snapshot_retention ?? volume.snapshot_retention;
       return { set: { auto_backup_enabled, next_backup_at: next, snapshot_retention } };
     });
   }
 
   /** Larger, never smaller. Answers when it is, or when it is known that the running machine will see it later. */
   async extend(id: string, size_gb: number, ids: Ids): Promise<{ volume: Volume; needs_restart: boolean }> {
-    const { ledger, executor, store } = this.#parts;
+    const { writer, executor, store } = this.#parts;
     let operation_id: string | undefined;
-    await ledger.change(id, (work) => {
+    await writer.change(id, (work) => {
       const { volume } = work;
       refuseState(volume, volume.state === "created" || volume.state === "extending", "extended");
       refuseShrinking(volume, size_gb);
@@ -121,7 +121,7 @@ export class VolumeService {
       if (volume.state === "extending") refuseState(volume, false, "extended");
       const operation = queued(work, "extend", { from_gb: volume.size_gb }, ids);
       operation_id = operation.id;
-      return { set: { state: hop(volume, "extend"), size_gb, error: null }, add_operations: [operation] };
+      return { set: { state: transition(volume, "extend"), size_gb, error: null }, add_operations: [operation] };
     });
     executor.wake(id);
     const over = operation_id === undefined || (await executor.ended(id, operation_id));
@@ -135,16 +135,16 @@ export class VolumeService {
    * waits until it is there (`bring`). Answers when it is written down; asking again changes nothing.
    */
   async move(id: string, host_id: string, ids: Ids): Promise<Volume> {
-    const { ledger, hosts, keys, clock, executor } = this.#parts;
+    const { writer, hosts, keys, clock, executor } = this.#parts;
     const { region, zone } = await hosts.find(host_id);
     const snapshot_id = `vs_${ids.short()}`;
-    const volume = await ledger.change(id, (work) => {
+    const volume = await writer.change(id, (work) => {
       const { volume: now, operations } = work;
       if (now.host_id === host_id || now.state === "moving" || now.state === "restoring") return undefined;
       refuseState(now, now.state === "created" && !operations.some((one) => one.host_id === now.host_id), "moved");
       const sealed_key = keys.forSnapshot(snapshot_id, now);
       return {
-        set: { state: hop(now, "move"), error: null },
+        set: { state: transition(now, "move"), error: null },
         add_operations: [queued(work, "move", { snapshot_id, to: { host_id, region, zone } }, ids)],
         add_snapshots: [blank(now, { id: snapshot_id, kind: "on_demand", now: clock.now(), sealed_key })],
       };
@@ -158,16 +158,16 @@ export class VolumeService {
    * and its data stay until the machine is gone.
    */
   async delete(id: string): Promise<Volume> {
-    const { store, ledger, clock, undelete_ms, executor } = this.#parts;
+    const { store, writer, clock, undelete_ms, executor } = this.#parts;
     const detaching = await store.detaching(id);
-    const volume = await ledger.change(id, ({ volume: now }) => {
+    const volume = await writer.change(id, ({ volume: now }) => {
       refuseState(now, now.state !== "destroyed", "deleted");
       if (!detaching) refuseAttached(now);
       refuseState(now, !["creating", "extending", "moving"].includes(now.state), "deleted");
       const at = clock.now();
       return {
         set: {
-          state: hop(now, "delete"),
+          state: transition(now, "delete"),
           deleted_at: at,
           purge_at: now.state === "created" ? at + undelete_ms : at,
           next_backup_at: null,
@@ -182,15 +182,15 @@ export class VolumeService {
   }
 
   async undelete(id: string): Promise<Volume> {
-    const { ledger, clock } = this.#parts;
-    return await ledger.change(id, ({ volume }) => {
+    const { writer, clock } = this.#parts;
+    return await writer.change(id, ({ volume }) => {
       refuseState(volume, volume.state === "destroyed", "taken back");
       const whole = volume.purge_at !== null && volume.purge_at > clock.now() && volume.error === null;
       if (!whole) {
         fail("not_found", `the data of volume ${id} are gone`, { hint: "restore one of its snapshots" });
       }
       const next_backup_at = volume.auto_backup_enabled ? clock.now() + VOLUME_LIMITS.backup_every_ms : null;
-      return { set: { state: hop(volume, "undelete"), deleted_at: null, purge_at: null, next_backup_at } };
+      return { set: { state: transition(volume, "undelete"), deleted_at: null, purge_at: null, next_backup_at } };
     });
   }
 
@@ -201,16 +201,16 @@ export class VolumeService {
 
   async #insert(
     owner: Owner,
-    wish: CreateWish,
+    input: CreateVolumeInput,
     { id, origin, operation_id }: { id: string; origin: Origin; operation_id: string },
   ): Promise<Volume> {
     const { store } = this.#parts;
-    const unique_zone = (wish.require_unique_zone ?? true) && (wish.unique_zone_app_wide ? "app" : "name");
+    const unique_zone = (input.require_unique_zone ?? true) && (input.unique_zone_app_wide ? "app" : "name");
     const { kind, payload, source } = origin;
     // Placed anew when another volume of the name took the zone by the time it is written.
     for (let race = 0; race < VOLUME_LIMITS.write_races; race++) {
-      const place = await this.#place(owner, wish, origin, unique_zone);
-      const volume = this.#blank(owner, wish, origin, { id, ...place });
+      const place = await this.#place(owner, input, origin, unique_zone);
+      const volume = this.#blank(owner, input, origin, { id, ...place });
       const { host_id } = place;
       const operation = { id: operation_id, volume_id: id, host_id, position: 1, kind, payload, tries: 0 };
       const result = await store.insert(
@@ -227,7 +227,7 @@ export class VolumeService {
 
   async #place(
     { app_id }: Owner,
-    { name, region, compute }: CreateWish,
+    { name, region, compute }: CreateVolumeInput,
     origin: Origin,
     unique_zone: UniqueZone,
   ): Promise<Pick<Volume, "region" | "zone" | "host_id">> {
@@ -246,17 +246,17 @@ export class VolumeService {
 
   #blank(
     owner: Owner,
-    wish: CreateWish,
+    input: CreateVolumeInput,
     { state, size_gb, encryption, sealed_key, base_snapshot_id }: Origin,
     place: Pick<Volume, "id" | "region" | "zone" | "host_id">,
   ): Volume {
     const now = this.#parts.clock.now();
-    const { auto_backup_enabled = true, snapshot_retention = VOLUME_LIMITS.retention_days_default } = wish;
+    const { auto_backup_enabled = true, snapshot_retention = VOLUME_LIMITS.retention_days_default } = input;
     return {
       ...place,
       ...owner,
-      name: wish.name,
-      fstype: wish.fstype || "ext4",
+      name: input.name,
+      fstype: input.fstype || "ext4",
       encryption,
       sealed_key,
       created_at: now,

@@ -1,9 +1,9 @@
 import { type Admitted, appOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
-import type { VolumeRoom } from "./room.ts";
+import type { VolumeModule } from "./module.ts";
 import * as schema from "./schema.ts";
 
-export function snapshotRoutes({ volumes, snapshots, answers }: VolumeRoom): Row[] {
+export function snapshotRoutes({ volumes, snapshots, responses }: VolumeModule): Row[] {
   const snapshotOf = async (call: Admitted & { params: { volume_id: string; snapshot_id: string } }) =>
     await snapshots.get(appOf(call).id, call.params.volume_id, call.params.snapshot_id);
   return [
@@ -11,35 +11,35 @@ export function snapshotRoutes({ volumes, snapshots, answers }: VolumeRoom): Row
       summary: "List a volume's snapshots, newest first; those of a deleted volume until they expire",
       part: "volumes",
       access: "read app",
-      answer: { status: 200, schema: schema.SnapshotList },
+      response: { status: 200, schema: schema.SnapshotList },
       async handle({ params, ...call }) {
         const found = await snapshots.list(appOf(call).id, params.volume_id);
-        return found.filter(({ status }) => status === "created").map((one) => answers.snapshot(one));
+        return found.filter(({ status }) => status === "created").map((one) => responses.snapshot(one));
       },
     }),
     route("POST /v1/apps/:app_name/volumes/:volume_id/snapshots", {
       summary: "Take a snapshot now; it is listed when it is stored",
       part: "volumes",
       access: "write app",
-      answer: { status: 200, schema: schema.SnapshotRecord },
+      response: { status: 200, schema: schema.SnapshotRecord },
       errors: ["limit_reached", "volume_not_ready", "overloaded", "conflict"],
       async handle({ params, ids, ...call }) {
         const { id } = await volumes.get(appOf(call).id, params.volume_id);
-        return { Msg: { backup: answers.record(await snapshots.create(id, ids)) } };
+        return { Msg: { backup: responses.record(await snapshots.create(id, ids)) } };
       },
     }),
     route("GET /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id", {
       summary: "Get a snapshot, also while it is being stored, or why that failed",
       part: "volumes",
       access: "read app",
-      answer: { status: 200, schema: schema.SnapshotAnswer },
-      handle: async (call) => answers.snapshot(await snapshotOf(call)),
+      response: { status: 200, schema: schema.SnapshotResponse },
+      handle: async (call) => responses.snapshot(await snapshotOf(call)),
     }),
     route("DELETE /v1/apps/:app_name/volumes/:volume_id/snapshots/:snapshot_id", {
       summary: "Delete a snapshot before its time",
       part: "volumes",
       access: "delete app",
-      answer: { status: 200, schema: schema.Ok },
+      response: { status: 200, schema: schema.Ok },
       errors: ["volume_not_ready", "conflict"],
       async handle(call) {
         await snapshots.delete(await snapshotOf(call));

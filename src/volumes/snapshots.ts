@@ -5,7 +5,7 @@ import type { ObjectStore } from "#core/objects.ts";
 import { manifestKey, packKey } from "./backup/names.ts";
 import type { VolumeExecutor } from "./executor.ts";
 import type { VolumeKeys } from "./keys.ts";
-import { type Ledger, queued } from "./ledger.ts";
+import { type VolumeWriter, queued } from "./writer.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import { refuseState } from "./rules.ts";
 import type { VolumeStore } from "./store.ts";
@@ -13,7 +13,7 @@ import { isUnfinished, type Snapshot, type Volume } from "./types.ts";
 
 interface SnapshotParts {
   store: VolumeStore;
-  ledger: Ledger;
+  writer: VolumeWriter;
   executor: VolumeExecutor;
   keys: VolumeKeys;
   objects: ObjectStore;
@@ -67,15 +67,15 @@ export class SnapshotService {
   }
 
   async #postpone(id: string): Promise<void> {
-    const { ledger, clock } = this.#parts;
+    const { writer, clock } = this.#parts;
     const next_backup_at = clock.now() + VOLUME_LIMITS.backup_every_ms;
-    await ledger.change(id, ({ volume }) => (volume.next_backup_at === null ? undefined : { set: { next_backup_at } }));
+    await writer.change(id, ({ volume }) => (volume.next_backup_at === null ? undefined : { set: { next_backup_at } }));
   }
 
   async #add(volume_id: string, id: string, kind: Snapshot["kind"], ids: Ids): Promise<Snapshot> {
-    const { ledger, keys, clock, executor, store } = this.#parts;
+    const { writer, keys, clock, executor, store } = this.#parts;
     const now = clock.now();
-    await ledger.change(volume_id, (work) => {
+    await writer.change(volume_id, (work) => {
       const { volume, operations } = work;
       // The same request a second time, after a crash between writing and answering.
       if (operations.some(({ payload }) => payload.snapshot_id === id)) return undefined;

@@ -4,10 +4,10 @@
  */
 
 /** What somebody asks for. */
-export type Asked = "extend" | "delete" | "undelete" | "move";
+export type Action = "extend" | "delete" | "undelete" | "move";
 /** What the executor reports: it did what the state stands for, or it could not. */
 export type Reported = "done" | "broke" | "stored";
-export type Trigger = Asked | Reported;
+export type Trigger = Action | Reported;
 
 const TABLE = {
   /** Its empty file system is being made; the caller who asked for it still waits. */

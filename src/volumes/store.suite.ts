@@ -80,8 +80,8 @@ export function volumeStoreSuite(
 
     test("of many that want the same zone exactly one gets it; a deleted one does not count", () =>
       withStore(async (store) => {
-        const wish = (i: number) => ({ volume: aVolume({ id: `vol_${i}`, created_at: i }) });
-        const results = await Promise.all(Array.from({ length: 10 }, (_, i) => store.insert(wish(i), alone)));
+        const input = (i: number) => ({ volume: aVolume({ id: `vol_${i}`, created_at: i }) });
+        const results = await Promise.all(Array.from({ length: 10 }, (_, i) => store.insert(input(i), alone)));
         assert.equal(results.filter((one) => one === "inserted").length, 1);
         assert.equal(results.filter((one) => one === "zone_taken").length, 9);
         assert.equal(await store.insert({ volume: aVolume({ id: "other", app_id: "a2" }) }, alone), "inserted");

@@ -84,7 +84,7 @@ export interface OperationPayload {
  * Storing a snapshot takes long and changes nothing of the volume, so it is not in the way of anything else; nor is
  * clearing away what a volume left on a host.
  */
-export const laneOf = ({ volume_id, kind }: Pick<Operation, "volume_id" | "kind">): string =>
+export const queueOf = ({ volume_id, kind }: Pick<Operation, "volume_id" | "kind">): string =>
   kind === "snapshot" || kind === "clear" ? `${volume_id}:snapshots` : volume_id;
 
 export type SnapshotStatus = "waiting" | "running" | "created" | "failed";

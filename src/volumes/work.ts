@@ -10,7 +10,7 @@ import { DamagedSnapshot, readManifest, restoreImage } from "./backup/restore-im
 import { storeImage } from "./backup/store-image.ts";
 import type { VolumeDisk } from "./disk.ts";
 import type { VolumeKeys } from "./keys.ts";
-import { type Decision, hop } from "./ledger.ts";
+import { type Decision, transition } from "./writer.ts";
 import type { Locks } from "./locks.ts";
 import type { VolumeStore } from "./store.ts";
 import { isUnfinished, type Operation, type OperationKind, type Snapshot, type Volume } from "./types.ts";
@@ -44,7 +44,7 @@ export const WORK: Record<OperationKind, (parts: WorkParts, job: Job) => Promise
   clear,
 };
 
-const done = (volume: Volume): Decision => ({ set: { state: hop(volume, "done"), error: null } });
+const done = (volume: Volume): Decision => ({ set: { state: transition(volume, "done"), error: null } });
 
 async function create({ disk, keys, locks }: WorkParts, { volume }: Job): Promise<Outcome> {
   await locks.with([volume.id], () => disk.create(keys.open(volume)));
@@ -75,7 +75,7 @@ async function restore(parts: WorkParts, { volume, operation, signal, onProgress
 
 async function extend({ disk, keys, locks }: WorkParts, { volume }: Job): Promise<Outcome> {
   const grown = await locks.with([volume.id], () => disk.grow(keys.open(volume)));
-  return (now) => ({ set: { state: hop(now, "done"), needs_restart: grown === "at_next_mount", error: null } });
+  return (now) => ({ set: { state: transition(now, "done"), needs_restart: grown === "at_next_mount", error: null } });
 }
 
 async function snapshot(parts: WorkParts, { volume, operation, signal, onProgress }: Job): Promise<Outcome> {
@@ -128,7 +128,7 @@ async function move(parts: WorkParts, job: Job): Promise<Outcome> {
   };
   const rest: Operation = { ...next, id: `${id}-clear`, host_id, position: position + 2, kind: "clear", payload: {} };
   return (volume) => ({
-    set: { ...to, state: hop(volume, "stored"), base_snapshot_id: snapshot_id },
+    set: { ...to, state: transition(volume, "stored"), base_snapshot_id: snapshot_id },
     add_operations: [fill, rest],
   });
 }

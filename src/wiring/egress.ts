@@ -5,29 +5,29 @@ import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
-import type { Wire } from "#core/wire.ts";
+import type { Notifier } from "#core/notifier.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Row } from "#http/route.ts";
-import type { RuntimeDriver } from "#machines/driver.ts";
-import type { News } from "#machines/ledger.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
+import type { MachineUpdate } from "#machines/lifecycle/writer.ts";
 import type { MachineStore } from "#machines/store.ts";
-import { EgressKeeper } from "#network/egress-keeper.ts";
+import { EgressEnforcer } from "#network/egress-enforcer.ts";
 
 interface EgressNeeds {
   hosts: HostService;
   store: MachineStore;
   appStore: AppStore;
   driver: RuntimeDriver;
-  bus: Bus<News>;
-  wire: Wire | undefined;
+  bus: Bus<MachineUpdate>;
+  notifier: Notifier | undefined;
   clock: Clock;
   log: Log;
 }
 
-export function openEgress(settings: Settings, needs: EgressNeeds): { keeper: EgressKeeper; rows: Row[] } {
-  const { hosts, store, appStore: apps, driver, bus, wire, clock, log } = needs;
+export function openEgress(settings: Settings, needs: EgressNeeds): { keeper: EgressEnforcer; rows: Row[] } {
+  const { hosts, store, appStore: apps, driver, bus, notifier, clock, log } = needs;
   const opened = settings.network.egress_allow;
-  const keeper = new EgressKeeper({ host_ids: hosts.own, store, apps, driver, opened, bus, wire, clock, log });
+  const keeper = new EgressEnforcer({ host_ids: hosts.own, store, apps, driver, opened, bus, notifier, clock, log });
   const service = new EgressService({ store: apps, opened, onChange: (app_id) => keeper.changed(app_id) });
   return { keeper, rows: egressRoutes(service) };
 }

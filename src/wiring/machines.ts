@@ -5,14 +5,14 @@ import { AppService } from "#apps/service.ts";
 import type { AppStore } from "#apps/store.ts";
 import type { AuthStore } from "#auth/store.ts";
 import type { TokenService } from "#auth/tokens.ts";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import { scoped } from "#core/objects.ts";
 import type { Settings } from "#core/settings.ts";
-import type { Wire } from "#core/wire.ts";
+import type { Notifier } from "#core/notifier.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { openDisk } from "#drivers/disk/open.ts";
 import { openImages } from "#drivers/images/images.ts";
@@ -24,23 +24,23 @@ import { hostRoutes } from "#hosts/routes.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { ReadinessCheck } from "#http/readiness.ts";
 import type { Row } from "#http/route.ts";
-import { bringingDriver } from "#machines/bringing-driver.ts";
-import type { RuntimeDriver } from "#machines/driver.ts";
-import { imageRoutes } from "#machines/image-routes.ts";
-import type { ImageSource } from "#machines/image-source.ts";
-import type { LocalApi } from "#machines/local-api.ts";
+import { volumeMigratingDriver } from "#machines/runtime/volume-migrating-driver.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
+import { imageRoutes } from "#machines/api/image-routes.ts";
+import type { ImageSource } from "#machines/runtime/image-source.ts";
+import type { LocalApi } from "#machines/runtime/local-api.ts";
 import { PrivateNetworks } from "#machines/private-networks.ts";
-import { MachineRoom } from "#machines/room.ts";
-import { machineRoutes } from "#machines/routes.ts";
-import { volumeGrew } from "#machines/volume-growth.ts";
-import { webhookRoutes } from "#machines/webhook-routes.ts";
-import { Webhooks } from "#machines/webhooks.ts";
+import { MachineModule } from "#machines/module.ts";
+import { machineRoutes } from "#machines/api/routes.ts";
+import { volumeGrew } from "#machines/lifecycle/volume-growth.ts";
+import { webhookRoutes } from "#machines/api/webhook-routes.ts";
+import { Webhooks } from "#machines/events/webhooks.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
-import type { NetworkDoor } from "#network/dns/keeper.ts";
+import type { NetworkListener } from "#network/network-listeners.ts";
 import { SHARED_BLOCKS } from "#network/ipv4-blocks.ts";
 import type { Reach } from "#proxy/exposure.ts";
-import { type FrontDoor, frontDriver } from "#proxy/front-driver.ts";
-import type { ProxyRoom } from "#proxy/room.ts";
+import { type ProxyReadiness, readinessDriver } from "#proxy/readiness-driver.ts";
+import type { ProxyModule } from "#proxy/module.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -50,14 +50,14 @@ import { sqlNetworkStore } from "#stores/sql/private-networks.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
 import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { sqlWebhookStore } from "#stores/sql/webhooks.ts";
-import { VolumeRoom } from "#volumes/room.ts";
+import { VolumeModule } from "#volumes/module.ts";
 import { volumeRoutes } from "#volumes/routes.ts";
-import type { Grown } from "#volumes/upkeep.ts";
+import type { Grown } from "#volumes/scheduler.ts";
 import { databaseRoutes } from "./databases.ts";
 import { openEgress } from "./egress.ts";
 import type { Emulated } from "./emulated.ts";
-import { openFabric } from "./fabric.ts";
-import { MeasuredMachines, openMeasuring, openSources } from "./measuring.ts";
+import { openOverlay } from "./overlay.ts";
+import { MeasuredMachines, openMetrics, openSources } from "./metrics.ts";
 import { openProxy } from "./proxy.ts";
 import { Duty, openBeats, openHosts } from "./roles.ts";
 import { sharedImages } from "./shared-images.ts";
@@ -65,7 +65,7 @@ import { sharedImages } from "./shared-images.ts";
 interface MachineNeeds {
   clock: Clock;
   log: Log;
-  box: Box;
+  sealer: Sealer;
   secrets: SecretService;
   tokens: Pick<TokenService, "fallen" | "isFullAccess">;
   authStore: AuthStore;
@@ -74,7 +74,7 @@ interface MachineNeeds {
   dir: DataDir;
   local_api: LocalApi;
   /** What machines find on their private network beside names. */
-  network_doors: readonly NetworkDoor[];
+  network_listeners: readonly NetworkListener[];
   images?: ImageSource;
   reach?: Reach;
   emulated?: Emulated;
@@ -87,7 +87,7 @@ interface MachineNeeds {
 interface MachinesPart {
   apps: AppService;
   host_ids: readonly string[];
-  proxy: ProxyRoom;
+  proxy: ProxyModule;
   rows: Row[];
   metrics(): MetricsEngine;
   readiness: readonly ReadinessCheck[];
@@ -98,31 +98,31 @@ interface MachinesPart {
 
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
-  const { clock, log, box, appStore, dir } = needs;
-  const opened = await openRoom(database, settings, { ...needs, door: doorOf(() => proxy) });
-  const { images, hosts, hostStore, volumes, store, duty, wire, room, ipv4_block } = opened;
+  const { clock, log, sealer, appStore, dir } = needs;
+  const opened = await openModule(database, settings, { ...needs, door: doorOf(() => proxy) });
+  const { images, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block } = opened;
   const apps = new AppService({
     store: appStore,
     clock,
-    machines: room.machines,
+    machines: machines_module.machines,
     volumes: volumes.volumes,
     async clear(app_id) {
-      await room.clear(app_id);
+      await machines_module.clear(app_id);
       await volumes.volumes.deleteAll(app_id);
     },
   });
-  const { events, bus } = room;
+  const { events, bus } = machines_module;
   const { tokens } = needs;
   const allow_private = settings.webhook_allow_private;
-  const hooked = { events, bus, box, clock, log, tokens, allow_private, runner: dir.node_id };
+  const hooked = { events, bus, sealer, clock, log, tokens, allow_private, runner: dir.node_id };
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), ...hooked });
   const egress = openEgress(settings, { ...needs, ...opened, bus });
-  const proxy = openProxy(database, settings, { ...needs, room, hosts, images, wire, egress: egress.keeper });
+  const proxy = openProxy(database, settings, { ...needs, machines_module, hosts, images, notifier, egress: egress.keeper });
   const fabric =
-    wire && openFabric(database, settings, { ...needs, hosts, wire, ipv4_block, directory: proxy.directory });
+    notifier && openOverlay(database, settings, { ...needs, hosts, notifier, ipv4_block, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const sources = await openSources({ ...needs, machines: running, proxy, host_ids: hosts.own });
-  const measuring = openMeasuring(settings, {
+  const measuring = openMetrics(settings, {
     ...needs,
     sampled: needs.emulated?.sampled ?? true,
     machines: running,
@@ -130,23 +130,23 @@ export async function openMachines(database: Database, settings: Settings, needs
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
-  const answers = settings.role !== "host";
+  const responses = settings.role !== "host";
   return {
     apps,
     host_ids: hosts.own,
     proxy,
     metrics: measuring.engine,
-    readiness: readinessOf({ room, proxy, duty, answers, runs: hosts.own.length > 0 }),
+    readiness: readinessOf({ machines_module, proxy, duty, responses, runs: hosts.own.length > 0 }),
     rows: [
       ...hostRoutes({
         hosts,
-        onState: (id, state) => room.hostState(id, state),
-        drain: (id, name, ids) => room.relocation.drain(id, { name, ids }),
+        onState: (id, state) => machines_module.hostState(id, state),
+        drain: (id, name, ids) => machines_module.relocation.drain(id, { name, ids }),
         joinToken: (ids) => makeJoinToken(hostStore, { master_key: needs.master_key, clock, ids }),
       }),
       ...imageRoutes(images),
       ...egress.rows,
-      ...machineRoutes(room.routeParts(apps)),
+      ...machineRoutes(machines_module.routeParts(apps)),
       ...webhookRoutes({ apps }, webhooks),
       ...volumeRoutes(volumes, apps),
       ...proxy.rows,
@@ -155,10 +155,10 @@ export async function openMachines(database: Database, settings: Settings, needs
     ],
     async start() {
       if (hosts.own.length > 0) await volumes.start();
-      await (duty ? duty.start(room) : room.start());
+      await (duty ? duty.start(machines_module) : machines_module.start());
       await egress.keeper.start();
-      if (answers) await webhooks.start();
-      await (answers ? proxy.start() : proxy.startNames());
+      if (responses) await webhooks.start();
+      await (responses ? proxy.start() : proxy.startNames());
       await fabric?.start();
       await measuring.start();
     },
@@ -167,29 +167,29 @@ export async function openMachines(database: Database, settings: Settings, needs
       egress.keeper.close();
       await proxy.close();
       webhooks.close();
-      await room.close();
+      await machines_module.close();
       await duty?.close();
       await volumes.close();
       await measuring.close();
       await images.close();
-      await wire?.close();
+      await notifier?.close();
     },
   };
 }
 
 interface ReadyParts {
-  room: MachineRoom;
-  proxy: ProxyRoom;
+  machines_module: MachineModule;
+  proxy: ProxyModule;
   duty: Duty | undefined;
   /** It serves requests. */
-  answers: boolean;
+  responses: boolean;
   /** It runs machines. */
   runs: boolean;
 }
 
 /** What must work in a process with these duties. */
-function readinessOf({ room, proxy, duty, answers, runs }: ReadyParts): ReadinessCheck[] {
-  const executor: ReadinessCheck = { part: "executor", problem: async () => room.executor.problem };
+function readinessOf({ machines_module, proxy, duty, responses, runs }: ReadyParts): ReadinessCheck[] {
+  const executor: ReadinessCheck = { part: "executor", problem: async () => machines_module.executor.problem };
   const edge: ReadinessCheck = {
     part: "proxy",
     problem: async () => {
@@ -198,67 +198,67 @@ function readinessOf({ room, proxy, duty, answers, runs }: ReadyParts): Readines
     },
   };
   const lease: ReadinessCheck[] = duty ? [{ part: "lease", problem: async () => duty.problem }] : [];
-  return [...(runs ? [executor, ...lease] : []), ...(answers ? [edge] : [])];
+  return [...(runs ? [executor, ...lease] : []), ...(responses ? [edge] : [])];
 }
 
 /** The front door stands on what runs machines, so it is there a little later than who asks for it. */
-const doorOf = (proxy: () => ProxyRoom): FrontDoor => ({
+const doorOf = (proxy: () => ProxyModule): ProxyReadiness => ({
   opened: (...asked) => proxy().control.opened(...asked),
   quiet: (...asked) => proxy().control.quiet(...asked),
 });
 
 /** What runs machines, and what it stands on. */
-async function openRoom(database: Database, settings: Settings, needs: MachineNeeds & { door: FrontDoor }) {
-  const { clock, log, box, secrets, choice, dir, local_api } = needs;
-  const { hosts, store: hostStore, wire } = await openHosts(database, settings, { clock, log, dir });
-  const channel = new Channel(box, clock);
+async function openModule(database: Database, settings: Settings, needs: MachineNeeds & { door: ProxyReadiness }) {
+  const { clock, log, sealer, secrets, choice, dir, local_api } = needs;
+  const { hosts, store: hostStore, notifier } = await openHosts(database, settings, { clock, log, dir });
+  const channel = new Channel(sealer, clock);
   const releases = () => sqlReleaseStore(database).releaseImages(LIMITS.release_images_kept);
   const among = { clock, log, dir, channel, doors: hostStore, releases };
-  const images = await (wire
+  const images = await (notifier
     ? sharedImages(database, settings, among)
     : openImages(dir.file("images"), settings, clock, log, { releases }));
-  const grown = (what: Grown): Promise<void> => volumeGrew(room.ledger, what);
-  const volumes = await openVolumes(database, settings, { clock, log, box, hosts, driver: choice.name, wire, grown });
+  const grown = (what: Grown): Promise<void> => volumeGrew(machines_module.writer, what);
+  const volumes = await openVolumes(database, settings, { clock, log, sealer, hosts, driver: choice.name, notifier, grown });
   const routed = settings.host.network !== "off";
-  const ipv4_block = wire && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
+  const ipv4_block = notifier && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
   const { egress_allow } = settings.network;
   const here = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, egress_allow };
   // Whoever keeps the lease stands on what runs machines, so it is there a little later.
-  const leased = wire && hosts.own.length > 0 ? { holds: () => duty?.holdsAll() ?? false } : undefined;
+  const leased = notifier && hosts.own.length > 0 ? { holds: () => duty?.holdsAll() ?? false } : undefined;
   const own = { ...here, sim: needs.emulated?.sim, enclosing: leased };
   const store = sqlMachineStore(database);
   const { suspend, machine_io: io_limits } = settings;
-  const memory_key = box.derive("memory of suspended machines");
+  const memory_key = sealer.derive("memory of suspended machines");
   const inside = { images: needs.images ?? images, local_api, volumes, suspend, io_limits, memory_key };
   const opened = await openRuntime(settings, choice, { ...own, ...inside });
-  const runtime = frontDriver(needs.around?.(opened) ?? opened, needs.door);
+  const runtime = readinessDriver(needs.around?.(opened) ?? opened, needs.door);
   const fence = needs.fence ?? (leased ? await openFence(choice, own) : undefined);
-  const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence, channel, more: images.shelf };
-  const beats = wire && (await openBeats(settings, hostStore));
-  const duty = wire && beats && new Duty({ ...shared, beats, settings, wire, clock, log, dir, box });
-  const room = new MachineRoom({
+  const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence, channel, more: images.layer_store };
+  const beats = notifier && (await openBeats(settings, hostStore));
+  const duty = notifier && beats && new Duty({ ...shared, beats, settings, notifier, clock, log, dir, sealer });
+  const machines_module = new MachineModule({
     store,
     hosts,
-    networks: new PrivateNetworks(sqlNetworkStore(database), box.derive("prefixes of private networks")),
+    networks: new PrivateNetworks(sqlNetworkStore(database), sealer.derive("prefixes of private networks")),
     clock,
     log,
     volumes,
     // A volume may be long on its way: whether the lease holds is asked after that.
-    driver: bringingDriver(duty?.driver ?? runtime, volumes),
+    driver: volumeMigratingDriver(duty?.driver ?? runtime, volumes),
     secrets: (app_id) => secrets.reveal(app_id),
     egress: (app_id) => needs.appStore.egress(app_id),
-    ...(duty ? { shared: { wire, holds: (id: string) => duty.holds(id) } } : {}),
+    ...(duty ? { shared: { notifier, holds: (id: string) => duty.holds(id) } } : {}),
   });
-  return { images, hosts, hostStore, volumes, store, duty, wire, room, ipv4_block, driver: runtime };
+  return { images, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block, driver: runtime };
 }
 
 interface VolumeNeeds {
   clock: Clock;
   log: Log;
-  box: Box;
+  sealer: Sealer;
   hosts: HostService;
   driver: string;
-  wire: Wire | undefined;
+  notifier: Notifier | undefined;
   grown(grown: Grown): Promise<void>;
 }
 
@@ -266,22 +266,22 @@ interface VolumeNeeds {
 async function openVolumes(
   database: Database,
   { data_dir, objects, volume_undelete_hours, volume_disk: disk, volume_pool: pool }: Settings,
-  { clock, log, box, hosts, driver, wire, grown }: VolumeNeeds,
-): Promise<VolumeRoom> {
+  { clock, log, sealer, hosts, driver, notifier, grown }: VolumeNeeds,
+): Promise<VolumeModule> {
   const store = sqlVolumeStore(database);
   const kept = await openObjects(objects, join(data_dir, "objects"), clock);
   const identity = await store.identity(randomIds(clock).hex(16));
-  return new VolumeRoom({
+  return new VolumeModule({
     store,
     hosts,
     disk: openDisk({ disk, pool, dir: join(data_dir, "volumes") }, driver),
     objects: scoped(kept, `volumes/${identity}/`),
-    box,
+    sealer,
     clock,
     log,
     undelete_ms: volume_undelete_hours * 3_600_000,
     movable: objects.url !== undefined,
-    ...(wire ? { wire } : {}),
+    ...(notifier ? { notifier } : {}),
     grown,
   });
 }

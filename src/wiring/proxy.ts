@@ -1,18 +1,18 @@
 /** The front door put together: part of platform.ts, on a page of its own. */
 import type { AppStore } from "#apps/store.ts";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Settings } from "#core/settings.ts";
-import type { Wire } from "#core/wire.ts";
+import type { Notifier } from "#core/notifier.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import type { HostService } from "#hosts/service.ts";
-import type { ImageFiles } from "#machines/image-source.ts";
-import type { MachineRoom } from "#machines/room.ts";
-import type { NetworkDoor } from "#network/dns/keeper.ts";
-import type { EgressKeeper } from "#network/egress-keeper.ts";
+import type { ImageFiles } from "#machines/runtime/image-source.ts";
+import type { MachineModule } from "#machines/module.ts";
+import type { NetworkListener } from "#network/network-listeners.ts";
+import type { EgressEnforcer } from "#network/egress-enforcer.ts";
 import type { Reach } from "#proxy/exposure.ts";
-import { ProxyRoom } from "#proxy/room.ts";
+import { ProxyModule } from "#proxy/module.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { sqlAddressStore } from "#stores/sql/addresses.ts";
@@ -22,42 +22,42 @@ import { sqlProxyStore } from "#stores/sql/proxy.ts";
 interface ProxyNeeds {
   clock: Clock;
   log: Log;
-  box: Box;
+  sealer: Sealer;
   appStore: AppStore;
-  room: MachineRoom;
+  machines_module: MachineModule;
   hosts: HostService;
   choice: DriverChoice;
   images: ImageFiles;
-  network_doors: readonly NetworkDoor[];
+  network_listeners: readonly NetworkListener[];
   dir: DataDir;
-  wire: Wire | undefined;
-  egress: EgressKeeper;
+  notifier: Notifier | undefined;
+  egress: EgressEnforcer;
   /** Where a machine's port is, when it is not at the machine's private address. */
   reach?: Reach;
 }
 
 /** Requests from outside to machines, and the names machines know each other by. */
-export function openProxy(database: Database, settings: Settings, needs: ProxyNeeds): ProxyRoom {
-  const { clock, log, box, appStore, room, hosts, choice, images, reach, dir, wire } = needs;
-  return new ProxyRoom({
+export function openProxy(database: Database, settings: Settings, needs: ProxyNeeds): ProxyModule {
+  const { clock, log, sealer, appStore, machines_module, hosts, choice, images, reach, dir, notifier } = needs;
+  return new ProxyModule({
     clock,
     log,
-    box,
+    sealer,
     apps: appStore,
     names: choice.name === "runc",
-    doors: needs.network_doors,
+    listeners: needs.network_listeners,
     upstreams: settings.network.dns_servers,
     egress: needs.egress,
     images,
     settings: { ...settings.proxy, buckets: buckets(settings), own_hosts: ownHosts(settings) },
-    machines: room,
+    machines: machines_module,
     store: sqlMachineStore(database),
     host_ids: hosts.own,
     region: hosts.default_region,
     addressStore: sqlAddressStore(database),
     proxyStore: sqlProxyStore(database),
     ...(reach ? { reach } : {}),
-    ...(wire && settings.role !== "host" ? { among: { node_id: dir.node_id, wire } } : {}),
+    ...(notifier && settings.role !== "host" ? { among: { node_id: dir.node_id, notifier } } : {}),
   });
 }
 

@@ -4,15 +4,15 @@
  */
 import { existsSync, statfsSync } from "node:fs";
 import { arch, availableParallelism, totalmem } from "node:os";
-import type { Box } from "#core/box.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { SettingsError } from "#core/setting-values.ts";
 import type { Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
-import type { Wire } from "#core/wire.ts";
-import { insideCalls, insideLines, reachingDriver } from "#drivers/remote/driver.ts";
-import { type Calls, type Channel, type Door, type Lines, openDoor } from "#hosts/channel.ts";
+import type { Notifier } from "#core/notifier.ts";
+import { machineCalls, machineStreams, remoteDriver } from "#drivers/remote/driver.ts";
+import { type CallHandlers, type Channel, type ChannelListener, type StreamHandlers, listenForPeers } from "#hosts/channel.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { joinHost, keyFromToken } from "#hosts/join.ts";
 import { HostLease } from "#hosts/lease.ts";
@@ -21,10 +21,10 @@ import { declaredHosts, HostService } from "#hosts/service.ts";
 import type { HostStore } from "#hosts/store.ts";
 import type { Host, HostFacts, Placing } from "#hosts/types.ts";
 import { HostWatch } from "#hosts/watch.ts";
-import type { RuntimeDriver } from "#machines/driver.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import { Exemptions } from "#machines/exemptions.ts";
-import { fencedDriver } from "#machines/fenced-driver.ts";
-import type { MachineRoom } from "#machines/room.ts";
+import { fencedDriver } from "#machines/runtime/fenced-driver.ts";
+import type { MachineModule } from "#machines/module.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import { type Database, readOne } from "#stores/database.ts";
@@ -55,14 +55,14 @@ export async function openHosts(
   database: Database,
   settings: Settings,
   parts: { clock: Clock; log: Log; dir: DataDir },
-): Promise<{ hosts: HostService; store: HostStore; wire: Wire | undefined }> {
+): Promise<{ hosts: HostService; store: HostStore; notifier: Notifier | undefined }> {
   const store = sqlHostStore(database);
-  const wire = await openWire(settings, parts);
+  const notifier = await openNotifier(settings, parts);
   const own = await ownHosts(store, settings, parts);
   const { region } = settings.host;
-  const hosts = new HostService({ store, own, ...(region ? { region } : {}), ...(wire ? { wire } : {}) });
+  const hosts = new HostService({ store, own, ...(region ? { region } : {}), ...(notifier ? { notifier } : {}) });
   await hosts.start();
-  return { hosts, store, wire };
+  return { hosts, store, notifier };
 }
 
 export type BeatStore = Pick<HostStore, "renew"> & { close(): Promise<void> };
@@ -81,13 +81,13 @@ export async function openBeats({ database_direct_url, host }: Settings, store: 
   return { renew: sqlHostStore(database).renew, close: () => database.close() };
 }
 
-async function openWire(
+async function openNotifier(
   { database_direct_url }: Settings,
   parts: { clock: Clock; log: Log },
-): Promise<Wire | undefined> {
+): Promise<Notifier | undefined> {
   if (database_direct_url === undefined) return undefined;
-  const { openPostgresWire } = await import("#stores/postgres/wire.ts");
-  return await openPostgresWire(database_direct_url, parts);
+  const { openPostgresNotifier } = await import("#stores/postgres/notifier.ts");
+  return await openPostgresNotifier(database_direct_url, parts);
 }
 
 async function ownHosts(
@@ -125,11 +125,11 @@ export async function shareBaseUrl(database: Database, { role }: Settings, facts
 interface DutyParts {
   settings: Settings;
   hosts: HostService;
-  wire: Wire;
+  notifier: Notifier;
   clock: Clock;
   log: Log;
   dir: DataDir;
-  box: Box;
+  sealer: Sealer;
   driver: RuntimeDriver;
   fence: Fence | undefined;
   store: HostStore;
@@ -138,7 +138,7 @@ interface DutyParts {
   machines: MachineStore;
   channel: Channel;
   /** What others may ask for beside what is inside machines. */
-  more: { calls: Calls; lines: Lines } | undefined;
+  more: { calls: CallHandlers; streams: StreamHandlers } | undefined;
 }
 
 /** What a process owes the others: the leases of its own hosts, a watch over all, a door to its machines. */
@@ -149,9 +149,9 @@ export class Duty {
   readonly #leases = new Map<string, HostLease>();
   readonly #exemptions: Exemptions | undefined;
   #watch: HostWatch | undefined;
-  #room: MachineRoom | undefined;
+  #machines_module: MachineModule | undefined;
   #started = false;
-  #door: Door | undefined;
+  #door: ChannelListener | undefined;
 
   constructor(parts: DutyParts) {
     this.#parts = parts;
@@ -159,7 +159,7 @@ export class Duty {
     this.#exemptions = fence && new Exemptions({ host_ids: hosts.own, fence, store, log });
     for (const id of hosts.own) this.#leases.set(id, this.#lease(id, settings.host.lease_ms));
     const fenced = fencedDriver(parts.driver, () => this.holdsAll());
-    this.driver = reachingDriver({ local: fenced, hosts, store, channel });
+    this.driver = remoteDriver({ local: fenced, hosts, store, channel });
   }
 
   holds(host_id: string): boolean {
@@ -177,29 +177,29 @@ export class Duty {
   }
 
   /** Opens the door, takes our hosts, lets the room begin, and watches. */
-  async start(room: MachineRoom): Promise<void> {
-    const { settings, hosts, store, wire, clock, log, box, driver, dir, more } = this.#parts;
+  async start(machines_module: MachineModule): Promise<void> {
+    const { settings, hosts, store, notifier, clock, log, sealer, driver, dir, more } = this.#parts;
     const runs = hosts.own.length > 0;
-    this.#door = await openDoor({
+    this.#door = await listenForPeers({
       listen: settings.host.listen,
-      box,
-      calls: { ...more?.calls, ...(runs ? insideCalls(driver) : {}) },
-      lines: { ...more?.lines, ...(runs ? insideLines(driver, clock) : {}) },
+      sealer,
+      calls: { ...more?.calls, ...(runs ? machineCalls(driver) : {}) },
+      streams: { ...more?.streams, ...(runs ? machineStreams(driver, clock) : {}) },
       clock,
       log,
     });
     await store.announce({ node_id: dir.node_id, address: this.#address(), seen_at: clock.now() });
-    this.#room = room;
+    this.#machines_module = machines_module;
     for (const lease of this.#leases.values()) await lease.start();
     await hosts.refresh();
-    await room.start();
+    await machines_module.start();
     this.#started = true;
     const judges = settings.role !== "host";
     const judging = {
-      onLost: (host: Host): Promise<void> => room.hostLost(host),
-      onLeaving: (leaving: readonly Host[]): Promise<void> => room.relocation.again(leaving),
+      onLost: (host: Host): Promise<void> => machines_module.hostLost(host),
+      onLeaving: (leaving: readonly Host[]): Promise<void> => machines_module.relocation.again(leaving),
     };
-    this.#watch = new HostWatch({ hosts, store, wire, clock, log, ...(judges ? judging : {}) });
+    this.#watch = new HostWatch({ hosts, store, notifier, clock, log, ...(judges ? judging : {}) });
     this.#watch.start();
   }
 
@@ -224,7 +224,7 @@ export class Duty {
   }
 
   #lease(host_id: string, lease_ms: number): HostLease {
-    const { dir, store, beats, clock, log, hosts, wire, driver, fence } = this.#parts;
+    const { dir, store, beats, clock, log, hosts, notifier, driver, fence } = this.#parts;
     return new HostLease({
       host_id,
       node_id: dir.node_id,
@@ -235,15 +235,15 @@ export class Duty {
       log,
       fence: async () => {
         await fence?.shut();
-        this.#room?.interrupt();
+        this.#machines_module?.interrupt();
       },
       clear: async () => {
         // What moved away meanwhile never runs again here.
-        await fence?.open((await this.#room?.leftovers()) ?? []);
-        await this.#room?.clearLeftovers();
+        await fence?.open((await this.#machines_module?.orphans()) ?? []);
+        await this.#machines_module?.removeOrphans();
       },
       open: async () => {
-        if (this.#started) await this.#room?.takeUp();
+        if (this.#started) await this.#machines_module?.resync();
         const lease = this.#leases.get(host_id);
         if (lease) await this.#exemptions?.look(lease.tenure);
       },
@@ -254,7 +254,7 @@ export class Duty {
         if (lease?.valid) void this.#exemptions?.look(lease.tenure);
       },
       onTaken: () => {
-        wire.send("hosts", host_id);
+        notifier.send("hosts", host_id);
         hosts.refresh().catch((error: unknown) => log.warn({ error }, "the hosts could not be read"));
       },
     });

@@ -4,11 +4,11 @@ import { randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
 import { scoped } from "#core/objects.ts";
 import type { Settings } from "#core/settings.ts";
-import { farShelf } from "#drivers/images/far-shelf.ts";
+import { remoteLayerStore } from "#drivers/images/remote-layer-store.ts";
 import { type Images, openImages } from "#drivers/images/images.ts";
 import type { Channel } from "#hosts/channel.ts";
 import type { HostStore } from "#hosts/store.ts";
-import type { ReleaseImages } from "#machines/image-source.ts";
+import type { ReleaseImages } from "#machines/runtime/image-source.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -20,7 +20,7 @@ interface Among {
   log: Log;
   dir: DataDir;
   channel: Channel;
-  doors: Pick<HostStore, "doorOf">;
+  doors: Pick<HostStore, "channelAddressOf">;
   releases: ReleaseImages;
 }
 
@@ -32,15 +32,15 @@ export async function sharedImages(
 ): Promise<Images> {
   const kept = await openObjects(settings.objects, dir.file("imported"), clock);
   const identity = await sqlVolumeStore(database).identity(randomIds(clock).hex(16));
-  const far = async (node_id: string) => {
-    const address = await doors.doorOf(node_id);
-    return address === undefined ? undefined : { address, shelf: farShelf(channel, address) };
+  const remote = async (node_id: string) => {
+    const address = await doors.channelAddressOf(node_id);
+    return address === undefined ? undefined : { address, layer_store: remoteLayerStore(channel, address) };
   };
   const sharing = {
     names: sqlImportedImages(database),
     node_id: dir.node_id,
     objects: scoped(kept, `images/${identity}/`),
-    ...(settings.objects.url === undefined ? { far } : {}),
+    ...(settings.objects.url === undefined ? { remote } : {}),
   };
   return await openImages(dir.file("images"), settings, clock, log, { sharing, releases });
 }

@@ -8,7 +8,7 @@
  */
 import snappy from "snappy";
 import { ByteWriter } from "#metrics/tsdb/bytes.ts";
-import { encodeLabels } from "#metrics/tsdb/labels.ts";
+import { encodeLabels } from "#metrics/tsdb/index/labels.ts";
 import { type Generated, instanceSeries, START_MS, STEP_MS } from "../../bench/metrics/data.ts";
 import { random } from "../support.ts";
 

@@ -8,7 +8,7 @@ import { systemClock } from "#core/clock.ts";
 import { lxcfsMissing } from "#drivers/choice.ts";
 import { detach } from "#drivers/linux/calls.ts";
 import { processesIn, removeCgroup } from "#drivers/runtime/runc/cgroup.ts";
-import { freezeCgroup, freezeFile, isFrozen, thawCgroup } from "#drivers/runtime/runc/cgroup-freeze.ts";
+import { freezeCgroup, freezeFile, isFrozen, thawCgroup } from "#drivers/runtime/runc/suspend/cgroup-freeze.ts";
 import { tempDir, until } from "../support.ts";
 
 const skip = process.getuid?.() === 0 ? undefined : "cgroups need root";

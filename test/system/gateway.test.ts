@@ -24,7 +24,7 @@ interface Rig {
   base: string;
 }
 
-async function rig(t: TestContext, answer: RequestListener): Promise<Rig> {
+async function harness(t: TestContext, answer: RequestListener): Promise<Rig> {
   const upstream = createServer(answer);
   await once(upstream.listen(0, "127.0.0.1"), "listening");
   t.after(() => closeServer(upstream));
@@ -79,7 +79,7 @@ suite("the gateway", () => {
   test("passes each piece on when it comes, in both directions", async (t) => {
     const heard: string[] = [];
     const signs = { first: Promise.withResolvers<void>(), second: Promise.withResolvers<void>() };
-    const here = await rig(t, (incoming, response) => {
+    const here = await harness(t, (incoming, response) => {
       incoming.on("data", (chunk: Buffer) => {
         heard.push(chunk.toString());
         if (heard.length === 1) signs.first.resolve();
@@ -108,7 +108,7 @@ suite("the gateway", () => {
     const size = runs(200, 1000) * MIB;
     const chunk = Buffer.alloc(MIB, "x");
     let received = 0;
-    const here = await rig(t, (incoming, response) => {
+    const here = await harness(t, (incoming, response) => {
       if (incoming.method === "PUT") {
         return void readSlowly(incoming).then((bytes) => {
           received = bytes;
@@ -153,7 +153,7 @@ suite("the gateway", () => {
 
   test("a caller that leaves ends the provider's work, a provider that breaks off ends the caller's wait", async (t) => {
     const left = Promise.withResolvers<void>();
-    const here = await rig(t, (incoming, response) => {
+    const here = await harness(t, (incoming, response) => {
       if (incoming.url === "/endless") {
         response.write("…");
         response.once("close", () => left.resolve());
@@ -186,7 +186,7 @@ suite("the gateway", () => {
 
   test("one call too many of a connector is told to wait, and a machine has so many connections", async (t) => {
     const waiting: (() => void)[] = [];
-    const here = await rig(t, (_incoming, response) => void waiting.push(() => response.end()));
+    const here = await harness(t, (_incoming, response) => void waiting.push(() => response.end()));
     const answers: IncomingMessage[] = [];
     const ask = (socket: string, count: number): void => {
       for (let n = 0; n < count; n++) {

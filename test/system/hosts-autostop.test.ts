@@ -70,7 +70,7 @@ suite("autostop with several controls", { skip: postgresMissing() }, () => {
 
     const store = await openPostgres(database);
     t.after(() => store.close());
-    const { doors } = sqlProxyStore(store);
+    const { peers: doors } = sqlProxyStore(store);
     const ask = async (): Promise<string | undefined> => {
       const answered = await fetch(`http://${HERE}:${PORT}/`).catch(() => undefined);
       return answered?.ok ? await answered.text() : undefined;

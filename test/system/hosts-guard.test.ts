@@ -7,7 +7,7 @@ import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { cgroupDirs, processesIn, removeCgroup } from "#drivers/runtime/runc/cgroup.ts";
-import { freezeFile, isFrozen, thawCgroup } from "#drivers/runtime/runc/cgroup-freeze.ts";
+import { freezeFile, isFrozen, thawCgroup } from "#drivers/runtime/runc/suspend/cgroup-freeze.ts";
 import { machinesCgroup } from "#drivers/runtime/runc/delegation.ts";
 import { enclose, processCgroup } from "#drivers/runtime/runc/enclosure.ts";
 import { openFence } from "#drivers/runtime/runc/fence.ts";

@@ -10,7 +10,7 @@
  */
 import { appendFileSync, existsSync } from "node:fs";
 import { readSettings } from "#core/settings.ts";
-import type { RuntimeDriver } from "#machines/driver.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import { startPlatform } from "../../src/platform.ts";
 import { readJournal } from "./hosts-history.ts";
 

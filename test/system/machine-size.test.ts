@@ -14,8 +14,8 @@ import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { LXCFS_FILES } from "#drivers/runtime/runc/lxcfs.ts";
 import { openParts } from "#drivers/runtime/runc/parts.ts";
 import { numberIn, startOf } from "#drivers/runtime/runc/process-table.ts";
-import type { Stage } from "#drivers/runtime/runc/stage.ts";
-import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
+import type { BundleBuilder } from "#drivers/runtime/runc/rootfs/bundle-builder.ts";
+import type { Launch, Ref, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { aLaunchIn, resumedOf } from "#machines/fixtures.ts";
 import { packageRoot, packagesMissing } from "../debian-root.ts";
 import { fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
@@ -291,16 +291,16 @@ for dir, names, files in os.walk("/sys/fs/cgroup"):
   test("a machine that an older version booted, without a cgroup namespace, is suspended and resumed as it is", async () => {
     await driver.close();
     const launch = launchOf();
-    const { boots } = openParts({
+    const { containers } = openParts({
       ...installation,
       memory_key: MEMORY_KEY,
       clock: systemClock,
       log: warnings.log,
       images,
     });
-    asOlderVersion(boots.parts.stage, join(installation.node_id, "m", launch.id));
-    const { handle } = await boots.start(launch, never);
-    await boots.close();
+    asOlderVersion(containers.parts.bundles, join(installation.node_id, "m", launch.id));
+    const { handle } = await containers.start(launch, never);
+    await containers.close();
     await openDriver();
     const ref = { id: launch.id, boot: launch.boot, handle };
     assert.match(await inside(ref, ["cat", "/proc/self/cgroup"]), /hangar/);
@@ -316,7 +316,7 @@ interface Bundle {
 }
 
 /** Takes back from the bundle and the record what versions before did not have. */
-function asOlderVersion(stage: Stage, run: string): void {
+function asOlderVersion(stage: BundleBuilder, run: string): void {
   const build = stage.build.bind(stage);
   const file = join("/run/hangar", run, "bundle/config.json");
   stage.build = async (...given) => {

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { processesIn, removeCgroup } from "#drivers/runtime/runc/cgroup.ts";
-import { freezeFile, thawCgroup } from "#drivers/runtime/runc/cgroup-freeze.ts";
+import { freezeFile, thawCgroup } from "#drivers/runtime/runc/suspend/cgroup-freeze.ts";
 import { until } from "../support.ts";
 import { traces } from "../volumes.ts";
 import { Child, ROOT } from "./child.ts";

@@ -6,7 +6,7 @@ import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { detach } from "#drivers/linux/calls.ts";
 import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
-import { RootDisks } from "#drivers/runtime/runc/root-disk.ts";
+import { RootDisks } from "#drivers/runtime/runc/rootfs/root-disk.ts";
 import { tempDir, until } from "../support.ts";
 import { volumesMissing } from "../volumes.ts";
 import { Ext4 } from "./ext4.ts";

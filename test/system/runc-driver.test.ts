@@ -7,7 +7,7 @@ import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
-import { type OpenedDriver, runtimeDriverSuite, suspendSuite } from "#machines/driver.suite.ts";
+import { type OpenedDriver, runtimeDriverSuite, suspendSuite } from "#machines/runtime/driver.suite.ts";
 import { busyboxLayer, criuMissing, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 
 const open = (suspend: "auto" | "freeze") => async (): Promise<OpenedDriver> => {

@@ -9,7 +9,7 @@ import { after, before, suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
-import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
+import type { Launch, Ref, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
 import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { ROOT } from "./child.ts";

@@ -9,7 +9,7 @@ import { systemClock } from "#core/clock.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
-import type { Ref, RuntimeDriver } from "#machines/driver.ts";
+import type { Ref, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
 import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";

@@ -11,7 +11,7 @@ import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
-import type { ExitNotice, Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
+import type { ExitNotice, Launch, Ref, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
 import { gatewayAddress } from "#machines/names.ts";
 import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";

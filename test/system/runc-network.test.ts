@@ -10,7 +10,7 @@ import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
-import type { Launch, Ref, RuntimeDriver } from "#machines/driver.ts";
+import type { Launch, Ref, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
 import { privateAddress } from "#machines/names.ts";
 import { prefixFromOrg } from "#machines/private-networks.ts";

@@ -9,7 +9,7 @@ import { suite, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { anApp } from "#apps/fixtures.ts";
 import { anOrg } from "#auth/fixtures.ts";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { silentLog } from "#core/log.ts";
@@ -25,7 +25,7 @@ import { sqlHostStore } from "#stores/sql/hosts.ts";
 import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { VolumeKeys } from "#volumes/keys.ts";
-import { VolumeRoom } from "#volumes/room.ts";
+import { VolumeModule } from "#volumes/module.ts";
 import type { VolumeStore } from "#volumes/store.ts";
 import { random, runs, seed, tempDir } from "../support.ts";
 import { OWNER } from "../volumes.ts";
@@ -33,7 +33,7 @@ import { OWNER } from "../volumes.ts";
 const CONTENT = Buffer.alloc(8192, "what was written stays");
 const SECTOR = 100;
 const INERT_MS = 500;
-const box = new Box(Buffer.alloc(32, 3));
+const sealer = new Sealer(Buffer.alloc(32, 3));
 
 /** Ends the process at the n-th call: nothing it asks for after that is answered. */
 class Fuse {
@@ -107,7 +107,7 @@ async function newWorld(): Promise<World> {
 }
 
 /** A process over the world; with a fuse, one that will end. */
-async function boot({ database, dir }: World, fuse?: Fuse): Promise<{ room: VolumeRoom; disk: SimDisk }> {
+async function boot({ database, dir }: World, fuse?: Fuse): Promise<{ room: VolumeModule; disk: SimDisk }> {
   const hosts = new HostService({ store: sqlHostStore(database), own: declaredHosts([]) });
   await hosts.start();
   const disk = new SimDisk(join(dir, "volumes"));
@@ -116,8 +116,8 @@ async function boot({ database, dir }: World, fuse?: Fuse): Promise<{ room: Volu
   const wrapped: { store: VolumeStore; disk: SimDisk; objects: ObjectStore } = fuse
     ? { store: fuse.protect(real.store), disk: fuse.protect(real.disk), objects: fuse.protect(real.objects) }
     : real;
-  const parts = { ...wrapped, hosts, box, clock: systemClock, log: silentLog, undelete_ms: 0 };
-  const room = new VolumeRoom(parts);
+  const parts = { ...wrapped, hosts, sealer, clock: systemClock, log: silentLog, undelete_ms: 0 };
+  const room = new VolumeModule(parts);
   // Without its upkeep, which would make the number of calls a matter of time.
   const started = room.executor.start();
   if (!fuse) await started;
@@ -125,7 +125,7 @@ async function boot({ database, dir }: World, fuse?: Fuse): Promise<{ room: Volu
 }
 
 /** Resolves when nothing is being done; never in a process that has ended. */
-async function idle({ executor }: VolumeRoom): Promise<boolean> {
+async function idle({ executor }: VolumeModule): Promise<boolean> {
   while (!executor.idle) await new Promise((resolve) => setTimeout(resolve, 2).unref());
   return true;
 }
@@ -135,7 +135,7 @@ async function furnish(world: World): Promise<{ volume: string; snapshot: string
   const { room, disk } = await boot(world);
   const { id } = await room.volumes.create(OWNER, { name: "data", size_gb: 1 }, world.ids);
   const volume = await room.volumes.get("a1", id);
-  await disk.poke(new VolumeKeys(box).open(volume), SECTOR, CONTENT);
+  await disk.poke(new VolumeKeys(sealer).open(volume), SECTOR, CONTENT);
   const snapshot = await room.snapshots.create(id, world.ids);
   await idle(room);
   return { volume: id, snapshot: snapshot.id };
@@ -144,7 +144,7 @@ async function furnish(world: World): Promise<{ volume: string; snapshot: string
 type Furniture = Awaited<ReturnType<typeof furnish>>;
 const more = { require_unique_zone: false, region: "local" };
 
-const OPERATIONS: Record<string, (room: VolumeRoom, ids: Ids, it: Furniture) => Promise<unknown>> = {
+const OPERATIONS: Record<string, (room: VolumeModule, ids: Ids, it: Furniture) => Promise<unknown>> = {
   create: (room, ids) => room.volumes.create(OWNER, { name: "made", size_gb: 1, ...more }, ids),
   extend: (room, ids, { volume }) => room.volumes.extend(volume, 2, ids),
   snapshot: (room, ids, { volume }) => room.snapshots.create(volume, ids),
@@ -166,16 +166,16 @@ async function inspect(world: World): Promise<void> {
   for (const volume of await room.volumes.list("a1", { include_deleted: true })) {
     assert.ok(["created", "destroyed"].includes(volume.state), `${volume.name} is ${volume.state}`);
     if (volume.state === "destroyed" || volume.name === "made") continue;
-    const bytes = await disk.peek(new VolumeKeys(box).open(volume), SECTOR, 2);
+    const bytes = await disk.peek(new VolumeKeys(sealer).open(volume), SECTOR, 2);
     assert.ok(bytes.equals(CONTENT), `${volume.name} has its content`);
-    const { blocks, block_size } = await disk.usage(new VolumeKeys(box).open(volume));
+    const { blocks, block_size } = await disk.usage(new VolumeKeys(sealer).open(volume));
     assert.equal(blocks * block_size, volume.size_gb * 1024 ** 3, "it is as large as it says");
     for (const snapshot of await room.snapshots.list("a1", volume.id)) {
       assert.equal(snapshot.status, "created");
       const wish = { name: "check", snapshot_id: snapshot.id, ...more };
       const copy = await room.volumes.create(OWNER, wish, world.ids);
       await idle(room);
-      const restored = new VolumeKeys(box).open(await room.volumes.get("a1", copy.id));
+      const restored = new VolumeKeys(sealer).open(await room.volumes.get("a1", copy.id));
       assert.ok((await disk.peek(restored, SECTOR, 2)).equals(CONTENT), "a snapshot that is listed can be restored");
       await room.garbage.purge(await room.volumes.delete(copy.id));
     }

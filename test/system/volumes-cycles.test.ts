@@ -38,21 +38,21 @@ async function cycle({ room, create, settled, snapshot, ids }: TestRoom, encrypt
 if (await ownMounts(import.meta.filename)) {
   suite("volumes, again and again", { skip: volumesMissing() }, () => {
     test(`${CYCLES} cycles leave loops, mounts and files as they were (V1)`, async (t) => {
-      const rig = await openRoom(t);
+      const harness = await openRoom(t);
       // The first question makes the pool, which stays.
-      const { reflink, encryption } = await rig.room.parts.disk.capabilities();
-      const before = traces(rig.dir);
-      for (let i = 0; i < CYCLES; i++) await cycle(rig, i % 5 === 0);
-      await rig.room.upkeep.round();
-      await until("everything is purged", () => rig.room.executor.idle);
-      const after = traces(rig.dir);
+      const { reflink, encryption } = await harness.room.parts.disk.capabilities();
+      const before = traces(harness.dir);
+      for (let i = 0; i < CYCLES; i++) await cycle(harness, i % 5 === 0);
+      await harness.room.scheduler.round();
+      await until("everything is purged", () => harness.room.executor.idle);
+      const after = traces(harness.dir);
       assert.deepEqual(after.loops, before.loops);
       assert.deepEqual(after.mounts, before.mounts);
       const own = (files: string[]) => files.filter((file) => !file.endsWith("encryption.json")).toSorted();
       assert.deepEqual(own(after.files), own(before.files));
       t.diagnostic(`${CYCLES} cycles, shared blocks: ${reflink}, encryption: ${encryption}`);
-      await rig.close();
-      const { loops, mounts } = traces(rig.dir);
+      await harness.close();
+      const { loops, mounts } = traces(harness.dir);
       assert.deepEqual([loops, mounts], [[], []], "a clean stop takes the pool away");
     });
 

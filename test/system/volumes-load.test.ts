@@ -14,8 +14,8 @@ import { checkRecords } from "./volume-writer.ts";
 const SNAPSHOTS = runs(3, 20, 50);
 
 /** Takes so many while a program writes; answers how many records each restored one has. */
-async function examine(rig: TestRoom, t: TestContext, encrypted: boolean) {
-  const { room, create, settled, snapshot } = rig;
+async function examine(harness: TestRoom, t: TestContext, encrypted: boolean) {
+  const { room, create, settled, snapshot } = harness;
   const { id } = await create({ name: "data", size_gb: 1, encrypted });
   const writer = startProgram(t, "test/system/volume-writer.ts", [(await room.mount(id)).dir]);
   await writer.until(/^\d+$/);
@@ -26,8 +26,8 @@ async function examine(rig: TestRoom, t: TestContext, encrypted: boolean) {
     const copy = await create({ name: `copy${i}`, region: "local", snapshot_id: kept.id });
     assert.equal((await settled(copy.id)).state, "created");
     const image = (await room.parts.disk.capabilities()).reflink
-      ? `${rig.dir}/volumes/pool/images`
-      : `${rig.dir}/volumes/images`;
+      ? `${harness.dir}/volumes/pool/images`
+      : `${harness.dir}/volumes/images`;
     // Before anything else touches it: not even the journal has anything to say.
     await run("e2fsck", ["-f", "-n", `${image}/volumes/${copy.id}.img`]);
     const records = checkRecords((await room.mount(copy.id)).dir);
@@ -50,22 +50,22 @@ if (await ownMounts(import.meta.filename)) {
   suite("snapshots under load", { skip: volumesMissing() }, () => {
     for (const pool of ["auto", "plain"] as const) {
       test(`${SNAPSHOTS} of ${SNAPSHOTS} restored are whole, ${pool === "auto" ? "shared blocks" : "copies"} (V2)`, async (t) => {
-        const rig = await openRoom(t, { pool });
-        const found = await examine(rig, t, pool === "plain");
+        const harness = await openRoom(t, { pool });
+        const found = await examine(harness, t, pool === "plain");
         for (const { asked, records } of found) assert.ok(records >= asked, `${records} of ${asked} acknowledged`);
         t.diagnostic(inWords(found));
-        await rig.close();
+        await harness.close();
       });
     }
 
     test("from a real S3 server, byte for byte", { skip: s3Missing() }, async (t) => {
       const server = await startS3(tempDir());
       t.after(() => server.stop());
-      const rig = await openRoom(t, { objects: new S3Objects(server, systemClock) });
-      const found = await examine(rig, t, false);
+      const harness = await openRoom(t, { objects: new S3Objects(server, systemClock) });
+      const found = await examine(harness, t, false);
       for (const { asked, records } of found) assert.ok(records >= asked);
       t.diagnostic(inWords(found));
-      await rig.close();
+      await harness.close();
     });
   });
 }

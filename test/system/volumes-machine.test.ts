@@ -8,7 +8,7 @@ import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
-import type { Launch, RuntimeDriver } from "#machines/driver.ts";
+import type { Launch, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { aLaunch, resumedOf } from "#machines/fixtures.ts";
 import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
@@ -50,11 +50,11 @@ suite("a machine with a volume", { skip: volumesMissing() ?? realMachinesMissing
     test(`keeps its data through stop, start, suspend, destroy and re-create, encrypted: ${encrypted}`, async (t) => {
       // The last one begun is ended first; hooks of a test would run the other way, and take volumes from under machines.
       await using ends = new AsyncDisposableStack();
-      const rig = await openRoom({ after: (end) => ends.defer(end as () => Promise<void>) }, { pool: "plain" });
-      const able = await rig.room.parts.disk.capabilities();
+      const harness = await openRoom({ after: (end) => ends.defer(end as () => Promise<void>) }, { pool: "plain" });
+      const able = await harness.room.parts.disk.capabilities();
       if (encrypted && able.encryption === undefined) return t.skip(able.encryption_reason);
-      const driver = await openDriver(ends, rig);
-      const { id: volume, encryption } = await rig.create({ name: "data", size_gb: 1, encrypted });
+      const driver = await openDriver(ends, harness);
+      const { id: volume, encryption } = await harness.create({ name: "data", size_gb: 1, encrypted });
       const [first, second] = [randomBytes(7).toString("hex"), randomBytes(7).toString("hex")];
       const handles = new Map<string, Awaited<ReturnType<RuntimeDriver["start"]>>["handle"]>();
       const sh = async (id: string, boot: string, script: string): Promise<string> => {
@@ -84,7 +84,7 @@ suite("a machine with a volume", { skip: volumesMissing() ?? realMachinesMissing
       await start(second, "b3");
       assert.equal(await sh(second, "b3", "cat /data/file"), "kept");
       await driver.destroy(second, never);
-      await until("nothing is mounted any more", () => traces(join(rig.dir, "volumes")).loops.length === 0);
+      await until("nothing is mounted any more", () => traces(join(harness.dir, "volumes")).loops.length === 0);
       t.diagnostic(`encryption ${encryption}, suspend ${driver.capabilities().suspend}`);
     });
   }

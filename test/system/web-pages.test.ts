@@ -4,7 +4,7 @@ import { after, before, suite, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { systemClock } from "#core/clock.ts";
 import { labelsOf } from "#metrics/tsdb/fixtures.ts";
-import { seriesBatch } from "#metrics/tsdb/series-batch.ts";
+import { seriesBatch } from "#metrics/tsdb/ingest/series-batch.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";
 import { runs } from "../support.ts";
 import { axe, noBrowser, openBrowser, visit } from "./browser.ts";

@@ -6,7 +6,7 @@ import { type Context, firstArgument, neededApp, type Result, UsageError, type V
 import { imageText, shortDigest } from "./image.ts";
 import { machinesOf } from "./machines.ts";
 import { groupName, planLines } from "./plan.ts";
-import { type Definition, plan, release, type Wish } from "./release.ts";
+import { type Definition, plan, release, type ScaleOptions } from "./release.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 export const APP: readonly [string, string] = ["-a, --app <app>", "the app"];
@@ -20,9 +20,9 @@ export async function told(
   context: Context,
   app_name: string,
   definition: Definition,
-  wish: Wish = {},
+  options: ScaleOptions = {},
 ): Promise<Result> {
-  const planned = await plan(context, app_name, definition, wish);
+  const planned = await plan(context, app_name, definition, options);
   const text = planLines(planned).join("\n") || "nothing to do";
   return { data: { app_name, definition, plan: planned }, text };
 }
@@ -107,10 +107,10 @@ export const scale: Verb = {
     const description = `${SCALE}${Object.entries(wanted)
       .map(([name, n]) => `${name}=${n}`)
       .join(" ")}`;
-    const wish = { counts: wanted, keep: true };
-    if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition, wish);
+    const options = { counts: wanted, keep: true };
+    if (input.options["dryRun"] === true) return await told(context, app_name, definition as Definition, options);
     const timing = timingOf(input);
-    const done = await release(context, app_name, definition as Definition, { description, timing, ...wish });
+    const done = await release(context, app_name, definition as Definition, { description, timing, ...options });
     const there = await machinesOf({ context, app_name });
     const counts = Map.groupBy(there, (machine) => groupName(machine) ?? "(none)");
     const text = [...counts].map(([name, machines]) => `${name}: ${machines.length}`).join("\n");

@@ -28,7 +28,7 @@ export interface GroupPlan {
   at_once: number;
 }
 
-interface PlanWish {
+interface PlanOptions {
   strategy: Strategy;
   /** How many machines a group shall have; as many as it has, or one, where nothing is said. */
   counts: Readonly<Record<string, number>>;
@@ -41,29 +41,29 @@ interface PlanWish {
 export const groupName = ({ config }: Running): string | undefined =>
   config.metadata?.[GROUP_KEY] ?? config.metadata?.["process_group"];
 
-export function planOf(groups: readonly Group[], machines: readonly Running[], wish: PlanWish): Plan {
+export function planOf(groups: readonly Group[], machines: readonly Running[], options: PlanOptions): Plan {
   const managed = machines.filter((machine) => groupName(machine) !== undefined);
   const known = new Set(groups.map(({ name }) => name));
   return {
-    strategy: wish.strategy,
+    strategy: options.strategy,
     groups: groups.map((group) => {
       const there = managed.filter((machine) => groupName(machine) === group.name);
-      return groupPlan(group, there, wish);
+      return groupPlan(group, there, options);
     }),
     gone: managed.filter((machine) => !known.has(groupName(machine) ?? "")),
   };
 }
 
-function groupPlan(group: Group, there: readonly Running[], wish: PlanWish): GroupPlan {
-  const wanted = wish.counts[group.name] ?? Math.max(1, there.length);
-  if (wish.strategy === "bluegreen" && group.mount && !wish.keep) {
+function groupPlan(group: Group, there: readonly Running[], options: PlanOptions): GroupPlan {
+  const wanted = options.counts[group.name] ?? Math.max(1, there.length);
+  if (options.strategy === "bluegreen" && group.mount && !options.keep) {
     throw new UsageError(
       `process group ${group.name} has a volume, which two machines cannot share: bluegreen cannot be used`,
     );
   }
   // The newest go first: whoever has been there longest is the best known.
-  const update = wish.keep ? [] : there.slice(0, wanted);
-  const { max_unavailable: away } = wish;
+  const update = options.keep ? [] : there.slice(0, wanted);
+  const { max_unavailable: away } = options;
   const at_once = Math.max(1, Math.floor(away < 1 ? update.length * away : away));
   return { group, update, create: Math.max(0, wanted - there.length), remove: there.slice(wanted), at_once };
 }

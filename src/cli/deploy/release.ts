@@ -34,13 +34,13 @@ export interface Definition {
 }
 
 /** What is asked for beside the definition. */
-export interface Wish {
+export interface ScaleOptions {
   counts?: Record<string, number>;
   /** Machines that are there stay as they are; only their number changes. */
   keep?: boolean;
 }
 
-interface ReleaseWish extends Wish {
+interface ReleaseOptions extends ScaleOptions {
   description: string;
   timing: Timing;
   /** Make the app when there is none, in this organization or the token's own. */
@@ -60,7 +60,7 @@ export async function plan(
   context: Context,
   app_name: string,
   definition: Definition,
-  { counts = {}, keep = false }: Wish = {},
+  { counts = {}, keep = false }: ScaleOptions = {},
 ): Promise<Plan> {
   const machines = await machinesOf({ context, app_name }).catch((thrown: unknown) => {
     // An app that is yet to be made has none.
@@ -83,24 +83,24 @@ export async function release(
   context: Context,
   app_name: string,
   given: Definition,
-  wish: ReleaseWish,
+  options: ReleaseOptions,
 ): Promise<Released> {
   const place: Place = {
     context,
     app_name,
     region: given.region,
-    wait_ms: waitMs(given, wish.timing),
-    stable_ms: wish.timing.stable_ms,
+    wait_ms: waitMs(given, options.timing),
+    stable_ms: options.timing.stable_ms,
     status: new LiveStatus(),
     undo: new UndoLog(),
   };
   // What cannot be done at all is refused before anything is written.
-  await plan(context, app_name, given, wish);
+  await plan(context, app_name, given, options);
   try {
-    if (wish.new_app) await ensureApp(place, wish.new_app.org_slug);
+    if (options.new_app) await ensureApp(place, options.new_app.org_slug);
     const definition = await pinned(context, app_name, given);
     if (definition.egress) await setEgress(place, definition.egress);
-    const released = await carryOut(place, definition, wish);
+    const released = await carryOut(place, definition, options);
     // It runs by now: that it cannot be opened to the world does not make the release a failed one.
     if (definition.groups.some(({ config }) => offersServices(config))) await openApp(context, app_name);
     return released;
@@ -109,9 +109,9 @@ export async function release(
   }
 }
 
-async function carryOut(place: Place, definition: Definition, wish: ReleaseWish): Promise<Released> {
+async function carryOut(place: Place, definition: Definition, options: ReleaseOptions): Promise<Released> {
   const { context, app_name, status } = place;
-  const version = await begin(place, definition, wish.description);
+  const version = await begin(place, definition, options.description);
   status.say(`Release ${version} of ${app_name}: ${imageText(definition)}, ${definition.strategy}`);
   const end = (outcome: "complete" | "failed") =>
     context.client.call("POST /v1/apps/:app_name/releases/:version", {
@@ -121,12 +121,12 @@ async function carryOut(place: Place, definition: Definition, wish: ReleaseWish)
   // Undone last of all, when nothing of the release runs any more.
   place.undo.add(`release ${version} is marked as failed`, () => end("failed"));
   const [first] = definition.groups;
-  if (definition.release_command && first && !wish.keep) {
+  if (definition.release_command && first && !options.keep) {
     status.say(`Release command: ${definition.release_command}`);
-    const wait_ms = releaseCommandMs(definition, wish.timing);
+    const wait_ms = releaseCommandMs(definition, options.timing);
     await runOnce({ ...place, wait_ms }, first, splitWords(definition.release_command));
   }
-  const made = await plan(context, app_name, definition, wish);
+  const made = await plan(context, app_name, definition, options);
   const rollout = new Rollout(place, version);
   await rollout.run(made);
   await end("complete");

@@ -15,13 +15,13 @@ const FILE: readonly [string, string] = ["-f, --file <path>", "the file (default
 const CONFIG: readonly [string, string] = ["-c, --config <path>", "the same as --file"];
 const IMAGE: readonly [string, string] = ["--image <image>", "the image (default: the file's)"];
 
-interface Asked {
+interface DeployInput {
   app_name: string;
   file: AppFile;
   definition: Definition;
 }
 
-function asked(context: Context, input: Input): Asked {
+function asked(context: Context, input: Input): DeployInput {
   const file = readAppFile(textOption(input, "file") ?? textOption(input, "config"), process.cwd());
   for (const warning of file.warnings) context.say(`warning: ${warning}`);
   const { primary_region } = file.values as { primary_region?: string };

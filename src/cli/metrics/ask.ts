@@ -10,7 +10,7 @@ export interface Found {
   values?: [number, string][];
 }
 
-interface Told {
+interface PrometheusReply {
   data: { resultType: string; result: Found[] };
 }
 
@@ -35,7 +35,7 @@ export async function askMetrics<Data>(
 }
 
 export async function instant(context: Context, input: Input, query: string, time?: string): Promise<Found[]> {
-  const told = await askMetrics<Told>(context, input, "GET /prometheus/:org_slug/api/v1/query", {
+  const told = await askMetrics<PrometheusReply>(context, input, "GET /prometheus/:org_slug/api/v1/query", {
     query: { query, time },
   });
   const { resultType, result } = told.data;
@@ -52,7 +52,7 @@ export async function range(
   query: string,
   { start, end, step }: { start: number; end: number; step: number },
 ): Promise<Found[]> {
-  const told = await askMetrics<Told>(context, input, "GET /prometheus/:org_slug/api/v1/query_range", {
+  const told = await askMetrics<PrometheusReply>(context, input, "GET /prometheus/:org_slug/api/v1/query_range", {
     query: { query, start: String(start), end: String(end), step: String(step) },
   });
   return told.data.result;

@@ -1,7 +1,7 @@
 /** What to tell a third party so that it trusts an app's machines and no others. */
 import { textOption, UsageError, type Verb } from "../verb.ts";
 
-interface Wish {
+interface PolicyInput {
   issuer: string;
   audience: string;
   /** `org:app:*`, or one machine's. */
@@ -9,7 +9,7 @@ interface Wish {
   exact: boolean;
 }
 
-const PLATFORMS: Record<string, { audience: string; write(wish: Wish): string }> = {
+const PLATFORMS: Record<string, { audience: string; write(input: PolicyInput): string }> = {
   aws: { audience: "sts.amazonaws.com", write: aws },
   gcp: {
     audience:
@@ -57,7 +57,7 @@ export const oidcTrustPolicy: Verb = {
   },
 };
 
-function aws({ issuer, audience, subject, exact }: Wish): string {
+function aws({ issuer, audience, subject, exact }: PolicyInput): string {
   const provider = issuer.replace(/^https?:\/\//, "");
   const condition = exact
     ? { StringEquals: { [`${provider}:aud`]: audience, [`${provider}:sub`]: subject } }
@@ -71,7 +71,7 @@ function aws({ issuer, audience, subject, exact }: Wish): string {
   return JSON.stringify({ Version: "2012-10-17", Statement: [statement] }, undefined, 2);
 }
 
-function gcp({ issuer, audience, subject, exact }: Wish): string {
+function gcp({ issuer, audience, subject, exact }: PolicyInput): string {
   const test = exact ? `assertion.sub == '${subject}'` : `assertion.sub.startsWith('${subject.slice(0, -1)}')`;
   return [
     "gcloud iam workload-identity-pools providers create-oidc hangar \\",
@@ -83,7 +83,7 @@ function gcp({ issuer, audience, subject, exact }: Wish): string {
   ].join("\n");
 }
 
-function vault({ issuer, audience, subject, exact }: Wish): string {
+function vault({ issuer, audience, subject, exact }: PolicyInput): string {
   const role = {
     role_type: "jwt",
     user_claim: "sub",

@@ -14,11 +14,11 @@ export const tokensCreate: Verb = {
   examples: ["hangar tokens create readonly --org personal --name grafana", "hangar tokens create org --expiry 30d"],
   async run({ client }, input) {
     const kind = firstArgument(input);
-    const wish = { name: textOption(input, "name"), expiry: textOption(input, "expiry") };
+    const body = { name: textOption(input, "name"), expiry: textOption(input, "expiry") };
     if (kind === "deploy") {
       const app_name = textOption(input, "app");
       if (app_name === undefined) throw new UsageError("a deploy token is for one app; say which: --app <app>");
-      const token = await client.call("POST /v1/apps/:app_name/deploy_token", { params: { app_name }, body: wish });
+      const token = await client.call("POST /v1/apps/:app_name/deploy_token", { params: { app_name }, body: body });
       return { data: token, text: token.token };
     }
     if (kind !== "org" && kind !== "readonly") {
@@ -26,7 +26,7 @@ export const tokensCreate: Verb = {
     }
     const made = await client.call("POST /v1/orgs/:org_slug/tokens", {
       params: { org_slug: textOption(input, "org") ?? "personal" },
-      body: { kind, ...wish },
+      body: { kind, ...body },
     });
     return { data: made, text: made.token };
   },

@@ -19,7 +19,7 @@ import {
 import type { ImageLimits } from "./limits.ts";
 import type { Reference } from "./reference.ts";
 import { LayerFault, refuseImage } from "./refusal.ts";
-import type { Packed } from "./shelf.ts";
+import type { Packed } from "./layer-store.ts";
 import { type TarEntry, TarReader } from "./tar.ts";
 
 /** A plain tar on the disk. */

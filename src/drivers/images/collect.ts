@@ -1,4 +1,4 @@
-import type { Collected } from "#machines/image-source.ts";
+import type { Collected } from "#machines/runtime/image-source.ts";
 import type { Imported } from "./imported.ts";
 import type { NameRecord } from "./names.ts";
 import { isUntagged, layersOf, type Store, shortName } from "./store.ts";
@@ -28,17 +28,17 @@ export class Collector {
   }
 
   /** One after the other. */
-  async collect(wish: { dry_run: boolean; all: boolean }): Promise<Collected> {
+  async collect(request: { dry_run: boolean; all: boolean }): Promise<Collected> {
     const before = this.#collecting;
     const done = Promise.withResolvers<void>();
     this.#collecting = done.promise;
     try {
       await before;
-      const imported = (await this.#imported?.collect(wish)) ?? [];
-      const found = await this.#find(wish);
+      const imported = (await this.#imported?.collect(request)) ?? [];
+      const found = await this.#find(request);
       const { images, ...rest } = await this.#answer(found);
-      const answer = { ...rest, images: [...imported.map(goneImage), ...images], dry_run: wish.dry_run };
-      if (wish.dry_run) return answer;
+      const answer = { ...rest, images: [...imported.map(goneImage), ...images], dry_run: request.dry_run };
+      if (request.dry_run) return answer;
       for (const record of found.names) await this.#store.names.remove(record);
       for (const digest of found.blobs) {
         await this.#store.blobs.remove(digest);

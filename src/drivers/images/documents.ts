@@ -2,8 +2,8 @@
  * Manifests, indexes and configs: what is read of them, with every field checked, because they come from anywhere.
  * Both dialects, OCI and Docker's schema 2, say the same in the same places.
  */
-import type { ImageConfig } from "#machines/image-source.ts";
-import { isDigest } from "#machines/images.ts";
+import type { ImageConfig } from "#machines/runtime/image-source.ts";
+import { isDigest } from "#machines/runtime/images.ts";
 import type { ImageLimits } from "./limits.ts";
 import { refuseImage } from "./refusal.ts";
 

@@ -6,7 +6,7 @@ import { suite, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { ApiError } from "#core/errors.ts";
 import { tarPadding } from "#core/tar.ts";
-import { PLATFORM } from "#machines/image-source.ts";
+import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { digestOf, hexOf } from "./blobs.ts";
 import {
   dir,

@@ -5,7 +5,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import type { Lookup } from "#core/public-addresses.ts";
 import type { Settings } from "#core/settings.ts";
-import type { Calls, Lines } from "#hosts/channel.ts";
+import type { CallHandlers, StreamHandlers } from "#hosts/channel.ts";
 import {
   type Collected,
   type HeldImage,
@@ -20,19 +20,19 @@ import {
   type PullProgress,
   type ReleaseImage,
   type ReleaseImages,
-} from "#machines/image-source.ts";
-import type { ImportedImage } from "#machines/imported-images.ts";
+} from "#machines/runtime/image-source.ts";
+import type { ImportedImage } from "#machines/runtime/imported-images.ts";
 import type { ImageRef } from "#machines/types.ts";
-import { describe, summarize } from "./answers.ts";
+import { describe, summarize } from "./responses.ts";
 import { Collector } from "./collect.ts";
-import { shelfCalls, shelfLines } from "./far-shelf.ts";
+import { layerStoreCalls, layerStoreStreams } from "./remote-layer-store.ts";
 import { temporary } from "./files.ts";
 import { HELLO } from "./hello.ts";
 import { Imported, ownersFor, type Sharing } from "./imported.ts";
 import { Intake, notHere, refuseUnprivileged } from "./intake.ts";
 import type { ImageLimits } from "./limits.ts";
 import type { NameRecord } from "./names.ts";
-import { Words } from "./progress.ts";
+import { ProgressStream } from "./progress-stream.ts";
 import { type Reference, readReference, referenceOf } from "./reference.ts";
 import { CredentialFile } from "./registry/credentials.ts";
 import { Puller } from "./registry/pull.ts";
@@ -90,10 +90,10 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 
   /** What other processes of the platform may get here; undefined in one that is alone. */
-  get shelf(): { calls: Calls; lines: Lines } | undefined {
-    const { shelf } = this.#imported ?? {};
-    if (!shelf) return undefined;
-    return { calls: shelfCalls(shelf), lines: shelfLines(shelf, () => temporary(this.#store.layout, "sent")) };
+  get layer_store(): { calls: CallHandlers; streams: StreamHandlers } | undefined {
+    const { layer_store } = this.#imported ?? {};
+    if (!layer_store) return undefined;
+    return { calls: layerStoreCalls(layer_store), streams: layerStoreStreams(layer_store, () => temporary(this.#store.layout, "sent")) };
   }
 
   /** Cleans up now and then. */
@@ -205,7 +205,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     const reference = readReference(image, "body.image");
     refuseUnprivileged();
     yield { state: "resolving" };
-    const words = new Words();
+    const words = new ProgressStream();
     const work = this.#collector.working(async () => {
       const found = isHello(reference)
         ? await this.#intake.hello(signal)
@@ -251,8 +251,8 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     return needed.length > 0;
   }
 
-  async collect(wish: { dry_run: boolean; all: boolean }): Promise<Collected> {
-    return await this.#collector.collect(wish);
+  async collect(request: { dry_run: boolean; all: boolean }): Promise<Collected> {
+    return await this.#collector.collect(request);
   }
 
   /** The image, when all of it is here and the organization's to use, whatever its name stands for by now. */

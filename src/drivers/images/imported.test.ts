@@ -4,18 +4,18 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
-import { Box } from "#core/box.ts";
+import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { ApiError } from "#core/errors.ts";
 import { silentLog } from "#core/log.ts";
-import { Channel, openDoor } from "#hosts/channel.ts";
-import { PLATFORM } from "#machines/image-source.ts";
+import { Channel, listenForPeers } from "#hosts/channel.ts";
+import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { migrate } from "#stores/migrations.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlImportedImages } from "#stores/sql/imported-images.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { until } from "../../../test/support.ts";
-import { farShelf } from "./far-shelf.ts";
+import { remoteLayerStore } from "./remote-layer-store.ts";
 import { dir, file, makeImage, NEVER, NOT_ROOT, ociArchive, pieces, tar, tempStore } from "./fixtures.ts";
 import { type Images, openImages } from "./images.ts";
 import type { ImageLimits } from "./limits.ts";
@@ -38,24 +38,24 @@ async function platform(t: TestContext, { shared }: { shared: boolean }) {
   const database = inlineSqlite();
   await migrate(database);
   const names = sqlImportedImages(database);
-  const box = new Box(randomBytes(32));
+  const sealer = new Sealer(randomBytes(32));
   const doors = new Map<string, string>();
-  const channel = new Channel(box, systemClock);
+  const channel = new Channel(sealer, systemClock);
   t.after(() => channel.close());
   const everyone = tempStore(t);
   return async (node_id: string, limits: Partial<ImageLimits> = {}): Promise<Process> => {
     const own = tempStore(t);
     const packed = shared ? everyone : join(own, "imported");
-    const far = async (id: string) => {
+    const remote = async (id: string) => {
       const address = doors.get(id);
-      return address === undefined ? undefined : { address, shelf: farShelf(channel, address) };
+      return address === undefined ? undefined : { address, layer_store: remoteLayerStore(channel, address) };
     };
-    const sharing = { names, node_id, objects: new LocalObjects(packed), ...(shared ? {} : { far }) };
+    const sharing = { names, node_id, objects: new LocalObjects(packed), ...(shared ? {} : { remote }) };
     const settings = { registry_config: undefined, registry_allow_private: [] };
     const images = await openImages(join(own, "images"), settings, systemClock, silentLog, { sharing, ...limits });
-    const { calls, lines } = images.shelf ?? assert.fail();
+    const { calls, streams } = images.layer_store ?? assert.fail();
     const listen = { host: "127.0.0.1", port: 0 };
-    const door = await openDoor({ listen, box, calls, lines, clock: systemClock, log: silentLog });
+    const door = await listenForPeers({ listen, sealer, calls, streams, clock: systemClock, log: silentLog });
     doors.set(node_id, door.address);
     let open = true;
     const close = async (): Promise<void> => {

@@ -5,15 +5,15 @@
 import { rm, stat } from "node:fs/promises";
 import { ApiError, fail } from "#core/errors.ts";
 import type { ObjectStore } from "#core/objects.ts";
-import { PLATFORM } from "#machines/image-source.ts";
-import type { ImportedImage, ImportedImages } from "#machines/imported-images.ts";
+import { PLATFORM } from "#machines/runtime/image-source.ts";
+import type { ImportedImage, ImportedImages } from "#machines/runtime/imported-images.ts";
 import { digestOf } from "./blobs.ts";
 import { choosePlatform, isIndex, parseDocument, readIndex, readManifest } from "./documents.ts";
 import { temporary } from "./files.ts";
 import type { LayerSource } from "./layers.ts";
 import { type NameRecord, refuseTooMany } from "./names.ts";
 import { facts, inWords, type Reference, readReference } from "./reference.ts";
-import { type Packed, Shelf, type ShelfReader } from "./shelf.ts";
+import { type Packed, LayerStore, type LayerStoreReader } from "./layer-store.ts";
 import { type Image, isUntagged, layersOf, type Store, shortName, untagged } from "./store.ts";
 
 export interface Sharing {
@@ -22,18 +22,18 @@ export interface Sharing {
   /** Where packed images are kept. */
   objects: ObjectStore;
   /** The shelf of another process, when `objects` is of this one alone: then its address, and how it is reached. */
-  far?: (node_id: string) => Promise<{ address: string; shelf: ShelfReader } | undefined>;
+  remote?: (node_id: string) => Promise<{ address: string; layer_store: LayerStoreReader } | undefined>;
 }
 
 export class Imported {
-  readonly shelf: Shelf;
+  readonly layer_store: LayerStore;
   readonly #store: Store;
   readonly #sharing: Sharing;
 
   constructor(store: Store, sharing: Sharing) {
     this.#store = store;
     this.#sharing = sharing;
-    this.shelf = new Shelf(sharing.objects, store.layout);
+    this.layer_store = new LayerStore(sharing.objects, store.layout);
   }
 
   /** A name of one owner's own. With a digest, whatever it was called. */
@@ -49,9 +49,9 @@ export class Imported {
     const known = await this.#store.load(found.digest);
     if (known) return known;
     const { blobs, limits } = this.#store;
-    await this.#from(found, async (shelf) => {
+    await this.#from(found, async (layer_store) => {
       const get = async (digest: string): Promise<Buffer> => {
-        const bytes = (await shelf.document(digest)) ?? lost(found);
+        const bytes = (await layer_store.document(digest)) ?? lost(found);
         blobs.checkSize(bytes.length, "a document of the image");
         if (digestOf(bytes) !== digest) lost(found);
         await blobs.put(bytes);
@@ -68,7 +68,7 @@ export class Imported {
   /** The bytes of one of its layers, in a file. */
   async layer(found: ImportedImage, diff_id: string, signal: AbortSignal): Promise<LayerSource> {
     const file = temporary(this.#store.layout, "layer");
-    const there = await this.#from(found, (shelf) => shelf.layer(diff_id, file, signal));
+    const there = await this.#from(found, (layer_store) => layer_store.layer(diff_id, file, signal));
     if (!there) lost(found);
     const { size } = await stat(file);
     const done = (): Promise<void> => rm(file, { force: true });
@@ -86,7 +86,7 @@ export class Imported {
     const { name } = reference;
     const before = await names.find(owner, name);
     if (!before) refuseTooMany((await names.list(owner)).length, this.#store.limits);
-    await this.shelf.put(file, packed, signal);
+    await this.layer_store.put(file, packed, signal);
     const now = this.#store.clock.now();
     // What the name stood for stays startable by its digest, for as long as something needs it.
     if (before && before.digest !== digest)
@@ -95,7 +95,7 @@ export class Imported {
     const put = { owner, name, digest, node_id, created_at };
     await names.put(put);
     // Somebody who removed an image with the same layers just now did not know of this one yet.
-    await this.shelf.put(file, packed, signal);
+    await this.layer_store.put(file, packed, signal);
     return recordOf(put);
   }
 
@@ -139,31 +139,31 @@ export class Imported {
 
   /** Nobody calls it anything any more: what only it needed goes from the shelf. */
   async #forget(gone: ImportedImage): Promise<void> {
-    const { names, far } = this.#sharing;
+    const { names, remote: remote } = this.#sharing;
     if ((await names.withDigest(gone.digest)).length > 0) return;
     try {
       const image = await this.load(gone);
       // What is on another shelf does not keep this one's.
-      const beside = (await names.list()).filter(({ node_id }) => !far || node_id === gone.node_id);
+      const beside = (await names.list()).filter(({ node_id }) => !remote || node_id === gone.node_id);
       const others = await Promise.all(beside.map((one) => this.load(one)));
       const needed = new Set(
         others.flatMap((one) => [...one.documents, ...layersOf(one).map(({ diff_id }) => diff_id)]),
       );
       const unneeded = (digests: readonly string[]): string[] => digests.filter((digest) => !needed.has(digest));
       const layers = unneeded(layersOf(image).map(({ diff_id }) => diff_id));
-      await this.#from(gone, (shelf) => shelf.remove({ documents: unneeded(image.documents), layers }));
+      await this.#from(gone, (layer_store) => layer_store.remove({ documents: unneeded(image.documents), layers }));
     } catch (error) {
       // Space is all that it costs.
       this.#store.log.warn({ error, image: gone.name }, "an imported image could not be removed from where it is kept");
     }
   }
 
-  async #from<T>(found: ImportedImage, work: (shelf: ShelfReader) => Promise<T>): Promise<T> {
-    const { far, node_id } = this.#sharing;
-    if (!far || found.node_id === node_id) return await work(this.shelf);
-    const there = await far(found.node_id);
+  async #from<T>(found: ImportedImage, work: (layer_store: LayerStoreReader) => Promise<T>): Promise<T> {
+    const { remote: remote, node_id } = this.#sharing;
+    if (!remote || found.node_id === node_id) return await work(this.layer_store);
+    const there = await remote(found.node_id);
     try {
-      return await work(there?.shelf ?? fail("host_unreachable", "it was not heard of lately"));
+      return await work(there?.layer_store ?? fail("host_unreachable", "it was not heard of lately"));
     } catch (cause) {
       if (!(cause instanceof ApiError) || cause.code !== "host_unreachable") throw cause;
       const reference = readReference(found.name);

@@ -1,15 +1,15 @@
 /** How images come in that no registry has: imported ones, and the built-in one. */
 import { rm } from "node:fs/promises";
 import { fail } from "#core/errors.ts";
-import { PLATFORM } from "#machines/image-source.ts";
+import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { configDocument, manifestOf, type PlainTar, readArchive } from "./archive.ts";
 import type { Collector } from "./collect.ts";
 import { HELLO, HELLO_CONFIG, helloFingerprint, helloLayer } from "./hello.ts";
 import type { Imported } from "./imported.ts";
 import type { NameRecord } from "./names.ts";
-import { Once } from "./once.ts";
+import { Once } from "./mutex.ts";
 import { facts, inWords, type Reference, readReference } from "./reference.ts";
-import type { Packed } from "./shelf.ts";
+import type { Packed } from "./layer-store.ts";
 import { type Image, layersOf, type Store, untagged } from "./store.ts";
 import { receiveTar } from "./upload.ts";
 

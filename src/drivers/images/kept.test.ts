@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { virtualClock } from "#core/fixtures.ts";
 import { silentLog } from "#core/log.ts";
-import { PLATFORM, type ReleaseImage } from "#machines/image-source.ts";
+import { PLATFORM, type ReleaseImage } from "#machines/runtime/image-source.ts";
 import { migrate } from "#stores/migrations.ts";
 import { LocalObjects } from "#stores/objects/local.ts";
 import { sqlImportedImages } from "#stores/sql/imported-images.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { PLATFORM } from "#machines/image-source.ts";
+import { PLATFORM } from "#machines/runtime/image-source.ts";
 import {
   dir,
   entry,

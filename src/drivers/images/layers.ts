@@ -2,12 +2,12 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "#core/log.ts";
-import { PLATFORM } from "#machines/image-source.ts";
+import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { hexOf } from "./blobs.ts";
 import { type Layout, readJson, syncFolder, temporary, writeWhole } from "./files.ts";
 import { emptyKernelFolders } from "./kernel-folders.ts";
 import type { ImageLimits } from "./limits.ts";
-import { Once, Turns } from "./once.ts";
+import { Once, Mutex } from "./mutex.ts";
 import { type Quota, treeBytes } from "./quota.ts";
 import { LayerFault, refuseImage } from "./refusal.ts";
 import type { TreeFacts } from "./tree.ts";
@@ -34,7 +34,7 @@ export interface LayerRecord extends TreeFacts {
   bare_kernel_folders?: true;
 }
 
-export interface LayerWish {
+export interface LayerRequest {
   diff_id: string;
   owner: string;
   /** Gets the bytes: asked only when they are needed. */
@@ -65,7 +65,7 @@ export class Layers {
   readonly #quota: Pick<Quota, "left" | "check" | "refuse">;
   readonly #records = new Map<string, LayerRecord>();
   readonly #once = new Once<LayerRecord>();
-  readonly #unpacks: Turns;
+  readonly #unpacks: Mutex;
   #emptying: Promise<unknown> = Promise.resolve();
 
   constructor({ layout, limits, log, quota }: LayerParts) {
@@ -73,7 +73,7 @@ export class Layers {
     this.#layout = layout;
     this.#limits = limits;
     this.#log = log;
-    this.#unpacks = new Turns(limits.unpacks_parallel);
+    this.#unpacks = new Mutex(limits.unpacks_parallel);
   }
 
   /** Reads what is there. A folder without a record, or a record without a folder, is what a crash left. */
@@ -107,17 +107,17 @@ export class Layers {
   }
 
   /** The layer is here afterwards, and the owner's to use. The same layer for the same owner is got once. */
-  async ensure(wish: LayerWish, signal: AbortSignal): Promise<LayerRecord> {
-    const { diff_id, owner } = wish;
+  async ensure(request: LayerRequest, signal: AbortSignal): Promise<LayerRecord> {
+    const { diff_id, owner } = request;
     const here = this.#records.get(diff_id);
-    if (here && this.has(diff_id, owner) && !wish.verify) {
-      wish.onState("here");
+    if (here && this.has(diff_id, owner) && !request.verify) {
+      request.onState("here");
       return here;
     }
-    const record = wish.verify
-      ? await this.#get(wish, signal)
-      : await this.#once.do(`${diff_id} ${owner}`, signal, (all) => this.#get(wish, all));
-    wish.onState("done");
+    const record = request.verify
+      ? await this.#get(request, signal)
+      : await this.#once.do(`${diff_id} ${owner}`, signal, (all) => this.#get(request, all));
+    request.onState("done");
     return record;
   }
 
@@ -140,9 +140,9 @@ export class Layers {
     await this.#emptying;
   }
 
-  async #get({ diff_id, owner, source, onState }: LayerWish, signal: AbortSignal): Promise<LayerRecord> {
+  async #get({ diff_id, owner, source, onState }: LayerRequest, signal: AbortSignal): Promise<LayerRecord> {
     const bytes = await source(signal);
-    const unpacked = this.#unpacks.take(signal, async () => {
+    const unpacked = this.#unpacks.acquire(signal, async () => {
       onState("unpacking");
       // Another organization's pull of the same layer may have been faster.
       const here = this.#records.get(diff_id);
@@ -160,7 +160,7 @@ export class Layers {
   }
 
   async #unpack(
-    { diff_id, owner }: Pick<LayerWish, "diff_id" | "owner">,
+    { diff_id, owner }: Pick<LayerRequest, "diff_id" | "owner">,
     bytes: LayerSource,
     signal: AbortSignal,
   ): Promise<TreeFacts> {

@@ -4,7 +4,7 @@ import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { suite, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { PLATFORM } from "#machines/image-source.ts";
+import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { file, forged, makeImage, NEVER, NOT_ROOT, openStore, pieces, tar } from "./fixtures.ts";
 import type { Images } from "./images.ts";
 import { testRegistry } from "./registry/fixtures.ts";

@@ -2,7 +2,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fail } from "#core/errors.ts";
-import { PLATFORM } from "#machines/image-source.ts";
+import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { partName } from "./blobs.ts";
 import type { Layout } from "./files.ts";
 import type { Layers } from "./layers.ts";

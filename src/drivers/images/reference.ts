@@ -1,4 +1,4 @@
-import { checkImageName, parseImage } from "#machines/images.ts";
+import { checkImageName, parseImage } from "#machines/runtime/images.ts";
 import type { ImageRef } from "#machines/types.ts";
 
 /** An image's name, taken apart, checked, and in the one form it is kept under. */

@@ -3,7 +3,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import type { ReleaseImages } from "#machines/image-source.ts";
+import type { ReleaseImages } from "#machines/runtime/image-source.ts";
 import type { ImageRef } from "#machines/types.ts";
 import { Blobs } from "./blobs.ts";
 import {

@@ -4,9 +4,9 @@ import { assert } from "#core/assert.ts";
 import { LayerFault } from "./refusal.ts";
 import { type Unpacked, type UnpackTask, unpack } from "./unpack.ts";
 
-export type UnpackAnswer = { done: Unpacked } | { fault: string } | { failed: string; code?: string };
+export type UnpackResponse = { done: Unpacked } | { fault: string } | { failed: string; code?: string };
 
-async function answer(task: UnpackTask): Promise<UnpackAnswer> {
+async function answer(task: UnpackTask): Promise<UnpackResponse> {
   try {
     return { done: await unpack(task) };
   } catch (thrown) {

@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import { fail } from "#core/errors.ts";
 import { LayerFault } from "./refusal.ts";
 import type { Unpacked, UnpackTask } from "./unpack.ts";
-import type { UnpackAnswer } from "./unpack-worker.ts";
+import type { UnpackResponse } from "./unpack-worker.ts";
 
 const WORKER = new URL("./unpack-worker.ts", import.meta.url);
 /** Names of a million entries fit; a layer that wants more is not a layer. */
@@ -23,8 +23,8 @@ export async function unpackLayer(task: UnpackTask, signal: AbortSignal): Promis
   try {
     worker.postMessage(task);
     const answer = await Promise.race([
-      once(worker, "message", over).then(([message]) => message as UnpackAnswer),
-      once(worker, "exit", over).then((): UnpackAnswer => ({ failed: "the thread that unpacked it ended early" })),
+      once(worker, "message", over).then(([message]) => message as UnpackResponse),
+      once(worker, "exit", over).then((): UnpackResponse => ({ failed: "the thread that unpacked it ended early" })),
     ]);
     signal.throwIfAborted();
     giveBack(worker);
@@ -62,7 +62,7 @@ function giveBack(worker: Worker): void {
   idle.push({ worker, end });
 }
 
-function understood(answer: UnpackAnswer): Unpacked {
+function understood(answer: UnpackResponse): Unpacked {
   if ("done" in answer) return answer.done;
   if ("fault" in answer) throw new LayerFault(answer.fault);
   if (answer.code === "ENOSPC" || answer.code === "EDQUOT")

@@ -24,7 +24,7 @@ import { GATEWAY4 } from "./names.ts";
 /** Of IPv4 addresses, what those of the platform's own processes have in common: the last of a block (ipv4-blocks.ts). */
 const PROCESSES = "100.64.127.255";
 const DNS_PORT = 53;
-/** `_api.internal`, see identity/network-door.ts. */
+/** `_api.internal`, see identity/machine-api-listener.ts. */
 const API_PORT = 4280;
 
 interface Chain {

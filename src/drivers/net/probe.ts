@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { connect as tlsConnect } from "node:tls";
 import { messageOf } from "#core/assert.ts";
 import { dialed, Endpoint } from "#core/dial.ts";
-import type { CheckConfig } from "#machines/config-schema.ts";
+import type { CheckConfig } from "#machines/config/config-schema.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 
 export interface Probed {

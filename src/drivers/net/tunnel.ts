@@ -9,7 +9,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { addressBytes } from "#network/bytes.ts";
-import { type FarEnd, platformAddress, type Tunnel } from "#network/fabric.ts";
+import { type RemotePeer, platformAddress, type Tunnel } from "#network/overlay.ts";
 import { processIpv4 } from "#network/ipv4-blocks.ts";
 import { program } from "../linux/program.ts";
 import { Forwarding } from "./forwarding.ts";
@@ -35,9 +35,9 @@ export interface Carrier {
   stands(): Promise<boolean>;
   make(): Promise<void>;
   /** The other ends are exactly these. */
-  keep(ends: readonly FarEnd[]): Promise<void>;
+  keep(ends: readonly RemotePeer[]): Promise<void>;
   /** Rules for what arrives at its own port. */
-  knocks(ends: readonly FarEnd[]): string[];
+  knocks(ends: readonly RemotePeer[]): string[];
   /** Whether a route names the neighbour, or the device knows by itself who has what. */
   neighbours: boolean;
 }
@@ -90,13 +90,13 @@ export function openTunnel(name: CarrierName, parts: TunnelParts): Tunnel {
   };
 }
 
-interface Way {
+interface Route {
   dst: string;
   gateway: string;
   src: string;
 }
 
-function wantedRoutes(ends: readonly FarEnd[], src: string, neighbours: boolean): Way[] {
+function wantedRoutes(ends: readonly RemotePeer[], src: string, neighbours: boolean): Route[] {
   return ends.flatMap(({ address, nets }) => [
     { dst: `${address}/128`, gateway: "", src },
     ...nets.map((dst) => ({ dst, gateway: neighbours ? address : "", src })),
@@ -104,7 +104,7 @@ function wantedRoutes(ends: readonly FarEnd[], src: string, neighbours: boolean)
 }
 
 /** One route for each process, to the block of its machines. IPv4 goes by way of the same neighbours as IPv6. */
-const wantedRoutes4 = (ends: readonly FarEnd[], src: string, neighbours: boolean): Way[] =>
+const wantedRoutes4 = (ends: readonly RemotePeer[], src: string, neighbours: boolean): Route[] =>
   ends.flatMap(({ address, net4 }) => (net4 ? [{ dst: net4, gateway: neighbours ? address : "", src }] : []));
 
 interface ShownRoute {
@@ -115,7 +115,7 @@ interface ShownRoute {
   prefsrc?: string;
 }
 
-async function keepRoutes(family: "-4" | "-6", device: string, wanted: readonly Way[]): Promise<void> {
+async function keepRoutes(family: "-4" | "-6", device: string, wanted: readonly Route[]): Promise<void> {
   const shown = await program("ip", [family, "-j", "route", "show", "dev", device, "proto", PROTOCOL]);
   const found = JSON.parse(shown || "[]") as ShownRoute[];
   const there = found.map(({ dst, gateway, via, prefsrc: src = "" }) => ({
@@ -144,7 +144,7 @@ const viaOf = (family: "-4" | "-6", gateway: string): string =>
   gateway === "" ? "" : `via ${family === "-4" ? "inet6 " : ""}${gateway} `;
 
 /** The same way, however its addresses are written. */
-function keyOf({ dst, gateway, src }: Way): string {
+function keyOf({ dst, gateway, src }: Route): string {
   const [net = "", length = "128"] = dst.split("/");
   const hex = (address: string): string => (address ? Buffer.from(addressBytes(address)).toString("hex") : "");
   return `${hex(net)}/${length} ${hex(gateway)} ${hex(src)}`;

@@ -1,6 +1,6 @@
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
-import type { Calls, Channel, Lines } from "#hosts/channel.ts";
+import type { CallHandlers, Channel, StreamHandlers } from "#hosts/channel.ts";
 import type { HostService } from "#hosts/service.ts";
 import type {
   Exec,
@@ -10,11 +10,11 @@ import type {
   Process,
   Ref,
   RuntimeDriver,
-  TerminalWish,
-} from "#machines/driver.ts";
-import { farTerminal } from "#machines/far-terminal.ts";
+  TerminalOptions,
+} from "#machines/runtime/driver.ts";
+import { remoteTerminal } from "#machines/runtime/remote-terminal.ts";
 import type { MachineStore } from "#machines/store.ts";
-import { converse } from "#machines/terminals.ts";
+import { relayTerminal } from "#machines/runtime/terminals.ts";
 
 /** What reaches into a machine, wherever it is. All else is done by the executor of its own host. */
 const INSIDE = ["signal", "exec", "terminal", "ps", "listening", "logs"] as const;
@@ -28,7 +28,7 @@ interface RemoteParts {
 }
 
 /** The driver as the API sees it: a machine of our own is reached here, another one through its host's door. */
-export function reachingDriver(parts: RemoteParts): RuntimeDriver {
+export function remoteDriver(parts: RemoteParts): RuntimeDriver {
   const { local, hosts, channel } = parts;
   const own = new Set(hosts.own);
   const doorOf = async (id: string): Promise<string | undefined> => {
@@ -45,17 +45,17 @@ export function reachingDriver(parts: RemoteParts): RuntimeDriver {
     here: () => Promise<Answer>,
     signal?: AbortSignal,
   ) => {
-    const door = await doorOf(id);
-    return door === undefined ? await here() : ((await channel.call(door, call, body, signal)) as Answer);
+    const address = await doorOf(id);
+    return address === undefined ? await here() : ((await channel.call(address, call, body, signal)) as Answer);
   };
   const inside: Pick<RuntimeDriver, (typeof INSIDE)[number]> = {
     signal: (ref, name) => through(ref.id, "signal", { ref, name }, () => local.signal(ref, name)),
     exec: (ref, command, signal) =>
       through<ExecResult>(ref.id, "exec", { ref, command }, () => local.exec(ref, command, signal), signal),
     async terminal(ref, wanted, signal) {
-      const door = await doorOf(ref.id);
-      if (door === undefined) return await local.terminal(ref, wanted, signal);
-      return farTerminal(await channel.line(door, "terminal", { ref, wanted }, signal));
+      const address = await doorOf(ref.id);
+      if (address === undefined) return await local.terminal(ref, wanted, signal);
+      return remoteTerminal(await channel.stream(address, "terminal", { ref, wanted }, signal));
     },
     ps: (ref) => through<Process[]>(ref.id, "ps", { ref }, () => local.ps(ref)),
     listening: (ref) => through(ref.id, "listening", { ref }, () => local.listening(ref)),
@@ -71,7 +71,7 @@ export function reachingDriver(parts: RemoteParts): RuntimeDriver {
 }
 
 /** The other end: what a host does for those who have the platform's key. */
-export function insideCalls(driver: RuntimeDriver): Calls {
+export function machineCalls(driver: RuntimeDriver): CallHandlers {
   return {
     signal: async (body) => {
       const { ref, name } = body as { ref: Ref; name: string };
@@ -91,14 +91,14 @@ export function insideCalls(driver: RuntimeDriver): Calls {
 }
 
 /** What is more than a question and its answer. */
-export function insideLines(driver: RuntimeDriver, clock: Clock): Lines {
+export function machineStreams(driver: RuntimeDriver, clock: Clock): StreamHandlers {
   return {
     terminal: async (body, signal) => {
-      const { ref, wanted } = body as { ref: Ref; wanted: TerminalWish };
+      const { ref, wanted } = body as { ref: Ref; wanted: TerminalOptions };
       const terminal = await driver.terminal(ref, wanted, signal);
-      return async (line) => {
+      return async (session) => {
         try {
-          await converse(line, terminal, clock);
+          await relayTerminal(session, terminal, clock);
         } finally {
           terminal.hangUp();
         }

@@ -1,5 +1,5 @@
 import { BatchBuilder, spell } from "../batch-builder.ts";
-import type { SeriesBatch } from "../tsdb/series-batch.ts";
+import type { SeriesBatch } from "../tsdb/ingest/series-batch.ts";
 import { BUILTIN_LIMITS } from "./limits.ts";
 import type { BuiltinSample } from "./sources.ts";
 

@@ -1,4 +1,4 @@
-import type { MetricMetadata } from "../tsdb/metadata-book.ts";
+import type { MetricMetadata } from "../tsdb/index/metadata-index.ts";
 import { DISK_FIELDS, FILESYSTEM_FIELDS, MEMORY_FIELDS, NET_FIELDS } from "./fields.ts";
 
 /**

@@ -2,7 +2,7 @@ import pg from "pg";
 import { type Address, Endpoint } from "#core/dial.ts";
 import type { Log } from "#core/log.ts";
 import { BUILTIN_LIMITS } from "./limits.ts";
-import { type Question, questionsFor } from "./postgres-questions.ts";
+import { type PostgresQuery, queriesFor } from "./postgres-queries.ts";
 import type { BuiltinSample, Machines, MeasuredMachine, SampleProvider } from "./sources.ts";
 
 /** How to get into the database of a machine. */
@@ -18,13 +18,13 @@ interface Parts {
   login(machine: MeasuredMachine, port: number): Promise<PostgresLogin | undefined>;
 }
 
-/** What the questions' columns are: counts come as text, because they may be longer than a number can tell. */
+/** What the queries' columns are: counts come as text, because they may be longer than a number can tell. */
 type Row = Record<string, string | number | null>;
 
 interface Connection {
   boot: string;
   client: pg.Client;
-  questions: readonly Question[];
+  queries: readonly PostgresQuery[];
 }
 
 /**
@@ -55,7 +55,7 @@ export class PostgresReader {
       const connection = await this.#connect(machine);
       if (!connection) return [];
       const samples: BuiltinSample[] = [];
-      for (const question of connection.questions) {
+      for (const question of connection.queries) {
         const { rows } = await connection.client.query<Row>(question.sql);
         for (const row of rows) samples.push(...samplesOf(machine, question, row));
       }
@@ -79,7 +79,7 @@ export class PostgresReader {
       const { rows } = await client.query<{ version: number }>(
         "SELECT current_setting('server_version_num')::int AS version",
       );
-      const connection = { boot, client, questions: questionsFor(rows[0]?.version ?? 0) };
+      const connection = { boot, client, queries: queriesFor(rows[0]?.version ?? 0) };
       this.#connections.set(id, connection);
       return connection;
     } catch (error) {
@@ -130,7 +130,7 @@ function clientOf({ host, port, user, password }: PostgresLogin): pg.Client {
   return client;
 }
 
-function samplesOf(machine: MeasuredMachine, question: Question, row: Row): BuiltinSample[] {
+function samplesOf(machine: MeasuredMachine, question: PostgresQuery, row: Row): BuiltinSample[] {
   const { org_id, app, region, host, instance } = machine;
   const own = question.labels.map((label): [string, string] => [label, String(row[label] ?? "")]);
   const labels = { app, region, host, instance, ...Object.fromEntries(own) };

@@ -4,7 +4,7 @@ import { systemClock } from "#core/clock.ts";
 import { tempDir } from "../../../test/support.ts";
 import { STALE_NAN } from "../source.ts";
 import { labelsOf } from "../tsdb/fixtures.ts";
-import { seriesBatch } from "../tsdb/series-batch.ts";
+import { seriesBatch } from "../tsdb/ingest/series-batch.ts";
 import { type MetricsEngine, openMetricsEngine } from "./engine.ts";
 import type { EngineOptions } from "./worker-link.ts";
 

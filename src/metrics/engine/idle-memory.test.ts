@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { ChunkSlabs, freeSpareSlabs } from "../tsdb/slabs.ts";
+import { ChunkSlabs, freeSpareSlabs } from "../tsdb/chunk/slabs.ts";
 import { IdleMemory, idleParts } from "./idle-memory.ts";
 
 const MB = 1024 * 1024;

@@ -4,7 +4,7 @@ import { suite, type TestContext, test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { random, seed, tempDir } from "../../../test/support.ts";
 import { labelsOf } from "../tsdb/fixtures.ts";
-import { seriesBatch } from "../tsdb/series-batch.ts";
+import { seriesBatch } from "../tsdb/ingest/series-batch.ts";
 import { type MetricsEngine, openMetricsEngine } from "./engine.ts";
 
 const STEP = 15_000;

@@ -3,15 +3,15 @@ import { parentPort, workerData } from "node:worker_threads";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { QUERY_LIMITS } from "../promql/limits.ts";
 import { StorageError } from "../tsdb/files.ts";
-import type { ImportResult } from "../tsdb/importer.ts";
+import type { ImportResult } from "../tsdb/ingest/importer.ts";
 import { TSDB_LIMITS } from "../tsdb/limits.ts";
 import type { OrgDatabase } from "../tsdb/org-database.ts";
-import { freeSpareSlabs } from "../tsdb/slabs.ts";
-import { EMPTY_STATUS } from "../tsdb/status.ts";
+import { freeSpareSlabs } from "../tsdb/chunk/slabs.ts";
+import { EMPTY_STATUS } from "../tsdb/index/status.ts";
 import { Tsdb } from "../tsdb/tsdb.ts";
 import type { Evaluator } from "./evaluator.ts";
 import { IdleMemory, idleParts } from "./idle-memory.ts";
-import { Memories } from "./memories.ts";
+import { QueryCaches } from "./query-caches.ts";
 import {
   type Calls,
   type CrossedError,
@@ -48,7 +48,7 @@ async function importText(bytes: Uint8Array, { org, start, end, options }: OrgTe
 }
 
 const NO_SERIES = Buffer.from("[]");
-const memories = new Memories(QUERY_LIMITS.cache_bytes);
+const memories = new QueryCaches(QUERY_LIMITS.cache_bytes);
 
 const handlers: Handlers = {
   append: async (_, org, batch) => (await tsdb.org(org)).append(batch),
@@ -64,9 +64,9 @@ const handlers: Handlers = {
     if (!database) return evaluator.evaluate(EMPTY_SOURCE, request, cancelled, undefined);
     return evaluator.evaluate(database.source, request, cancelled, memories.of(database));
   },
-  series: (_, org, scope) => ask<Uint8Array>(org, ({ questions }) => questions.series(scope), NO_SERIES),
-  labelNames: (_, org, scope) => ask(org, ({ questions }) => questions.labelNames(scope), "[]"),
-  labelValues: (_, org, name, scope) => ask(org, ({ questions }) => questions.labelValues(name, scope), "[]"),
+  series: (_, org, scope) => ask<Uint8Array>(org, ({ queries: questions }) => questions.series(scope), NO_SERIES),
+  labelNames: (_, org, scope) => ask(org, ({ queries: questions }) => questions.labelNames(scope), "[]"),
+  labelValues: (_, org, name, scope) => ask(org, ({ queries: questions }) => questions.labelValues(name, scope), "[]"),
   metadata: (_, org) => ask(org, ({ metadata }) => metadata.list, []),
   status: (_, org, request) => ask(org, (database) => database.status(request), EMPTY_STATUS),
   federate: (_, org, { selector, at_ms, lookback_ms }) =>

@@ -18,7 +18,7 @@ export { print } from "./printer.ts";
 export type { QueryData, QueryResult, ResultSeries } from "./results.ts";
 export { RollupCache } from "./rollup/cache.ts";
 
-interface Asked {
+interface QueryOptions {
   query: string;
   dialect?: Dialect;
   source: SampleSource;
@@ -32,13 +32,13 @@ interface Asked {
   immutable_before_ms?: number;
 }
 
-export interface InstantQuery extends Asked {
+export interface InstantQuery extends QueryOptions {
   time_ms: number;
   /** What a selector without a window looks back. */
   step_ms?: number;
 }
 
-export interface RangeQuery extends Asked {
+export interface RangeQuery extends QueryOptions {
   start_ms: number;
   end_ms: number;
   step_ms: number;
@@ -57,7 +57,7 @@ export function range(asked: RangeQuery): QueryResult {
   return run(asked, { start_ms: asked.start_ms, end_ms: asked.end_ms, step_ms: asked.step_ms }, false);
 }
 
-function run(asked: Asked, grid: Grid, isInstant: boolean): QueryResult {
+function run(asked: QueryOptions, grid: Grid, isInstant: boolean): QueryResult {
   const limits = { ...QUERY_LIMITS, ...asked.limits };
   const dialect = asked.dialect ?? "metricsql";
   const expr = parse(asked.query, dialect, limits);
@@ -68,7 +68,7 @@ function run(asked: Asked, grid: Grid, isInstant: boolean): QueryResult {
   return { data, warnings: [...query.warnings], infos: [...query.infos], samples: query.samples };
 }
 
-function newQuery(asked: Asked, dialect: Dialect, limits: QueryLimits, grid: Grid): Query {
+function newQuery(asked: QueryOptions, dialect: Dialect, limits: QueryLimits, grid: Grid): Query {
   const clock = asked.clock ?? systemClock;
   return {
     text: asked.query,

@@ -5,7 +5,7 @@ import { ORG_LABEL, withoutOrg } from "./enforce.ts";
 import { REMOTE_LIMITS } from "./limits.ts";
 
 /** Whom a question is for. */
-export interface Asker {
+export interface Tenant {
   org_id: string;
   tenant: number;
 }
@@ -26,25 +26,25 @@ export class RemoteClient {
   }
 
   /** The text of an answer, without the label of the organization. */
-  async ask(asker: Asker, path: string, fields: Fields, signal?: AbortSignal): Promise<string> {
+  async ask(asker: Tenant, path: string, fields: Fields, signal?: AbortSignal): Promise<string> {
     await this.#trust();
     return withoutOrg(await this.#send(asker, path, fields, signal), asker.org_id);
   }
 
   /** The `data` of a JSON answer. */
-  async data<T>(asker: Asker, path: string, fields: Fields, signal?: AbortSignal): Promise<T> {
+  async data<T>(asker: Tenant, path: string, fields: Fields, signal?: AbortSignal): Promise<T> {
     return (JSON.parse(await this.ask(asker, path, fields, signal)) as { data: T }).data;
   }
 
   /** Everything of the organization goes. */
-  async remove({ org_id, tenant }: Asker): Promise<void> {
+  async remove({ org_id, tenant }: Tenant): Promise<void> {
     const match = this.#address.tenants ? '{__name__!=""}' : `{${ORG_LABEL}="${org_id}"}`;
     const url = `${this.#address.remove(tenant)}/api/v1/admin/tsdb/delete_series?match[]=${encodeURIComponent(match)}`;
     const answer = await reach(() => fetch(url, { method: "POST", signal: timeout(undefined) }));
     if (!answer.ok) fail("storage_failed", `the metrics engine did not delete the series: ${answer.status}`);
   }
 
-  async #send({ org_id, tenant }: Asker, path: string, fields: Fields, signal?: AbortSignal): Promise<string> {
+  async #send({ org_id, tenant }: Tenant, path: string, fields: Fields, signal?: AbortSignal): Promise<string> {
     const url = new URL(`${this.#address.read(tenant)}${path}`);
     if (!this.#address.tenants) url.searchParams.set("extra_label", `${ORG_LABEL}=${org_id}`);
     // Label values, federation and the status take no form.

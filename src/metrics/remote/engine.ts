@@ -5,19 +5,19 @@ import type { Log } from "#core/log.ts";
 import type { ImportedTexts, MetricsEngine } from "../engine/engine.ts";
 import type { QueryRequest } from "../engine/evaluator.ts";
 import type { FederateRequest, OrgText, TextOptions } from "../engine/protocol.ts";
-import { truncateAnswer } from "../truncate.ts";
-import { importExposition } from "../tsdb/exposition.ts";
+import { truncateResponse } from "../truncate.ts";
+import { importExposition } from "../tsdb/ingest/exposition.ts";
 import { StorageError } from "../tsdb/files.ts";
-import { Importer, type ImportResult } from "../tsdb/importer.ts";
+import { Importer, type ImportResult } from "../tsdb/ingest/importer.ts";
 import { TSDB_LIMITS } from "../tsdb/limits.ts";
-import { MetadataBook, type MetricMetadata } from "../tsdb/metadata-book.ts";
-import type { Scope } from "../tsdb/metadata-queries.ts";
-import { importRemoteWrite } from "../tsdb/remote-write.ts";
-import { importSeriesBatch, type SeriesBatch } from "../tsdb/series-batch.ts";
-import { EMPTY_STATUS, type StatusRequest, type TsdbStatus } from "../tsdb/status.ts";
-import { BadWire } from "../tsdb/wire.ts";
+import { MetadataIndex, type MetricMetadata } from "../tsdb/index/metadata-index.ts";
+import type { Scope } from "../tsdb/index/metadata-queries.ts";
+import { importRemoteWrite } from "../tsdb/ingest/remote-write.ts";
+import { importSeriesBatch, type SeriesBatch } from "../tsdb/ingest/series-batch.ts";
+import { EMPTY_STATUS, type StatusRequest, type TsdbStatus } from "../tsdb/index/status.ts";
+import { BadWire } from "../tsdb/ingest/protobuf.ts";
 import type { RemoteAddress } from "./address.ts";
-import { type Asker, RemoteClient } from "./client.ts";
+import { type Tenant, RemoteClient } from "./client.ts";
 import { narrowedQuery, narrowedSelectors, ORG_LABEL } from "./enforce.ts";
 import { RemoteIntake } from "./intake.ts";
 import { Sender } from "./sender.ts";
@@ -40,7 +40,7 @@ export interface RemoteEngine extends MetricsEngine {
 interface Org {
   importer: Importer;
   intake: RemoteIntake;
-  metadata: MetadataBook;
+  metadata: MetadataIndex;
 }
 
 export function openRemoteEngine(options: RemoteEngineOptions): RemoteEngine {
@@ -97,7 +97,7 @@ class VictoriaEngine implements RemoteEngine {
   async query(org_id: string, request: QueryRequest, signal?: AbortSignal): Promise<Uint8Array> {
     const { path, fields } = queryOf(request, this.#labelled(org_id));
     const answer = await this.#client.ask(await this.#asker(org_id), path, fields, signal);
-    return Buffer.from(truncateAnswer(answer, request.limit));
+    return Buffer.from(truncateResponse(answer, request.limit));
   }
 
   async series(org_id: string, scope: Scope, signal?: AbortSignal): Promise<Uint8Array> {
@@ -153,7 +153,7 @@ class VictoriaEngine implements RemoteEngine {
     await this.#sender.close();
   }
 
-  async #asker(org_id: string): Promise<Asker> {
+  async #asker(org_id: string): Promise<Tenant> {
     const { address, tenant } = this.#options;
     return { org_id, tenant: address.tenants ? await tenant(org_id) : 0 };
   }
@@ -171,7 +171,7 @@ class VictoriaEngine implements RemoteEngine {
       const { clock } = this.#options;
       const put = (series: Uint8Array): void => this.#sender.put(tenant, series);
       const intake = new RemoteIntake({ limits: TSDB_LIMITS, clock, added, put });
-      org = { intake, importer: new Importer(intake), metadata: new MetadataBook() };
+      org = { intake, importer: new Importer(intake), metadata: new MetadataIndex() };
       this.#orgs.set(org_id, org);
     }
     return org;

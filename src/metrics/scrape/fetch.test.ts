@@ -9,7 +9,7 @@ import { suite, type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { tempDir } from "../../../test/support.ts";
 import { Budget } from "./budget.ts";
-import { Line } from "./fetch.ts";
+import { KeepAliveConnection } from "./fetch.ts";
 
 const TEXT = "jobs 1\n";
 const ANSWER = `HTTP/1.1 200 OK\r\ncontent-length: ${TEXT.length}\r\n\r\n${TEXT}`;
@@ -44,14 +44,14 @@ async function listening(t: TestContext, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function lineTo(t: TestContext, port: number, path = "/metrics", https = false): Line {
-  const line = new Line({ host: "127.0.0.1", port }, path, https);
-  t.after(() => line.close(new Error("the test is over")));
-  return line;
+function lineTo(t: TestContext, port: number, path = "/metrics", https = false): KeepAliveConnection {
+  const connection = new KeepAliveConnection({ host: "127.0.0.1", port }, path, https);
+  t.after(() => connection.close(new Error("the test is over")));
+  return connection;
 }
 
-async function fetched(line: Line): Promise<string> {
-  const { bytes, release } = await line.fetch(new Budget().open("org"));
+async function fetched(connection: KeepAliveConnection): Promise<string> {
+  const { bytes, release } = await connection.fetch(new Budget().open("org"));
   const text = Buffer.from(bytes).toString();
   release();
   return text;
@@ -60,8 +60,8 @@ async function fetched(line: Line): Promise<string> {
 suite("the line to a target", () => {
   test("is kept from one time to the next", async (t) => {
     const target = await new Target().listen(t, (socket) => socket.write(ANSWER));
-    const line = lineTo(t, target.port);
-    for (let n = 0; n < 3; n++) assert.equal(await fetched(line), TEXT);
+    const connection = lineTo(t, target.port);
+    for (let n = 0; n < 3; n++) assert.equal(await fetched(connection), TEXT);
     assert.deepEqual([target.connections.length, target.requests.length], [1, 3]);
     assert.match(target.requests[0] ?? "", /^GET \/metrics HTTP\/1\.1\r\nhost: 127\.0\.0\.1:\d+\r\n/);
   });
@@ -72,26 +72,26 @@ suite("the line to a target", () => {
       if (requests.length === 3) socket.destroy();
       else socket.write(ANSWER);
     });
-    const line = lineTo(t, target.port);
-    assert.equal(await fetched(line), TEXT);
+    const connection = lineTo(t, target.port);
+    assert.equal(await fetched(connection), TEXT);
     target.connections[0]?.end();
     await once(target.connections[0] as Socket, "close");
-    assert.equal(await fetched(line), TEXT);
-    assert.equal(await fetched(line), TEXT);
+    assert.equal(await fetched(connection), TEXT);
+    assert.equal(await fetched(connection), TEXT);
     assert.deepEqual([target.connections.length, target.requests.length], [3, 4]);
   });
 
   test("is not opened again for a target that closes without a word", async (t) => {
     const target = await new Target().listen(t, (socket) => socket.end());
-    const line = lineTo(t, target.port);
-    await assert.rejects(fetched(line), { name: "ScrapeFailure", message: /aborted halfway/ });
+    const connection = lineTo(t, target.port);
+    await assert.rejects(fetched(connection), { name: "ScrapeFailure", message: /aborted halfway/ });
     assert.equal(target.requests.length, 1);
   });
 
   test("is closed after an answer that says more than it should, and nothing of that is the next answer", async (t) => {
     const target = await new Target().listen(t, (socket) => socket.write(`${ANSWER}HTTP/1.1 200 OK\r\n\r\nforged 1\n`));
-    const line = lineTo(t, target.port);
-    assert.deepEqual([await fetched(line), await fetched(line)], [TEXT, TEXT]);
+    const connection = lineTo(t, target.port);
+    assert.deepEqual([await fetched(connection), await fetched(connection)], [TEXT, TEXT]);
     assert.equal(target.connections.length, 2);
   });
 
@@ -109,12 +109,12 @@ suite("the line to a target", () => {
     const target = await new Target().listen(t, (socket) => {
       if (!silent) socket.write(ANSWER);
     });
-    const line = lineTo(t, target.port);
-    const asked = fetched(line);
-    line.close(new Error("late"));
+    const connection = lineTo(t, target.port);
+    const asked = fetched(connection);
+    connection.close(new Error("late"));
     await assert.rejects(asked, { message: "late" });
     silent = false;
-    assert.equal(await fetched(line), TEXT);
+    assert.equal(await fetched(connection), TEXT);
   });
 
   test("packed answers are unpacked, over TLS too, whoever signed for it", async (t) => {
@@ -127,8 +127,8 @@ suite("the line to a target", () => {
       response.writeHead(200, { "content-encoding": "gzip", "content-type": "text/plain" });
       response.end(gzipSync(TEXT));
     });
-    const line = lineTo(t, await listening(t, server), "/metrics", true);
-    assert.deepEqual([await fetched(line), await fetched(line)], [TEXT, TEXT]);
-    line.close(new Error("done"));
+    const connection = lineTo(t, await listening(t, server), "/metrics", true);
+    assert.deepEqual([await fetched(connection), await fetched(connection)], [TEXT, TEXT]);
+    connection.close(new Error("done"));
   });
 });

@@ -3,7 +3,7 @@ import { connect as tlsConnect } from "node:tls";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { type Address, dial, Endpoint } from "#core/dial.ts";
-import { AnswerReader } from "./answer.ts";
+import { ResponseReader } from "./response.ts";
 import type { Allowance } from "./budget.ts";
 import { noRoom, ScrapeFailure, tooLarge } from "./failure.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
@@ -27,12 +27,12 @@ const unpack = promisify(gunzip);
 /** All connections read into this: what a read brought is copied out of it before the next. */
 const received = Buffer.allocUnsafeSlow(64 * 1024);
 
-interface Asking {
-  reader: AnswerReader;
+interface PendingScrape {
+  reader: ResponseReader;
   allowance: Allowance;
   /** Nothing of an answer has come yet, on a connection that was used before: the target may just have closed it. */
   again: boolean;
-  resolve(reader: AnswerReader): void;
+  resolve(reader: ResponseReader): void;
   reject(reason: Error): void;
 }
 
@@ -40,14 +40,14 @@ interface Asking {
  * The connection to one target, kept from one time to the next. What a target sends is never trusted: not its length,
  * not its packing, not where it points.
  */
-export class Line {
+export class KeepAliveConnection {
   readonly #endpoint: Endpoint;
   readonly #tls: boolean;
   readonly #request: string;
   #socket: Socket | undefined;
   /** Ends the attempt to connect, while there is one. */
   #giveUp: (() => void) | undefined;
-  #asking: Asking | undefined;
+  #asking: PendingScrape | undefined;
 
   constructor(address: Address, path: string, https: boolean) {
     this.#endpoint = new Endpoint(address);
@@ -57,9 +57,9 @@ export class Line {
 
   /** One at a time. Throws ScrapeFailure, or what the network says. */
   async fetch(allowance: Allowance): Promise<Fetched> {
-    const { head, body } = await new Promise<AnswerReader>((resolve, reject) => {
+    const { head, body } = await new Promise<ResponseReader>((resolve, reject) => {
       const again = this.#socket !== undefined;
-      this.#asking = { reader: new AnswerReader(allowance), allowance, again, resolve, reject };
+      this.#asking = { reader: new ResponseReader(allowance), allowance, again, resolve, reject };
       this.#send();
     });
     const format = head?.format ?? "prometheus";
@@ -154,7 +154,7 @@ export class Line {
     else if (asking) this.#progress(asking, () => asking.reader.end());
   }
 
-  #progress(asking: Asking, step: () => void): void {
+  #progress(asking: PendingScrape, step: () => void): void {
     try {
       step();
     } catch (thrown) {
@@ -164,7 +164,7 @@ export class Line {
     if (asking.reader.done) this.#finish(asking);
   }
 
-  #finish(asking: Asking): void {
+  #finish(asking: PendingScrape): void {
     this.#asking = undefined;
     if (!asking.reader.keeps) this.#drop();
     asking.resolve(asking.reader);

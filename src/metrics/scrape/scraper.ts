@@ -7,13 +7,13 @@ import type { MeasuredMachine } from "../builtin/sources.ts";
 import type { MetricsEngine } from "../engine/engine.ts";
 import type { Labels } from "../source.ts";
 import { onGrid } from "../ticks.ts";
-import type { ImportResult } from "../tsdb/importer.ts";
+import type { ImportResult } from "../tsdb/ingest/importer.ts";
 import { type Allowance, Budget } from "./budget.ts";
 import { ScrapeFailure } from "./failure.ts";
-import { type Fetched, Line } from "./fetch.ts";
+import { type Fetched, KeepAliveConnection } from "./fetch.ts";
 import { HealthReports, healthSeries } from "./health.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
-import { Outbox } from "./outbox.ts";
+import { ImportBatcher } from "./import-batcher.ts";
 
 export interface ScraperParts {
   clock: Clock;
@@ -38,7 +38,7 @@ export interface TargetState {
 
 interface Target extends TargetState {
   /** Undefined when it cannot be reached. */
-  line: Line | undefined;
+  connection: KeepAliveConnection | undefined;
   labels: Labels;
   series: readonly Uint8Array[];
   too_large: number;
@@ -55,7 +55,7 @@ export class Scraper {
   readonly #parts: ScraperParts;
   readonly #targets = new Map<string, Target>();
   readonly #budget = new Budget();
-  readonly #outbox: Outbox;
+  readonly #outbox: ImportBatcher;
   readonly #health: HealthReports;
   /** What is being asked now, and when it must be over. */
   readonly #inFlight = new Map<Target, number>();
@@ -63,7 +63,7 @@ export class Scraper {
 
   constructor(parts: ScraperParts) {
     this.#parts = parts;
-    this.#outbox = new Outbox(parts.engine);
+    this.#outbox = new ImportBatcher(parts.engine);
     const onError = (error: unknown): void => this.#complain(error);
     this.#health = new HealthReports({ clock: parts.clock, engine: parts.engine, onError });
   }
@@ -78,7 +78,7 @@ export class Scraper {
     const address = this.#parts.reach(machine, port);
     const target: Target = {
       machine,
-      line: address ? new Line(address, path, https) : undefined,
+      connection: address ? new KeepAliveConnection(address, path, https) : undefined,
       url: `${https ? "https" : "http"}://${bracketed(machine.private_ip)}:${port}${path}`,
       labels: Object.entries(labels).flat(),
       series: healthSeries(labels),
@@ -93,7 +93,7 @@ export class Scraper {
       running: Promise.resolve(),
     };
     this.#targets.set(machine.id, target);
-    if (!target.line) {
+    if (!target.connection) {
       target.last_error = "this driver's machines cannot be reached";
       return;
     }
@@ -129,7 +129,7 @@ export class Scraper {
 
   #stop(target: Target): void {
     target.stop.abort();
-    target.line?.close(new ScrapeFailure("it is asked no more"));
+    target.connection?.close(new ScrapeFailure("it is asked no more"));
   }
 
   async #scrape(target: Target, at_ms: number): Promise<void> {
@@ -169,11 +169,11 @@ export class Scraper {
   }
 
   async #import(target: Target, at_ms: number): Promise<ImportResult> {
-    const { machine, line, labels } = target;
-    if (!line) throw new ScrapeFailure("it cannot be reached");
+    const { machine, connection, labels } = target;
+    if (!connection) throw new ScrapeFailure("it cannot be reached");
     const allowance = this.#budget.open(machine.org_id);
     try {
-      const { bytes, format, release } = await this.#fetch(target, line, allowance);
+      const { bytes, format, release } = await this.#fetch(target, connection, allowance);
       const options = { format, timestamp_ms: at_ms, labels, target: machine.id };
       const imported = this.#outbox.import(machine.org_id, bytes, options);
       release();
@@ -183,13 +183,13 @@ export class Scraper {
     }
   }
 
-  async #fetch(target: Target, line: Line, allowance: Allowance): Promise<Fetched> {
+  async #fetch(target: Target, connection: KeepAliveConnection, allowance: Allowance): Promise<Fetched> {
     const { clock } = this.#parts;
     const began = clock.monotonic();
     this.#inFlight.set(target, began + SCRAPE_LIMITS.timeout_ms);
     if (!this.#watching) void this.#watch();
     try {
-      return await line.fetch(allowance);
+      return await connection.fetch(allowance);
     } finally {
       this.#inFlight.delete(target);
       target.last_duration_ms = clock.monotonic() - began;
@@ -202,7 +202,7 @@ export class Scraper {
     this.#watching = true;
     while (this.#inFlight.size > 0) {
       await clock.sleep(WATCH_MS);
-      for (const [{ line }, until] of this.#inFlight) if (clock.monotonic() >= until) line?.close(late());
+      for (const [{ connection }, until] of this.#inFlight) if (clock.monotonic() >= until) connection?.close(late());
     }
     this.#watching = false;
   }

@@ -1,5 +1,5 @@
 import type { Columns } from "../source.ts";
-import { growColumns, newColumns } from "./chunk.ts";
+import { growColumns, newColumns } from "./chunk/chunk.ts";
 
 /** Work on columns of samples; values are moved by their bits, so that every NaN keeps its payload. */
 

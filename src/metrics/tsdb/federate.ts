@@ -1,5 +1,5 @@
 import { isStale, type Labels, type Matcher, type SampleSource } from "../source.ts";
-import { formatNumber } from "./number-text.ts";
+import { formatNumber } from "./ingest/number-text.ts";
 
 const PLAIN_METRIC = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const PLAIN_LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/;

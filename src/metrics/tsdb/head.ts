@@ -1,7 +1,7 @@
 import { assert } from "#core/assert.ts";
 import type { Columns } from "../source.ts";
 import { ByteWriter } from "./bytes.ts";
-import { encodeChunk, newColumns } from "./chunk.ts";
+import { encodeChunk, newColumns } from "./chunk/chunk.ts";
 import { clip, settle } from "./columns.ts";
 import { WINDOW_MS } from "./limits.ts";
 import { TAIL_SAMPLES, Tails } from "./tails.ts";

@@ -1,22 +1,22 @@
 import type { Clock } from "#core/clock.ts";
 import type { Matcher, SampleSource } from "../source.ts";
-import { type ExpositionOptions, importExposition } from "./exposition.ts";
+import { type ExpositionOptions, importExposition } from "./ingest/exposition.ts";
 import { federate } from "./federate.ts";
-import { Importer, type ImportResult } from "./importer.ts";
+import { Importer, type ImportResult } from "./ingest/importer.ts";
 import type { TsdbLimits } from "./limits.ts";
-import { MetadataBook } from "./metadata-book.ts";
-import { MetadataQueries } from "./metadata-queries.ts";
+import { MetadataIndex } from "./index/metadata-index.ts";
+import { MetadataQueries } from "./index/metadata-queries.ts";
 import { Partition } from "./partition.ts";
-import { importRemoteWrite } from "./remote-write.ts";
-import { importSeriesBatch, type SeriesBatch } from "./series-batch.ts";
-import { type StatusRequest, statusOf, type TsdbStatus } from "./status.ts";
-import { BadWire } from "./wire.ts";
+import { importRemoteWrite } from "./ingest/remote-write.ts";
+import { importSeriesBatch, type SeriesBatch } from "./ingest/series-batch.ts";
+import { type StatusRequest, statusOf, type TsdbStatus } from "./index/status.ts";
+import { BadWire } from "./ingest/protobuf.ts";
 
 /** Everything one can ask of an org's metrics, all in the thread that owns them. */
 export class OrgDatabase {
   readonly partition: Partition;
-  readonly metadata = new MetadataBook();
-  readonly questions: MetadataQueries;
+  readonly metadata = new MetadataIndex();
+  readonly queries: MetadataQueries;
   readonly #importer: Importer;
   /** When it was last asked for anything. */
   used_at: number;
@@ -24,7 +24,7 @@ export class OrgDatabase {
   constructor(dir: string, clock: Clock, limits: TsdbLimits) {
     this.partition = new Partition(dir, clock, limits);
     this.#importer = new Importer(this.partition);
-    this.questions = new MetadataQueries(this.partition);
+    this.queries = new MetadataQueries(this.partition);
     this.used_at = clock.monotonic();
   }
 

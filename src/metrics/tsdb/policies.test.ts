@@ -8,7 +8,7 @@ import { StorageError } from "./files.ts";
 import { contents, HandClock, HOUR, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
 import { DAY_MS, TSDB_LIMITS } from "./limits.ts";
 import type { Partition } from "./partition.ts";
-import { statusOf } from "./status.ts";
+import { statusOf } from "./index/status.ts";
 import { Tsdb } from "./tsdb.ts";
 
 const up = (app: string, k = 0): Labels => labelsOf({ __name__: "up", app, k: String(k) });

@@ -1,10 +1,10 @@
 import type { Columns, Labels, SampleSource, Selection, Series } from "../source.ts";
-import type { Block } from "./block.ts";
-import { newColumns } from "./chunk.ts";
+import type { Block } from "./block/block.ts";
+import { newColumns } from "./chunk/chunk.ts";
 import { settle } from "./columns.ts";
 import type { Head } from "./head.ts";
-import { matchSeries } from "./match.ts";
-import type { SeriesTable } from "./series-table.ts";
+import { matchSeries } from "./index/match.ts";
+import type { SeriesTable } from "./index/series-table.ts";
 
 /** What there is to read: the parts change, so each selection looks at them anew. */
 export interface Readable {

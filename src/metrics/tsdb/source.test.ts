@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
 import { sampleSourceSuite } from "../source.suite.ts";
-import { GrowingBatch } from "./batch.ts";
+import { GrowingBatch } from "./ingest/batch.ts";
 import { contents, HandClock, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
 
 for (const compacted of [false, true]) {

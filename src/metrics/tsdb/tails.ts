@@ -1,5 +1,5 @@
 import type { Columns } from "../source.ts";
-import { growColumns } from "./chunk.ts";
+import { growColumns } from "./chunk/chunk.ts";
 
 /** Samples a series gathers before they are sealed into a chunk. */
 export const TAIL_SAMPLES = 32;

@@ -8,7 +8,7 @@ import { suite, type TestContext, test } from "node:test";
 import { LocalBus } from "#core/bus.ts";
 import { silentLog } from "#core/log.ts";
 import { aMachine } from "#machines/fixtures.ts";
-import { type News, topics } from "#machines/ledger.ts";
+import { type MachineUpdate, topics } from "#machines/lifecycle/writer.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Machine } from "#machines/types.ts";
 import { random, runs, seed } from "../../../test/support.ts";
@@ -34,8 +34,8 @@ async function aServer(
   t: TestContext,
   machines: readonly Machine[],
   { loadApp = async () => {}, upstreams = [] }: Partial<ConstructorParameters<typeof DnsServer>[0]> = {},
-): Promise<{ resolver: Resolver; bus: LocalBus<News>; server: DnsServer; port: number }> {
-  const bus = new LocalBus<News>({ onError() {}, onFull: () => assert.fail() });
+): Promise<{ resolver: Resolver; bus: LocalBus<MachineUpdate>; server: DnsServer; port: number }> {
+  const bus = new LocalBus<MachineUpdate>({ onError() {}, onFull: () => assert.fail() });
   const store = { aliveAnywhere: async () => machines } as unknown as MachineStore;
   const directory = new Directory({ store, bus });
   await directory.start();
@@ -188,7 +188,7 @@ suite("names of the private network", () => {
   test("an address that is not there yet is tried again and again, and costs nothing", async () => {
     const directory = new Directory({
       store: {} as MachineStore,
-      bus: new LocalBus<News>({ onError() {}, onFull: () => assert.fail() }),
+      bus: new LocalBus<MachineUpdate>({ onError() {}, onFull: () => assert.fail() }),
     });
     const server = new DnsServer({ directory, host_ids: [], loadApp: async () => {}, log: silentLog, upstreams: [] });
     const open = (): number => readdirSync("/proc/self/fd").length;

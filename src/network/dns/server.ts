@@ -5,7 +5,7 @@ import type { Log } from "#core/log.ts";
 import { gatewayAddress } from "#machines/names.ts";
 import { addressBytes, machineAt, networkOf } from "../bytes.ts";
 import type { Directory, Entry } from "../directory.ts";
-import type { EgressKeeper } from "../egress-keeper.ts";
+import type { EgressEnforcer } from "../egress-enforcer.ts";
 import { NETWORK_LIMITS } from "../limits.ts";
 import { type Question, RCODES, type RecordData, readQuestion, TYPES, writeAnswer } from "./message.ts";
 import { findName, ZONE } from "./names.ts";
@@ -22,7 +22,7 @@ interface DnsParts {
   /** Where names of the outside world are asked for; the box's own servers by default. */
   upstreams?: readonly Upstream[] | undefined;
   /** Which names of the outside a machine may ask for, and who hears the answers. */
-  egress?: Pick<EgressKeeper, "mayAsk" | "answered"> | undefined;
+  egress?: Pick<EgressEnforcer, "mayAsk" | "answered"> | undefined;
 }
 
 interface Asker {

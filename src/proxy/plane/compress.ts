@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import { type BrotliCompress, constants, createBrotliCompress, createGzip, type Gzip } from "node:zlib";
 import type { PortOptions } from "../table.ts";
-import { type AnswerHead, CHUNKED } from "./head.ts";
-import type { Exchange, Line } from "./upstream.ts";
+import { type ResponseHead, CHUNKED } from "./http1/head.ts";
+import type { Exchange, UpstreamConnection } from "./http1/upstream.ts";
 
 const WORTH_IT =
   /^(?:text\/|application\/(?:json|javascript|xml|wasm|manifest\+json|[\w.+-]+\+(?:json|xml))|image\/svg\+xml|font\/)/i;
@@ -10,7 +10,7 @@ const WORTH_IT =
 const SMALL_BYTES = 256;
 
 /** The line itself, or one around it that compresses the answer, when the port and the client want that. */
-export function compressing(line: Line, accepts: string, options: PortOptions): Line {
+export function compressing(line: UpstreamConnection, accepts: string, options: PortOptions): UpstreamConnection {
   const encoding = options.compress ? chosen(accepts) : undefined;
   return encoding ? new Compressing(line, encoding) : line;
 }
@@ -23,8 +23,8 @@ function chosen(accepts: string): "br" | "gzip" | undefined {
 }
 
 /** Sits between the machine and the client, and passes on less. */
-class Compressing implements Exchange, Line {
-  readonly #line: Line;
+class Compressing implements Exchange, UpstreamConnection {
+  readonly #line: UpstreamConnection;
   readonly #encoding: "br" | "gzip";
   #client: Exchange | undefined;
   #packer: BrotliCompress | Gzip | undefined;
@@ -32,7 +32,7 @@ class Compressing implements Exchange, Line {
   /** The machine's part is done: its connection is somebody else's by now. */
   #over = false;
 
-  constructor(line: Line, encoding: "br" | "gzip") {
+  constructor(line: UpstreamConnection, encoding: "br" | "gzip") {
     this.#line = line;
     this.#encoding = encoding;
   }
@@ -83,11 +83,11 @@ class Compressing implements Exchange, Line {
     return this.#packer !== undefined || this.#line.unsent || (this.#client?.unsent ?? false);
   }
 
-  informed(head: AnswerHead): void {
+  informed(head: ResponseHead): void {
     this.#client?.informed(head);
   }
 
-  answered(head: AnswerHead): void {
+  answered(head: ResponseHead): void {
     if (!suits(head)) {
       this.#client?.answered(head);
       return;
@@ -109,8 +109,8 @@ class Compressing implements Exchange, Line {
     packer.on("error", (problem) => this.#client?.failed(problem, false));
   }
 
-  data(chunk: Buffer, room?: number): void {
-    if (!this.#packer) this.#client?.data(chunk, room);
+  data(chunk: Buffer, module?: number): void {
+    if (!this.#packer) this.#client?.data(chunk, module);
     else if (!this.#packer.write(chunk)) this.#line.pause();
   }
 
@@ -132,7 +132,7 @@ class Compressing implements Exchange, Line {
     this.#packer.end();
   }
 
-  upgraded(head: AnswerHead, socket: Socket, rest: Buffer): void {
+  upgraded(head: ResponseHead, socket: Socket, rest: Buffer): void {
     this.#over = true;
     this.#client?.upgraded(head, socket, rest);
   }
@@ -148,12 +148,12 @@ class Compressing implements Exchange, Line {
   }
 }
 
-function field(head: AnswerHead, name: string): string | undefined {
+function field(head: ResponseHead, name: string): string | undefined {
   for (let i = 0; i < head.fields.length; i += 2) if (head.fields[i] === name) return head.fields[i + 1];
   return undefined;
 }
 
-function suits(head: AnswerHead): boolean {
+function suits(head: ResponseHead): boolean {
   if (head.length === 0 || (head.length > 0 && head.length < SMALL_BYTES) || head.status === 206) return false;
   if (field(head, "content-encoding") !== undefined || field(head, "content-range") !== undefined) return false;
   if (/\bno-transform\b/i.test(field(head, "cache-control") ?? "")) return false;
@@ -161,7 +161,7 @@ function suits(head: AnswerHead): boolean {
 }
 
 /** The head of the same answer, compressed. Its length is not known, and its tag no longer stands for the same bytes. */
-function packed(head: AnswerHead, encoding: string): AnswerHead {
+function packed(head: ResponseHead, encoding: string): ResponseHead {
   const fields: string[] = [];
   for (let i = 0; i < head.fields.length; i += 2) {
     const [name = "", value = ""] = [head.fields[i], head.fields[i + 1]];

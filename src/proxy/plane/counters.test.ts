@@ -7,7 +7,7 @@ test("names that clients make up are told apart up to a bound", () => {
   const counters = new EdgeCounters("o1", { app: "web" });
   const { handshake_names } = PROXY_LIMITS;
   for (let round = 0; round < 2; round++)
-    for (let i = 0; i < 10 * handshake_names; i++) counters.shakeFailed(`name-${i}.example`);
+    for (let i = 0; i < 10 * handshake_names; i++) counters.handshakeFailed(`name-${i}.example`);
   const told = counters.take().filter(({ name }) => name === "svc_edge_tls_handshake_errors");
   assert.equal(told.length, handshake_names + 1);
   const counted = (servername: string | undefined) =>

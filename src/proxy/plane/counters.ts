@@ -130,11 +130,11 @@ export class EdgeCounters implements Counters {
     if (bytes_out > 0) this.#tally.add("svc_edge_data_out", bytes_out);
   }
 
-  shook(version: string, seconds: number): void {
+  handshakeDone(version: string, seconds: number): void {
     this.#tally.time(`svc_edge_tls_handshake_time_seconds|version=${version}`, seconds);
   }
 
-  shakeFailed(servername: string): void {
+  handshakeFailed(servername: string): void {
     if (this.#names.size < PROXY_LIMITS.handshake_names) this.#names.add(servername);
     const named = this.#names.has(servername) ? servername : "";
     this.#tally.add(`svc_edge_tls_handshake_errors|servername=${named}`, 1);

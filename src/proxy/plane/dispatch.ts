@@ -1,21 +1,21 @@
 import { PROXY_LIMITS } from "../limits.ts";
-import type { RequestHead } from "./head.ts";
-import { type OwnAnswer, type Peer, redirectAnswer } from "./passage.ts";
+import type { RequestHead } from "./http1/head.ts";
+import { type OwnResponse, type Peer, redirectResponse } from "./header-rewrite.ts";
 import type { Plane } from "./plane.ts";
-import type { Refusal, Route } from "./route.ts";
+import type { Refusal, Route } from "./balance/route.ts";
 
 const CHALLENGE = "/.well-known/acme-challenge/";
 
-type Asked = Pick<RequestHead, "host" | "authority" | "method" | "target" | "accepts">;
-export type Dispatch = (head: Asked) => Dispatched;
-type Dispatched = { route: Route } | { answer: (request_id: string) => OwnAnswer } | { refusal: Refusal };
+type DispatchRequest = Pick<RequestHead, "host" | "authority" | "method" | "target" | "accepts">;
+export type Dispatch = (head: DispatchRequest) => Dispatched;
+type Dispatched = { route: Route } | { answer: (request_id: string) => OwnResponse } | { refusal: Refusal };
 
 /**
  * Decides what becomes of a request: passed to an app, or answered here. With TLS, the name in the hello and
  * the one in the request must lead to the same app.
  */
 export function dispatcher(
-  door: { find(name: string): Route | undefined; port: number },
+  listener: { find(name: string): Route | undefined; port: number },
   plane: Plane,
   peer: Peer,
   sni: Route | undefined,
@@ -23,8 +23,8 @@ export function dispatcher(
   return (head) => {
     const own = challenge(head, plane, peer);
     if (own) return own;
-    const route = door.find(head.host);
-    if (!route) return { refusal: unknownHost(head.host, door.port) };
+    const route = listener.find(head.host);
+    if (!route) return { refusal: unknownHost(head.host, listener.port) };
     if (sni && route.app.app_id !== sni.app.app_id) return { refusal: MISDIRECTED };
     if (route.table.options.force_https && !peer.secure) return secured(head, route);
     return { route };
@@ -38,19 +38,19 @@ const MISDIRECTED: Refusal = {
 };
 
 /** What a certificate authority asks to see whose a name is. */
-function challenge({ target }: Asked, plane: Plane, peer: Peer): Dispatched | undefined {
+function challenge({ target }: DispatchRequest, plane: Plane, peer: Peer): Dispatched | undefined {
   if (peer.secure || !target.startsWith(CHALLENGE)) return undefined;
   const token = target.slice(CHALLENGE.length);
   // The token is the client's choice, and `constructor` is not one.
   const answer = Object.hasOwn(plane.challenges, token) ? plane.challenges[token] : undefined;
-  return answer === undefined ? undefined : { answer: (request_id) => plainAnswer(answer, request_id) };
+  return answer === undefined ? undefined : { answer: (request_id) => plainResponse(answer, request_id) };
 }
 
-function secured({ authority, target }: Asked, { table }: Route): Dispatched {
+function secured({ authority, target }: DispatchRequest, { table }: Route): Dispatched {
   const name = authority.replace(/:\d+$/, "");
   const { https_port } = table.options;
   const location = `https://${name}${https_port === 443 ? "" : `:${https_port}`}${target}`;
-  return { answer: (request_id) => redirectAnswer(location, request_id) };
+  return { answer: (request_id) => redirectResponse(location, request_id) };
 }
 
 function unknownHost(host: string, port: number): Refusal {
@@ -62,7 +62,7 @@ function unknownHost(host: string, port: number): Refusal {
   };
 }
 
-function plainAnswer(body: string, request_id: string): OwnAnswer {
+function plainResponse(body: string, request_id: string): OwnResponse {
   return {
     status: 200,
     reason: "OK",

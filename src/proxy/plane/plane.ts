@@ -3,19 +3,19 @@ import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Slots } from "../slots.ts";
-import { type AppTable, addressesOf, type Order, type Report, type ShutDoor, type WorkerSettings } from "../table.ts";
-import { Buckets } from "./bucket.ts";
+import { type AppTable, addressesOf, type WorkerCommand, type Report, type ClosedListener, type WorkerSettings } from "../table.ts";
+import { Buckets } from "./static/bucket.ts";
 import { type Counters, EdgeCounters, TargetCounters } from "./counters.ts";
-import { DatagramDoor } from "./datagrams.ts";
-import { Door, type DoorPlace, doorKey } from "./door.ts";
-import type { Peer } from "./passage.ts";
-import { proxyHeader } from "./proxy-protocol.ts";
-import type { ReplayBudget, Routes } from "./replay.ts";
+import { DatagramListener } from "./listen/datagrams.ts";
+import { Listener, type ListenAddress, listenerKey } from "./listen/listener.ts";
+import type { Peer } from "./header-rewrite.ts";
+import { proxyHeader } from "./listen/proxy-protocol.ts";
+import type { ReplayBudget, Routes } from "./balance/replay.ts";
 import { RequestIds } from "./request-ids.ts";
-import { Route } from "./route.ts";
-import { Statics } from "./statics.ts";
-import { type Floor, TargetState } from "./target.ts";
-import { Keyring } from "./tls.ts";
+import { Route } from "./balance/route.ts";
+import { Statics } from "./static/statics.ts";
+import { type WorkerContext, TargetState } from "./balance/target.ts";
+import { Keyring } from "./listen/tls.ts";
 
 /** Something with deadlines that is looked at now and then. */
 export interface Watched {
@@ -23,7 +23,7 @@ export interface Watched {
   /** Finish, and take no more; one that is in the middle of nothing ends now, or, when patient, after a while. */
   drain(patient: boolean): void;
   /** The door it came in by. */
-  readonly door?: object;
+  readonly listener?: object;
   /** The worker ends: so does this. */
   cut(): void;
 }
@@ -51,16 +51,16 @@ export class Plane implements Routes {
   readonly #report: (report: Report) => void;
   readonly #clock: Clock;
   readonly #ids: RequestIds;
-  readonly #floor: Floor;
+  readonly #context: WorkerContext;
   readonly #buckets: Buckets;
   readonly #apps = new Map<string, AppState>();
-  readonly #doors = new Map<string, Door | DatagramDoor>();
+  readonly #listeners = new Map<string, Listener | DatagramListener>();
   readonly #watched = new Set<Watched>();
   /** Counters of apps and machines that are gone, told once more. */
   readonly #leftovers: Counters[] = [];
   /** The first port of each service that there was no room for. */
-  #leftOut: ShutDoor[] = [];
-  #told: ShutDoor[] = [];
+  #leftOut: ClosedListener[] = [];
+  #told: ClosedListener[] = [];
   #draining = false;
   readonly #sweeper: NodeJS.Timeout;
 
@@ -75,7 +75,7 @@ export class Plane implements Routes {
     const { clock } = parts;
     // Each thread counts its own milliseconds; seconds are told in those of the control.
     const ahead = settings.monotonic_ms - clock.monotonic();
-    this.#floor = {
+    this.#context = {
       slots: new Slots(settings.slots),
       worker: settings.worker,
       now: () => clock.monotonic(),
@@ -127,15 +127,15 @@ export class Plane implements Routes {
     return this.#clock.now() * 1000;
   }
 
-  obey(order: Order): void {
+  apply(order: WorkerCommand): void {
     switch (order.type) {
       case "app":
         this.#setApp(order.app);
-        this.#arrangeDoors();
+        this.#updateListeners();
         return;
       case "no app":
         this.#dropApp(order.app_id);
-        this.#arrangeDoors();
+        this.#updateListeners();
         return;
       case "certificates":
         this.keys.set(order.certificates);
@@ -147,7 +147,7 @@ export class Plane implements Routes {
         this.#explain(order);
         return;
       case "ready?":
-        return void this.#tellReady(order.id);
+        return void this.#reportReady(order.id);
       case "drain":
         return void this.#drain(order.patient);
     }
@@ -156,14 +156,14 @@ export class Plane implements Routes {
   /** Ends everything at once. */
   close(): void {
     clearInterval(this.#sweeper);
-    for (const door of this.#doors.values()) door.close();
+    for (const listener of this.#listeners.values()) listener.close();
     for (const watched of this.#watched) watched.cut();
     for (const { targets } of this.#apps.values()) for (const target of targets.values()) target.retire();
     this.#buckets.close();
-    this.#tellCounts();
+    this.#reportCounts();
   }
 
-  #explain({ machine_id, port, reason }: Extract<Order, { type: "unreachable" }>): void {
+  #explain({ machine_id, port, reason }: Extract<WorkerCommand, { type: "unreachable" }>): void {
     for (const { targets } of this.#apps.values())
       for (const target of targets.values())
         if (target.table.machine_id === machine_id && target.table.port === port) target.reason = reason;
@@ -183,7 +183,7 @@ export class Plane implements Routes {
       const asks = { type: "start", app_id: table.app_id, port: port.start, protocol: port.protocol } as const;
       const askStart = (reason: string, machine_id?: string): void =>
         this.#report({ ...asks, reason, ...(machine_id ? { machine_id } : {}) });
-      const parts = { app: table, table: port, targets: own, counters, statics, floor: this.#floor, askStart };
+      const parts = { app: table, table: port, targets: own, counters, statics, floor: this.#context, askStart };
       const route = new Route(parts);
       routes.set(route.key, route);
     }
@@ -206,7 +206,7 @@ export class Plane implements Routes {
       return known;
     }
     const labels = { app: app.app_name, region: table.region, host: table.host_id, instance: table.instance_id };
-    return new TargetState(table, this.#floor, new TargetCounters(app.org_id, labels));
+    return new TargetState(table, this.#context, new TargetCounters(app.org_id, labels));
   }
 
   #replace(before: AppState, now: Pick<AppState, "targets" | "routes">): void {
@@ -218,7 +218,7 @@ export class Plane implements Routes {
     for (const [key, route] of before.routes) {
       const next = now.routes.get(key);
       if (next) route.handOver(next);
-      else for (const waiter of route.close()) waiter.refused(CLOSED);
+      else for (const pending of route.close()) pending.refused(CLOSED);
     }
   }
 
@@ -235,51 +235,51 @@ export class Plane implements Routes {
   }
 
   /** Opens the ports that are wanted and closes those that are not. */
-  #arrangeDoors(): void {
+  #updateListeners(): void {
     if (this.#draining) return;
-    const { wanted, left_out } = this.#wantedDoors();
+    const { wanted, left_out } = this.#wantedListeners();
     this.#leftOut = left_out;
-    for (const [key, door] of this.#doors) {
+    for (const [key, listener] of this.#listeners) {
       if (wanted.has(key)) continue;
-      door.routes = [];
-      door.close();
-      this.#doors.delete(key);
-      for (const watched of this.#watched) if (watched.door === door) watched.drain(false);
+      listener.routes = [];
+      listener.close();
+      this.#listeners.delete(key);
+      for (const watched of this.#watched) if (watched.listener === listener) watched.drain(false);
     }
     for (const [key, place] of wanted) {
-      let door = this.#doors.get(key);
-      if (!door) {
-        door = place.protocol === "udp" ? new DatagramDoor(place, this) : new Door(place, this);
-        this.#doors.set(key, door);
+      let listener = this.#listeners.get(key);
+      if (!listener) {
+        listener = place.protocol === "udp" ? new DatagramListener(place, this) : new Listener(place, this);
+        this.#listeners.set(key, listener);
       }
-      door.routes = place.routes;
+      listener.routes = place.routes;
     }
-    this.#tellDoors();
+    this.#reportListeners();
   }
 
-  #wantedDoors(): { wanted: Map<string, DoorPlace>; left_out: ShutDoor[] } {
-    const wanted = new Map<string, DoorPlace>();
-    const left_out: ShutDoor[] = [];
+  #wantedListeners(): { wanted: Map<string, ListenAddress>; left_out: ClosedListener[] } {
+    const wanted = new Map<string, ListenAddress>();
+    const left_out: ClosedListener[] = [];
     const apps = [...this.#apps.values()].sort(byAge);
     for (const { table, routes } of apps) {
       for (const route of routes.values()) {
         for (const address of addressesOf(table, this.#settings.listen_host)) {
-          left_out.push(...addDoors(wanted, address, route));
+          left_out.push(...addListeners(wanted, address, route));
         }
       }
     }
     return { wanted, left_out };
   }
 
-  async #tellReady(id: number): Promise<void> {
-    await Promise.all([...this.#doors.values()].map((door) => door.opened));
-    this.#tellDoors();
+  async #reportReady(id: number): Promise<void> {
+    await Promise.all([...this.#listeners.values()].map((listener) => listener.opened));
+    this.#reportListeners();
     this.#report({ type: "ready", id });
   }
 
   /** Which ports are not open, and why: whenever that is news. */
-  #tellDoors(): void {
-    const shut = [...this.#doors.values()].flatMap(({ address, port, protocol, problem }): ShutDoor[] =>
+  #reportListeners(): void {
+    const shut = [...this.#listeners.values()].flatMap(({ address, port, protocol, problem }): ClosedListener[] =>
       problem ? [{ address, port, protocol, problem }] : [],
     );
     const failed = [...shut, ...this.#leftOut];
@@ -292,12 +292,12 @@ export class Plane implements Routes {
     const now = this.now();
     for (const watched of this.#watched) watched.sweep(now);
     for (const { targets } of this.#apps.values()) for (const target of targets.values()) target.sweep();
-    for (const door of this.#doors.values()) if (door.problem) door.reopen(now);
-    this.#tellDoors();
-    this.#tellCounts();
+    for (const listener of this.#listeners.values()) if (listener.problem) listener.reopen(now);
+    this.#reportListeners();
+    this.#reportCounts();
   }
 
-  #tellCounts(): void {
+  #reportCounts(): void {
     // What is still in progress at a machine that gets no more requests is counted when it ends.
     const sources: Counters[] = this.#leftovers.splice(0);
     this.#leftovers.push(...sources.filter(({ busy }) => busy));
@@ -314,7 +314,7 @@ export class Plane implements Routes {
     this.#draining = true;
     for (const watched of this.#watched) watched.drain(patient);
     if (again) return;
-    await Promise.all([...this.#doors.values()].map((door) => door.stop()));
+    await Promise.all([...this.#listeners.values()].map((listener) => listener.stop()));
     const until = this.now() + PROXY_LIMITS.drain_ms;
     while (this.#watched.size > 0 && this.now() < until) await this.#clock.sleep(50);
     this.close();
@@ -329,11 +329,11 @@ const byAge = ({ table: a }: AppState, { table: b }: AppState): number =>
 const CLOSED = { status: 503, reason: "no_machine", text: "the app is no longer served at this port" };
 
 /** Answers the first port that there is no room for, if any. One that others have opened needs none. */
-function addDoors(wanted: Map<string, DoorPlace>, address: string, route: Route): ShutDoor[] {
+function addListeners(wanted: Map<string, ListenAddress>, address: string, route: Route): ClosedListener[] {
   const { protocol, start, end } = route.table;
-  let left_out: ShutDoor | undefined;
+  let left_out: ClosedListener | undefined;
   for (let port = start; port <= end; port++) {
-    const key = doorKey({ protocol, address, port });
+    const key = listenerKey({ protocol, address, port });
     const place = wanted.get(key);
     if (place) place.routes.push(route);
     else if (wanted.size < PROXY_LIMITS.doors) wanted.set(key, { protocol, address, port, routes: [route] });

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, runs, seed } from "../../../test/support.ts";
 import { aBackend, aPlane, aTarget } from "../fixtures.ts";
-import { BadMessage } from "./bad-message.ts";
-import { readRequest } from "./head.ts";
-import { readHello } from "./hello.ts";
+import { BadMessage } from "./http1/bad-message.ts";
+import { readRequest } from "./http1/head.ts";
+import { readHello } from "./listen/client-hello.ts";
 
 const HOST = "host: web.localhost\r\n";
 /** Each is refused, with nothing sent to the machine. */
@@ -83,10 +83,10 @@ suite("strictness", () => {
       seen++;
       response.end("ok");
     });
-    const door = await aPlane(t);
-    await door.serve({ targets: [aTarget(backend.port)] });
+    const listener = await aPlane(t);
+    await listener.serve({ targets: [aTarget(backend.port)] });
     for (const [name, bytes] of Object.entries(PROBES)) {
-      const answer = await door.raw(`${bytes}GET /second HTTP/1.1\r\n${HOST}\r\n`);
+      const answer = await listener.raw(`${bytes}GET /second HTTP/1.1\r\n${HOST}\r\n`);
       assert.match(answer, /^HTTP\/1\.1 (400|405|431|501) /, name);
       assert.equal(answer.match(/^HTTP\/1\.1 \d{3} /gm)?.length, 1, `${name}: one answer`);
     }
@@ -100,11 +100,11 @@ suite("strictness", () => {
       request.resume().on("end", () => response.end("ok"));
       request.on("error", () => {});
     });
-    const door = await aPlane(t);
-    await door.serve({ targets: [aTarget(backend.port)] });
+    const listener = await aPlane(t);
+    await listener.serve({ targets: [aTarget(backend.port)] });
     const head = `POST /first HTTP/1.1\r\n${HOST}transfer-encoding: chunked\r\n\r\n`;
     for (const [name, body] of Object.entries(BODIES)) {
-      assert.equal(await door.raw(`${head}${body}GET /second HTTP/1.1\r\n${HOST}\r\n`), "", name);
+      assert.equal(await listener.raw(`${head}${body}GET /second HTTP/1.1\r\n${HOST}\r\n`), "", name);
     }
     assert.equal(seen.includes("/second"), false);
   });
@@ -118,14 +118,14 @@ suite("strictness", () => {
       request.resume().on("end", () => response.end("ok"));
       request.on("error", () => {});
     });
-    const door = await aPlane(t);
-    await door.serve({ targets: [aTarget(backend.port)] });
+    const listener = await aPlane(t);
+    await listener.serve({ targets: [aTarget(backend.port)] });
     const streams = runs(150, 6000, 100_000);
     let [begun, answers, changed] = [0, 0, 0];
     const client = async (): Promise<void> => {
       while (begun < streams) {
         const stream = `/${nameOf(begun++)}/`;
-        const got = await door.raw(
+        const got = await listener.raw(
           `${mutated(stream, choose)}GET ${stream} HTTP/1.1\r\n${HOST}connection: close\r\n\r\n`,
           (all) => all.includes("connection: close\r\n") && /ok$|\}\n$|\r\n0\r\n\r\n$/.test(all),
         );
@@ -179,15 +179,15 @@ suite("strictness", () => {
         most_connections = Math.max(most_connections, ++connections);
         socket.on("close", () => connections--);
       });
-      const door = await aPlane(t);
+      const listener = await aPlane(t);
       const target = aTarget(backend.port, { mode, soft: 2, hard: 3 });
-      await door.serve({ targets: [target] });
+      await listener.serve({ targets: [target] });
       const total = runs(1000, 30_000, 500_000);
       let left = total;
       let served = 0;
       const client = async (): Promise<void> => {
         while (left-- > 0) {
-          const response = await fetch(`http://127.0.0.1:${door.port}/`);
+          const response = await fetch(`http://127.0.0.1:${listener.port}/`);
           if ((await response.text()) === "ok") served++;
         }
       };

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Route } from "./route.ts";
+import type { Route } from "./balance/route.ts";
 
 /** Bytes of a client's connection, told to the counters now and then. */
 export class Traffic {
@@ -12,7 +12,7 @@ export class Traffic {
   }
 
   /** What came and went since the last time. */
-  tell(route: Route | undefined): void {
+  report(route: Route | undefined): void {
     const { bytesRead, bytesWritten } = this.#socket;
     route?.counters.moved(bytesRead - this.#in, bytesWritten - this.#out);
     this.#in = bytesRead;

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { assert } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";
-import type { Order, WorkerSettings } from "../table.ts";
+import type { WorkerCommand, WorkerSettings } from "../table.ts";
 import { Plane } from "./plane.ts";
 
 const port = parentPort;
@@ -15,4 +15,4 @@ const plane = new Plane(workerData as WorkerSettings, {
     if (report.type === "drained") setImmediate(() => process.exit(0));
   },
 });
-port.on("message", (order: Order) => plane.obey(order));
+port.on("message", (order: WorkerCommand) => plane.apply(order));

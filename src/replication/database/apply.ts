@@ -143,7 +143,7 @@ export class Applier {
     const { connections } = state;
     state.log.syncNow();
     const before = this.#writer.header;
-    connections.letGo();
+    connections.unlock();
     state.step("unlocked");
     const { busy } = connections.checkpoint("TRUNCATE", patienceWith(before.frame, state.checkpoint_frames));
     state.step("truncated");

@@ -119,7 +119,7 @@ export function checkpoint(state: DatabaseState): void {
   try {
     endCheckpoint(state);
   } finally {
-    connections.letGo();
+    connections.unlock();
     state.announceDurable();
   }
 }

@@ -63,7 +63,7 @@ export class Connections {
   readonly #checkpointer: DatabaseSync;
   #reader: Reader;
   #spare: Reader;
-  #held = false;
+  #locked = false;
   readonly page_size: number;
 
   /** Opens the database and puts it into WAL mode. Throws when it is busy, or is not a database. */
@@ -90,13 +90,13 @@ export class Connections {
     return connection;
   }
 
-  get held(): boolean {
-    return this.#held;
+  get locked(): boolean {
+    return this.#locked;
   }
 
   /** Takes the write lock, without waiting. False when an application has it. */
-  tryHold(): boolean {
-    if (this.#held) return true;
+  tryLock(): boolean {
+    if (this.#locked) return true;
     // Asked for again and again against fast writers: collecting the stack would take most of the time.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
@@ -108,13 +108,13 @@ export class Connections {
     } finally {
       Error.stackTraceLimit = stackTraceLimit;
     }
-    this.#held = true;
+    this.#locked = true;
     return true;
   }
 
-  letGo(): void {
-    if (this.#held) this.#lock.exec("ROLLBACK");
-    this.#held = false;
+  unlock(): void {
+    if (this.#locked) this.#lock.exec("ROLLBACK");
+    this.#locked = false;
   }
 
   /** Begins to watch over the log: from now on it cannot be started over more than once. */
@@ -149,7 +149,7 @@ export class Connections {
   }
 
   close(): void {
-    this.letGo();
+    this.unlock();
     this.unwatch();
     for (const connection of this.#open) connection.close();
   }

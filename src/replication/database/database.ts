@@ -129,7 +129,7 @@ export class ReplicatedDatabase {
     this.log.syncNow();
     this.#applier = undefined;
     this.#state.watch();
-    this.#state.connections.letGo();
+    this.#state.connections.unlock();
   }
 
   /** Takes the write lock and captures what came before it. False when an application has it right now. */
@@ -160,7 +160,7 @@ export class ReplicatedDatabase {
   }
 
   /** What is here is the primary's state after this transaction, whatever was counted here. */
-  standAt(txid: number): void {
+  setPosition(txid: number): void {
     const state = this.#state;
     state.log.reset(txid);
     state.position = { txid, checksum: state.position.checksum };
@@ -209,7 +209,7 @@ export class ReplicatedDatabase {
     const now_ms = this.#state.options.clock.monotonic();
     const long_enough = now_ms - (this.#paused_since_ms ?? now_ms) > REPLICATION_LIMITS.slow_writers_ms;
     if (!slow || (long_enough && !firm)) {
-      if (this.#paused_since_ms !== undefined) this.#state.connections.letGo();
+      if (this.#paused_since_ms !== undefined) this.#state.connections.unlock();
       this.#paused_since_ms = undefined;
     } else if (this.#paused_since_ms === undefined && this.#state.insistOnHolding(REPLICATION_LIMITS.insist_ms)) {
       this.#paused_since_ms = now_ms;
@@ -267,7 +267,7 @@ export class ReplicatedDatabase {
       work();
       return true;
     } finally {
-      if (!this.paused) this.#state.connections.letGo();
+      if (!this.paused) this.#state.connections.unlock();
     }
   }
 

@@ -5,7 +5,7 @@ import { TransactionLog } from "../log/transaction-log.ts";
 import { decodeHeader } from "../ltx/codec.ts";
 import { PageTable } from "../ltx/page-table.ts";
 import { NO_PAGES, type Position } from "../position.ts";
-import { Kept } from "./kept.ts";
+import { PersistedState } from "./persisted-state.ts";
 
 export type Known =
   /** Nothing is known about a database of this name. */
@@ -18,7 +18,7 @@ export type Known =
 /** What a node knows about a database that is not open, from the folder it keeps about it. */
 export function lastKnown(dir: string): Known {
   if (!existsSync(dir)) return { kind: "nothing" };
-  const position = new Kept(dir).loadTable()?.position;
+  const position = new PersistedState(dir).loadTable()?.position;
   if (position?.checksum === NO_PAGES) return { kind: "deleted", at: position };
   // A crash can come between the log and the table.
   const log = new TransactionLog(join(dir, "log"));
@@ -32,5 +32,5 @@ export function lastKnown(dir: string): Known {
 
 /** Records a deletion that another node has logged. */
 export function recordDeletion(dir: string, at: Position, page_size: number): void {
-  new Kept(dir).saveTable({ position: at, cursor: undefined, table: new PageTable(page_size), files: undefined });
+  new PersistedState(dir).saveTable({ position: at, cursor: undefined, table: new PageTable(page_size), files: undefined });
 }

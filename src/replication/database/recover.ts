@@ -23,7 +23,7 @@ import type { DatabaseFiles } from "../wal/files.ts";
 import { sameGeneration, type WalCursor } from "../wal/frames.ts";
 import { type Moment, scan, scanningTable } from "../wal/scan.ts";
 import type { IndexHeader } from "../wal/wal-index.ts";
-import type { Kept, KeptTable } from "./kept.ts";
+import type { PersistedState, PersistedTable } from "./persisted-state.ts";
 
 export type FoundBy = "log" | "mark" | "scan" | "difference" | "restored" | "replaced" | "nothing";
 
@@ -47,7 +47,7 @@ export interface RecoverParts {
   page_size: number;
   header: IndexHeader;
   log: TransactionLog;
-  kept: Kept;
+  kept: PersistedState;
   node_id: bigint;
   now_ms: number;
 }
@@ -55,7 +55,7 @@ export interface RecoverParts {
 const AT_ONCE = 100;
 
 /** The table as it was after `txid`: the kept one with the log's transactions laid over it. */
-function* replay(log: TransactionLog, kept: KeptTable, txid: number): Steps<PageTable> {
+function* replay(log: TransactionLog, kept: PersistedTable, txid: number): Steps<PageTable> {
   let table = new PageTable(kept.table.page_size, kept.table.copy());
   for (let next = kept.position.txid + 1; next <= txid; next++) {
     const bytes = log.read(next);
@@ -80,7 +80,7 @@ function inWal({ files, header, page_size }: RecoverParts, cursor: WalCursor): b
 }
 
 /** The newest known transaction that the WAL ends with or goes on from. */
-function findInWal(parts: RecoverParts, kept: KeptTable): { txid: number; cursor: WalCursor } | undefined {
+function findInWal(parts: RecoverParts, kept: PersistedTable): { txid: number; cursor: WalCursor } | undefined {
   for (let txid = parts.log.last; txid > kept.position.txid; txid--) {
     const header = parts.log.header(txid);
     if (!header) break;
@@ -124,7 +124,7 @@ function* adopt(parts: RecoverParts): Steps<Found> {
 }
 
 /** Whether somebody put this file here after the last transaction was logged. */
-function wasRestored({ files, log }: RecoverParts, kept: KeptTable): boolean {
+function wasRestored({ files, log }: RecoverParts, kept: PersistedTable): boolean {
   if (kept.files && kept.files.database !== files.identities.database) return true;
   const last = log.read(log.last);
   const logged_ms = Math.max(log.written_ms, last ? decodeHeader(last).timestamp_ms : 0);
@@ -132,7 +132,7 @@ function wasRestored({ files, log }: RecoverParts, kept: KeptTable): boolean {
 }
 
 /** Reads the database and looks for its checksum among the known ones. */
-function* findByReading(parts: RecoverParts, kept: KeptTable): Steps<Found> {
+function* findByReading(parts: RecoverParts, kept: PersistedTable): Steps<Found> {
   const { log } = parts;
   const table = yield* scanningTable(parts.files, momentOf(parts, parts.header.frame));
   const cursor = cursorAt(parts, "end");
@@ -150,7 +150,7 @@ function* findByReading(parts: RecoverParts, kept: KeptTable): Steps<Found> {
 }
 
 /** What is here now follows everything in the log, as one transaction. `after`: what it is known to be equal to. */
-function* replaceBy(parts: RecoverParts, kept: KeptTable, table: PageTable, after?: number): Steps<Found> {
+function* replaceBy(parts: RecoverParts, kept: PersistedTable, table: PageTable, after?: number): Steps<Found> {
   const { log, page_size } = parts;
   const there = yield* replay(log, kept, log.last);
   // After a deletion there is nothing whose page size would count.
@@ -207,7 +207,7 @@ function appendDifference(
 }
 
 /** What SQLite's log, or the mark, says about a file that is the one it was. */
-function* findByPlace(parts: RecoverParts, kept: KeptTable): Steps<Found | undefined> {
+function* findByPlace(parts: RecoverParts, kept: PersistedTable): Steps<Found | undefined> {
   const { log, page_size } = parts;
   const there = findInWal(parts, kept);
   if (there && there.txid < log.last && wasRestored(parts, kept)) return undefined;

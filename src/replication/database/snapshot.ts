@@ -16,7 +16,7 @@ import { type Page, PageTable } from "../ltx/page-table.ts";
 import type { Position } from "../position.ts";
 import { scan } from "../wal/scan.ts";
 import type { ReplicatedDatabase } from "./database.ts";
-import { Kept } from "./kept.ts";
+import { PersistedState } from "./persisted-state.ts";
 
 const PAGES_AT_ONCE = 256;
 const READ_BYTES = 1024 * 1024;
@@ -234,6 +234,6 @@ export function createFromSnapshot(snapshot: ReceivedSnapshot, path: string, dir
   for (const end of ["-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });
   rmSync(join(dir, "log"), { recursive: true, force: true });
   const { position, table } = snapshot;
-  new Kept(dir).saveTable({ position, table, cursor: undefined, files: undefined });
+  new PersistedState(dir).saveTable({ position, table, cursor: undefined, files: undefined });
   writeDatabaseFile(snapshot, path);
 }

@@ -16,7 +16,7 @@ import type { IndexHeader } from "../wal/wal-index.ts";
 import type { Step } from "../wal/wal-writer.ts";
 import type { BulkCheckpointer } from "./checkpointer.ts";
 import { Connections } from "./connections.ts";
-import { Kept } from "./kept.ts";
+import { PersistedState } from "./persisted-state.ts";
 
 /** A transaction as others are told of it. */
 export interface TransactionInfo {
@@ -64,7 +64,7 @@ export class DatabaseState {
   readonly options: DatabaseOptions;
   readonly connections: Connections;
   readonly files: DatabaseFiles;
-  readonly kept: Kept;
+  readonly kept: PersistedState;
   readonly log: TransactionLog;
   readonly page_size: number;
   table: PageTable;
@@ -111,7 +111,7 @@ export class DatabaseState {
       this.table = new PageTable(this.page_size);
       files = new DatabaseFiles(options.path);
       this.files = files;
-      this.kept = new Kept(options.dir);
+      this.kept = new PersistedState(options.dir);
       this.log = new TransactionLog(join(options.dir, "log"), options.sizes);
     } catch (error) {
       this.connections.close();
@@ -193,7 +193,7 @@ export class DatabaseState {
   #holdWithin(ms: number, between = pause): boolean {
     const { clock } = this.options;
     const until = clock.monotonic() + ms;
-    while (!this.connections.tryHold()) {
+    while (!this.connections.tryLock()) {
       if (clock.monotonic() > until) return false;
       between();
     }

@@ -9,7 +9,7 @@ import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { Turns } from "../turns.ts";
+import { Mutex } from "../mutex.ts";
 import type { InSync } from "./in-sync.ts";
 import type { Lease, LeaseStore } from "./lease-store.ts";
 
@@ -55,7 +55,7 @@ export class Elector {
   #refusals = 0;
   readonly #wake = new EventTarget();
   /** Attempts to get the lease. */
-  readonly #attempts = new Turns();
+  readonly #attempts = new Mutex();
 
   constructor(options: ElectorOptions) {
     this.#options = options;
@@ -88,7 +88,7 @@ export class Elector {
    * once would take the lease from each other, each with a term of its own.
    */
   async stand(force = false): Promise<boolean> {
-    return await this.#attempts.take(() => this.#lease !== undefined || this.#acquire(force));
+    return await this.#attempts.acquire(() => this.#lease !== undefined || this.#acquire(force));
   }
 
   async #acquire(force: boolean): Promise<boolean> {

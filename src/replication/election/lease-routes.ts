@@ -62,7 +62,7 @@ export function leaseRoutes(parts: LeaseParts): Row[] {
       summary: "Which node of a replicated database is primary",
       part: "databases",
       access: "read app",
-      answer: holderAnswer,
+      response: holderAnswer,
       handle: async ({ params, ...admitted }) => ({
         lease: (await leases.of(admitted, params.lease_name).holder()) ?? null,
       }),
@@ -73,7 +73,7 @@ export function leaseRoutes(parts: LeaseParts): Row[] {
       part: "databases",
       access: "control app",
       body: Acquire,
-      answer: holderAnswer,
+      response: holderAnswer,
       async handle({ params, body: { ttl_ms, force, ...candidate }, ...admitted }) {
         return { lease: (await leases.of(admitted, params.lease_name).acquire(candidate, ttl_ms, force)) ?? null };
       },
@@ -84,7 +84,7 @@ export function leaseRoutes(parts: LeaseParts): Row[] {
       part: "databases",
       access: "control app",
       body: Renew,
-      answer: { status: 200, schema: Type.Object({ renewed: Type.Boolean() }) },
+      response: { status: 200, schema: Type.Object({ renewed: Type.Boolean() }) },
       async handle({ params, body: { ttl_ms, in_sync, ...lease }, ...admitted }) {
         const renewed = await leases.of(admitted, params.lease_name).renew({ ...lease, url: "" }, ttl_ms, in_sync);
         return { renewed };
@@ -95,7 +95,7 @@ export function leaseRoutes(parts: LeaseParts): Row[] {
       part: "databases",
       access: "control app",
       body: Release,
-      answer: { status: 200, schema: Type.Object({ ok: Type.Boolean() }) },
+      response: { status: 200, schema: Type.Object({ ok: Type.Boolean() }) },
       async handle({ params, body: { successor, ...lease }, ...admitted }) {
         await leases.of(admitted, params.lease_name).release({ ...lease, url: "" }, successor);
         return { ok: true };

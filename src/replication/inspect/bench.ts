@@ -6,7 +6,7 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Clock } from "#core/clock.ts";
-import { NodeClient } from "../asking.ts";
+import { NodeClient } from "../node-client.ts";
 import type { Survey } from "./survey.ts";
 
 const NAME = "hangar-bench.db";

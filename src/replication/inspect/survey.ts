@@ -1,7 +1,7 @@
 /** All nodes of a cluster, found from one of them: it names its primary, and the primary its replicas. */
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
-import { NodeClient } from "../asking.ts";
+import { NodeClient } from "../node-client.ts";
 import { parsePosition } from "../position.ts";
 
 /** What a node says about itself at /info. */

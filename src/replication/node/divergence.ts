@@ -97,7 +97,7 @@ async function compare(database: ReplicatedDatabase, theirs: KnownPosition, ask:
   // After a power cut SQLite's log can have more than ours, and there what was applied together counts as one.
   const same = (await ask(database.name, txid, hex16(checksum)))?.same;
   if (same !== undefined) {
-    database.standAt(same);
+    database.setPosition(same);
     return undefined;
   }
   // Equal up to somewhere, different from there on: so the end of what is equal can be found by halving.

@@ -12,7 +12,7 @@ import { Snapshot } from "../database/snapshot.ts";
 import { formatPosition, type Position } from "../position.ts";
 import { Directory } from "./directory.ts";
 import { story, until } from "./fixtures.ts";
-import type { Answer, Peer } from "./peer.ts";
+import type { PeerResponse, Peer } from "./peer.ts";
 import type { RawBody } from "./raw-body.ts";
 import { ReplicaLink } from "./replica-link.ts";
 import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";
@@ -149,8 +149,8 @@ function* pieces(bytes: Buffer, next: Next): Generator<Buffer> {
 
 /** A primary that sends these bytes and nothing else. */
 function sending(bytes: Buffer, next: Next): Peer {
-  const openStream = async (): Promise<Answer & { body: Pick<RawBody, "read"> }> => ({
-    response: Readable.from(pieces(bytes, next)) as Answer["response"],
+  const openStream = async (): Promise<PeerResponse & { body: Pick<RawBody, "read"> }> => ({
+    response: Readable.from(pieces(bytes, next)) as PeerResponse["response"],
     term: 1,
     body: { read: (response, take) => response.on("data", take) },
   });

@@ -5,7 +5,7 @@ import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { suite } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { NodeClient } from "../asking.ts";
+import { NodeClient } from "../node-client.ts";
 import type { Election } from "../commands.ts";
 import { BODY_HEADER, sha256 } from "../credentials/credentials.ts";
 import { SharedKey } from "../credentials/shared-key.ts";

@@ -13,14 +13,14 @@ import { CheckpointThread } from "../database/checkpointer.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import type { TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { Turns } from "../turns.ts";
+import { Mutex } from "../mutex.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import { Announcer } from "./announcer.ts";
 import { Directory } from "./directory.ts";
 import { EventHub } from "./events.ts";
 import { Following } from "./following.ts";
 import { HaltLocks } from "./halt-locks.ts";
-import { holdAll } from "./hold.ts";
+import { lockAll } from "./lock-databases.ts";
 import { IdentityFile } from "./identity.ts";
 import { NodeMetrics } from "./metrics.ts";
 import { PositionWaits } from "./position-waits.ts";
@@ -45,7 +45,7 @@ export class ReplicationNode {
   readonly #checkpointer = new CheckpointThread();
   #role: Role = { kind: "none" };
   /** Changes of the role: an election, a person and a handover can each want one at the same moment. */
-  readonly #changes = new Turns();
+  readonly #changes = new Mutex();
   #closing = false;
   #stop: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -53,8 +53,8 @@ export class ReplicationNode {
   #until_ms: () => number = forever;
   #starting = true;
   readonly #announcer = new Announcer({
-    may: () => (this.#mayTell() ? "now" : this.#starting || this.#role.kind === "primary" ? "later" : "never"),
-    publish: (name, infos) => this.#tell(name, infos),
+    may: () => (this.#canPublish() ? "now" : this.#starting || this.#role.kind === "primary" ? "later" : "never"),
+    publish: (name, infos) => this.#publish(name, infos),
   });
   proxy: ProxyStatus | undefined;
   /** Called when the primary asks this node to take over. */
@@ -94,7 +94,7 @@ export class ReplicationNode {
       clock,
       log,
       streams: () => this.streams,
-      term: () => (this.#role.kind === "primary" && this.#mayTell() ? this.#role.term : undefined),
+      term: () => (this.#role.kind === "primary" && this.#canPublish() ? this.#role.term : undefined),
       ...(options.ack === undefined ? {} : { mode: options.ack }),
       ...(options.max_unacked === undefined ? {} : { max_unacked: options.max_unacked }),
     });
@@ -162,7 +162,7 @@ export class ReplicationNode {
   }
 
   async becomePrimary(term: number, until_ms: () => number = forever): Promise<void> {
-    await this.#changes.take(() => this.#becomePrimary(term, until_ms));
+    await this.#changes.acquire(() => this.#becomePrimary(term, until_ms));
   }
 
   async #becomePrimary(term: number, until_ms: () => number): Promise<void> {
@@ -189,7 +189,7 @@ export class ReplicationNode {
 
   /** Follows the primary at this URL, and goes on trying when it cannot be reached. */
   async becomeReplica(primary: string): Promise<void> {
-    await this.#changes.take(async () => {
+    await this.#changes.acquire(async () => {
       if (this.#role.kind === "replica" && this.#role.primary === primary) return;
       await this.#fence();
       this.#role = { kind: "replica", primary };
@@ -199,7 +199,7 @@ export class ReplicationNode {
 
   /** Stops being anything: when this returns, no application can write and nothing is sent or applied any more. */
   async fence(): Promise<void> {
-    await this.#changes.take(() => this.#fence());
+    await this.#changes.acquire(() => this.#fence());
   }
 
   async #fence(): Promise<void> {
@@ -208,7 +208,7 @@ export class ReplicationNode {
     this.#announcer.discard();
     await this.#leave();
     if (was_primary) this.#identity.enter(this.term, false);
-    await this.#holdAll();
+    await this.#lockAll();
     this.streams.close();
     this.#files.primary(undefined);
     this.events.primaryChange({ isPrimary: false });
@@ -216,7 +216,7 @@ export class ReplicationNode {
 
   async close(): Promise<void> {
     this.#closing = true;
-    await this.#changes.take(() => this.#leave());
+    await this.#changes.acquire(() => this.#leave());
     this.streams.close();
     this.events.close();
     this.directory.close();
@@ -244,8 +244,8 @@ export class ReplicationNode {
     });
   }
 
-  #holdAll(until_ms = Number.POSITIVE_INFINITY): Promise<boolean> {
-    return holdAll(this.directory, this.clock, () => this.clock.monotonic() > until_ms || this.#closing);
+  #lockAll(until_ms = Number.POSITIVE_INFINITY): Promise<boolean> {
+    return lockAll(this.directory, this.clock, () => this.clock.monotonic() > until_ms || this.#closing);
   }
 
   // ——— primary ———
@@ -290,7 +290,7 @@ export class ReplicationNode {
   /** Takes now what applications have committed, as far as there is time. True when that is all of it, or not ours to take. */
   look(name: string): boolean {
     if (this.#role.kind !== "primary") return true;
-    if (!this.#mayTell()) return false;
+    if (!this.#canPublish()) return false;
     if (!this.directory.get(name)) this.#discover();
     const database = this.directory.get(name);
     if (!database) return !this.directory.unusable.includes(name);
@@ -302,7 +302,7 @@ export class ReplicationNode {
     const database = this.directory.get(name);
     if (!database) return -1;
     if (this.#role.kind !== "primary") return database.position.txid;
-    return this.#mayTell() ? database.log.durable : -1;
+    return this.#canPublish() ? database.log.durable : -1;
   }
 
   /** Begins a stream to a replica. */
@@ -317,7 +317,7 @@ export class ReplicationNode {
    * is fenced. Fails, and goes on as primary, when the replica is not there or does not keep up.
    */
   async handOff(node: string): Promise<void> {
-    await this.#changes.take(() => this.#handOff(node));
+    await this.#changes.acquire(() => this.#handOff(node));
   }
 
   async #handOff(node: string): Promise<void> {
@@ -329,7 +329,7 @@ export class ReplicationNode {
     const until_ms = this.clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
     // Still primary: what applications finish now is told here, too, and is part of what is handed over.
     await this.#endLoop();
-    const held = await this.#holdAll(until_ms);
+    const held = await this.#lockAll(until_ms);
     while (held && !this.streams.hasAll(node) && this.clock.monotonic() < until_ms) {
       for (const database of this.directory) await database.log.sync();
       this.streams.pump();
@@ -349,12 +349,12 @@ export class ReplicationNode {
     this.directory.tidy(this.#role.kind === "primary" ? this.keepAfter : forever);
   }
 
-  #mayTell(): boolean {
+  #canPublish(): boolean {
     if (this.#role.kind === "primary") return this.clock.monotonic() < this.#until_ms();
     return this.#role.kind === "replica";
   }
 
-  #tell(name: string, infos: readonly TransactionInfo[]): void {
+  #publish(name: string, infos: readonly TransactionInfo[]): void {
     this.metrics.transactions += infos.length;
     const last = infos.at(-1);
     if (last) this.#files.position(name, last.position);

@@ -6,7 +6,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import { ReplicatedDatabase } from "../database/database.ts";
-import { Kept } from "../database/kept.ts";
+import { PersistedState } from "../database/persisted-state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { NO_PAGES } from "../position.ts";
 import { type Steps, WAIT } from "../steps.ts";
@@ -138,7 +138,7 @@ export class Openings {
    * over this one.
    */
   #removeStaleLog(name: string, path: string, dir: string): void {
-    const known = new Kept(dir).loadFiles();
+    const known = new PersistedState(dir).loadFiles();
     if (!known || known.database === identityAt(path) || known.wal !== identityAt(`${path}-wal`)) return;
     const users = lockHolders(`${path}-shm`);
     if (users.length > 0) {

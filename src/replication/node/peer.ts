@@ -20,7 +20,7 @@ export class PeerRefused extends Error {
   }
 }
 
-export interface Answer {
+export interface PeerResponse {
   response: IncomingMessage;
   /** The term the peer says it is primary of; 0 when it says none. */
   term: number;
@@ -53,13 +53,13 @@ export class Peer {
   }
 
   /** The answer when its status is 200; the body is the caller's to read. */
-  async open(method: string, path: string, value: unknown, signal: AbortSignal): Promise<Answer> {
+  async open(method: string, path: string, value: unknown, signal: AbortSignal): Promise<PeerResponse> {
     const body = value === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(value));
     return await this.#send(method, path, body, signal);
   }
 
   /** The same for an answer that has no end. */
-  async openStream(path: string, value: unknown, signal: AbortSignal): Promise<Answer & { body: RawBody }> {
+  async openStream(path: string, value: unknown, signal: AbortSignal): Promise<PeerResponse & { body: RawBody }> {
     const body = new RawBody();
     return { ...(await this.#send("POST", path, Buffer.from(JSON.stringify(value)), signal, body.connect)), body };
   }
@@ -98,7 +98,7 @@ export class Peer {
     body: Body,
     signal: AbortSignal,
     createConnection?: RawBody["connect"],
-  ): Promise<Answer> {
+  ): Promise<PeerResponse> {
     const in_memory = body instanceof Uint8Array;
     const body_sha256 = in_memory ? sha256(body) : body.sha256;
     const signed = await this.#credentials?.sign({ method, path, body_sha256 }, this.#clock.now());

@@ -5,12 +5,12 @@ import type { NodeState } from "#core/db-nodes.ts";
 import { type Address, dialed, Endpoint } from "#core/dial.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { readBody } from "../node/peer.ts";
-import { type NodeNews, readNews, readState } from "./node-words.ts";
+import { type NodeUpdate, readUpdate, readState } from "./node-messages.ts";
 
 export interface NodeListener {
   /** How it is; only why not, when it cannot be asked. */
   state(state: NodeState | undefined, reason: string): void;
-  news(news: NodeNews): void;
+  news(news: NodeUpdate): void;
 }
 
 const { observed_bytes, observed_info_ms, observed_find_ms, silence_ms } = REPLICATION_LIMITS;
@@ -83,7 +83,7 @@ async function readLines(answer: IncomingMessage, listener: NodeListener): Promi
     rest = lines.pop() ?? "";
     if (rest.length > observed_bytes) throw new Error("a line of its events is longer than observed_bytes");
     for (const line of lines) {
-      const news = readNews(line);
+      const news = readUpdate(line);
       if (news) listener.news(news);
     }
   }

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "#core/clock.ts";
 import type { NodeMessage } from "#core/db-nodes.ts";
 import { until } from "../../../test/support.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { readNews, readState } from "./node-words.ts";
+import { readUpdate, readState } from "./node-messages.ts";
 import { Observer } from "./observer.ts";
 import { Outbox } from "./outbox.ts";
 
@@ -176,7 +176,7 @@ suite("nodes that are watched", () => {
       '{"type":"else"}',
       '{"type":"init"}',
     ])
-      assert.equal(readNews(line), undefined, line);
+      assert.equal(readUpdate(line), undefined, line);
     assert.deepEqual(readState('{"isPrimary":false,"term":-1,"lagMs":"x","databases":{"a":"b","":7}}'), {
       primary: false,
       term: 0,

@@ -1,6 +1,6 @@
 import type { NodeMessage, NodeName, NodeState } from "#core/db-nodes.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import type { NodeNews } from "./node-words.ts";
+import type { NodeUpdate } from "./node-messages.ts";
 
 /**
  * What a reader has not been told yet. It does not grow with what happens: of a node's state and of each database's
@@ -42,7 +42,7 @@ export class Outbox {
   }
 
   /** Throws when the node says more than anybody could read. */
-  news(node: NodeName, news: NodeNews): void {
+  news(node: NodeName, news: NodeUpdate): void {
     const { machine_id } = node;
     if (news.type === "primary") {
       const changes = (this.#changes.get(machine_id) ?? 0) + 1;

@@ -39,7 +39,7 @@ export function observedRoutes(parts: ObserverParts): Row[] {
       description: STREAM,
       part: "databases",
       access: "read org",
-      answer: { status: 200, schema: Nodes },
+      response: { status: 200, schema: Nodes },
       errors: ["overloaded"],
       handle: async (call) => ({ nodes: await observer.list(orgOf(call).id, call.signal) }),
       stream: (call) => items(observer.follow(orgOf(call).id, call.signal)),

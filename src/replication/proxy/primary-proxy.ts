@@ -1,5 +1,5 @@
 /** Where the primary's proxy is: other nodes say so in /info. */
-import { NodeClient } from "../asking.ts";
+import { NodeClient } from "../node-client.ts";
 import type { ReplicationNode } from "../node/node.ts";
 
 export class PrimaryProxy {

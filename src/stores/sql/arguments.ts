@@ -1,7 +1,7 @@
 import type { Value } from "../database.ts";
 
 /** A place for each of a list. One that is empty holds nothing, also where the database has no empty lists. */
-export const marks = (list: readonly unknown[]): string =>
+export const placeholders = (list: readonly unknown[]): string =>
   list.length === 0 ? "NULL" : list.map(() => "?").join(", ");
 
 /** As a column keeps it: objects as JSON, booleans as 0 and 1. */

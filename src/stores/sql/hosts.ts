@@ -67,14 +67,14 @@ async function declare(database: Database, hosts: readonly Placing[]): Promise<v
   ]);
 }
 
-function doors(database: Database): Pick<HostStore, "announce" | "doorOf"> {
+function doors(database: Database): Pick<HostStore, "announce" | "channelAddressOf"> {
   return {
     async announce({ node_id, address, seen_at }) {
       const sql = `INSERT INTO processes (node_id, address, seen_at) VALUES (?, ?, ?)
                    ON CONFLICT (node_id) DO UPDATE SET address = excluded.address, seen_at = excluded.seen_at`;
       await database.write([{ sql, args: [node_id, address, seen_at] }]);
     },
-    async doorOf(node_id) {
+    async channelAddressOf(node_id) {
       const sql = "SELECT address FROM processes WHERE node_id = ?";
       return (await readOne<{ address: string }>(database, sql, [node_id]))?.address;
     },

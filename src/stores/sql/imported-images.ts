@@ -1,4 +1,4 @@
-import type { ImportedImage, ImportedImages } from "#machines/imported-images.ts";
+import type { ImportedImage, ImportedImages } from "#machines/runtime/imported-images.ts";
 import { type Database, readOne } from "../database.ts";
 
 const COLUMNS = "owner, name, digest, node_id, created_at";

@@ -1,11 +1,11 @@
 import { takePrefetched } from "#core/prefetched.ts";
-import type { Work } from "#machines/ledger.ts";
+import type { Work } from "#machines/lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
 import type { Change, Committed, Inserted, ListFilter, MachineStore } from "#machines/store.ts";
 import type { Machine, MachineConfig, MachineEvent, Operation } from "#machines/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
 import { lookup } from "../lookup.ts";
-import { marks } from "./arguments.ts";
+import { placeholders } from "./arguments.ts";
 import { counted } from "./counted.ts";
 import { exemptionRows } from "./exemptions.ts";
 import {
@@ -65,10 +65,10 @@ export function sqlMachineStore(database: Database): MachineStore {
     commit: (change) => commit(database, change),
 
     async unfinished(host_ids) {
-      const sql = `SELECT DISTINCT machine_id FROM machine_operations WHERE host_id IN (${marks(host_ids)})`;
+      const sql = `SELECT DISTINCT machine_id FROM machine_operations WHERE host_id IN (${placeholders(host_ids)})`;
       return (await database.read<{ machine_id: string }>(sql, host_ids)).map((row) => row.machine_id);
     },
-    alive: (host_ids) => machines(`${SELECT} WHERE m.host_id IN (${marks(host_ids)}) AND ${ALIVE}`, host_ids),
+    alive: (host_ids) => machines(`${SELECT} WHERE m.host_id IN (${placeholders(host_ids)}) AND ${ALIVE}`, host_ids),
     onHost: (host_id) =>
       machines(`${SELECT} WHERE m.host_id = ? AND m.state <> 'destroyed' ORDER BY m.created_at, m.id`, [host_id]),
     aliveAnywhere: () => machines(`${SELECT} WHERE ${ALIVE}`, []),
@@ -108,7 +108,7 @@ function listQuery(app_id: string, filter: ListFilter): [string, Value[]] {
   for (const pair of others) {
     also("EXISTS (SELECT 1 FROM machine_metadata o WHERE o.machine_id = m.id AND o.key = ? AND o.value = ?)", ...pair);
   }
-  if (states) also(`m.state IN (${marks(states)})`, ...states);
+  if (states) also(`m.state IN (${placeholders(states)})`, ...states);
   else if (!include_deleted) also("m.state <> 'destroyed'");
   if (region !== undefined) also("m.region = ?", region);
   const join = first ? " JOIN machine_metadata p ON p.machine_id = m.id" : "";

@@ -1,4 +1,4 @@
-import type { Peer, PeerStore } from "#network/fabric.ts";
+import type { Peer, PeerStore } from "#network/overlay.ts";
 import type { Database } from "../database.ts";
 
 export function sqlPeerStore(database: Database): PeerStore {

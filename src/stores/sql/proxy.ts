@@ -1,4 +1,4 @@
-import type { AcmeAccount, DoorWord, ProxyStore, StoredCertificate } from "#proxy/store.ts";
+import type { AcmeAccount, PeerState, ProxyStore, StoredCertificate } from "#proxy/store.ts";
 import { type Database, readOne } from "../database.ts";
 
 const COLUMNS = "hostname, app_id, kind, state, chain, key, problem, created_at, updated_at, expires_at";
@@ -81,14 +81,14 @@ export function sqlProxyStore(database: Database): ProxyStore {
   };
 }
 
-function doorRows(database: Database): Pick<ProxyStore, "doors" | "tellDoor" | "forgetDoor"> {
+function doorRows(database: Database): Pick<ProxyStore, "peers" | "putPeerState" | "forgetPeer"> {
   return {
-    async doors() {
+    async peers() {
       const sql = "SELECT node_id, beat, word FROM front_doors ORDER BY node_id";
       const rows = await database.read<{ node_id: string; beat: number; word: string }>(sql);
-      return rows.map((row) => ({ ...row, word: JSON.parse(row.word) as DoorWord }));
+      return rows.map((row) => ({ ...row, word: JSON.parse(row.word) as PeerState }));
     },
-    async tellDoor({ node_id, word, seen_at }, forget_before) {
+    async putPeerState({ node_id, word, seen_at }, forget_before) {
       await database.write([
         { sql: "DELETE FROM front_doors WHERE seen_at < ?", args: [forget_before] },
         {
@@ -98,7 +98,7 @@ function doorRows(database: Database): Pick<ProxyStore, "doors" | "tellDoor" | "
         },
       ]);
     },
-    async forgetDoor(node_id) {
+    async forgetPeer(node_id) {
       await database.write([{ sql: "DELETE FROM front_doors WHERE node_id = ?", args: [node_id] }]);
     },
   };

@@ -4,7 +4,7 @@ import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import type { Change, Growing, Inserted, VolumeStore } from "#volumes/store.ts";
 import type { Operation, Snapshot, Volume } from "#volumes/types.ts";
 import { type Database, readOne, type Step, type Value } from "../database.ts";
-import { marks } from "./arguments.ts";
+import { placeholders } from "./arguments.ts";
 import { counted } from "./counted.ts";
 import {
   insertOperation,
@@ -49,7 +49,7 @@ export function sqlVolumeStore(database: Database): VolumeStore {
       volumes(`v.app_id = ?${include_deleted ? "" : " AND v.state <> 'destroyed'"} ORDER BY v.created_at, v.id`, [
         app_id,
       ]),
-    all: (host_ids) => volumes(`v.host_id IN (${marks(host_ids)}) ORDER BY v.created_at, v.id`, host_ids),
+    all: (host_ids) => volumes(`v.host_id IN (${placeholders(host_ids)}) ORDER BY v.created_at, v.id`, host_ids),
     ...counted(database, "volumes"),
     async zones(app_id, name) {
       const named = name === undefined ? "" : " AND name = ?";
@@ -70,11 +70,11 @@ export function sqlVolumeStore(database: Database): VolumeStore {
     },
 
     async unfinished(host_ids) {
-      const sql = `SELECT DISTINCT volume_id FROM volume_operations WHERE host_id IN (${marks(host_ids)})`;
+      const sql = `SELECT DISTINCT volume_id FROM volume_operations WHERE host_id IN (${placeholders(host_ids)})`;
       return (await database.read<{ volume_id: string }>(sql, host_ids)).map((row) => row.volume_id);
     },
     async due(host_ids, now) {
-      const own = `v.host_id IN (${marks(host_ids)})`;
+      const own = `v.host_id IN (${placeholders(host_ids)})`;
       const busy = "EXISTS (SELECT 1 FROM volume_operations o WHERE o.volume_id = v.id OR o.reads = v.id)";
       const [backup, purge, orphans] = await Promise.all([
         volumes(`${own} AND v.state = 'created' AND (v.next_backup_at <= ? OR v.next_backup_at > ?)`, [
@@ -219,7 +219,7 @@ async function growing(database: Database, host_ids: readonly string[]): Promise
   const rows = await database.read<VolumeRow & { config: string }>(
     `SELECT ${VOLUME}, c.config FROM volumes v JOIN machines m ON m.id = v.attached_machine_id
      JOIN machine_versions c ON c.machine_id = m.id AND c.instance_id = m.instance_id
-     WHERE v.host_id IN (${marks(host_ids)}) AND v.state = 'created' AND c.config LIKE '%extend_threshold_percent%'`,
+     WHERE v.host_id IN (${placeholders(host_ids)}) AND v.state = 'created' AND c.config LIKE '%extend_threshold_percent%'`,
     host_ids,
   );
   return rows.flatMap(({ config, ...row }): Growing[] => {

@@ -1,4 +1,4 @@
-import type { Webhook, WebhookStore } from "#machines/webhook-store.ts";
+import type { Webhook, WebhookStore } from "#machines/events/webhook-store.ts";
 import type { Database } from "../database.ts";
 
 const WEBHOOK = "id, org_id, app_id, url, secret, created_at, token_id, position, failures, retry_at, last_error";

@@ -8,7 +8,7 @@ import type { Database, Outcome, Step, Value } from "../database.ts";
 import { DatabaseCheck } from "./check.ts";
 import { Statements, storageTrouble } from "./commit.ts";
 import { openConnection, type Synchronous } from "./open.ts";
-import type { Trouble, WriteAnswer, WriteRequest, WriterData } from "./writer.ts";
+import type { Trouble, WriteResponse, WriteRequest, WriterData } from "./writer.ts";
 
 interface Waiting {
   resolve(outcome: Outcome): void;
@@ -70,7 +70,7 @@ class SqliteDatabase implements Database {
     this.ready = promise;
     let ready = false;
     this.#exited = new Promise((done) => worker.once("exit", () => done()));
-    worker.on("message", (answers: WriteAnswer[]) => {
+    worker.on("message", (answers: WriteResponse[]) => {
       ready = true;
       resolve();
       this.#version = undefined;
@@ -154,7 +154,7 @@ class SqliteDatabase implements Database {
     this.#reader = undefined;
   }
 
-  #settle({ id, outcome, trouble, message }: WriteAnswer): void {
+  #settle({ id, outcome, trouble, message }: WriteResponse): void {
     const waiting = this.#waiting.get(id);
     if (!waiting && this.#ended) return; // Was told so when the store broke.
     assert(waiting, `write ${id} is waited for`);

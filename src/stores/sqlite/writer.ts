@@ -19,7 +19,7 @@ export interface WriteRequest {
 
 export type Trouble = "full" | "broken" | "bug";
 
-export interface WriteAnswer {
+export interface WriteResponse {
   id: number;
   outcome?: Outcome;
   trouble?: Trouble;
@@ -51,7 +51,7 @@ class Writer {
     this.#ballast = ballast;
   }
 
-  answer(group: readonly WriteRequest[]): WriteAnswer[] {
+  answer(group: readonly WriteRequest[]): WriteResponse[] {
     if (this.#broken !== undefined) return refuseAll(group, "broken", this.#broken);
     const answers = this.#commit(group);
     const full = answers[0]?.trouble === "full";
@@ -62,7 +62,7 @@ class Writer {
   }
 
   /** On a full disk, whoever deletes something is let through with the room that was kept back for them. */
-  #freeing(group: readonly WriteRequest[], refusals: WriteAnswer[]): WriteAnswer[] {
+  #freeing(group: readonly WriteRequest[], refusals: WriteResponse[]): WriteResponse[] {
     const urgent = group.filter(({ steps }) => steps.some(({ sql }) => /^\s*DELETE\b/i.test(sql)));
     if (urgent.length === 0 || !this.#ballast) return refusals;
     const answers = this.#ballast.spend(() => {
@@ -84,11 +84,11 @@ class Writer {
     }
   }
 
-  #commit(group: readonly WriteRequest[]): WriteAnswer[] {
+  #commit(group: readonly WriteRequest[]): WriteResponse[] {
     try {
       const steps = group.map((request) => request.steps);
       const verdicts = commitGroup(this.#db, this.#statements, steps, this.#counted);
-      return group.map(({ id }, index) => toAnswer(id, verdicts[index]));
+      return group.map(({ id }, index) => toResponse(id, verdicts[index]));
     } catch (thrown) {
       const trouble = storageTrouble(thrown) ?? "bug";
       if (trouble === "broken") this.#broken = messageOf(thrown);
@@ -97,11 +97,11 @@ class Writer {
   }
 }
 
-function refuseAll(group: readonly WriteRequest[], trouble: Trouble, message: string): WriteAnswer[] {
+function refuseAll(group: readonly WriteRequest[], trouble: Trouble, message: string): WriteResponse[] {
   return group.map(({ id }) => ({ id, trouble, message }));
 }
 
-function toAnswer(id: number, verdict: Verdict | undefined): WriteAnswer {
+function toResponse(id: number, verdict: Verdict | undefined): WriteResponse {
   assert(verdict, "every write of a group has a verdict");
   if ("outcome" in verdict) return { id, outcome: verdict.outcome };
   return { id, trouble: "bug", message: messageOf(verdict.error) };

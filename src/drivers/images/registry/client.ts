@@ -32,7 +32,7 @@ export class Transient extends Error {
   }
 }
 
-export interface Asked {
+export interface RegistryRequest {
   /** Under `/v2/<repository>/`. */
   path: string;
   accept?: string;
@@ -53,7 +53,7 @@ export class Registry {
   }
 
   /** The answer, when it is one of success. Fails with `Transient` or with an error for the caller. */
-  async get(asked: Asked, signal: AbortSignal): Promise<Response> {
+  async get(asked: RegistryRequest, signal: AbortSignal): Promise<Response> {
     const first = await this.#send(asked, signal);
     if (first.response.status !== 401) return await this.#judge(first.response);
     const challenge = first.response.headers.get("www-authenticate") ?? "";
@@ -64,7 +64,7 @@ export class Registry {
     return await this.#judge((await this.#send(asked, signal)).response);
   }
 
-  async #send({ path, accept, offset }: Asked, signal: AbortSignal): Promise<{ response: Response; origin: string }> {
+  async #send({ path, accept, offset }: RegistryRequest, signal: AbortSignal): Promise<{ response: Response; origin: string }> {
     const { clock, limits } = this.#parts;
     let url = new URL(`/v2/${this.#reference.repository}/${path}`, this.#origin);
     for (let hop = 0; hop <= limits.redirects; hop++) {
@@ -138,7 +138,7 @@ export class Registry {
     const response = await this.#fetch(url, { headers, redirect: "error" }, signal);
     if (response.status >= 500 || response.status === 429) throw busy(response, "its token service");
     if (!response.ok) this.#denied(response.status);
-    const body: TokenAnswer = await tokenAnswer(response, limits.document_bytes).catch(() => ({}));
+    const body: TokenResponse = await tokenResponse(response, limits.document_bytes).catch(() => ({}));
     const token = body.token ?? body.access_token;
     if (typeof token !== "string" || token === "") this.#refuse("its token service gave no token");
     const lasts = typeof body.expires_in === "number" ? body.expires_in * 1000 : limits.token_ms;
@@ -197,14 +197,14 @@ export class Registry {
   }
 }
 
-interface TokenAnswer {
+interface TokenResponse {
   token?: unknown;
   access_token?: unknown;
   expires_in?: unknown;
 }
 
 /** What a token service says, as long as it is short. */
-async function tokenAnswer(response: Response, most_bytes: number): Promise<TokenAnswer> {
+async function tokenResponse(response: Response, most_bytes: number): Promise<TokenResponse> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
@@ -212,7 +212,7 @@ async function tokenAnswer(response: Response, most_bytes: number): Promise<Toke
     if (length > most_bytes) return {};
     chunks.push(chunk);
   }
-  return (JSON.parse(Buffer.concat(chunks).toString()) ?? {}) as TokenAnswer;
+  return (JSON.parse(Buffer.concat(chunks).toString()) ?? {}) as TokenResponse;
 }
 
 function busy(response: Response, who: string): Transient {

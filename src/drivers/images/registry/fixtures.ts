@@ -6,7 +6,7 @@ import type { TestContext } from "node:test";
 import { digestOf } from "../blobs.ts";
 import type { MadeImage } from "../fixtures.ts";
 
-export interface Asked {
+export interface SeenRequest {
   method: string;
   path: string;
   range: string | undefined;
@@ -14,11 +14,11 @@ export interface Asked {
 }
 
 /** Answers the request itself and says true, or leaves it to the registry. */
-export type Fault = (asked: Asked, response: ServerResponse, time: number) => boolean;
+export type Fault = (asked: SeenRequest, response: ServerResponse, time: number) => boolean;
 
 export interface TestRegistry {
   host: string;
-  asked: Asked[];
+  asked: SeenRequest[];
   /** Serves the image under `repository:tag`. */
   serve(repository: string, tag: string, image: MadeImage): string;
   blob(bytes: Buffer): string;
@@ -29,7 +29,7 @@ export interface TestRegistry {
 export async function testRegistry(t: Pick<TestContext, "after">): Promise<TestRegistry> {
   const blobs = new Map<string, Buffer>();
   const manifests = new Map<string, { bytes: Buffer; type: string }>();
-  const asked: Asked[] = [];
+  const asked: SeenRequest[] = [];
   const server = createServer((request, response) => {
     const one = askedOf(request);
     asked.push(one);
@@ -72,7 +72,7 @@ export async function testRegistry(t: Pick<TestContext, "after">): Promise<TestR
   return registry;
 }
 
-function askedOf({ method = "GET", url = "/", headers }: IncomingMessage): Asked {
+function askedOf({ method = "GET", url = "/", headers }: IncomingMessage): SeenRequest {
   return { method, path: url.split("?")[0] ?? "", range: headers.range, authorization: headers.authorization };
 }
 

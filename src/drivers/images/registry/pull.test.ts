@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { ApiError } from "#core/errors.ts";
-import type { HeldImage, PullProgress } from "#machines/image-source.ts";
+import type { HeldImage, PullProgress } from "#machines/runtime/image-source.ts";
 import { digestOf } from "../blobs.ts";
 import { ARCHITECTURE, MEDIA } from "../documents.ts";
 import { dir, file, makeImage, NEVER, NOT_ROOT, openStore, tar, tempStore } from "../fixtures.ts";

@@ -5,7 +5,7 @@ import { type Blobs, CutShort, digestOf } from "../blobs.ts";
 import { ACCEPT, choosePlatform, isIndex, parseDocument, readIndex, readManifest } from "../documents.ts";
 import type { LayerSource } from "../layers.ts";
 import type { ImageLimits } from "../limits.ts";
-import { Turns } from "../once.ts";
+import { Mutex } from "../mutex.ts";
 import { facts, inWords, type Reference } from "../reference.ts";
 import { refuseImage } from "../refusal.ts";
 import { Registry, Transient } from "./client.ts";
@@ -32,11 +32,11 @@ export interface LayerFetch {
 /** Gets images out of registries: their documents at once, their layers when they are needed. */
 export class Puller {
   readonly #parts: PullerParts;
-  readonly #downloads: Turns;
+  readonly #downloads: Mutex;
 
   constructor(parts: PullerParts) {
     this.#parts = parts;
-    this.#downloads = new Turns(parts.limits.downloads_parallel);
+    this.#downloads = new Mutex(parts.limits.downloads_parallel);
   }
 
   /**
@@ -72,7 +72,7 @@ export class Puller {
     signal: AbortSignal,
   ): Promise<LayerSource> {
     const { blobs } = this.#parts;
-    return await this.#downloads.take(signal, async () => {
+    return await this.#downloads.acquire(signal, async () => {
       const registry = await this.#registry(reference);
       let done = 0;
       const open = (offset: number) => this.#open(registry, digest, offset, signal);

@@ -7,7 +7,7 @@ import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 
 import { basename, dirname, join } from "node:path";
 import { type IoLimits, NO_IO_LIMITS } from "#core/machine-settings.ts";
 import { cgroupDirs, isUnified } from "./cgroup.ts";
-import { mountedDevice } from "./disk-stats.ts";
+import { mountedDevice } from "./stats/disk-stats.ts";
 import type { MachinePaths } from "./layout.ts";
 import type { MachineRecord } from "./record.ts";
 

@@ -24,7 +24,7 @@ suite("what is left of a boot", { skip: LINUX }, () => {
     const dir = tempDir();
     const layout = {
       machines: dir,
-      boots: join(dir, "boots"),
+      containers: join(dir, "boots"),
       logs: dir,
       exits: dir,
       runc: dir,

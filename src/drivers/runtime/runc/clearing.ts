@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
-import { thawCgroup } from "./cgroup-freeze.ts";
+import { thawCgroup } from "./suspend/cgroup-freeze.ts";
 import { liftIo } from "./cgroup-io.ts";
 import { endDelegation } from "./delegation.ts";
 import { type Layout, type MachinePaths, pathsOf, removeRun } from "./layout.ts";
@@ -12,12 +12,12 @@ import { RUNC_LIMITS } from "./limits.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { kill, startOf } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
-import { mountsUnder, type Stage } from "./stage.ts";
+import { mountsUnder, type BundleBuilder } from "./rootfs/bundle-builder.ts";
 
 export interface ClearParts {
   layout: Layout;
   network: PrivateNetwork;
-  stage: Stage;
+  bundles: BundleBuilder;
   clock: Clock;
 }
 
@@ -29,7 +29,7 @@ export function killMachine({ cgroup }: MachinePaths, pid: number): void {
 
 /** After it, nothing of the machine is in the kernel. What is in its data folder stays. */
 export async function clearBoot(parts: ClearParts, id: string, volume: MachineRecord["volume"]): Promise<void> {
-  const { layout, network, stage, clock } = parts;
+  const { layout, network, bundles, clock } = parts;
   const paths = pathsOf(layout, id);
   // In version 1 a frozen process ends only when it is thawed; its signals come first then.
   await endProcesses(
@@ -43,7 +43,7 @@ export async function clearBoot(parts: ClearParts, id: string, volume: MachineRe
   await until(() => removeCgroup(paths.fence_cgroup), clock, `cgroup ${paths.fence_cgroup}`);
   rmSync(paths.runc_state, { recursive: true, force: true });
   await network.remove(paths.veth);
-  await stage.strike(id, volume);
+  await bundles.remove(id, volume);
   // Never into a mount that could not be taken away.
   if (mountsUnder(paths.run).size === 0) rmSync(paths.run, { recursive: true, force: true });
 }

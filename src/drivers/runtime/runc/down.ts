@@ -12,13 +12,13 @@ import { openParts } from "./parts.ts";
  */
 export async function takeDown(of: { data_dir: string; node_id: string; clock: Clock; log: Log }): Promise<number> {
   // Nothing is suspended or resumed, so any key will do.
-  const { boots } = openParts({ ...of, images: NO_IMAGES, memory_key: randomBytes(32) });
+  const { containers } = openParts({ ...of, images: NO_IMAGES, memory_key: randomBytes(32) });
   // A host whose lease ran out has frozen them, and what is frozen cannot end.
   await openFence(of).end();
   try {
-    return (await boots.down()).length;
+    return (await containers.down()).length;
   } finally {
-    await boots.close();
+    await containers.close();
     removeOutlived();
   }
 }

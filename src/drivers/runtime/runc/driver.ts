@@ -1,7 +1,7 @@
 import type { EgressPolicy } from "#core/egress-policy.ts";
 import { type ListenSocket, unreachableReason } from "#core/listening.ts";
 import { NO_IO_LIMITS } from "#core/machine-settings.ts";
-import type { CheckConfig } from "#machines/config-schema.ts";
+import type { CheckConfig } from "#machines/config/config-schema.ts";
 import type {
   Capabilities,
   Exec,
@@ -18,55 +18,55 @@ import type {
   ResolvedAddress,
   RuntimeDriver,
   Started,
-  StopHow,
+  StopOptions,
   Suspended,
   Terminal,
-  TerminalWish,
-} from "#machines/driver.ts";
+  TerminalOptions,
+} from "#machines/runtime/driver.ts";
 import type { Handle, ImageRef } from "#machines/types.ts";
 import { openFileTable } from "../../linux/file-table.ts";
 import { type Probed, probe } from "../../net/probe.ts";
-import type { Boots } from "./boots.ts";
+import type { ContainerManager } from "./container-manager.ts";
 import { swapProblem } from "./cgroup.ts";
 import { ioProblem } from "./cgroup-io.ts";
 import { delegate } from "./delegation.ts";
 import { setEgress } from "./egress.ts";
 import { execIn } from "./exec.ts";
-import { LogKeeper } from "./log-keeper.ts";
-import { readLog, watchLog } from "./logs.ts";
+import { LogKeeper } from "./logs/log-keeper.ts";
+import { readLog, watchLog } from "./logs/logs.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
-import { listeners, processList } from "./ps.ts";
-import { rebindMachines } from "./rebind.ts";
+import { listeners, processList } from "./stats/ps.ts";
+import { rebindMachines } from "./suspend/rebind.ts";
 import { ipv4Of, type MachineRecord } from "./record.ts";
-import type { RootDisks } from "./root-disk.ts";
-import { recoverHalf } from "./suspend.ts";
-import { Suspender } from "./suspender.ts";
+import type { RootDisks } from "./rootfs/root-disk.ts";
+import { recoverHalf } from "./suspend/suspend.ts";
+import { Suspender } from "./suspend/suspender.ts";
 import { Terminals } from "./terminal.ts";
-import { tryToSuspend } from "./trial.ts";
+import { probeSuspend } from "./suspend/suspend-probe.ts";
 
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {
   const problem = ioProblem(options.io_limits ?? NO_IO_LIMITS);
   if (problem !== undefined)
     throw new Error(`machine_io_… is set, and this host cannot limit I/O: ${problem}. Set the four settings to 0`);
-  const { layout, boots, disks, lxcfs } = openParts(options);
+  const { layout, containers, disks, lxcfs } = openParts(options);
   const file_table = openFileTable();
   if (file_table) options.log.warn({}, file_table);
   // Before lxcfs, which is to be outside our own unit, and before a fence is set around it.
   await delegate(options.node_id, options.clock);
-  await boots.open((record) => recoverHalf(boots, record));
-  void lxcfs.watch(() => rebindMachines(boots, lxcfs));
-  const suspender = new Suspender(boots, (parts) => tryToSuspend(options, parts), options.suspend);
+  await containers.open((record) => recoverHalf(containers, record));
+  void lxcfs.watch(() => rebindMachines(containers, lxcfs));
+  const suspender = new Suspender(containers, (parts) => probeSuspend(options, parts), options.suspend);
   disks.open();
   const keeper = new LogKeeper(layout, options.clock, options.log);
   void keeper.run();
-  return new RuncDriver({ boots, disks, keeper, suspender, lxcfs });
+  return new RuncDriver({ containers, disks, keeper, suspender, lxcfs });
 }
 
 interface DriverParts {
-  boots: Boots;
+  containers: ContainerManager;
   disks: RootDisks;
   keeper: LogKeeper;
   suspender: Suspender;
@@ -75,7 +75,7 @@ interface DriverParts {
 
 class RuncDriver implements RuntimeDriver {
   readonly name = "runc";
-  readonly #boots: Boots;
+  readonly #containers: ContainerManager;
   readonly #disks: RootDisks;
   readonly #keeper: LogKeeper;
   readonly #suspender: Suspender;
@@ -84,8 +84,8 @@ class RuncDriver implements RuntimeDriver {
 
   constructor(of: DriverParts) {
     this.#suspender = of.suspender;
-    this.#boots = of.boots;
-    this.#terminals = new Terminals(of.boots);
+    this.#containers = of.containers;
+    this.#terminals = new Terminals(of.containers);
     this.#disks = of.disks;
     this.#keeper = of.keeper;
     this.#lxcfs = of.lxcfs;
@@ -97,15 +97,15 @@ class RuncDriver implements RuntimeDriver {
   }
 
   resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {
-    return this.#boots.parts.images.resolve(image, org_id, signal);
+    return this.#containers.parts.images.resolve(image, org_id, signal);
   }
 
   start(launch: Launch, signal: AbortSignal, extend?: () => void): Promise<Started> {
-    return this.#boots.start(launch, signal, extend);
+    return this.#containers.start(launch, signal, extend);
   }
 
-  stop(ref: Ref, how: StopHow, signal: AbortSignal): Promise<Exit | undefined> {
-    return this.#boots.stop(ref, how, signal);
+  stop(ref: Ref, how: StopOptions, signal: AbortSignal): Promise<Exit | undefined> {
+    return this.#containers.stop(ref, how, signal);
   }
 
   async suspend(ref: Ref, signal: AbortSignal): Promise<Suspended> {
@@ -118,7 +118,7 @@ class RuncDriver implements RuntimeDriver {
   }
 
   async destroy(id: string, signal: AbortSignal): Promise<void> {
-    await this.#boots.destroy(id, signal);
+    await this.#containers.destroy(id, signal);
     this.#keeper.destroyed(id);
   }
 
@@ -128,16 +128,16 @@ class RuncDriver implements RuntimeDriver {
 
   async exec(ref: Ref, command: Exec, signal: AbortSignal): Promise<ExecResult> {
     const record = this.#running(ref);
-    return await execIn({ boots: this.#boots, record, command, signal });
+    return await execIn({ containers: this.#containers, record, command, signal });
   }
 
-  async terminal(ref: Ref, wanted: TerminalWish, signal: AbortSignal): Promise<Terminal> {
+  async terminal(ref: Ref, wanted: TerminalOptions, signal: AbortSignal): Promise<Terminal> {
     return await this.#terminals.open(this.#running(ref), wanted, signal);
   }
 
   async ps(ref: Ref): Promise<Process[]> {
     const { pid } = this.#running(ref);
-    return await processList(this.#boots.paths(ref.id).cgroup, pid);
+    return await processList(this.#containers.paths(ref.id).cgroup, pid);
   }
 
   async listening(ref: Ref): Promise<ListenSocket[]> {
@@ -145,50 +145,50 @@ class RuncDriver implements RuntimeDriver {
   }
 
   async logs(id: string, from: LogsFrom): Promise<LogPage> {
-    return await readLog(this.#boots.paths(id), from);
+    return await readLog(this.#containers.paths(id), from);
   }
 
   watchLogs(id: string, wake: () => void): () => void {
-    return watchLog(this.#boots.paths(id), wake);
+    return watchLog(this.#containers.paths(id), wake);
   }
 
   async probe(ref: Ref, check: CheckConfig, signal: AbortSignal): Promise<Probed> {
-    const record = this.#boots.read(ref.id);
-    if (record?.boot !== ref.boot || !this.#boots.runs(record)) return { passing: false, output: "nothing runs" };
+    const record = this.#containers.read(ref.id);
+    if (record?.boot !== ref.boot || !this.#containers.runs(record)) return { passing: false, output: "nothing runs" };
     const { private_ip, pid } = record;
     const unreachable = (port: number) => unreachableReason(listeners(pid), { proto: "tcp", port });
     return await probe({ private_ip, private_ipv4: ipv4Of(record), unreachable }, check, signal);
   }
 
   setEgress(id: string, egress: EgressPolicy): Promise<void> {
-    return setEgress(this.#boots, id, egress);
+    return setEgress(this.#containers, id, egress);
   }
 
   async admitName(id: string, name: string, found: readonly ResolvedAddress[]): Promise<void> {
-    const record = this.#boots.read(id);
+    const record = this.#containers.read(id);
     if (!record?.egress) return;
-    this.#boots.parts.network.firewall.admit(this.#boots.sender(record), record.egress, name, found);
+    this.#containers.parts.network.firewall.admit(this.#containers.sender(record), record.egress, name, found);
   }
 
   onExit(listener: (notice: ExitNotice) => void): () => void {
-    return this.#boots.onExit(listener);
+    return this.#containers.onExit(listener);
   }
 
   recover(known: readonly Ref[]): Promise<Observed[]> {
-    return this.#boots.recover(known);
+    return this.#containers.recover(known);
   }
 
   async close(): Promise<void> {
     this.#terminals.close();
     this.#keeper.close();
     this.#lxcfs.close();
-    await this.#boots.close();
+    await this.#containers.close();
     await this.#disks.close();
   }
 
   #running({ id, boot }: Ref): MachineRecord & { pid: number } {
-    const record = this.#boots.read(id);
-    if (record?.boot !== boot || !this.#boots.runs(record)) throw new Error(`machine ${id} does not run`);
+    const record = this.#containers.read(id);
+    if (record?.boot !== boot || !this.#containers.runs(record)) throw new Error(`machine ${id} does not run`);
     return record;
   }
 }

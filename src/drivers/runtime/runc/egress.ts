@@ -1,23 +1,23 @@
 /** What machines of this host may reach, in force again after a restart of ours and changed while they run. */
 import type { EgressPolicy } from "#core/egress-policy.ts";
-import type { Boots } from "./boots.ts";
+import type { ContainerManager } from "./container-manager.ts";
 import type { MachineRecord } from "./record.ts";
 
 /** The rules of a machine that may run are there, also when another version loaded them or the firewall was emptied. */
-export async function rejoin(boots: Boots, record: MachineRecord | undefined): Promise<void> {
+export async function rejoin(containers: ContainerManager, record: MachineRecord | undefined): Promise<void> {
   if (!record || record.state === "exited") return;
-  const { log, network } = boots.parts;
+  const { log, network } = containers.parts;
   await network.firewall
-    .joinSender(boots.sender(record), record.egress)
+    .joinSender(containers.sender(record), record.egress)
     .catch((error: unknown) => log.error({ error, machine: record.id }, "a machine's firewall rules are missing"));
 }
 
 /** What a running machine may reach from now on; of any other the next start or resume says it. */
-export async function setEgress(boots: Boots, id: string, egress: EgressPolicy): Promise<void> {
-  const record = boots.read(id);
-  if (!boots.runs(record)) return;
+export async function setEgress(containers: ContainerManager, id: string, egress: EgressPolicy): Promise<void> {
+  const record = containers.read(id);
+  if (!containers.runs(record)) return;
   if (JSON.stringify(record.egress) === JSON.stringify(egress)) return;
-  await boots.parts.network.firewall.joinSender(boots.sender(record), egress);
-  const now = boots.read(id);
-  if (now?.boot === record.boot && now.state === "running") boots.write({ ...now, egress });
+  await containers.parts.network.firewall.joinSender(containers.sender(record), egress);
+  const now = containers.read(id);
+  if (now?.boot === record.boot && now.state === "running") containers.write({ ...now, egress });
 }

@@ -7,7 +7,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { processesIn } from "./cgroup.ts";
-import { freezeFile } from "./cgroup-freeze.ts";
+import { freezeFile } from "./suspend/cgroup-freeze.ts";
 
 const INNER = "m";
 

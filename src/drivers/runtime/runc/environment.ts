@@ -1,8 +1,8 @@
 /** What a machine's processes are told about themselves. */
 
-import { sizeOf } from "#machines/config.ts";
-import type { Launch } from "#machines/driver.ts";
-import type { ImageConfig } from "#machines/image-source.ts";
+import { sizeOf } from "#machines/config/config.ts";
+import type { Launch } from "#machines/runtime/driver.ts";
+import type { ImageConfig } from "#machines/runtime/image-source.ts";
 
 type Process = NonNullable<Launch["config"]["processes"]>[number];
 

@@ -3,15 +3,15 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Exec, ExecResult } from "#machines/driver.ts";
+import type { Exec, ExecResult } from "#machines/runtime/driver.ts";
 import { MACHINE_LIMITS } from "#machines/limits.ts";
-import type { Boots } from "./boots.ts";
+import type { ContainerManager } from "./container-manager.ts";
 import { guestProcess } from "./oci-config.ts";
 import { kill, numberIn } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
 
 interface ExecParts {
-  boots: Boots;
+  containers: ContainerManager;
   record: MachineRecord & { pid: number };
   command: Exec;
   signal: AbortSignal;
@@ -25,9 +25,9 @@ const AFTER_MS = 1000;
 /** What a command that took too long is said to have ended with, as `timeout` does. */
 const TIMED_OUT = 124;
 
-export async function execIn({ boots, record, command, signal }: ExecParts): Promise<ExecResult> {
-  const { layout, runc } = boots.parts;
-  const name = join(boots.paths(record.id).run, `exec-${randomUUID()}`);
+export async function execIn({ containers, record, command, signal }: ExecParts): Promise<ExecResult> {
+  const { layout, runc } = containers.parts;
+  const name = join(containers.paths(record.id).run, `exec-${randomUUID()}`);
   const files = { process: `${name}.json`, pid: `${name}.pid` };
   writeFileSync(files.process, JSON.stringify(guestProcess(command.command, environment(record.pid), "/")), {
     mode: 0o600,

@@ -1,8 +1,8 @@
 import { type FSWatcher, readFileSync, rmSync, statSync, watch } from "node:fs";
 import type { Clock } from "#core/clock.ts";
-import type { Exit } from "#machines/driver.ts";
+import type { Exit } from "#machines/runtime/driver.ts";
 import { type Layout, pathsOf } from "./layout.ts";
-import { oomOf } from "./oom.ts";
+import { oomOf } from "./stats/oom.ts";
 
 /** Asked again this often while somebody waits, in case word of a change was lost. */
 const POLL_MS = 100;

@@ -14,7 +14,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { processesIn } from "./cgroup.ts";
-import { freezeFile, isFrozen, thawCgroup } from "./cgroup-freeze.ts";
+import { freezeFile, isFrozen, thawCgroup } from "./suspend/cgroup-freeze.ts";
 import { isDelegated, outsideUnit } from "./delegation.ts";
 import { processCgroup } from "./enclosure.ts";
 import { type Layout, layoutOf } from "./layout.ts";

@@ -19,7 +19,7 @@ export interface Layout {
   /** Folders of machines that must survive a reboot. */
   machines: string;
   /** Folders of machines that need not. */
-  boots: string;
+  containers: string;
   logs: string;
   /** Empty root disks that wait for their machines. */
   ready: string;
@@ -82,7 +82,7 @@ export function layoutOf(data_dir: string, node_id: string): Layout {
     data: data_dir,
     run,
     machines: join(data_dir, "machines"),
-    boots: join(run, "m"),
+    containers: join(run, "m"),
     logs: join(data_dir, "logs"),
     ready: join(data_dir, "ready"),
     runc: join(run, "runc"),
@@ -100,7 +100,7 @@ export function makeLayout(layout: Layout): void {
   for (const dir of [
     "/run/hangar",
     layout.run,
-    layout.boots,
+    layout.containers,
     layout.runc,
     layout.exits,
     layout.memory,
@@ -146,7 +146,7 @@ export function removeRun({ run }: Layout): void {
 
 export function pathsOf(layout: Layout, id: string): MachinePaths {
   const dir = join(layout.machines, id);
-  const run = join(layout.boots, id);
+  const run = join(layout.containers, id);
   const logs = join(layout.logs, id);
   const fence_cgroup = `${layout.cgroup}/${id}`;
   return {

@@ -3,20 +3,20 @@ import type { Cidr } from "#core/cidr.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { type IoLimits, NO_IO_LIMITS } from "#core/machine-settings.ts";
-import type { ImageSource } from "#machines/image-source.ts";
-import type { LocalApi } from "#machines/local-api.ts";
+import type { ImageSource } from "#machines/runtime/image-source.ts";
+import type { LocalApi } from "#machines/runtime/local-api.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
 import { programFile } from "../../choice.ts";
 import { PrivateNetwork } from "../../net/private-network.ts";
-import { Boots } from "./boots.ts";
+import { ContainerManager } from "./container-manager.ts";
 import { pinCpus } from "./cgroup.ts";
 import { CpuPlacement } from "./cpu-placement.ts";
 import type { Enclosing } from "./enclosure.ts";
 import { type Layout, layoutOf, makeLayout, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { Lxcfs } from "./lxcfs.ts";
-import { RootDisks } from "./root-disk.ts";
-import { Stage } from "./stage.ts";
+import { RootDisks } from "./rootfs/root-disk.ts";
+import { BundleBuilder } from "./rootfs/bundle-builder.ts";
 import type { Timings } from "./timings.ts";
 
 export interface RuncOptions {
@@ -53,7 +53,7 @@ const RUNC = "/usr/sbin/runc";
 
 export interface Parts {
   layout: Layout;
-  boots: Boots;
+  containers: ContainerManager;
   disks: RootDisks;
   lxcfs: Lxcfs;
 }
@@ -70,7 +70,7 @@ export function openParts(options: RuncOptions): Parts {
   const ports = { enclosing, ...(volumes ? { volumes } : {}), ...(local_api ? { local_api } : {}) };
   const cpus = new CpuPlacement((id, list) => pinCpus(pathsOf(layout, id).cgroup, list));
   const lxcfs = new Lxcfs({ layout, clock, log, program: options.lxcfs });
-  const stage = new Stage({
+  const bundles = new BundleBuilder({
     layout,
     disks,
     network,
@@ -86,6 +86,6 @@ export function openParts(options: RuncOptions): Parts {
   };
   // The monitor wants the whole path.
   const runc = programFile("runc") ?? RUNC;
-  const boots = new Boots({ layout, runc, clock, log, images, network, stage, lxcfs, memory_key, ...ports, ...told });
-  return { layout, boots, disks, lxcfs };
+  const containers = new ContainerManager({ layout, runc, clock, log, images, network, bundles, lxcfs, memory_key, ...ports, ...told });
+  return { layout, containers, disks, lxcfs };
 }

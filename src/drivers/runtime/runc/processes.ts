@@ -1,9 +1,9 @@
 /** Which processes a machine runs: the image's wishes, overridden by the machine's config. */
-import type { Launch } from "#machines/driver.ts";
-import type { HeldImage, ImageConfig } from "#machines/image-source.ts";
+import type { Launch } from "#machines/runtime/driver.ts";
+import type { HeldImage, ImageConfig } from "#machines/runtime/image-source.ts";
 import type { GuestTree } from "../../linux/guest-tree.ts";
 import { environmentOf } from "./environment.ts";
-import { type User, userOf } from "./users.ts";
+import { type User, userOf } from "./rootfs/users.ts";
 
 export interface GuestProcess {
   words: string[];

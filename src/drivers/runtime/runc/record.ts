@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import type { EgressPolicy } from "#core/egress-policy.ts";
-import type { Exit, Launch, Started } from "#machines/driver.ts";
+import type { Exit, Launch, Started } from "#machines/runtime/driver.ts";
 import type { Handle } from "#machines/types.ts";
 import { LONE_BLOCK, machineIpv4 } from "#network/ipv4-blocks.ts";
 import type { SealedMemory } from "../../freeze/sealed-memory.ts";
@@ -129,7 +129,7 @@ export function keeps({ keep_rootfs, instance_id }: Launch, before: MachineRecor
 
 /** Ids of every machine of which there is anything. */
 export function knownIds(layout: Layout): string[] {
-  const names = [layout.machines, layout.boots, layout.runc].flatMap((dir) => {
+  const names = [layout.machines, layout.containers, layout.runc].flatMap((dir) => {
     try {
       return readdirSync(dir);
     } catch {

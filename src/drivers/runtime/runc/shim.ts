@@ -6,6 +6,7 @@ import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSy
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { Clock } from "#core/clock.ts";
+import { nativeProgram } from "./native-programs.ts";
 import { spawnLean } from "../../linux/spawn.ts";
 import { outsideUnit } from "./delegation.ts";
 import type { Layout, MachinePaths } from "./layout.ts";
@@ -24,7 +25,7 @@ export interface Shim {
   restore?: { images: string; options: readonly string[] };
 }
 
-const MONITOR = join(import.meta.dirname, "native", process.arch, "monitor");
+const MONITOR = nativeProgram("monitor");
 
 /** Makes the container: everything of it is there and waits for `release`, or runs again in a restore. Answers its first pid. */
 export async function runShim(shim: Shim): Promise<number> {

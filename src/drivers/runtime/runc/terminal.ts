@@ -15,16 +15,17 @@ import {
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Terminal, TerminalEnd, TerminalSize, TerminalWish } from "#machines/driver.ts";
+import type { Terminal, TerminalEnd, TerminalSize, TerminalOptions } from "#machines/runtime/driver.ts";
+import { nativeProgram } from "./native-programs.ts";
 import { openPty, type Pty, PtyStream } from "../../linux/pty.ts";
 import { type Spawned, spawnLean } from "../../linux/spawn.ts";
-import type { Boots } from "./boots.ts";
+import type { ContainerManager } from "./container-manager.ts";
 import { environment } from "./exec.ts";
 import { guestProcess } from "./oci-config.ts";
 import { isAlive, kill, numberIn, startOf } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
 
-const HELPER = join(import.meta.dirname, "native", process.arch, "terminal");
+const HELPER = nativeProgram("terminal");
 /** What does not end when its line is cut is given this long. */
 const HANG_UP_MS = 2000;
 /** What was killed and is still there is looked for this often. */
@@ -35,19 +36,19 @@ const KILLED: TerminalEnd = { exit_code: 137, exit_signal: 9 };
 
 /** The terminals that are open in machines of this host. They end with our process: the kernel hangs up for us. */
 export class Terminals {
-  readonly #boots: Boots;
+  readonly #containers: ContainerManager;
   readonly #open = new Map<string, Set<RuncTerminal>>();
 
-  constructor(boots: Boots) {
-    this.#boots = boots;
+  constructor(containers: ContainerManager) {
+    this.#containers = containers;
   }
 
   async open(
     record: MachineRecord & { pid: number },
-    wanted: TerminalWish,
+    wanted: TerminalOptions,
     signal: AbortSignal,
   ): Promise<RuncTerminal> {
-    const terminal = await openTerminal(this.#boots, record, wanted);
+    const terminal = await openTerminal(this.#containers, record, wanted);
     const all = this.#open.get(record.id) ?? new Set();
     this.#open.set(record.id, all.add(terminal));
     terminal.stream.once("close", () => {
@@ -132,11 +133,11 @@ function endOf(report: string): TerminalEnd {
 }
 
 async function openTerminal(
-  boots: Boots,
+  containers: ContainerManager,
   record: MachineRecord & { pid: number },
-  wanted: TerminalWish,
+  wanted: TerminalOptions,
 ): Promise<RuncTerminal> {
-  const paths = boots.paths(record.id);
+  const paths = containers.paths(record.id);
   const name = join(paths.run, `terminal-${randomUUID()}`);
   const files = { process: `${name}.json`, pid: `${name}.pid`, log: `${name}.log` };
   bringHelper(paths.svc);
@@ -144,7 +145,7 @@ async function openTerminal(
   const pty = ptyOf(record);
   try {
     fchownSync(pty.theirs, record.uid_base, record.uid_base);
-    const { stream, report } = await begin(boots, record.id, pty, wanted, files);
+    const { stream, report } = await begin(containers, record.id, pty, wanted, files);
     const pid = numberIn(files.pid) ?? 0;
     return new RuncTerminal(stream, { pid, start: startOf(pid) }, report);
   } finally {
@@ -155,13 +156,13 @@ async function openTerminal(
 
 /** runc starts the helper and leaves; the helper starts the program and stays. */
 async function begin(
-  boots: Boots,
+  containers: ContainerManager,
   id: string,
   { ours, theirs }: Pty,
   size: TerminalSize,
   files: { process: string; pid: string; log: string },
 ): Promise<{ stream: PtyStream; report: Promise<string> }> {
-  const { layout, runc } = boots.parts;
+  const { layout, runc } = containers.parts;
   const stream = new PtyStream(ours);
   let spawned: Spawned;
   try {
@@ -195,7 +196,7 @@ function ptyOf({ pid }: { pid: number }): Pty {
   }
 }
 
-const processOf = (init: number, { command, term }: TerminalWish) => {
+const processOf = (init: number, { command, term }: TerminalOptions) => {
   const variables = environment(init).filter((variable) => !variable.startsWith("TERM="));
   return guestProcess(["/.svc/terminal", ...command], [...variables, `TERM=${term}`], "/");
 };

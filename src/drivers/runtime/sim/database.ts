@@ -1,7 +1,7 @@
 /** Made-up series of hosted databases that nobody runs: what a small one with a little traffic would say. */
 import type { Clock } from "#core/clock.ts";
 import type { BuiltinSample, Machines, MeasuredMachine, SampleProvider } from "#metrics/builtin/sources.ts";
-import { Temper } from "./stats.ts";
+import { SimReadings } from "./stats.ts";
 
 type Fields = Record<string, number>;
 
@@ -12,10 +12,10 @@ export function simDatabases({ clock, machines }: { clock: Clock; machines: Mach
   return async () =>
     (await machines())
       .filter(({ postgres_port }) => postgres_port !== undefined)
-      .flatMap((machine) => databaseOf(machine, new Temper(machine, clock.now())));
+      .flatMap((machine) => databaseOf(machine, new SimReadings(machine, clock.now())));
 }
 
-function databaseOf({ org_id, app, region, host, instance, started_at }: MeasuredMachine, temper: Temper) {
+function databaseOf({ org_id, app, region, host, instance, started_at }: MeasuredMachine, temper: SimReadings) {
   const samples: BuiltinSample[] = [];
   const emit = (prefix: string, fields: Fields, own: Record<string, string> = {}): void => {
     const labels = { app, region, host, instance, ...own };
@@ -35,9 +35,9 @@ function databaseOf({ org_id, app, region, host, instance, started_at }: Measure
   return samples;
 }
 
-const backends = (temper: Temper): number => Math.round(temper.gauge("backends", 6, 0.6));
+const backends = (temper: SimReadings): number => Math.round(temper.gauge("backends", 6, 0.6));
 
-function writerOf(temper: Temper): Fields {
+function writerOf(temper: SimReadings): Fields {
   const written = temper.counter("buffers", 3);
   return {
     buffers_alloc: temper.counter("buffers alloc", 5),
@@ -53,7 +53,7 @@ function writerOf(temper: Temper): Fields {
   };
 }
 
-function activityOf(temper: Temper): Fields {
+function activityOf(temper: SimReadings): Fields {
   const commits = temper.counter("commits", 12);
   const reads = temper.counter("blocks read", 4);
   return {

@@ -1,5 +1,5 @@
 import { systemClock } from "#core/clock.ts";
-import { type OpenedDriver, runtimeDriverSuite, suspendSuite } from "#machines/driver.suite.ts";
+import { type OpenedDriver, runtimeDriverSuite, suspendSuite } from "#machines/runtime/driver.suite.ts";
 import { simDriver } from "./driver.ts";
 import { SimWorld } from "./world.ts";
 

@@ -15,10 +15,10 @@ import {
   type Suspended,
   SuspendRefused,
   type Terminal,
-  type TerminalWish,
-} from "#machines/driver.ts";
-import { parseImage } from "#machines/images.ts";
-import type { LocalApi } from "#machines/local-api.ts";
+  type TerminalOptions,
+} from "#machines/runtime/driver.ts";
+import { parseImage } from "#machines/runtime/images.ts";
+import type { LocalApi } from "#machines/runtime/local-api.ts";
 import type { ImageRef } from "#machines/types.ts";
 import { SimTerminals } from "./terminal.ts";
 import { type SimBoot, type SimKnobs, SimWorld } from "./world.ts";
@@ -188,7 +188,7 @@ class SimDriver implements RuntimeDriver {
     return { exit_code: 0, stdout: "", stderr: `sim runs nothing: ${command.join(" ")}\n` };
   }
 
-  async terminal(ref: Ref, wanted: TerminalWish, signal: AbortSignal): Promise<Terminal> {
+  async terminal(ref: Ref, wanted: TerminalOptions, signal: AbortSignal): Promise<Terminal> {
     await this.#begin("terminal", ref.id, signal);
     this.#running(ref);
     return this.#terminals.open(ref.id, wanted, (command) => this.exec(ref, { command }), this.#clock);

@@ -27,11 +27,11 @@ const GIB = 2 ** 30;
 const BLOCK_BYTES = 4096;
 
 export function simStats({ clock }: { clock: Clock }): MachineStats {
-  return { read: async (machine) => readingsOf(new Temper(machine, clock.now()), machine) };
+  return { read: async (machine) => readingsOf(new SimReadings(machine, clock.now()), machine) };
 }
 
 /** How one machine behaves: numbers between 0 and 1 that belong to its id and to a word, and its age. */
-export class Temper {
+export class SimReadings {
   readonly #id: string;
   readonly #known = new Map<string, number>();
   /** Seconds since it started. */
@@ -68,7 +68,7 @@ export class Temper {
   }
 }
 
-function readingsOf(temper: Temper, machine: MeasuredMachine): Readings {
+function readingsOf(temper: SimReadings, machine: MeasuredMachine): Readings {
   const busy = 0.05 + 0.4 * temper.trait("busy");
   return {
     memory: memoryOf(temper, machine.memory_mb * MIB),
@@ -98,7 +98,7 @@ function readingsOf(temper: Temper, machine: MeasuredMachine): Readings {
 const round2 = (value: number): number => Math.round(value * 100) / 100;
 const pages = (bytes: number): number => Math.round(bytes / BLOCK_BYTES) * BLOCK_BYTES;
 
-function memoryOf(temper: Temper, total: number): MemoryReadings {
+function memoryOf(temper: SimReadings, total: number): MemoryReadings {
   const used = temper.gauge("used", total * (0.2 + 0.3 * temper.trait("used")), 0.1);
   const cached = temper.gauge("cached", total * 0.25, 0.1);
   const buffers = total * 0.02;
@@ -119,7 +119,7 @@ function memoryOf(temper: Temper, total: number): MemoryReadings {
   return fieldsOf(MEMORY_FIELDS, (field) => pages(parts[field] ?? 0));
 }
 
-function processorOf(temper: Temper, cpu: number, busy: number): Readings["cpus"][number] {
+function processorOf(temper: SimReadings, cpu: number, busy: number): Readings["cpus"][number] {
   const used = {
     user: temper.counter(`user ${cpu}`, 70 * busy),
     system: temper.counter(`system ${cpu}`, 25 * busy),
@@ -132,7 +132,7 @@ function processorOf(temper: Temper, cpu: number, busy: number): Readings["cpus"
   return fieldsOf(CPU_MODES, (mode) => modes[mode] ?? 0);
 }
 
-function diskOf(temper: Temper, device: string): DiskReadings {
+function diskOf(temper: SimReadings, device: string): DiskReadings {
   const reads = temper.counter(`${device} reads`, 2);
   const writes = temper.counter(`${device} writes`, 6);
   const parts: Partial<DiskReadings> = {
@@ -150,7 +150,7 @@ function diskOf(temper: Temper, device: string): DiskReadings {
   return fieldsOf(DISK_FIELDS, (field) => parts[field] ?? 0);
 }
 
-function trafficOf(temper: Temper): NetReadings {
+function trafficOf(temper: SimReadings): NetReadings {
   const received = temper.counter("received", 40);
   const sent = temper.counter("sent", 45);
   const parts: Partial<NetReadings> = {
@@ -162,7 +162,7 @@ function trafficOf(temper: Temper): NetReadings {
   return fieldsOf(NET_FIELDS, (field) => parts[field] ?? 0);
 }
 
-function filesystemOf(temper: Temper, mount: string, bytes: number): FilesystemReadings {
+function filesystemOf(temper: SimReadings, mount: string, bytes: number): FilesystemReadings {
   const blocks = bytes / BLOCK_BYTES;
   const free = Math.round(temper.gauge(`free ${mount}`, blocks * (0.4 + 0.4 * temper.trait(mount)), 0.02));
   const parts: FilesystemReadings = {

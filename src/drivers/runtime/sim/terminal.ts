@@ -1,7 +1,7 @@
 /** A terminal without a program: enough of a shell to see that keys, sizes, interrupts and exit codes arrive. */
 import { Duplex } from "node:stream";
 import type { Clock } from "#core/clock.ts";
-import type { ExecResult, Terminal, TerminalEnd, TerminalSize, TerminalWish } from "#machines/driver.ts";
+import type { ExecResult, Terminal, TerminalEnd, TerminalSize, TerminalOptions } from "#machines/runtime/driver.ts";
 
 type Run = (command: readonly string[]) => Promise<Pick<ExecResult, "exit_code" | "stdout" | "stderr">>;
 
@@ -15,7 +15,7 @@ const INTERRUPTED = 130;
 export class SimTerminals {
   readonly #open = new Map<string, Set<SimTerminal>>();
 
-  open(id: string, wanted: TerminalWish, run: Run, clock: Clock): Terminal {
+  open(id: string, wanted: TerminalOptions, run: Run, clock: Clock): Terminal {
     const terminal = new SimTerminal(wanted, run, clock);
     const all = this.#open.get(id) ?? new Set();
     this.#open.set(id, all.add(terminal));
@@ -50,7 +50,7 @@ class SimTerminal implements Terminal {
   /** Those who wait for room in the stream. */
   readonly #waiting: (() => void)[] = [];
 
-  constructor({ command, rows, cols }: TerminalWish, run: Run, clock: Clock) {
+  constructor({ command, rows, cols }: TerminalOptions, run: Run, clock: Clock) {
     this.ended = this.#ended.promise;
     this.#run = run;
     this.#clock = clock;

@@ -1,7 +1,7 @@
 /** Made-up traffic of machines that run nothing: what the proxy would have counted for those that serve. */
 import type { Clock } from "#core/clock.ts";
 import type { BuiltinSample, Machines, MeasuredMachine, SampleProvider } from "#metrics/builtin/sources.ts";
-import { Temper } from "./stats.ts";
+import { SimReadings } from "./stats.ts";
 
 const STATUSES: readonly [status: string, share: number][] = [
   ["200", 0.9],
@@ -30,7 +30,7 @@ export function simTraffic({ clock, machines }: { clock: Clock; machines: Machin
     const edges = new Set<string>();
     for (const machine of (await machines()).filter(({ serves }) => serves)) {
       const { app, region, host, instance } = machine;
-      const temper = new Temper(machine, clock.now());
+      const temper = new SimReadings(machine, clock.now());
       emitApp(emitter(samples, machine, { app, region, host, instance, proxy_id: "blue" }), temper);
       // The edge has no machine: the first one of an app speaks for it.
       if (edges.has(app)) continue;
@@ -47,7 +47,7 @@ function emitter(into: BuiltinSample[], { org_id }: MeasuredMachine, labels: Rec
   };
 }
 
-function emitApp(emit: Emit, temper: Temper): void {
+function emitApp(emit: Emit, temper: SimReadings): void {
   emitRequests(emit, "app", temper);
   const connects = temper.counter("connects", 2);
   emit("svc_app_concurrency", Math.round(temper.gauge("concurrency", 4, 0.8)));
@@ -56,7 +56,7 @@ function emitApp(emit: Emit, temper: Temper): void {
   emit("svc_app_tcp_disconnects_count", Math.max(0, connects - 3));
 }
 
-function emitEdge(emit: Emit, temper: Temper): void {
+function emitEdge(emit: Emit, temper: SimReadings): void {
   emitRequests(emit, "edge", temper);
   const connects = temper.counter("edge connects", 5);
   emit("svc_edge_tcp_connects_count", connects);
@@ -67,7 +67,7 @@ function emitEdge(emit: Emit, temper: Temper): void {
   emitHistogram(emit, "svc_edge_tls_handshake_time_seconds", connects, 0.004, { version: "1.3" });
 }
 
-function emitRequests(emit: Emit, kind: "app" | "edge", temper: Temper): void {
+function emitRequests(emit: Emit, kind: "app" | "edge", temper: SimReadings): void {
   const requests = temper.counter("requests", 20);
   for (const [status, share] of STATUSES) {
     const count = Math.floor(requests * share);

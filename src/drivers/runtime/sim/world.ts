@@ -1,4 +1,4 @@
-import type { Exit, ExitNotice } from "#machines/driver.ts";
+import type { Exit, ExitNotice } from "#machines/runtime/driver.ts";
 
 export interface SimKnobs {
   pull_ms: number;

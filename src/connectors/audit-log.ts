@@ -1,0 +1,100 @@
+/**
+ * What connectors were used for: counted, and a line each in the audit log. Lines of calls are written together,
+ * a moment later; lines of changes are written with the change.
+ */
+import type { Clock } from "#core/clock.ts";
+import { type Ids, randomIds } from "#core/ids.ts";
+import type { Log } from "#core/log.ts";
+import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
+import type { ConnectorStore } from "./store.ts";
+import type { AuditEntry, Connection, Usage } from "./types.ts";
+
+type Counts = Partial<Omit<Usage, "connection_id" | "last_used_at">>;
+
+export class AuditLog {
+  readonly #parts: { store: ConnectorStore; clock: Clock; log: Log };
+  readonly #ids: Ids;
+  #waiting: AuditEntry[] = [];
+  #counted = new Map<string, Usage>();
+  #writing: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  /** Lines that were not kept because too many waited. */
+  dropped = 0;
+
+  constructor(parts: { store: ConnectorStore; clock: Clock; log: Log }) {
+    this.#parts = parts;
+    this.#ids = randomIds(parts.clock);
+  }
+
+  /** A line as it is written with a change, or handed to `add`. */
+  entry(
+    connection: Pick<Connection, "id" | "org_id">,
+    action: AuditEntry["action"],
+    actor: string,
+    more: Partial<Pick<AuditEntry, "method" | "path" | "status" | "rule">> = {},
+  ): AuditEntry {
+    return {
+      id: this.#ids.ulid(),
+      org_id: connection.org_id,
+      at: this.#parts.clock.now(),
+      connection_id: connection.id,
+      action,
+      actor,
+      method: null,
+      path: null,
+      status: null,
+      rule: null,
+      ...more,
+    };
+  }
+
+  add(entry: AuditEntry, counts: Counts): void {
+    if (this.#waiting.length < LIMITS.audit_waiting) this.#waiting.push(entry);
+    else this.dropped++;
+    const before = this.#counted.get(entry.connection_id) ?? nothing(entry.connection_id);
+    this.#counted.set(entry.connection_id, {
+      connection_id: entry.connection_id,
+      calls: before.calls + (counts.calls ?? 0),
+      denials: before.denials + (counts.denials ?? 0),
+      failures: before.failures + (counts.failures ?? 0),
+      bytes_sent: before.bytes_sent + (counts.bytes_sent ?? 0),
+      bytes_received: before.bytes_received + (counts.bytes_received ?? 0),
+      last_used_at: entry.action === "call" ? entry.at : before.last_used_at,
+    });
+    this.#timer ??= setTimeout(() => void this.flush(), LIMITS.audit_flush_ms).unref();
+  }
+
+  /** Resolves when everything that was added is written, or could not be. */
+  async flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#writing = this.#writing.then(() => this.#write());
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const entries = this.#waiting;
+    const counted = [...this.#counted.values()];
+    this.#waiting = [];
+    this.#counted = new Map();
+    try {
+      for (let i = 0; i < entries.length || i === 0; i += LIMITS.audit_batch) {
+        const batch = entries.slice(i, i + LIMITS.audit_batch);
+        if (batch.length + counted.length > 0) await this.#parts.store.record(batch, i === 0 ? counted : []);
+      }
+    } catch (error) {
+      this.dropped += entries.length;
+      this.#parts.log.warn({ error, lines: entries.length }, "the connectors' audit log could not be written");
+    }
+  }
+}
+
+const nothing = (connection_id: string): Usage => ({
+  connection_id,
+  calls: 0,
+  denials: 0,
+  failures: 0,
+  bytes_sent: 0,
+  bytes_received: 0,
+  last_used_at: null,
+});

@@ -1,0 +1,107 @@
+/**
+ * Imported images as they were sent, packed, where other processes of the platform can get them: in the object store
+ * that all of them share, or on the disk of the one that took them in, which hands them out (far-shelf.ts). What is
+ * fetched is believed no more than what a registry sends: documents and layers are what their digests say, or refused.
+ */
+import { createReadStream, createWriteStream } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { pipeline } from "node:stream/promises";
+import { createZstdCompress } from "node:zlib";
+import type { ObjectStore } from "#core/objects.ts";
+import { digestOf, hexOf } from "./blobs.ts";
+import { type Layout, temporary } from "./files.ts";
+
+export interface PackedLayer {
+  diff_id: string;
+  start: number;
+  length: number;
+  /** What the manifest that came with it says it is. Absent when the manifest is our own. */
+  digest?: string;
+  /** Its `diff_id` is somebody's word, not what we counted. */
+  told?: boolean;
+}
+
+/** An image in a file: its documents, and where its layers are. */
+export interface Packed {
+  /** What its digest is of first, then whatever that needs. */
+  documents: readonly Buffer[];
+  layers: readonly PackedLayer[];
+}
+
+/** One as others see it: documents and layers, by their digests. */
+export interface LayerStoreReader {
+  document(digest: string): Promise<Buffer | undefined>;
+  /** Writes the packed layer to a file. False, and no file, when there is none. */
+  layer(diff_id: string, file: string, signal: AbortSignal): Promise<boolean>;
+  remove(digests: Unneeded): Promise<void>;
+}
+
+export interface Unneeded {
+  documents: readonly string[];
+  layers: readonly string[];
+}
+
+const documentKey = (digest: string): string => `documents/${hexOf(digest)}`;
+const layerKey = (diff_id: string): string => `layers/${hexOf(diff_id)}`;
+
+export class LayerStore implements LayerStoreReader {
+  readonly #objects: ObjectStore;
+  readonly #layout: Layout;
+
+  constructor(objects: ObjectStore, layout: Layout) {
+    this.#objects = objects;
+    this.#layout = layout;
+  }
+
+  async document(digest: string): Promise<Buffer | undefined> {
+    return await this.#objects.get(documentKey(digest));
+  }
+
+  async layer(diff_id: string, file: string): Promise<boolean> {
+    return await this.#objects.getFile(layerKey(diff_id), file);
+  }
+
+  /** Layers come out of `file`. What is there already stays. */
+  async put(file: string, { documents, layers }: Packed, signal: AbortSignal): Promise<void> {
+    for (const layer of layers) {
+      const key = layerKey(layer.diff_id);
+      if (!(await this.#objects.head(key))) await this.#putLayer(key, file, layer, signal);
+    }
+    for (const bytes of documents) await this.#objects.put(documentKey(digestOf(bytes)), bytes);
+  }
+
+  async remove({ documents, layers }: Unneeded): Promise<void> {
+    await this.#objects.delete([...documents.map(documentKey), ...layers.map(layerKey)]);
+  }
+
+  async #putLayer(
+    key: string,
+    file: string,
+    { start, length }: { start: number; length: number },
+    signal: AbortSignal,
+  ): Promise<void> {
+    // Asked first: a stream that cannot be opened must find somebody who hears of it.
+    const plain = await isPlain(file, start);
+    const packed = temporary(this.#layout, "packed");
+    const source = createReadStream(file, { start, end: Math.max(start, start + length - 1) });
+    const into = createWriteStream(packed, { mode: 0o600, flags: "wx" });
+    try {
+      if (plain) await pipeline(source, createZstdCompress(), into, { signal });
+      else await pipeline(source, into, { signal });
+      await this.#objects.put(key, { file: packed });
+    } finally {
+      await rm(packed, { force: true });
+    }
+  }
+}
+
+/** Neither gzip nor zstd: those are kept as they came. */
+async function isPlain(file: string, start: number): Promise<boolean> {
+  const handle = await open(file, "r");
+  try {
+    const { buffer } = await handle.read(Buffer.alloc(4), 0, 4, start);
+    return !/^(1f8b|28b52ffd)/.test(buffer.toString("hex"));
+  } finally {
+    await handle.close();
+  }
+}

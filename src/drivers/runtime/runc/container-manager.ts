@@ -1,0 +1,397 @@
+/** The lives of machines on this host: begun, ended, found again. */
+import { rmSync } from "node:fs";
+import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopOptions } from "#machines/runtime/driver.ts";
+import type { HeldImage } from "#machines/runtime/image-source.ts";
+import type { ContainerManagerParts } from "./container-manager-parts.ts";
+import { clearBoot, clearInstallation, endPrograms, killMachine, programsEnded } from "./clearing.ts";
+import { discard, discardRest } from "./rootfs/discard.ts";
+import { rejoin } from "./egress.ts";
+import { checkLease } from "./enclosure.ts";
+import { Exits, exitOf } from "./exits.ts";
+import { type MachinePaths, pathsOf } from "./layout.ts";
+import { RUNC_LIMITS } from "./limits.ts";
+import { clearImages } from "./suspend/memory-images.ts";
+import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
+import {
+  ipv4Of,
+  keeps,
+  knownIds,
+  type MachineRecord,
+  readRecord,
+  removeRecord,
+  startedOf,
+  writeRecord,
+} from "./record.ts";
+import { begun, release, runShim } from "./shim.ts";
+import { Stopwatch } from "./timings.ts";
+import { UidBlocks } from "./uid-blocks.ts";
+import { whileComing } from "./while-coming.ts";
+
+export class ContainerManager {
+  readonly parts: ContainerManagerParts;
+  readonly #uids = new UidBlocks();
+  readonly #exits: Exits;
+  readonly #kernel_boot = kernelBoot();
+  /** Ends that are being written down, so that two who ask get one answer. */
+  readonly #settling = new Map<string, Promise<Exit | undefined>>();
+  /** What is being cleared away behind a machine; its next life waits for it. */
+  readonly #clearing = new Map<string, Promise<void>>();
+  readonly #listeners = new Set<(notice: ExitNotice) => void>();
+
+  constructor(parts: ContainerManagerParts) {
+    this.parts = parts;
+    this.#exits = new Exits(parts.layout, parts.clock, (id) => void this.#onExitFile(id));
+  }
+
+  onExit(listener: (notice: ExitNotice) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** After a restart of ours: who has which ids, and what was half done is finished or undone. */
+  async open(recoverHalf: (record: MachineRecord) => Promise<void>): Promise<void> {
+    const { layout, log, network } = this.parts;
+    await network.firewall.open();
+    if (network.firewall.problem)
+      log.warn({ problem: network.firewall.problem }, "private networks are not kept apart by rules");
+    const found = knownIds(layout).map((id) => ({ id, record: readRecord(layout, id) }));
+    for (const { id, record } of found) {
+      if (!record) continue;
+      this.#uids.take(id, record.uid_base);
+      if (this.isThere(record)) this.parts.bundles.adopt(record);
+      network.join(this.paths(id).veth, record.private_ip);
+      discardRest(this.paths(id).snapshot);
+      // Of a machine in between they are still needed.
+      if (record.state !== "suspending" && record.state !== "resuming") clearImages(this.paths(id));
+    }
+    await Promise.all(found.map(({ record }) => rejoin(this, record)));
+    await Promise.all(
+      found.map(async ({ id, record }) => {
+        // One machine that cannot be put right must not keep the platform from starting.
+        await this.#repair(id, record, recoverHalf).catch((error: unknown) => {
+          log.error(
+            { error, machine: id },
+            "what is left of a machine could not be cleared away; its next start tries again",
+          );
+        });
+      }),
+    );
+  }
+
+  /** Ends every machine and takes away whatever there is of this installation in the kernel. Disks and records stay. */
+  async down(): Promise<string[]> {
+    const ids = knownIds(this.parts.layout);
+    const ended = await Promise.allSettled(
+      ids.map(async (id) => {
+        const record = this.read(id);
+        await endPrograms(this.#clearParts(), id);
+        await this.#clear(id, record && { ...record, state: "exited" });
+        // A machine whose memory is on the disk is in no kernel: it stays as it is.
+        if (record && record.state !== "frozen") this.write({ ...record, state: "exited" });
+      }),
+    );
+    await clearInstallation(this.parts);
+    for (const one of ended) if (one.status === "rejected") throw one.reason;
+    return ids;
+  }
+
+  async #repair(
+    id: string,
+    record: MachineRecord | undefined,
+    recoverHalf: (record: MachineRecord) => Promise<void>,
+  ): Promise<void> {
+    const { layout, log } = this.parts;
+    if (record?.state === "running" || record?.state === "frozen" || record?.state === "paused") return;
+    if (record?.state === "exited") return await this.#clear(id, record);
+    log.info({ machine: id, state: record?.state ?? "unknown" }, "what was half done is finished or taken back");
+    if (record?.state === "suspending" || record?.state === "resuming") {
+      // CRIU is in the middle of a machine's processes: it is let finish.
+      await programsEnded(this.#clearParts(), id);
+      return await recoverHalf(record);
+    }
+    await endPrograms(this.#clearParts(), id);
+    await this.#clear(id, record);
+    if (!record) return removeRecord(layout, id);
+    this.write({ ...record, state: "exited" });
+  }
+
+  read(id: string): MachineRecord | undefined {
+    return readRecord(this.parts.layout, id);
+  }
+
+  paths(id: string): MachinePaths {
+    return pathsOf(this.parts.layout, id);
+  }
+
+  write(record: MachineRecord, durable = false): MachineRecord {
+    return writeRecord(this.parts.layout, record, durable);
+  }
+
+  runs(record: MachineRecord | undefined): record is MachineRecord & { pid: number } {
+    return record?.state === "running" && this.isThere(record);
+  }
+
+  /** Whether its first process lives, running or frozen. */
+  isThere({ id, kernel_boot, pid, pid_start }: MachineRecord): boolean {
+    return kernel_boot === this.#kernel_boot && isAlive(pid, pid_start) && !this.#exits.read(id);
+  }
+
+  async start(launch: Launch, signal: AbortSignal, extend = (): void => {}): Promise<Started> {
+    signal.throwIfAborted();
+    const { id, boot } = launch;
+    const before = this.read(id);
+    if (before?.boot === boot && this.runs(before)) return startedOf(before);
+    await this.#vacate(id, before, keeps(launch, before));
+    const { ipv4_block } = this.parts;
+    const watch = new Stopwatch(this.parts.clock);
+    const image = await whileComing(extend, this.parts.images.hold(launch, launch.image_ref, signal));
+    watch.lap("image");
+    signal.throwIfAborted();
+    const intent = this.write({
+      id,
+      boot,
+      state: "starting",
+      uid_base: this.#uids.take(id, before?.uid_base),
+      private_ip: launch.private_ip,
+      ...(ipv4_block === undefined ? {} : { ipv4_block }),
+      version: launch.instance_id,
+      layers: image.layers,
+      egress: launch.egress,
+    });
+    try {
+      const record = await this.#boot(launch, intent, image, signal, watch);
+      this.parts.onTimings?.(id, watch.end());
+      this.parts.log.debug({ machine: id, ...watch.end() }, "a machine has started");
+      return { ...startedOf(record), image_ref: image.ref };
+    } catch (thrown) {
+      await this.#clear(id, this.read(id));
+      this.write({ ...intent, state: "exited" });
+      throw thrown;
+    }
+  }
+
+  async #boot(
+    launch: Launch,
+    intent: MachineRecord,
+    image: HeldImage,
+    signal: AbortSignal,
+    watch: Stopwatch,
+  ): Promise<MachineRecord> {
+    const { bundles, layout, network, runc, clock } = this.parts;
+    const { id } = launch;
+    const paths = this.paths(id);
+    const staged = this.write(await bundles.build(launch, intent, image, watch));
+    signal.throwIfAborted();
+    // Side by side: the rules name a device that is not there yet.
+    const [pid] = await Promise.all([
+      runShim({ layout, paths, id, runc, tty: launch.config.init?.tty ?? false, ...bundles.affinity(id) }),
+      network.firewall.joinSender(this.sender(staged), launch.egress),
+    ]);
+    bundles.limitIo(staged);
+    watch.lap("monitor and runc");
+    signal.throwIfAborted();
+    checkLease(this.parts.enclosing);
+    const pid_start = startOf(pid);
+    const alive = (): boolean => startOf(pid) !== undefined;
+    const reached = network.attach(this.sender(staged));
+    await Promise.all([reached, release(paths, alive, clock).then(() => begun(pid, alive, clock))]);
+    const record = this.running(staged, pid, pid_start);
+    await bundles.started(id);
+    watch.lap("release");
+    return record;
+  }
+
+  /** Under which addresses a machine may send. */
+  sender(record: MachineRecord) {
+    return { veth: this.paths(record.id).veth, private_ip: record.private_ip, ipv4: ipv4Of(record) };
+  }
+
+  /** Written down as running. Of one that has ended meanwhile word came too early, and is heard now. */
+  running(record: MachineRecord, pid: number, pid_start: string | undefined): MachineRecord {
+    const running = this.write({
+      ...record,
+      state: "running",
+      pid,
+      ...(pid_start === undefined ? {} : { pid_start }),
+      kernel_boot: this.#kernel_boot,
+    });
+    if (this.#exits.read(record.id)) setImmediate(() => void this.#onExitFile(record.id));
+    return running;
+  }
+
+  /** Nothing of an earlier boot is left when the next begins. */
+  async #vacate(id: string, before: MachineRecord | undefined, keep_rootfs: boolean): Promise<void> {
+    if (this.runs(before)) killMachine(this.paths(id), before.pid);
+    if (before?.state === "running") await this.settle(before);
+    if (before?.state === "paused") await this.dropSnapshot(id);
+    await this.#settling.get(id);
+    await this.#clear(id, before);
+    const paths = this.paths(id);
+    this.#exits.forget(id);
+    rmSync(paths.snapshot, { recursive: true, force: true });
+    if (!keep_rootfs) rmSync(paths.disk, { force: true });
+  }
+
+  async stop({ id, boot }: Ref, how: StopOptions, signal: AbortSignal): Promise<Exit | undefined> {
+    signal.throwIfAborted();
+    const record = this.read(id);
+    if (record?.boot !== boot) return undefined;
+    if (record.state === "frozen") return this.#drop(record);
+    if (record.state === "paused") return await this.dropSnapshot(id);
+    if (record.state === "exited") return record.exit;
+    if (this.runs(record)) {
+      const { pid } = record;
+      const over = (): boolean => signal.aborted || !this.runs(record);
+      if (how.signal !== "SIGKILL") kill(pid, how.signal as NodeJS.Signals);
+      const ended = how.signal !== "SIGKILL" && (await this.#exits.wait(id, how.timeout_ms, over));
+      signal.throwIfAborted();
+      if (!ended) killMachine(this.paths(id), pid);
+    }
+    return await this.settle(record);
+  }
+
+  /** The end of a machine that was written down: nobody is told, and nothing of it is left in the kernel. */
+  async quietEnd(record: MachineRecord): Promise<void> {
+    const { id } = record;
+    await this.#exits.wait(id, RUNC_LIMITS.kill_ms, () => !this.#monitorLives(id));
+    await this.#clear(id, record);
+    this.#exits.forget(id);
+  }
+
+  /** A suspended machine's memory is of no use, or not wanted: it is stopped, with its root disk as it is. */
+  async dropSnapshot(id: string): Promise<undefined> {
+    const record = this.read(id);
+    await endPrograms(this.#clearParts(), id);
+    await this.#clear(id, record && { ...record, state: "exited" });
+    this.#exits.forget(id);
+    return record && this.#drop(record);
+  }
+
+  /** A suspended machine that is stopped loses its memory. */
+  #drop(record: MachineRecord): undefined {
+    const { snapshot: _, paused: __, ...rest } = record;
+    this.write({ ...rest, state: "exited" });
+    discard(this.paths(record.id).snapshot);
+  }
+
+  /** A boot is over: how it ended is written down, and what is left is cleared away behind it. */
+  settle(record: MachineRecord): Promise<Exit | undefined> {
+    const { id } = record;
+    let settling = this.#settling.get(id);
+    if (!settling) {
+      settling = this.#settle(record).finally(() => this.#settling.delete(id));
+      this.#settling.set(id, settling);
+    }
+    return settling;
+  }
+
+  async #settle(record: MachineRecord): Promise<Exit | undefined> {
+    const { id } = record;
+    // The monitor writes its word after the last output; when it is gone too, there will be none.
+    await this.#exits.wait(
+      id,
+      RUNC_LIMITS.kill_ms,
+      () => !this.#monitorLives(id) && !isAlive(record.pid, record.pid_start),
+    );
+    const of = { cgroup: this.paths(id).cgroup, program: record.program };
+    const exit = exitOf(this.#exits.read(id), of, this.parts.clock.now());
+    this.write({ ...record, state: "exited", exit });
+    this.#exits.forget(id);
+    const cleared = this.#clear(id, record);
+    // Whoever wants the volume next must find it free.
+    if (record.volume) await cleared;
+    return exit;
+  }
+
+  #monitorLives(id: string): boolean {
+    const pid = numberIn(this.paths(id).monitor_pid);
+    return pid !== undefined && startOf(pid) !== undefined;
+  }
+
+  /** Word of an end that nobody waits for. */
+  async #onExitFile(id: string): Promise<void> {
+    try {
+      const record = this.read(id);
+      if (record?.state !== "running" || this.#settling.has(id)) return;
+      const exit = await this.settle(record);
+      if (exit) for (const listener of this.#listeners) listener({ id, boot: record.boot, ...exit });
+    } catch (error) {
+      this.parts.log.error({ error, machine: id }, "the end of a machine could not be settled; it is looked at again");
+    }
+  }
+
+  /** Clears away what is in the kernel, one after the other for one machine. */
+  #clear(id: string, record: MachineRecord | undefined): Promise<void> {
+    const before = this.#clearing.get(id) ?? Promise.resolve();
+    const clearing = before
+      .catch(() => {})
+      .then(async () => {
+        await clearBoot(this.#clearParts(), id, record?.volume);
+        // Of a machine that was just written down they are its memory, until that is sealed.
+        if (record?.state !== "suspending") clearImages(this.paths(id));
+      });
+    const kept = clearing.finally(() => {
+      if (this.#clearing.get(id) === kept) this.#clearing.delete(id);
+    });
+    kept.catch((error: unknown) =>
+      this.parts.log.warn({ error, machine: id }, "not everything of a machine could be cleared away"),
+    );
+    this.#clearing.set(id, kept);
+    return kept;
+  }
+
+  #clearParts() {
+    const { layout, network, bundles, clock } = this.parts;
+    return { layout, network, bundles, clock };
+  }
+
+  async destroy(id: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const record = this.read(id);
+    if (this.runs(record)) killMachine(this.paths(id), record.pid);
+    if (record?.state === "running") await this.settle(record);
+    if (record?.state === "paused") await this.dropSnapshot(id);
+    await this.#clear(id, record);
+    if (record) {
+      await this.parts.network.firewall.leaveSender(this.sender(record));
+      await this.parts.network.leave(this.paths(id).veth, record.private_ip);
+    }
+    await this.parts.local_api?.remove(id);
+    await this.parts.images.release(id);
+    this.#exits.forget(id);
+    rmSync(this.paths(id).unfenced, { force: true });
+    removeRecord(this.parts.layout, id);
+    if (record) this.#uids.release(record.uid_base);
+  }
+
+  async recover(known: readonly Ref[]): Promise<Observed[]> {
+    const asked = new Set(known.map(({ id, boot }) => `${id}/${boot}`));
+    const found: Observed[] = [];
+    for (const { id, boot } of known) found.push(await this.#observe(id, boot));
+    for (const id of knownIds(this.parts.layout)) {
+      const record = this.read(id);
+      if (!record || asked.has(`${id}/${record.boot}`)) continue;
+      const seen = await this.#observe(id, record.boot);
+      if (seen.state !== "gone") found.push(seen);
+    }
+    return found;
+  }
+
+  async #observe(id: string, boot: string): Promise<Observed> {
+    const record = this.read(id);
+    if (record?.boot !== boot) return { id, boot, state: "gone" };
+    // One that was lost while it was suspended, by a restart of the host, says so when it is to go on.
+    if (record.state === "frozen" || record.state === "paused") return { id, boot, state: "frozen" };
+    if (this.runs(record)) return { id, boot, state: "running", private_ipv4: ipv4Of(record) };
+    // In any other state a call of ours is in the middle of it, and tells how it went.
+    if (record.state === "running") await this.settle(record);
+    const { exit } = this.read(id) ?? record;
+    return { id, boot, state: "gone", ...(exit ? { exit } : {}) };
+  }
+
+  async close(): Promise<void> {
+    this.#exits.close();
+    await Promise.allSettled([...this.#settling.values(), ...this.#clearing.values()]);
+    if (knownIds(this.parts.layout).length === 0) await clearInstallation(this.parts);
+  }
+}

@@ -1,0 +1,99 @@
+/** Keeps the logs of machines short, and those of destroyed ones for a while. */
+import {
+  closeSync,
+  constants,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import { type Layout, pathsOf } from "../layout.ts";
+import { RUNC_LIMITS } from "../limits.ts";
+
+const LOOK_MS = 2000;
+/** Old logs are looked for once in so many looks. */
+const SWEEP = 300;
+/** Left beside the log of a machine that is gone; its age is the log's. */
+const DESTROYED = "destroyed";
+/** The monitor opens the log anew when anything comes through its pipe. */
+const REOPEN = "\n";
+
+export class LogKeeper {
+  readonly #layout: Layout;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #closing = new AbortController();
+
+  constructor(layout: Layout, clock: Clock, log: Log) {
+    this.#layout = layout;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#closing;
+    for (let look = 0; !signal.aborted; look++) {
+      try {
+        this.look();
+        if (look % SWEEP === 0) this.sweep();
+      } catch (error) {
+        this.#log.warn({ error }, "the logs of machines could not be looked after");
+      }
+      await this.#clock.sleep(LOOK_MS, signal).catch(() => {});
+    }
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Sets aside each log that is full. The monitor does the same, later, when we are not there. */
+  look(): void {
+    for (const id of readdirSync(this.#layout.containers)) {
+      const paths = pathsOf(this.#layout, id);
+      const size = statSync(paths.log, { throwIfNoEntry: false })?.size ?? 0;
+      if (size < RUNC_LIMITS.log_bytes) continue;
+      renameSync(paths.log, `${paths.log}.1`);
+      tellMonitor(paths.control);
+    }
+  }
+
+  destroyed(id: string): void {
+    const { logs } = pathsOf(this.#layout, id);
+    if (statSync(logs, { throwIfNoEntry: false })) writeFileSync(join(logs, DESTROYED), "");
+  }
+
+  /** Forgets logs of destroyed machines: the old ones, and the oldest when there are too many. */
+  sweep(): void {
+    const now = this.#clock.now();
+    const gone = readdirSync(this.#layout.logs)
+      .flatMap((id) => {
+        const mark = statSync(join(this.#layout.logs, id, DESTROYED), { throwIfNoEntry: false });
+        return mark ? [{ id, at: mark.mtimeMs }] : [];
+      })
+      .sort((a, b) => b.at - a.at);
+    const old = gone.filter(
+      ({ at }, index) => now - at > RUNC_LIMITS.logs_kept_ms || index >= RUNC_LIMITS.logs_kept_machines,
+    );
+    for (const { id } of old) rmSync(join(this.#layout.logs, id), { recursive: true, force: true });
+  }
+}
+
+function tellMonitor(pipe: string): void {
+  try {
+    const fd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
+    try {
+      writeSync(fd, REOPEN);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    // It has just ended; the next boot opens the log by its name.
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * What machines wrote, as its monitor keeps it: `log`, and `log.1` before it. A place in it is the file's number and an
+ * offset; the number stays with the file when it is set aside, so a reader finds its place again.
+ */
+import { mkdirSync, statSync, watch } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import type { LogLine, LogPage, LogsFrom } from "#machines/runtime/driver.ts";
+import type { MachinePaths } from "../layout.ts";
+import { RUNC_LIMITS } from "../limits.ts";
+
+type LogFiles = Pick<MachinePaths, "log" | "logs">;
+
+/** A line of the file: `2026-01-01T00:00:00.123456789+00:00 stdout F text`; P is a piece of a longer one. */
+const LINE = /^(\S+) (stdout|stderr) ([FP]) ?(.*)$/s;
+
+interface Parsed {
+  lines: LogLine[];
+  /** Bytes up to the last place where nothing is unfinished. */
+  used: number;
+  /** What has been written of lines that are not at their end: a prompt, or the last words of a program. */
+  rest: LogLine[];
+}
+
+interface Pieces {
+  stdout: string;
+  stderr: string;
+  /** When the newest of them came. */
+  timestamp: number;
+}
+
+/** Lines from a part of a file that begins at the beginning of one. */
+export function parseLog(bytes: Buffer): Parsed {
+  const pieces: Pieces = { stdout: "", stderr: "", timestamp: 0 };
+  const lines: LogLine[] = [];
+  let used = 0;
+  for (let at = 0, end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, at)) {
+    const line = takeLine(bytes.toString("utf8", at, end), pieces);
+    if (line) lines.push(line);
+    at = end + 1;
+    if (pieces.stdout + pieces.stderr === "") used = at;
+  }
+  const { timestamp } = pieces;
+  const rest = (["stdout", "stderr"] as const).flatMap((stream) =>
+    pieces[stream] ? [{ timestamp, stream, message: pieces[stream] }] : [],
+  );
+  return { lines, used, rest };
+}
+
+function takeLine(text: string, pieces: Pieces): LogLine | undefined {
+  const [, time = "", stream, kind, piece = ""] = LINE.exec(text) ?? [];
+  if (stream !== "stdout" && stream !== "stderr") return undefined;
+  // A terminal ends its lines in its own way.
+  const message = pieces[stream] + (kind === "F" && piece.endsWith("\r") ? piece.slice(0, -1) : piece);
+  const whole = kind === "F" || message.length >= RUNC_LIMITS.log_line_chars;
+  pieces[stream] = whole ? "" : message;
+  pieces.timestamp = Date.parse(time);
+  return whole ? { timestamp: pieces.timestamp, stream, message } : undefined;
+}
+
+export async function readLog(files: LogFiles, from: LogsFrom): Promise<LogPage> {
+  return "cursor" in from ? await readOn(files, from.cursor) : await readNewest(files, from.tail, from.since ?? 0);
+}
+
+async function readNewest({ log }: LogFiles, tail: number, since: number): Promise<LogPage> {
+  let lines: LogLine[] = [];
+  let cursor = "0:0";
+  for (const file of [log, `${log}.1`]) {
+    await using handle = await openIfThere(file);
+    if (!handle) continue;
+    const { ino, size } = await handle.stat();
+    const { lines: found, end } = await newestIn(handle, size, tail - lines.length);
+    if (file === log) cursor = `${ino}:${end}`;
+    lines = [...found, ...lines];
+    if (lines.length >= tail) break;
+  }
+  const recent = lines.filter(({ timestamp }) => timestamp >= since);
+  return { lines: tail > 0 ? recent.slice(-tail) : [], cursor };
+}
+
+/** From the end backwards, twice as far each time, until there are enough lines. */
+async function newestIn(handle: FileHandle, size: number, count: number): Promise<{ lines: LogLine[]; end: number }> {
+  for (let length = PAGE_BYTES / 16; ; length *= 4) {
+    const from = Math.max(0, size - length);
+    const bytes = await readAt(handle, from, size - from);
+    // Nobody knows what the first line is the end of.
+    const skip = from === 0 ? 0 : bytes.indexOf(10) + 1;
+    const { lines: whole, used, rest } = parseLog(bytes.subarray(skip));
+    // Shown, and shown again with the rest of its line if that comes: better than not at all.
+    const lines = [...whole, ...rest];
+    if (from === 0 || lines.length >= count)
+      return { lines: lines.slice(-Math.max(count, 0)), end: from + skip + used };
+  }
+}
+
+const PAGE_BYTES = 1024 * 1024;
+
+async function readOn({ log }: LogFiles, cursor: string): Promise<LogPage> {
+  const [ino, offset] = cursor.split(":").map(Number);
+  const [current, before] = [inodeOf(log), inodeOf(`${log}.1`)];
+  if (ino === before && before !== undefined) {
+    const rest = await pageOf(`${log}.1`, offset ?? 0);
+    if (rest.lines.length > 0) return rest;
+  }
+  // Another file than the one that was read: it was set aside, perhaps twice, and this is what followed.
+  return await pageOf(log, ino === current ? (offset ?? 0) : 0);
+}
+
+async function pageOf(file: string, offset: number): Promise<LogPage> {
+  await using handle = await openIfThere(file);
+  if (!handle) return { lines: [], cursor: "0:0" };
+  const { ino, size } = await handle.stat();
+  // Somebody has cut it short.
+  const from = offset > size ? 0 : offset;
+  const bytes = await readAt(handle, from, Math.min(size - from, PAGE_BYTES));
+  const { lines, used } = parseLog(bytes);
+  return { lines, cursor: `${ino}:${from + (used === 0 && bytes.length === PAGE_BYTES ? PAGE_BYTES : used)}` };
+}
+
+async function readAt(handle: FileHandle, at: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(length);
+  const { bytesRead } = await handle.read(bytes, 0, length, at);
+  return bytes.subarray(0, bytesRead);
+}
+
+async function openIfThere(file: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(file, "r");
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw thrown;
+  }
+}
+
+const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
+
+/** Calls `wake` when the log grows. */
+export function watchLog({ logs }: LogFiles, wake: () => void): () => void {
+  mkdirSync(logs, { recursive: true, mode: 0o700 });
+  const watcher = watch(logs, { persistent: false }, wake);
+  // The folder may go away: then there is nothing more to tell.
+  watcher.on("error", () => watcher.close());
+  return () => watcher.close();
+}

@@ -1,0 +1,358 @@
+/** The place a machine runs in: its disk, its root file system, its files and its bundle. Set up, and struck. */
+import {
+  chownSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import type { IoLimits } from "#core/machine-settings.ts";
+import { sizeOf } from "#machines/config/config.ts";
+import type { Launch } from "#machines/runtime/driver.ts";
+import type { HeldImage } from "#machines/runtime/image-source.ts";
+import type { LocalApi } from "#machines/runtime/local-api.ts";
+import { GIB } from "#volumes/disk.ts";
+import type { VolumeMounts } from "#volumes/mounts.ts";
+import { nativeProgram } from "../native-programs.ts";
+import { bind, CallError, detach, MS, mount, mountWith, syncFileSystem } from "../../../linux/calls.ts";
+import { GuestTree } from "../../../linux/guest-tree.ts";
+import { program } from "../../../linux/program.ts";
+import type { PrivateNetwork } from "../../../net/private-network.ts";
+import { canPinCpus, pinnedCpus } from "../cgroup.ts";
+import { limitIo } from "../cgroup-io.ts";
+import { allowedCpus, type CpuPlacement } from "../cpu-placement.ts";
+import { delegate } from "../delegation.ts";
+import { noteDisks } from "../stats/disk-stats.ts";
+import { type Enclosing, enclose } from "../enclosure.ts";
+import { populateRootfs } from "./populate-rootfs.ts";
+import { openUserNamespace } from "./idmap.ts";
+import { type Layout, type MachinePaths, pathsOf } from "../layout.ts";
+import type { Lxcfs } from "../lxcfs.ts";
+import { ociConfig } from "../oci-config.ts";
+import { preflight } from "./preflight.ts";
+import { bootFile, processesOf } from "../processes.ts";
+import { ipv4Of, type MachineRecord } from "../record.ts";
+import type { RootDisks } from "./root-disk.ts";
+import { dropCopies, showLayer } from "./idmap-copy.ts";
+import type { Stopwatch } from "../timings.ts";
+import { BLOCK } from "../uid-blocks.ts";
+
+export interface BundleBuilderParts {
+  layout: Layout;
+  disks: RootDisks;
+  network: PrivateNetwork;
+  cpus: CpuPlacement;
+  lxcfs: Lxcfs;
+  clock: Clock;
+  io_limits: IoLimits;
+  volumes?: VolumeMounts;
+  local_api?: LocalApi;
+  enclosing?: Enclosing | undefined;
+}
+
+const INIT = nativeProgram("init");
+/** mount(2) takes one page of options. */
+const OPTIONS_BYTES = 4000;
+
+export class BundleBuilder {
+  readonly #parts: BundleBuilderParts;
+
+  constructor(parts: BundleBuilderParts) {
+    this.#parts = parts;
+  }
+
+  /** Everything that must be there before runc or CRIU; what is there already is left alone. */
+  async build(launch: Launch, record: MachineRecord, image: HeldImage, watch: Stopwatch): Promise<MachineRecord> {
+    const { layout, network, lxcfs, clock } = this.#parts;
+    await delegate(layout.node_id, clock);
+    const enclosed = this.#enclose(launch.id, true);
+    const paths = pathsOf(layout, launch.id);
+    this.#folders(paths);
+    const bridge = network.open(paths.veth, launch.private_ip);
+    bridge.catch(() => {});
+    const volume = await this.#root(launch, record, paths, watch);
+    const processes = this.#fill(launch, record, image, paths);
+    await this.#svc(launch.id, record, paths, bootFile(processes));
+    watch.lap("files");
+    const with_lxcfs = await lxcfs.ready();
+    const program = basename(processes[0]?.words[0] ?? "");
+    const kernel = { own_cgroup: true, lxcfs: with_lxcfs, enclosed };
+    const staged = { ...record, program, ...kernel, ...(volume ? { volume } : {}) };
+    this.#bundle(launch, staged, paths, with_lxcfs ? lxcfs.dir : undefined);
+    noteDisks(staged, paths);
+    await bridge;
+    watch.lap("network");
+    return staged;
+  }
+
+  /** For a resume: the mounts as they were, nothing written into them. */
+  async rebuild(launch: Launch, record: MachineRecord, watch: Stopwatch): Promise<MachineRecord["volume"]> {
+    const { layout, network, clock } = this.#parts;
+    await delegate(layout.node_id, clock);
+    if (record.enclosed) this.#enclose(launch.id, false);
+    const paths = pathsOf(layout, launch.id);
+    this.#folders(paths);
+    const volume = await this.#root(launch, record, paths, watch);
+    await this.#svc(launch.id, record, paths, undefined);
+    this.#bundle(launch, record, paths, record.lxcfs ? await this.#lxcfsFiles() : undefined);
+    noteDisks({ ...record, ...(volume ? { volume } : {}) }, paths);
+    await network.open(paths.veth, launch.private_ip);
+    watch.lap("network");
+    return volume;
+  }
+
+  /** What begins anew is fenced like all others, until it is written down again that it need not be. */
+  #enclose(id: string, anew: boolean): boolean {
+    const { layout, enclosing } = this.#parts;
+    if (!enclosing) return false;
+    const { fence_cgroup, unfenced } = pathsOf(layout, id);
+    if (anew) rmSync(unfenced, { force: true });
+    return enclose(fence_cgroup);
+  }
+
+  /** A machine that ran before we did. */
+  adopt(record: MachineRecord): void {
+    const { id, pid = 0 } = record;
+    const { cgroup } = pathsOf(this.#parts.layout, id);
+    this.#parts.cpus.running(id, canPinCpus() ? pinnedCpus(cgroup) : allowedCpus(pid));
+    this.limitIo(record);
+  }
+
+  /** Its cgroup and its mounts are there. */
+  limitIo(record: MachineRecord): void {
+    limitIo(pathsOf(this.#parts.layout, record.id), record, this.#parts.io_limits);
+  }
+
+  /** For a host that cannot pin cgroups: the CPUs that the machine's processes inherit from what starts them. */
+  affinity(id: string): { affinity?: readonly number[] } {
+    const cpus = this.#parts.cpus.cpusOf(id);
+    return cpus && !canPinCpus() ? { affinity: cpus } : {};
+  }
+
+  resumed(record: MachineRecord): void {
+    this.#parts.cpus.running(record.id);
+    this.limitIo(record);
+  }
+
+  #folders(paths: MachinePaths): void {
+    for (const dir of [paths.run, paths.bundle, paths.rootfs, paths.upper, paths.lower, paths.volume, paths.svc]) {
+      mkdirSync(dir, { recursive: true, mode: 0o711 });
+    }
+    mkdirSync(paths.dir, { recursive: true, mode: 0o700 });
+  }
+
+  async #root(
+    launch: Launch,
+    record: MachineRecord,
+    paths: MachinePaths,
+    watch: Stopwatch,
+  ): Promise<MachineRecord["volume"]> {
+    const mounted = mountsUnder(paths.run);
+    // Made beside the disk, so that a start does not wait for both.
+    const namespace = openUserNamespace(record.uid_base);
+    namespace.catch(() => {});
+    try {
+      if (!mounted.has(paths.upper)) {
+        const { size_gb = 0 } = launch.config.rootfs ?? {};
+        await this.#parts.disks.mount(paths.disk, paths.upper, size_gb * GIB);
+      }
+      watch.lap("disk");
+      const [wanted] = launch.config.mounts ?? [];
+      const volume = wanted?.volume === undefined ? undefined : { id: wanted.volume };
+      const userns = await namespace;
+      watch.lap("user namespace");
+      if (!mounted.has(paths.rootfs)) await this.#overlay(record, paths, userns);
+      if (!volume) return undefined;
+      const { dir, device } = await this.#volumes().mount(volume.id);
+      if (!mounted.has(paths.volume)) bind(dir, paths.volume, { userns });
+      return { ...volume, ...(device ? { device } : {}) };
+    } finally {
+      const fd = await namespace.catch(() => undefined);
+      if (fd !== undefined) closeSync(fd);
+      watch.lap("mount");
+    }
+  }
+
+  #volumes(): VolumeMounts {
+    const { volumes } = this.#parts;
+    if (!volumes) throw new Error("this platform has no volumes");
+    return volumes;
+  }
+
+  async #overlay({ uid_base, layers }: MachineRecord, paths: MachinePaths, userns: number): Promise<void> {
+    const [upper, work] = ["u", "w"].map((name) => join(paths.upper, name)) as [string, string];
+    for (const dir of [upper, work]) {
+      // Not `recursive`: that says of a disk which cannot be written to that there is no such folder.
+      if (!existsSync(dir)) mkdirSync(dir, { mode: 0o755 });
+      chownSync(dir, uid_base, uid_base);
+    }
+    dropCopies(paths.copies, layers, uid_base);
+    const lowers: string[] = [];
+    for (const [index, layer] of layers.entries()) {
+      const at = join(paths.lower, String(index));
+      mkdirSync(at, { recursive: true });
+      await showLayer(layer, at, { userns, uid_base, copies: paths.copies });
+      lowers.push(at);
+    }
+    try {
+      // The uppermost comes first in overlayfs's own order.
+      mountOverlay(lowers.toReversed(), upper, work, paths.rootfs);
+    } finally {
+      // The overlay has copies of its own.
+      for (const lower of lowers) detach(lower);
+    }
+  }
+
+  /** Looks at the image, then puts in what the platform and the config bring. */
+  #fill(launch: Launch, record: MachineRecord, image: HeldImage, paths: MachinePaths) {
+    using tree = new GuestTree(paths.rootfs);
+    const processes = processesOf(launch, image, tree);
+    const [wanted] = launch.config.mounts ?? [];
+    preflight(
+      tree,
+      processes.map(({ folder }) => folder),
+      wanted?.volume === undefined ? undefined : wanted.path,
+    );
+    populateRootfs(
+      tree,
+      launch,
+      record.uid_base,
+      processes.map(({ folder }) => folder),
+    );
+    return processes;
+  }
+
+  /** `/.svc`: process 1, what it shall start, and the socket of the machine's own API. */
+  async #svc(id: string, { uid_base }: MachineRecord, paths: MachinePaths, boot: Buffer | undefined): Promise<void> {
+    const dir = await this.#svcDir(id, paths);
+    const init = join(dir, "init");
+    if (!existsSync(init)) copyFileSync(INIT, init);
+    // Only root of the machine reads it: it holds every secret. It is removed as soon as the machine runs.
+    const file = join(dir, "boot");
+    if (boot) {
+      rmSync(file, { force: true });
+      writeFileSync(file, boot, { mode: 0o400 });
+      chownSync(file, uid_base, uid_base);
+    }
+    if (!mountsUnder(paths.run).has(paths.svc)) bind(dir, paths.svc, {});
+  }
+
+  async #svcDir(id: string, paths: MachinePaths): Promise<string> {
+    const { local_api } = this.#parts;
+    if (local_api) return await local_api.open(id);
+    const dir = join(paths.dir, "svc");
+    mkdirSync(dir, { recursive: true, mode: 0o755 });
+    return dir;
+  }
+
+  /** The machine runs: what told it how is not left lying about. */
+  async started(id: string): Promise<void> {
+    this.#parts.cpus.running(id);
+    const dir = await this.#svcDir(id, pathsOf(this.#parts.layout, id));
+    rmSync(join(dir, "boot"), { force: true });
+  }
+
+  /** A snapshot that has the files must get some: without lxcfs those of the host's own /proc, by the same paths. */
+  async #lxcfsFiles(): Promise<string> {
+    const { lxcfs } = this.#parts;
+    return (await lxcfs.ready()) ? lxcfs.dir : "";
+  }
+
+  #bundle(launch: Launch, record: MachineRecord, paths: MachinePaths, lxcfs: string | undefined): void {
+    const { uid_base, id, own_cgroup = false } = record;
+    const { network, cpus: placement } = this.#parts;
+    const { config, private_ip } = launch;
+    const { cpus, memory_mb, cpu_kind } = sizeOf(config);
+    const [wanted] = config.mounts ?? [];
+    const cpuset = placement.place(id, cpus);
+    const oci = ociConfig({
+      paths,
+      hostname: config.dns?.hostname || id,
+      uid_base,
+      tty: config.init?.tty ?? false,
+      memory_mb,
+      swap_mb: config.init?.swap_size_mb ?? 0,
+      cpus,
+      shared_cpu: cpu_kind === "shared",
+      own_cgroup,
+      lxcfs,
+      cpuset: canPinCpus() ? cpuset : undefined,
+      ...(wanted?.volume === undefined ? {} : { volume: { path: wanted.path } }),
+      hook: network.hook({
+        veth: paths.veth,
+        private_ip,
+        ipv4: ipv4Of(record),
+        uid_base,
+        uid_count: BLOCK,
+      }),
+    });
+    writeFileSync(join(paths.bundle, "config.json"), JSON.stringify(oci), { mode: 0o600 });
+  }
+
+  /**
+   * What the machine wrote is on its disks. Unmounting says so only where it is the last: a machine that is being started
+   * has copies of all mounts of this host for a moment, and would write out in its own time.
+   */
+  async flush(id: string): Promise<void> {
+    const { run, upper, volume } = pathsOf(this.#parts.layout, id);
+    const mounted = mountsUnder(run);
+    await Promise.all([upper, volume].filter((at) => mounted.has(at)).map((at) => syncFileSystem(at)));
+  }
+
+  /** Takes every mount away, the innermost first; a volume is given back. */
+  async remove(id: string, volume: MachineRecord["volume"]): Promise<void> {
+    this.#parts.cpus.release(id);
+    const paths = pathsOf(this.#parts.layout, id);
+    const mounts = [...mountsUnder(paths.run)].reverse();
+    // In one go: unmounting writes out what is left to write, and may take long.
+    if (mounts.length > 0) {
+      await program("umount", mounts).catch(async () => {
+        for (const at of mountsUnder(paths.run)) await program("umount", ["--lazy", at]).catch(() => {});
+      });
+    }
+    if (volume) await this.#parts.volumes?.unmount(volume.id);
+  }
+}
+
+/** `nfs_export` makes files findable again by handle: without it a machine that watches files cannot be suspended. */
+function mountOverlay(lowers: readonly string[], upper: string, work: string, target: string): void {
+  try {
+    overlay(lowers, upper, work, target, ["index=on", "nfs_export=on"]);
+  } catch (thrown) {
+    // ESTALE: the layers were unpacked anew since this upper was made. EINVAL: this host cannot.
+    if (!(thrown instanceof CallError) || !["ESTALE", "EINVAL"].includes(thrown.code)) throw thrown;
+    overlay(lowers, upper, work, target, []);
+  }
+}
+
+function overlay(
+  lowers: readonly string[],
+  upper: string,
+  work: string,
+  target: string,
+  more: readonly string[],
+): void {
+  const options = [`lowerdir=${lowers.join(":")}`, `upperdir=${upper}`, `workdir=${work}`, ...more].join(",");
+  if (options.length <= OPTIONS_BYTES) {
+    mount("overlay", target, "overlay", MS.NOSUID | MS.NODEV, options);
+    return;
+  }
+  const pairs = more.map((option) => option.split("=") as [string, string]);
+  const each = lowers.map((lower): [string, string] => ["lowerdir+", lower]);
+  mountWith("overlay", target, [...each, ["upperdir", upper], ["workdir", work], ...pairs], MS.NOSUID | MS.NODEV);
+}
+
+/** Mount points below a folder, in the order they were made. */
+export function mountsUnder(dir: string): Set<string> {
+  const found = new Set<string>();
+  for (const line of readFileSync("/proc/self/mountinfo", "utf8").split("\n")) {
+    const at = line.split(" ")[4];
+    if (at?.startsWith(`${dir}/`)) found.add(at);
+  }
+  return found;
+}

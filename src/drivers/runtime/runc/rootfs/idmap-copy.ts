@@ -1,0 +1,61 @@
+/**
+ * Layers of an image where they cannot be shown through a map of ids: a file system without that (an overlay under the
+ * data dir, some network file systems). The machine gets a copy of its own with the owners moved to its ids, which takes
+ * time at its first start and room as long as it lives; that it has ids of its own is worth more than both.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { lchown, lstat, opendir } from "node:fs/promises";
+import { join } from "node:path";
+import { bind, CallError } from "../../../linux/calls.ts";
+import { program } from "../../../linux/program.ts";
+
+/** Shows a layer at a place with the machine's ids; `userns` has their map. Copies are kept in `copies`. */
+export async function showLayer(
+  layer: string,
+  at: string,
+  { userns, uid_base, copies }: { userns: number; uid_base: number; copies: string },
+): Promise<void> {
+  try {
+    bind(layer, at, { userns });
+  } catch (thrown) {
+    // EINVAL: this file system has no maps. Anything else is no matter of its kind.
+    if (!(thrown instanceof CallError) || thrown.code !== "EINVAL") throw thrown;
+    bind(await copyOf(layer, uid_base, copies), at, {});
+  }
+}
+
+async function copyOf(layer: string, uid_base: number, copies: string): Promise<string> {
+  const copy = join(copies, nameOf(layer, uid_base));
+  if (existsSync(copy)) return copy;
+  mkdirSync(copies, { recursive: true, mode: 0o711 });
+  // Under another name until it is whole: we may be killed in the middle.
+  const unfinished = `${copy}.unfinished`;
+  rmSync(unfinished, { recursive: true, force: true });
+  await program("cp", ["--archive", "--reflink=auto", "--no-target-directory", layer, unfinished], {
+    timeout_ms: COPY_MS,
+  });
+  await shift(unfinished, uid_base);
+  renameSync(unfinished, copy);
+  return copy;
+}
+
+/** A layer is some gigabytes at most. */
+const COPY_MS = 600_000;
+
+const nameOf = (layer: string, uid_base: number): string =>
+  createHash("sha256").update(`${layer} ${uid_base}`).digest("hex").slice(0, 24);
+
+async function shift(path: string, by: number): Promise<void> {
+  const stat = await lstat(path);
+  if (stat.isDirectory()) for await (const { name } of await opendir(path)) await shift(join(path, name), by);
+  await lchown(path, stat.uid + by, stat.gid + by);
+}
+
+/** Copies of layers that the machine had with another image. */
+export function dropCopies(copies: string, layers: readonly string[], uid_base: number): void {
+  if (!existsSync(copies)) return;
+  const wanted = new Set(layers.map((layer) => nameOf(layer, uid_base)));
+  for (const name of readdirSync(copies))
+    if (!wanted.has(name)) rmSync(join(copies, name), { recursive: true, force: true });
+}

@@ -1,0 +1,57 @@
+/**
+ * What is looked at before runc touches a root file system that a stranger made. Container runtimes have been led out
+ * of their root by an image whose /dev or /proc was a link, and by odd working folders; such an image is refused.
+ */
+import type { GuestTree } from "../../../linux/guest-tree.ts";
+
+/** runc mounts on these and makes nodes in /dev; each must be a folder, or nothing. */
+const FOLDERS = ["/proc", "/sys", "/dev", "/dev/pts", "/dev/shm", "/dev/mqueue", "/.svc"];
+const NODES = [
+  "null",
+  "zero",
+  "full",
+  "random",
+  "urandom",
+  "tty",
+  "console",
+  "ptmx",
+  "core",
+  "fd",
+  "stdin",
+  "stdout",
+  "stderr",
+];
+/** Nothing of the machine's own may lie in what the kernel shows there. */
+const KERNEL = /^\/(proc|sys|dev|\.svc)(\/|$)/;
+
+export class ImageRefused extends Error {
+  override readonly name = "ImageRefused";
+}
+
+export function preflight(tree: Pick<GuestTree, "kind" | "where">, folders: readonly string[], volume?: string): void {
+  for (const path of FOLDERS) {
+    const kind = tree.kind(path);
+    if (kind !== undefined && kind !== "folder") refuse(`${path} is a ${kind} instead of a folder`);
+  }
+  for (const name of NODES) {
+    const kind = tree.kind(`/dev/${name}`);
+    if (kind === "link") refuse(`/dev/${name} is a link`);
+  }
+  for (const folder of folders) inside(tree, folder, "the working folder");
+  if (volume !== undefined) inside(tree, volume, "the volume's folder");
+}
+
+function inside(tree: Pick<GuestTree, "where">, path: string, what: string): void {
+  if (!path.startsWith("/")) refuse(`${what} "${path}" is not an absolute path`);
+  // Where a link leads counts, not what it is called.
+  for (const place of [normal(path), tree.where(path) ?? normal(path)]) {
+    if (KERNEL.test(place)) refuse(`${what} "${path}" lies in ${place}, which is the kernel's`);
+    if (place === "/" && what.startsWith("the volume")) refuse("a volume cannot be mounted at /");
+  }
+}
+
+const normal = (path: string): string => new URL(`file://${path.replaceAll(/[?#%]/g, "_")}`).pathname;
+
+function refuse(why: string): never {
+  throw new ImageRefused(`the machine is not started: ${why}`);
+}

@@ -1,0 +1,229 @@
+/**
+ * The disk under a machine's root file system: a sparse file with ext4 in it, so that it has a size, statistics, and
+ * goes away as one file. Formatting takes longer than everything else about a disk, so it is done once; a new disk is
+ * a copy of the few blocks that formatting wrote.
+ *
+ * Mounting waits for the host's disk, long when others write to it, so a few empty disks are kept mounted ahead, at no
+ * place: they end with our process, and their files are removed by the next.
+ */
+import {
+  close,
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Clock } from "#core/clock.ts";
+import { putMount, seekData } from "../../../linux/calls.ts";
+import { deviceOf, mountLoop, openDisk } from "../../../linux/loop.ts";
+import { program } from "../../../linux/program.ts";
+import { RUNC_LIMITS } from "../limits.ts";
+
+const REFILL_MS = 300;
+/** Elsewhere: it unmounts. */
+const closeLater = promisify(close);
+
+interface Template {
+  size: number;
+  pieces: { at: number; bytes: Buffer }[];
+}
+
+/** A disk that waits for its machine. */
+interface Ready {
+  file: string;
+  mount: number;
+}
+
+export class RootDisks {
+  /** Where disks wait. */
+  readonly #dir: string;
+  readonly #size: number;
+  readonly #clock: Clock;
+  #template: Promise<Template> | undefined;
+  readonly #ready: Ready[] = [];
+  #filling: Promise<void> | undefined;
+  #made = 0;
+  /** Between open and close. */
+  #keeping = false;
+
+  constructor(dir: string, size: number, clock: Clock) {
+    this.#dir = dir;
+    this.#size = size;
+    this.#clock = clock;
+  }
+
+  /** Begins to keep disks ready. What an earlier process of ours had ready is of no use. */
+  open(): void {
+    rmSync(this.#dir, { recursive: true, force: true });
+    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
+    this.#keeping = true;
+    this.#fill();
+  }
+
+  /** Mounts the disk in `file` at `target`; an empty one is made when there is none, of `bytes` unless that is 0. */
+  async mount(file: string, target: string, bytes = 0): Promise<void> {
+    if (existsSync(file)) {
+      await this.#free(file);
+      return await mountLoop(file, target);
+    }
+    if (bytes > 0 && bytes !== this.#size) {
+      await formatNew(file, bytes);
+      return await mountLoop(file, target);
+    }
+    const ready = await this.#next();
+    // Not now: the machine that is being started has better use for the host's disk.
+    setTimeout(() => this.#fill(), REFILL_MS).unref();
+    if (!ready) {
+      await this.make(file);
+      return await mountLoop(file, target);
+    }
+    try {
+      renameSync(ready.file, file);
+      putMount(ready.mount, target);
+    } finally {
+      closeSync(ready.mount);
+    }
+  }
+
+  /** The first disk that waits and can be used. */
+  async #next(): Promise<Ready | undefined> {
+    for (let ready = this.#ready.shift(); ready; ready = this.#ready.shift()) {
+      if (writable(ready.mount)) return ready;
+      await closeLater(ready.mount);
+      rmSync(ready.file, { force: true });
+    }
+    return undefined;
+  }
+
+  /**
+   * Another process on this host may have a copy of our mounts, and so a hold on the disk: a machine that is being
+   * started has, for a moment. Mounted a second time, under another device, it would be written to from two sides.
+   */
+  async #free(file: string): Promise<void> {
+    const end = this.#clock.monotonic() + RUNC_LIMITS.kill_ms;
+    for (let wait = 1; ; wait = Math.min(wait * 2, 50)) {
+      const device = deviceOf(file);
+      if (device === undefined) return;
+      if (this.#clock.monotonic() > end) {
+        throw new Error(
+          `the machine's root disk is still mounted as ${device} in another mount namespace of this host; ` +
+            `"grep -l ${device} /proc/*/mountinfo" shows whose. The next start tries again`,
+        );
+      }
+      await this.#clock.sleep(wait);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#keeping = false;
+    await this.#filling;
+    await Promise.all(this.#ready.splice(0).map(({ mount }) => closeLater(mount)));
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  #fill(): void {
+    if (!this.#keeping || this.#filling || this.#ready.length >= RUNC_LIMITS.disks_ready) return;
+    const filling = this.#one();
+    this.#filling = filling.then(
+      () => {
+        this.#filling = undefined;
+        this.#fill();
+      },
+      () => {
+        // Whoever needs a disk makes one, and hears what is wrong.
+        this.#filling = undefined;
+      },
+    );
+  }
+
+  async #one(): Promise<void> {
+    const file = join(this.#dir, String(this.#made++));
+    await this.make(file);
+    this.#ready.push({ file, mount: await openDisk(file) });
+  }
+
+  /** The pattern of all disks, formatted if that has not been done. */
+  async #pattern(): Promise<Template> {
+    this.#template ??= this.#format();
+    this.#template.catch(() => {
+      this.#template = undefined;
+    });
+    return await this.#template;
+  }
+
+  /** Makes an empty disk at `file`; one that is there is overwritten. */
+  async make(file: string): Promise<void> {
+    const { size, pieces } = await this.#pattern();
+    rmSync(file, { force: true });
+    await using disk = await open(file, "wx", 0o600);
+    await disk.truncate(size);
+    for (const { at, bytes } of pieces) writeSync(disk.fd, bytes, 0, bytes.length, at);
+  }
+
+  async #format(): Promise<Template> {
+    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
+    const file = join(this.#dir, "template.ext4");
+    rmSync(file, { force: true });
+    const fd = openSync(file, "w+", 0o600);
+    try {
+      await makeFileSystem(file, this.#size);
+      return { size: fstatSync(fd).size, pieces: [...written(fd)] };
+    } finally {
+      closeSync(fd);
+      rmSync(file, { force: true });
+    }
+  }
+}
+
+async function makeFileSystem(file: string, bytes: number): Promise<void> {
+  const size = String(Math.floor(bytes / 1024));
+  const lazy = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
+  // A root disk never grows: the room that is kept for that would be most of what is copied.
+  const made = ["-q", "-F", "-m", "0", "-O", "^resize_inode", "-J", "size=16", "-E", lazy];
+  await program("mkfs.ext4", [...made, file, `${size}k`]);
+}
+
+/** Formats a disk of a size of its own: too rare to keep a pattern for. Under its name only when it is whole. */
+async function formatNew(file: string, bytes: number): Promise<void> {
+  const part = `${file}.part`;
+  rmSync(part, { force: true });
+  closeSync(openSync(part, "wx", 0o600));
+  await makeFileSystem(part, bytes);
+  renameSync(part, file);
+}
+
+/**
+ * The kernel goes on preparing a disk that waits. If the host's disk is full just then, it makes that one read-only for
+ * good, however much room there is later.
+ */
+function writable(mount: number): boolean {
+  const probe = `/proc/self/fd/${mount}/probe`;
+  try {
+    mkdirSync(probe);
+    rmdirSync(probe);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What of a sparse file is not a hole. */
+function* written(fd: number): Generator<{ at: number; bytes: Buffer }> {
+  for (let end = 0; ; ) {
+    const at = seekData(fd, end, "data");
+    if (at === undefined) return;
+    end = seekData(fd, at, "hole") ?? fstatSync(fd).size;
+    const bytes = Buffer.alloc(end - at);
+    readSync(fd, bytes, 0, bytes.length, at);
+    yield { at, bytes };
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * What the kernel killed in a cgroup for want of memory. The cgroup counts the kills; the kernel's log has the name, the
+ * time, and whether it was the machine's memory that was full or the host's.
+ */
+import { closeSync, constants, openSync, readSync } from "node:fs";
+import { oomKills } from "../cgroup.ts";
+
+export interface OomKill {
+  process: string;
+  memory: "machine" | "host";
+  /** In microseconds since the kernel began to count. */
+  at_us: number;
+}
+
+/**
+ * A program whose worker was killed ends itself soon after, with a code of its own, because of that. One that ends later
+ * has other reasons.
+ */
+const CAUSE_US = 10_000_000;
+/** What a shell, and so process 1, says of a program that was killed. */
+const KILLED = 137;
+
+export interface Ended {
+  cgroup: string;
+  code: number;
+  /** How long ago that was. */
+  ago_ms: number;
+  /** Its program, for when the kernel's log has no name. */
+  program?: string | undefined;
+}
+
+/** Whether a machine ended because memory ran out, and what was killed; undefined when it did not. */
+export function oomOf(
+  { cgroup, code, ago_ms, program = "its program" }: Ended,
+  log = (): string[] => kernelLog(),
+): Pick<OomKill, "process" | "memory"> | undefined {
+  if (code === 0 || oomKills(cgroup) === 0) return undefined;
+  const kill = lastKill(log(), cgroup);
+  if (!kill) return code === KILLED ? { process: program, memory: "machine" } : undefined;
+  const ended_us = Number(process.hrtime.bigint() / 1000n) - ago_ms * 1000;
+  const { at_us, ...told } = kill;
+  return ended_us - at_us < CAUSE_US ? told : undefined;
+}
+
+/** As the kernel writes it: `3,1234,567890,-;oom-kill:constraint=…,task_memcg=/…,task=python3,pid=42,uid=0`. */
+const RECORD = /^\d+,\d+,(\d+),[^;]*;oom-kill:constraint=(\w+),.*?,task_memcg=([^,]*),task=(.*),pid=\d+,uid=\d+/;
+
+export function lastKill(records: readonly string[], cgroup: string): OomKill | undefined {
+  for (const record of records.toReversed()) {
+    const [, at, constraint, path = "", name = ""] = RECORD.exec(record) ?? [];
+    // In a container the host's path comes before the one that we know.
+    if (!path.endsWith(cgroup)) continue;
+    return { process: name, memory: constraint === "CONSTRAINT_MEMCG" ? "machine" : "host", at_us: Number(at) };
+  }
+  return undefined;
+}
+
+/** One record is never longer. */
+const RECORD_BYTES = 8192;
+
+/** What the kernel's log holds, oldest first; nothing when it cannot be read. */
+function kernelLog(file = "/dev/kmsg"): string[] {
+  let fd: number;
+  try {
+    fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch {
+    return [];
+  }
+  const records: string[] = [];
+  const buffer = Buffer.alloc(RECORD_BYTES);
+  try {
+    for (;;) {
+      const record = nextRecord(fd, buffer);
+      if (record === undefined) return records;
+      if (record.includes("oom-kill:")) records.push(record);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Each read gives one record. Undefined after the last. */
+function nextRecord(fd: number, buffer: Buffer): string | undefined {
+  try {
+    const bytes = readSync(fd, buffer);
+    return bytes === 0 ? undefined : buffer.toString("utf8", 0, bytes);
+  } catch (thrown) {
+    // EPIPE: the one that came next was overwritten meanwhile; the read after this one goes on behind it.
+    return (thrown as NodeJS.ErrnoException).code === "EPIPE" ? "" : undefined;
+  }
+}

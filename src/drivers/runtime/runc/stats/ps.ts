@@ -1,0 +1,102 @@
+/** The processes of a machine, read from this host's own table. */
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import type { ListenSocket } from "#core/listening.ts";
+import type { Process } from "#machines/runtime/driver.ts";
+import { processesIn } from "../cgroup.ts";
+
+/** Clock ticks in a second; the same on every architecture Linux runs on today. */
+const TICKS = 100;
+const PAGE = 4096;
+
+export async function processList(cgroup: string, init: number): Promise<Process[]> {
+  const listening = listenersByInode(init);
+  const uptime = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]);
+  return processesIn(cgroup)
+    .flatMap((pid) => {
+      try {
+        return [describe(pid, uptime, listening)];
+      } catch {
+        return []; // It ended while we looked.
+      }
+    })
+    .sort((a, b) => a.pid - b.pid);
+}
+
+function describe(pid: number, uptime: number, listening: Map<string, ListenSocket>): Process {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .map(Number);
+  const [user = 0, system = 0] = [fields[11], fields[12]];
+  const began = (fields[19] ?? 0) / TICKS;
+  const inner = /^NSpid:.*\t(\d+)$/m.exec(status)?.[1];
+  const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean);
+  const busy = (user + system) / TICKS;
+  return {
+    pid: Number(inner ?? pid),
+    stime: Math.round(began),
+    rtime: Math.round(uptime - began),
+    command: words.join(" ") || `[${/^Name:\t(.*)$/m.exec(status)?.[1] ?? ""}]`,
+    directory: readlinkSync(`/proc/${pid}/cwd`),
+    cpu: Math.round(busy * 1000),
+    rss: (fields[21] ?? 0) * PAGE,
+    listen_sockets: sockets(pid).flatMap((inode) => listening.get(inode) ?? []),
+  };
+}
+
+/** Its sockets, by their numbers. A file that it closes while we look is no reason to leave out the process. */
+export function sockets(pid: number): string[] {
+  const dir = `/proc/${pid}/fd`;
+  return readdirSync(dir).flatMap((fd) => {
+    try {
+      return /^socket:\[(\d+)\]$/.exec(readlinkSync(`${dir}/${fd}`))?.[1] ?? [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** A socket's state in the kernel's tables when it takes what comes from anybody. */
+const OPEN: Record<string, string> = { tcp: "0A", udp: "07" };
+
+/** What is listened on in a process's network. */
+export const listeners = (pid: number): ListenSocket[] => [...listenersByInode(pid).values()];
+
+/** The same, by the number of the socket. */
+export function listenersByInode(pid: number): Map<string, ListenSocket> {
+  const found = new Map<string, ListenSocket>();
+  for (const proto of ["tcp", "tcp6", "udp", "udp6"]) {
+    for (const line of lines(`/proc/${pid}/net/${proto}`)) {
+      const [, local = "", , state, , , , , , inode = ""] = line.trim().split(/\s+/);
+      const plain = proto.replace("6", "");
+      if (state === OPEN[plain]) found.set(inode, { proto: plain, address: address(local) });
+    }
+  }
+  return found;
+}
+
+function lines(file: string): string[] {
+  try {
+    return readFileSync(file, "utf8").trim().split("\n").slice(1);
+  } catch {
+    return [];
+  }
+}
+
+/** As the kernel writes it: hex words in this host's byte order, a colon, the port. */
+function address(text: string): string {
+  const [hex = "", port = ""] = text.split(":");
+  const words = hex.match(/.{8}/g) ?? [];
+  const bytes = words.flatMap((word) => (word.match(/../g) ?? []).reverse());
+  const number = Number.parseInt(port, 16);
+  // IPv4 as programs see it that use IPv6 sockets for both, such as those on the JVM.
+  const ipv4 = /^0{20}ffff/i.test(bytes.join("")) ? bytes.slice(12) : bytes;
+  if (ipv4.length === 4) return `${ipv4.map((byte) => Number.parseInt(byte, 16)).join(".")}:${number}`;
+  const groups = (bytes.join("").match(/.{4}/g) ?? []).map((group) => group.replace(/^0{1,3}/, ""));
+  return `[${SHORT[groups.join(":")] ?? groups.join(":")}]:${number}`;
+}
+
+/** Addresses that everybody knows in their short form. */
+const SHORT: Record<string, string> = { "0:0:0:0:0:0:0:0": "::", "0:0:0:0:0:0:0:1": "::1" };

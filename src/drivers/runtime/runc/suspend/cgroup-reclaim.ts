@@ -1,0 +1,86 @@
+/**
+ * Memory of a frozen machine, given back to the host as far as the kernel can: page cache always, the memory of its
+ * programs where there is swap. What was given back is read again, page by page, when the machine goes on.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "#core/clock.ts";
+import { cgroupDirs, swapProblem } from "../cgroup.ts";
+import { RUNC_LIMITS } from "../limits.ts";
+
+/** Asked for at once: between two of them the time is looked at. */
+const PIECE = 64 * 1024 * 1024;
+
+export interface Reclaimed {
+  before_bytes: number;
+  after_bytes: number;
+}
+
+/** Never fails: a machine whose memory stays where it is is suspended all the same. */
+export async function reclaimMemory(cgroup: string, clock: Clock): Promise<Reclaimed> {
+  const { memory, unified } = cgroupDirs(cgroup);
+  if (memory) {
+    const used = (): number => numberOf(join(memory, "memory.usage_in_bytes"));
+    const before_bytes = used();
+    await ask(join(memory, "memory.force_empty"), "0");
+    return { before_bytes, after_bytes: used() };
+  }
+  return await reclaimUnified(unified ?? "", clock);
+}
+
+async function reclaimUnified(dir: string, clock: Clock): Promise<Reclaimed> {
+  const used = (): number => numberOf(join(dir, "memory.current"));
+  const before_bytes = used();
+  if (swapProblem() === undefined) allow(dir, "max");
+  const end = clock.monotonic() + RUNC_LIMITS.reclaim_ms;
+  for (let left = before_bytes; left > 0 && clock.monotonic() < end; left -= PIECE) {
+    // Refused (EAGAIN) when less than that could be found: what is left stays.
+    if (!(await ask(join(dir, "memory.reclaim"), String(Math.min(left, PIECE))))) break;
+  }
+  return { before_bytes, after_bytes: used() };
+}
+
+const SWAP_FILE = "memory.swap.max";
+
+/** Its share of the host's swap, which may be none: while it is frozen all of it may go there. Version 2 alone. */
+export function swapShare(cgroup: string): string | undefined {
+  const { memory, unified } = cgroupDirs(cgroup);
+  if (memory || !unified) return undefined;
+  try {
+    return readFileSync(join(unified, SWAP_FILE), "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** The machine goes on with the share that it had. What is in swap beyond it comes back as it is used. */
+export function restoreSwap(cgroup: string, share: string | undefined): void {
+  if (share !== undefined) allow(cgroupDirs(cgroup)["unified"] ?? "", share);
+}
+
+function allow(dir: string, swap: string): void {
+  try {
+    writeFileSync(join(dir, SWAP_FILE), swap);
+  } catch {
+    // The cgroup is gone, and the machine with it; or the kernel does not count swap.
+  }
+}
+
+/** On a thread of its own: the kernel works as long as it takes. */
+async function ask(file: string, word: string): Promise<boolean> {
+  try {
+    await writeFile(file, word);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function numberOf(file: string): number {
+  try {
+    return Number(readFileSync(file, "utf8")) || 0;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,35 @@
+/** Gives the files of a new lxcfs to machines whose own no longer answer. */
+import { readFile } from "node:fs/promises";
+import { nativeProgram } from "../native-programs.ts";
+import { program } from "../../../linux/program.ts";
+import type { ContainerManager } from "../container-manager.ts";
+import { LXCFS_FILES, LXCFS_PROBE, type Lxcfs } from "../lxcfs.ts";
+import { knownIds } from "../record.ts";
+
+const REBIND = nativeProgram("rebind");
+
+/** What reading a file of FUSE fails with when its daemon is gone, or was ended just then. */
+const DEAD = ["ENOTCONN", "ECONNABORTED"];
+
+export async function rebindMachines(containers: ContainerManager, { dir }: Pick<Lxcfs, "dir">): Promise<void> {
+  const { layout, log } = containers.parts;
+  for (const id of knownIds(layout)) {
+    const record = containers.read(id);
+    if (!record?.lxcfs || !containers.runs(record) || (await answers(record.pid))) continue;
+    try {
+      await program(REBIND, [dir, String(record.pid), ...LXCFS_FILES]);
+      log.info({ machine: id }, "the machine has the files of the new lxcfs");
+    } catch (error) {
+      // One that ended meanwhile needs none.
+      if (containers.runs(record)) log.warn({ error, machine: id }, "the machine could not be given the files of lxcfs");
+    }
+  }
+}
+
+/** Whether the machine can read what it has of lxcfs. It cannot change what is mounted below its /sys. */
+async function answers(pid: number): Promise<boolean> {
+  return await readFile(`/proc/${pid}/root${LXCFS_PROBE}`).then(
+    () => true,
+    (error: unknown) => !DEAD.includes((error as NodeJS.ErrnoException).code ?? ""),
+  );
+}

@@ -1,0 +1,252 @@
+/** A machine written down with its memory, and made to go on from there. */
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
+import { type Launch, type Lost, type Ref, type Started, type Suspended, SuspendRefused } from "#machines/runtime/driver.ts";
+import { CRIU_OPTIONS, type Criu, complaint, openToMachine, settleOnDisk } from "../../../freeze/criu.ts";
+import { sealMemory, unsealMemory } from "../../../freeze/sealed-memory.ts";
+import { program } from "../../../linux/program.ts";
+import type { ContainerManager } from "../container-manager.ts";
+import { processesIn } from "../cgroup.ts";
+import { thawCgroup } from "./cgroup-freeze.ts";
+import { liftIo } from "../cgroup-io.ts";
+import { restoreSwap } from "./cgroup-reclaim.ts";
+import { answers, confinementOf, portsOf, weaker } from "../confinement.ts";
+import { discard } from "../rootfs/discard.ts";
+import { checkLease, LeaseOverError } from "../enclosure.ts";
+import { RUNC_LIMITS } from "../limits.ts";
+import { clearImages, memoryOfProcesses, openImages } from "./memory-images.ts";
+import { isAlive, numberIn, startOf } from "../process-table.ts";
+import { listeners } from "../stats/ps.ts";
+import { handleOf, ipv4Of, type MachineRecord, type Snapshot, startedOf } from "../record.ts";
+import { runShim } from "../shim.ts";
+import { Stopwatch } from "../timings.ts";
+
+export interface SuspendParts {
+  containers: ContainerManager;
+  criu: Criu;
+  /** runc's own version: what one wrote down another may not read. */
+  runc_version: string;
+}
+
+/** A machine that answered before must do so again within this, or it is booted cold. */
+const ANSWER_MS = 5000;
+
+export async function suspend(parts: SuspendParts, { id, boot }: Ref, signal: AbortSignal): Promise<Suspended> {
+  const { containers } = parts;
+  signal.throwIfAborted();
+  const record = containers.read(id);
+  if (record?.boot === boot && record.state === "frozen") return suspendedOf(record);
+  if (record?.boot !== boot || !containers.runs(record)) throw new SuspendRefused("nothing runs");
+  const watch = new Stopwatch(containers.parts.clock);
+  const paths = containers.paths(id);
+  await containers.parts.local_api?.quiet(id);
+  const snapshot: Snapshot = {
+    criu: parts.criu.version,
+    runc: parts.runc_version,
+    confined: confinementOf(paths.cgroup),
+    ports: portsOf(listeners(record.pid)),
+  };
+  const suspending = containers.write({ ...record, state: "suspending", snapshot });
+  await containers.parts.network.detach(paths.veth);
+  liftIo(paths.cgroup);
+  try {
+    await dump(parts, id);
+  } catch (thrown) {
+    await runOn(containers, record);
+    throw new SuspendRefused(complaint(join(paths.run, "criu/dump.log")) ?? messageOf(thrown), { cause: thrown });
+  }
+  watch.lap("dump");
+  const frozen = await freeze(containers, suspending, watch);
+  containers.parts.log.debug({ machine: id, ...watch.end() }, "a machine has been suspended");
+  return suspendedOf(frozen);
+}
+
+const suspendedOf = (record: MachineRecord): Suspended => ({ handle: handleOf(record), kind: "snapshot" });
+
+async function dump({ containers, criu }: SuspendParts, id: string): Promise<void> {
+  const paths = containers.paths(id);
+  const { layout, runc } = containers.parts;
+  const work = join(paths.run, "criu");
+  openImages(paths, memoryOfProcesses(processesIn(paths.cgroup)));
+  mkdirSync(work, { recursive: true, mode: 0o700 });
+  const where = ["--image-path", paths.images, "--work-path", work];
+  await program(runc, ["--root", layout.runc, "checkpoint", ...where, ...CRIU_OPTIONS, id], {
+    timeout_ms: RUNC_LIMITS.program_ms,
+    env: { PATH: `${criu.bin}:/usr/sbin:/usr/bin:/sbin:/bin` },
+    // Ended in the middle it would leave the machine's processes half in its hands.
+    outlives: true,
+  });
+}
+
+/** CRIU lets a machine go on that it could not write down. One that ended meanwhile is heard of now. */
+async function runOn(containers: ContainerManager, record: MachineRecord & { pid: number }): Promise<void> {
+  clearImages(containers.paths(record.id));
+  containers.parts.bundles.limitIo(record);
+  containers.running(record, record.pid, record.pid_start);
+  await containers.parts.network.attach(containers.sender(record)).catch(() => {});
+}
+
+/** Its processes are gone: what is left in the kernel goes too, and the sealed snapshot counts from here on. */
+async function freeze(containers: ContainerManager, record: MachineRecord, watch?: Stopwatch): Promise<MachineRecord> {
+  const paths = containers.paths(record.id);
+  await containers.parts.bundles.flush(record.id);
+  await containers.quietEnd(record);
+  watch?.lap("clear");
+  const [sealed] = await Promise.all([
+    sealMemory(paths.images, paths.snapshot, containers.parts.memory_key),
+    settleOnDisk([paths.disk]),
+  ]);
+  watch?.lap("seal");
+  const { pid: _, pid_start: __, snapshot, ...rest } = record;
+  const frozen: MachineRecord = {
+    ...rest,
+    state: "frozen",
+    ...(snapshot ? { snapshot: { ...snapshot, sealed } } : {}),
+  };
+  containers.write(frozen, true);
+  clearImages(paths);
+  return frozen;
+}
+
+/**
+ * We were killed while a machine was being written down or brought back. Whatever was at work has ended by now: a
+ * machine whose first process lives runs, and otherwise its snapshot is whole or was never touched. When neither is
+ * sure it boots cold.
+ */
+export async function recoverHalf(containers: ContainerManager, record: MachineRecord): Promise<void> {
+  const { id } = record;
+  const paths = containers.paths(id);
+  const pid = record.state === "resuming" ? numberIn(paths.pid) : record.pid;
+  const start = record.state === "resuming" && pid !== undefined ? startOf(pid) : record.pid_start;
+  if (pid !== undefined && isAlive(pid, start)) {
+    const { snapshot: _, paused, ...rest } = record;
+    restoreSwap(paths.cgroup, paused?.swap_max);
+    // It may have been frozen, by us or by runc for CRIU.
+    thawCgroup(paths.cgroup);
+    containers.parts.bundles.resumed(containers.running(rest, pid, start));
+    await containers.parts.network.attach(containers.sender(record));
+    clearImages(paths);
+    rmSync(paths.snapshot, { recursive: true, force: true });
+  } else if (record.state === "suspending" && existsSync(join(paths.images, "inventory.img"))) {
+    await freeze(containers, record);
+  } else if (record.state === "resuming" && pid === undefined && record.snapshot) {
+    await containers.quietEnd(record);
+    containers.write({ ...record, state: "frozen" });
+  } else {
+    await containers.dropSnapshot(id);
+  }
+}
+
+/** Lost when the snapshot cannot be used; then nothing of it is left, and the root disk is as it was. */
+export async function resume(parts: SuspendParts, launch: Launch, signal: AbortSignal): Promise<Started | Lost> {
+  const { containers } = parts;
+  signal.throwIfAborted();
+  const { id, boot } = launch;
+  const record = containers.read(id);
+  if (record?.boot !== boot) return NO_SNAPSHOT;
+  if (containers.runs(record)) return startedOf(record);
+  if (record.state !== "frozen" || !record.snapshot) return NO_SNAPSHOT;
+  const watch = new Stopwatch(containers.parts.clock);
+  try {
+    const running = await goOn(parts, launch, record, record.snapshot, watch, signal);
+    containers.parts.onTimings?.(id, watch.end());
+    containers.parts.log.debug({ machine: id, ...watch.end() }, "a machine has been resumed");
+    return startedOf(running);
+  } catch (thrown) {
+    if (thrown instanceof LeaseOverError) {
+      await putBack(containers, record);
+      throw thrown;
+    }
+    const why = complaint(join(containers.paths(id).run, "criu/restore.log")) ?? messageOf(thrown);
+    containers.parts.log.warn({ machine: id, reason: why }, "a snapshot could not be used; the machine boots cold");
+    await containers.dropSnapshot(id);
+    signal.throwIfAborted();
+    return { lost: `the snapshot could not be used: ${why}` };
+  }
+}
+
+/** Its memory is as good as before: it was not begun. */
+async function putBack(containers: ContainerManager, record: MachineRecord): Promise<void> {
+  await containers.quietEnd(record);
+  clearImages(containers.paths(record.id));
+  containers.write(record);
+}
+
+const NO_SNAPSHOT: Lost = { lost: "there is no snapshot of it" };
+
+/** Why a snapshot is not even tried. */
+function problemOf({ criu, runc_version }: SuspendParts, record: MachineRecord, snapshot: Snapshot) {
+  if (snapshot.criu !== criu.version) return `it was made by CRIU ${snapshot.criu}, and this is ${criu.version}`;
+  if (snapshot.runc !== runc_version) return `it was made by runc ${snapshot.runc}, and this is ${runc_version}`;
+  const missing = record.layers.find((layer) => !existsSync(layer));
+  return missing ? "a layer of its image is gone" : undefined;
+}
+
+/** CRIU trusts what it reads: nothing is shown to it that is not, to the last byte, what was sealed. */
+async function unseal({ containers }: SuspendParts, { id, uid_base }: MachineRecord, { sealed }: Snapshot): Promise<void> {
+  if (!sealed) throw new Error("its memory was not sealed");
+  const paths = containers.paths(id);
+  openImages(
+    paths,
+    Object.values(sealed.files).reduce((sum, length) => sum + length, 0),
+  );
+  await unsealMemory(paths.snapshot, paths.images, containers.parts.memory_key, sealed);
+  openToMachine(paths.images, uid_base);
+}
+
+async function goOn(
+  parts: SuspendParts,
+  launch: Launch,
+  record: MachineRecord,
+  snapshot: Snapshot,
+  watch: Stopwatch,
+  signal: AbortSignal,
+): Promise<MachineRecord> {
+  const { containers, criu } = parts;
+  const { id, private_ip } = launch;
+  const { bundles, layout, network, runc } = containers.parts;
+  const paths = containers.paths(id);
+  const unusable = problemOf(parts, record, snapshot);
+  if (unusable) throw new Error(unusable);
+  containers.write({ ...record, state: "resuming" });
+  const rebuilt = bundles.rebuild(launch, record, watch);
+  const [, volume] = await Promise.all([unseal(parts, record, snapshot), rebuilt]).catch(async (thrown: unknown) => {
+    // What is being mounted must be there before it is cleared away.
+    await rebuilt.catch(() => {});
+    throw thrown;
+  });
+  watch.lap("unseal");
+  const work = join(paths.run, "criu");
+  mkdirSync(work, { recursive: true, mode: 0o700 });
+  signal.throwIfAborted();
+  // Before it runs: the app's policy may be another one by now, and the firewall one that knows nothing of it.
+  await network.firewall.joinSender(containers.sender(record), launch.egress);
+  checkLease(containers.parts.enclosing);
+  const restore = { images: paths.images, options: [...CRIU_OPTIONS, "--work-path", work] };
+  const pid = await runShim({
+    layout,
+    paths,
+    id,
+    runc,
+    tty: launch.config.init?.tty ?? false,
+    bin: criu.bin,
+    restore,
+    ...bundles.affinity(id),
+  });
+  watch.lap("restore");
+  const lost = weaker(snapshot.confined, confinementOf(paths.cgroup));
+  if (lost) throw new Error(`it came back less confined: ${lost}`);
+  await network.attach(containers.sender(record));
+  for (const port of snapshot.ports) {
+    const at = { host: private_ip, ipv4: ipv4Of(record), port };
+    if (!(await answers(at, ANSWER_MS))) throw new Error(`it does not answer on port ${port} any more`);
+  }
+  watch.lap("verify");
+  const { snapshot: _, ...rest } = { ...record, egress: launch.egress };
+  const running = containers.running({ ...rest, ...(volume ? { volume } : {}) }, pid, startOf(pid));
+  bundles.resumed(running);
+  clearImages(paths);
+  discard(paths.snapshot);
+  return running;
+}

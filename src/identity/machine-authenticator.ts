@@ -1,0 +1,118 @@
+/**
+ * Which machine a request comes from. Three ways, and nothing a machine says about itself counts:
+ *
+ * - its own socket: the connection was taken there;
+ * - its private address: the connection comes from it, inside the private network;
+ * - an identity token that was made for the gateway.
+ */
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { AuthStore } from "#auth/store.ts";
+import { labelsOf, SpriteCaller, type SpriteFinder } from "#connectors/sprite.ts";
+import { fail } from "#core/errors.ts";
+import type { MachineAuthenticator } from "#http/access.ts";
+import type { MachineStore } from "#machines/store.ts";
+import type { Machine } from "#machines/types.ts";
+import type { Issuer } from "./tokens.ts";
+
+interface AuthenticatorParts {
+  machines: Pick<MachineStore, "find">;
+  orgs: Pick<AuthStore, "findOrgById">;
+  issuer: Issuer;
+  /** What a token must be for. */
+  gateway_audience(): string;
+}
+
+/** Pages of an organization's machines that are looked through for a name. */
+const PAGES = 20;
+
+/** Labels of machines by their name, for those who ask what a policy would say. */
+export function spriteFinder(machines: Pick<MachineStore, "listOrg">): SpriteFinder {
+  return {
+    async labels(org_id, name) {
+      let after: { updated_at: number; id: string } | undefined;
+      for (let page = 0; page < PAGES; page++) {
+        const list = await machines.listOrg(org_id, {
+          include_deleted: false,
+          limit: 1000,
+          ...(after ? { after } : {}),
+        });
+        const found = list.find((machine) => machine.name === name);
+        if (found) return labelsOf(found.config.metadata);
+        after = list.at(-1);
+        if (!after) break;
+      }
+      return [];
+    },
+  };
+}
+
+/** A machine that calls, with what the platform knows about it. */
+export class MachineCaller extends SpriteCaller {
+  readonly machine: Machine;
+
+  constructor(machine: Machine, org: { id: string; slug: string }) {
+    const { id: machine_id, name, config } = machine;
+    super({ machine_id, name, labels: labelsOf(config.metadata), org });
+    this.machine = machine;
+  }
+}
+
+export class MachineSocketAuthenticator implements MachineAuthenticator {
+  readonly #parts: AuthenticatorParts;
+  readonly #sockets = new WeakMap<Socket, string>();
+
+  constructor(parts: AuthenticatorParts) {
+    this.#parts = parts;
+  }
+
+  /** This connection was taken at the machine's own socket. */
+  mark(connection: Socket, machine_id: string): void {
+    this.#sockets.set(connection, machine_id);
+  }
+
+  async identify({ socket, headers }: IncomingMessage): Promise<MachineCaller> {
+    const id =
+      this.#sockets.get(socket) ??
+      (await this.#byAddress(socket.remoteAddress)) ??
+      (await this.#byToken(headers.authorization));
+    const machine = id === undefined ? undefined : await this.#parts.machines.find(id);
+    const org = machine && (await this.#parts.orgs.findOrgById(machine.org_id));
+    if (!machine || !org) return unknown("this request does not come from a machine");
+    // A machine that has no boot cannot ask; who asks in its name has its token or its address from before.
+    if (machine.boot === null) return unknown(`machine ${machine.id} is ${machine.state}`);
+    return new MachineCaller(machine, { id: org.id, slug: org.slug });
+  }
+
+  /** The address holds the machine's id (machines/names.ts); the machine must agree. */
+  async #byAddress(address: string | undefined): Promise<string | undefined> {
+    if (!address?.startsWith("fdaa:")) return undefined;
+    const digits = expanded(address);
+    const id = digits.slice(16, 30);
+    const machine = await this.#parts.machines.find(id);
+    return machine && expanded(machine.private_ip) === digits ? id : undefined;
+  }
+
+  async #byToken(authorization: string | undefined): Promise<string | undefined> {
+    const [, token] = /^Bearer (\S+)$/i.exec(authorization ?? "") ?? [];
+    // Tokens of ours of other kinds have no dots; a caller's own credential for the provider may be anything.
+    if (token?.split(".").length !== 3) return undefined;
+    const claims = await this.#parts.issuer.verify(token, this.#parts.gateway_audience());
+    return String(claims["machine_id"]);
+  }
+}
+
+function unknown(why: string): never {
+  fail("unauthorized", `authentication failed: ${why}`, {
+    hint: "call from inside a machine: curl --unix-socket /.svc/api http://localhost/v1/gateway/…",
+  });
+}
+
+/** An IPv6 address as its 32 hex digits. */
+export function expanded(address: string): string {
+  const [head = "", tail] = address.split("::");
+  const groups = (text: string | undefined): string[] => (text ? text.split(":") : []);
+  const [left, right] = [groups(head), groups(tail)];
+  const middle = tail === undefined ? [] : Array.from({ length: 8 - left.length - right.length }, () => "0");
+  return [...left, ...middle, ...right].map((group) => group.padStart(4, "0")).join("");
+}

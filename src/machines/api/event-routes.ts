@@ -1,0 +1,78 @@
+import { appOf, orgOf } from "#http/access.ts";
+import { type Row, route } from "#http/route.ts";
+import type { StreamItem } from "#http/stream.ts";
+import { eventResponse, logResponse } from "./responses.ts";
+import type { EventScope } from "../events/events.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import { machineOf, type RouteParts } from "./routing.ts";
+import * as schema from "./schema.ts";
+
+const STREAM =
+  "A server-sent stream, each message one event with its cursor as `id`; it goes on where `cursor` or `Last-Event-ID` says, else it begins `tail` places before now, or now. With `Accept: application/json` a page, oldest first, from `cursor`, the newest `tail`, or the beginning.";
+
+interface Place {
+  cursor?: number;
+  tail?: number;
+}
+
+export function eventRoutes(parts: RouteParts): Row[] {
+  const { events } = parts;
+
+  /** The place that a reader asks for, if any. */
+  const begin = async ({ org_id }: EventScope, { cursor, tail }: Place): Promise<number | undefined> =>
+    cursor ?? (tail === undefined ? undefined : Math.max(0, (await events.end(org_id)) - tail));
+
+  const page = async (scope: EventScope, query: Place & { limit?: number }) => {
+    const from = (await begin(scope, query)) ?? 0;
+    const { events: found, cursor } = await events.page(scope, from, query.limit ?? 100);
+    return { events: found.map(logResponse), cursor };
+  };
+
+  async function* follow(
+    scope: EventScope,
+    query: Place,
+    call: { header(name: string): string | undefined; signal: AbortSignal },
+  ): AsyncGenerator<StreamItem[]> {
+    const header = Number(call.header("last-event-id"));
+    const last = Number.isSafeInteger(header) && header > 0 ? header : undefined;
+    const from = query.cursor ?? last ?? (await begin(scope, query)) ?? (await events.end(scope.org_id));
+    for await (const found of events.follow(scope, from, call.signal)) {
+      yield found.map((event) => ({ id: String(event.seq), event: `machine.${event.type}`, data: logResponse(event) }));
+    }
+  }
+
+  return [
+    route("GET /v1/apps/:app_name/machines/:machine_id/events", {
+      summary: "What happened to a machine, newest first",
+      part: "machines",
+      access: "read machine",
+      query: schema.MachineEventsQuery,
+      response: { status: 200, schema: schema.MachineEvents },
+      async handle({ query, ...call }) {
+        const { id } = await machineOf(parts, call);
+        const limit = query.limit ?? MACHINE_LIMITS.events_shown;
+        return (await events.list(id, { limit, from_event_id: query.from_event_id })).map(eventResponse);
+      },
+    }),
+    route("GET /v1/apps/:app_name/events", {
+      summary: "What happens to an app's machines, as it happens",
+      description: STREAM,
+      part: "machines",
+      access: "read app",
+      query: schema.LogQuery,
+      response: { status: 200, schema: schema.LogPage },
+      handle: async ({ query, ...call }) => await page({ org_id: orgOf(call).id, app_id: appOf(call).id }, query),
+      stream: (call) => follow({ org_id: orgOf(call).id, app_id: appOf(call).id }, call.query, call),
+    }),
+    route("GET /v1/orgs/:org_slug/events", {
+      summary: "What happens to an organization's machines, as it happens",
+      description: STREAM,
+      part: "machines",
+      access: "read org",
+      query: schema.LogQuery,
+      response: { status: 200, schema: schema.LogPage },
+      handle: async ({ query, ...call }) => await page({ org_id: orgOf(call).id }, query),
+      stream: (call) => follow({ org_id: orgOf(call).id }, call.query, call),
+    }),
+  ];
+}

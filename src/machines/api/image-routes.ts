@@ -1,0 +1,183 @@
+import { principalOf } from "#auth/guard.ts";
+import { assert } from "#core/assert.ts";
+import { isoTime } from "#core/clock.ts";
+import { ApiError, errorBody } from "#core/errors.ts";
+import { type Admitted, appOf, type Caller, orgOf } from "#http/access.ts";
+import { type Row, route } from "#http/route.ts";
+import type { StreamItem } from "#http/stream.ts";
+import * as schema from "./image-schema.ts";
+import { type ImageCatalog, type ImageSummary, PLATFORM, type PullProgress } from "../runtime/image-source.ts";
+import { checkImageName, pinnedReference } from "../runtime/images.ts";
+import type { RouteParts } from "./routing.ts";
+
+interface RouteCall extends Admitted {
+  caller: Caller;
+}
+
+/** A full-access token that names no organization speaks for the platform. */
+function ownerOf({ caller, ...admitted }: RouteCall, org_slug: string | undefined): string {
+  return org_slug === undefined && principalOf(caller).kind === "full" ? PLATFORM : orgOf(admitted).id;
+}
+
+const shown = <Summary extends ImageSummary>({ created_at, used_at, ...image }: Summary) => ({
+  ...image,
+  created_at: isoTime(created_at),
+  used_at: isoTime(used_at),
+});
+
+const IMAGE_ERRORS = [
+  "image_not_found",
+  "image_refused",
+  "image_elsewhere",
+  "address_refused",
+  "registry_unreachable",
+  "limit_reached",
+  "storage_full",
+] as const;
+
+export function imageRoutes(images: ImageCatalog): Row[] {
+  return [...readRoutes(images), ...bringRoutes(images), ...removeRoutes(images)];
+}
+
+/** Asked for an app, because its organization decides which images a name can stand for. */
+export function imageResolveRoutes({ apps, machines }: Pick<RouteParts, "apps" | "machines">): Row[] {
+  return [
+    route("GET /v1/apps/:app_name/images/resolve", {
+      summary: "Resolve an image name to the digest a machine of the app would boot",
+      description: "What creating a machine does with `config.image`: an image that is here first, else its registry.",
+      part: "images",
+      access: "create app",
+      query: schema.ResolveQuery,
+      response: { status: 200, schema: schema.ResolvedImage },
+      errors: ["image_refused", "image_elsewhere", "address_refused", "registry_unreachable"],
+      async handle({ query: { image }, signal, ...admitted }) {
+        checkImageName(image, "query.image");
+        const { org_id } = await apps.get(appOf(admitted).name);
+        const ref = await machines.resolveImage(image, org_id, signal).catch(missing);
+        return { image, digest: ref.digest, reference: pinnedReference(image, ref) };
+      },
+    }),
+  ];
+}
+
+/** Here the image is what is asked for, so that there is none is a 404; of a machine's config it is a fault. */
+function missing(thrown: unknown): never {
+  if (!(thrown instanceof ApiError) || thrown.code !== "image_not_found") throw thrown;
+  throw new ApiError("not_found", thrown.message, { ...thrown.extras, cause: thrown });
+}
+
+function readRoutes(images: ImageCatalog): Row[] {
+  return [
+    route("GET /v1/images", {
+      summary: "List an organization's images and the platform's",
+      part: "images",
+      access: "read org",
+      query: schema.OrgQuery,
+      response: { status: 200, schema: schema.ImageList },
+      handle: async ({ query, ...call }) => ({
+        images: (await images.list(ownerOf(call, query.org_slug))).map(shown),
+      }),
+    }),
+    route("GET /v1/images/show", {
+      summary: "Show an image: its config, its layers, the machines that boot from it",
+      part: "images",
+      access: "read org",
+      query: schema.ImageQuery,
+      response: { status: 200, schema: schema.ImageDetailsResponse },
+      errors: ["image_not_found", "image_refused"],
+      async handle({ query, ...call }) {
+        const { config, labels, exposed_ports, layer_list, machine_ids, ...image } = await images.show(
+          query.image,
+          ownerOf(call, query.org_slug),
+        );
+        return {
+          ...shown(image),
+          config: { ...config, entrypoint: [...config.entrypoint], cmd: [...config.cmd], env: { ...config.env } },
+          labels: { ...labels },
+          exposed_ports: [...exposed_ports],
+          layer_list: [...layer_list],
+          machine_ids: [...machine_ids],
+        };
+      },
+    }),
+  ];
+}
+
+function bringRoutes(images: ImageCatalog): Row[] {
+  return [
+    route("POST /v1/images/import", {
+      summary: "Import an image: a tar of a root file system, an OCI layout or a docker archive",
+      description: "The body is the tar itself, plain or compressed with gzip or zstd.",
+      part: "images",
+      access: "create org",
+      query: schema.ImportQuery,
+      upload: "application/x-tar",
+      response: { status: 201, schema: schema.ImageResponse },
+      errors: IMAGE_ERRORS,
+      async handle(call) {
+        const { query, upload, signal } = call;
+        return shown(await images.import(query.name, upload, ownerOf(call, query.org_slug), signal));
+      },
+    }),
+    route("POST /v1/images/pull", {
+      summary: "Pull an image; as a stream it tells how far each layer is",
+      description: "Asks the registry what the name stands for now, also when the image is here.",
+      part: "images",
+      access: "create org",
+      body: schema.PullImage,
+      response: { status: 200, schema: schema.ImageResponse },
+      errors: IMAGE_ERRORS,
+      async handle(call) {
+        const { body, signal } = call;
+        let last: ImageSummary | undefined;
+        for await (const { image } of images.pull(body.image, ownerOf(call, body.org_slug), signal))
+          last = image ?? last;
+        assert(last, "a pull ends with the image");
+        return shown(last);
+      },
+      stream: (call) =>
+        items(images.pull(call.body.image, ownerOf(call, call.body.org_slug), call.signal), call.request_id),
+    }),
+  ];
+}
+
+async function* items(
+  progress: AsyncIterable<PullProgress>,
+  request_id: string,
+): AsyncGenerator<readonly StreamItem[]> {
+  try {
+    for await (const { image, ...word } of progress) yield [{ data: image ? { ...word, image: shown(image) } : word }];
+  } catch (thrown) {
+    if (!(thrown instanceof ApiError)) throw thrown;
+    // The answer has begun, so an error can only be its last word.
+    yield [{ event: "error", data: errorBody(thrown, request_id) }];
+  }
+}
+
+function removeRoutes(images: ImageCatalog): Row[] {
+  return [
+    route("DELETE /v1/images", {
+      summary: "Forget an image's name, and remove what only it needed",
+      part: "images",
+      access: "delete org",
+      query: schema.ImageQuery,
+      response: { status: 204 },
+      errors: ["image_not_found", "image_in_use"],
+      async handle({ query, ...call }) {
+        await images.remove(query.image, ownerOf(call, query.org_slug));
+      },
+    }),
+    route("POST /v1/images/gc", {
+      summary: "Remove images and layers that nothing needs",
+      description: "Done by itself once an hour; a pulled image goes a week after it was last used.",
+      part: "images",
+      access: "delete account",
+      body: schema.CollectInput,
+      response: { status: 200, schema: schema.CollectedResponse },
+      async handle({ body }) {
+        const found = await images.collect({ dry_run: body.dry_run ?? false, all: body.all ?? false });
+        return { ...found, images: [...found.images], layers: [...found.layers] };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,93 @@
+import { LIMITS } from "#core/limits.ts";
+import { Type } from "#http/schema.ts";
+
+const Text = (description: string) => Type.String({ description });
+
+export const OrgQuery = Type.Object({
+  org_slug: Type.Optional(
+    Text(
+      "The organization whose images they are; left out with a full-access token: the platform's, which all may use.",
+    ),
+  ),
+});
+
+export const ImageQuery = Type.Object({
+  image: Type.String({
+    minLength: 1,
+    maxLength: LIMITS.image_name_chars,
+    description: "`web:1`, `ghcr.io/acme/web:1`, `web@sha256:…`",
+  }),
+  ...OrgQuery.properties,
+});
+
+export const ResolveQuery = Type.Object({ image: ImageQuery.properties.image });
+
+export const ResolvedImage = Type.Object({
+  image: Text("The name that was asked for."),
+  digest: Text("What the name stands for now."),
+  reference: Text("The name pinned to that digest, for a machine's `config.image`: `web:1@sha256:…`"),
+});
+
+export const ImportQuery = Type.Object({
+  name: Type.String({ minLength: 1, maxLength: LIMITS.image_name_chars, description: "What it is called: `web:1`" }),
+  ...OrgQuery.properties,
+});
+
+export const PullImage = Type.Object({
+  image: Type.String({ minLength: 1, maxLength: LIMITS.image_name_chars }),
+  org_slug: Type.Optional(Type.String()),
+});
+
+export const CollectInput = Type.Object({
+  dry_run: Type.Optional(Type.Boolean({ description: "Only tell what would go." })),
+  all: Type.Optional(
+    Type.Boolean({
+      description: "Also images that were used or replaced lately, if no machine and no release needs them.",
+    }),
+  ),
+});
+
+const SUMMARY = {
+  name: Type.String(),
+  digest: Text("What machines made from it boot, whatever the name stands for later."),
+  owner: Text("The id of an organization, or `platform`."),
+  source: Text("`pulled`, `imported` or `built-in`"),
+  layers: Type.Integer(),
+  bytes: Type.Integer({ description: "Unpacked; layers that several images share count for each." }),
+  complete: Type.Boolean({ description: "Whether all layers are here; missing ones come with the first machine." }),
+  machines: Type.Integer({ description: "How many machines boot from it." }),
+  created_at: Type.String(),
+  used_at: Type.String(),
+};
+
+export const ImageResponse = Type.Object(SUMMARY, { title: "Image" });
+export const ImageList = Type.Object({ images: Type.Array(ImageResponse) });
+
+export const ImageDetailsResponse = Type.Object(
+  {
+    ...SUMMARY,
+    architecture: Type.String(),
+    config: Type.Object({
+      entrypoint: Type.Array(Type.String()),
+      cmd: Type.Array(Type.String()),
+      env: Type.Record(Type.String(), Type.String()),
+      user: Type.String(),
+      working_dir: Type.String(),
+      stop_signal: Type.Optional(Type.String()),
+    }),
+    labels: Type.Record(Type.String(), Type.String()),
+    exposed_ports: Type.Array(Type.String()),
+    layer_list: Type.Array(
+      Type.Object({ diff_id: Type.String(), bytes: Type.Integer(), entries: Type.Integer(), here: Type.Boolean() }),
+    ),
+    machine_ids: Type.Array(Type.String()),
+  },
+  { title: "ImageDetails" },
+);
+
+export const CollectedResponse = Type.Object({
+  dry_run: Type.Boolean(),
+  images: Type.Array(Type.Object({ name: Type.String(), owner: Type.String(), digest: Type.String() })),
+  layers: Type.Array(Type.Object({ diff_id: Type.String(), bytes: Type.Integer() })),
+  bytes: Type.Integer(),
+});

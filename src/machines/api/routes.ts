@@ -1,0 +1,286 @@
+import { type Admitted, appOf, orgOf } from "#http/access.ts";
+import { idleFields } from "#http/field-support.ts";
+import { type Row, route } from "#http/route.ts";
+import { actionRoutes } from "./action-routes.ts";
+import { configProblems } from "../config/config.ts";
+import { eventRoutes } from "./event-routes.ts";
+import { imageResolveRoutes } from "./image-routes.ts";
+import { leaseRoutes } from "./lease-routes.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import { logRoutes } from "./log-routes.ts";
+import { metadataRoutes } from "./metadata-routes.ts";
+import { actorOf, bad, listOf, machineOf, type RouteParts } from "./routing.ts";
+import { refuseOtherId, refuseSecretsVersion } from "../lifecycle/rules.ts";
+import * as schema from "./schema.ts";
+import { STATE_ALIASES, STATES } from "../lifecycle/states.ts";
+import { terminalRoutes } from "./terminal-routes.ts";
+import type { Machine } from "../types.ts";
+
+export function machineRoutes(parts: RouteParts): Row[] {
+  return [
+    ...listRoutes(parts),
+    ...ownRoutes(parts),
+    ...updateRoutes(parts),
+    ...otherRoutes(parts),
+    ...actionRoutes(parts),
+    ...leaseRoutes(parts),
+    ...metadataRoutes(parts),
+    ...eventRoutes(parts),
+    ...logRoutes(parts),
+    ...terminalRoutes(parts),
+    ...imageResolveRoutes(parts),
+  ];
+}
+
+const CHANGE_ERRORS = [
+  "lease_held",
+  "lease_lost",
+  "version_conflict",
+  "wrong_state",
+  "insufficient_capacity",
+  "conflict",
+] as const;
+const CONFIG_LIMIT = { name: "config_bytes", bytes: MACHINE_LIMITS.config_bytes };
+const IMAGE_ERRORS = [
+  "image_not_found",
+  "image_refused",
+  "image_elsewhere",
+  "address_refused",
+  "registry_unreachable",
+] as const;
+
+const configOf = (body: unknown): unknown => (body as { config?: unknown } | null)?.config;
+const check = (body: unknown) => configProblems(configOf(body), "body.config");
+
+function listRoutes({ machines, responses, store }: RouteParts): Row[] {
+  return [
+    route("GET /v1/apps/:app_name/machines", {
+      summary: "List an app's machines",
+      description: "`metadata.<key>=<value>` lists those that have the pair; several pairs must all be there.",
+      part: "machines",
+      access: "read app",
+      query: schema.ListQuery,
+      response: { status: 200, schema: schema.MachineList },
+      async handle({ query, ...admitted }) {
+        const states = statesOf(query.state);
+        const found = await machines.list(appOf(admitted).id, {
+          include_deleted: query.include_deleted ?? false,
+          ...(query.region ? { region: query.region } : {}),
+          ...(states.length > 0 ? { states } : {}),
+          metadata: metadataFilter(query),
+        });
+        if (query.summary) return found.map((machine) => responses.summary(machine));
+        return found.map((machine) => responses.machine(machine, { include_leases: query.include_leases }));
+      },
+    }),
+    route("GET /v1/orgs/:org_slug/machines", {
+      summary: "List an organization's machines in pages, the one changed longest ago first",
+      part: "machines",
+      access: "read org",
+      query: schema.OrgListQuery,
+      response: { status: 200, schema: schema.OrgList },
+      async handle({ query, ...admitted }) {
+        const limit = query.limit ?? 100;
+        const after = cursorOf(query.cursor) ?? timeOf(query.updated_after);
+        const states = statesOf(query.state);
+        const page = await store.listOrg(orgOf(admitted).id, {
+          include_deleted: query.include_deleted ?? states.includes("destroyed"),
+          ...(after ? { after } : {}),
+          limit,
+        });
+        const last = page.at(-1);
+        const wanted = page.filter(
+          (machine) =>
+            (states.length === 0 || states.includes(machine.state)) &&
+            (!query.region || machine.region === query.region),
+        );
+        return {
+          machines: wanted.map((machine) => responses.listed(machine)),
+          ...(last && page.length === limit ? { next_cursor: `${last.updated_at}.${last.id}` } : {}),
+          ...(last ? { last_machine_id: last.id, last_updated_at: new Date(last.updated_at).toISOString() } : {}),
+          error_regions: [],
+        };
+      },
+    }),
+  ];
+}
+
+type Updating = Admitted & {
+  params: { app_name: string; machine_id: string };
+  body: { id?: string | undefined; min_secrets_version?: number | undefined };
+};
+
+/** The machine that an update is for, when what the update says about it is so. */
+async function updatable(parts: RouteParts, call: Updating): Promise<Machine> {
+  const machine = await machineOf(parts, call);
+  refuseOtherId(machine, call.body.id);
+  const { secrets_version } = await parts.apps.get(call.params.app_name);
+  refuseSecretsVersion(secrets_version, call.body.min_secrets_version);
+  return machine;
+}
+
+/** A machine that was made or changed, with what the request says without effect. */
+async function changedResponse(
+  { machines, responses }: RouteParts,
+  machine: Machine,
+  body: { region?: string | undefined },
+) {
+  return responses.changed(machine, [
+    ...idleFields(schema.BesideConfig, body, ""),
+    ...(await machines.warnings(machine, body)),
+  ]);
+}
+
+function ownRoutes(parts: RouteParts): Row[] {
+  const { apps, machines, responses } = parts;
+  return [
+    route("POST /v1/apps/:app_name/machines", {
+      summary: "Create a machine; it boots unless skip_launch",
+      part: "machines",
+      access: "create app",
+      body: schema.CreateMachine,
+      body_limit: CONFIG_LIMIT,
+      check,
+      response: { status: 200, schema: schema.MachineResponse },
+      errors: [
+        "name_taken",
+        "invalid_name",
+        "limit_reached",
+        "insufficient_capacity",
+        "volume_elsewhere",
+        "volume_in_use",
+        "volume_not_ready",
+        "conflict",
+        ...IMAGE_ERRORS,
+      ],
+      async handle(call) {
+        const { body, params, signal } = call;
+        const { id: app_id, name: app_name, org_id, network, secrets_version } = await apps.get(params.app_name);
+        refuseSecretsVersion(secrets_version, body.min_secrets_version);
+        const input = { ...body, name: body.name || undefined, region: body.region || undefined };
+        const actor = { ...actorOf(call), signal };
+        return await changedResponse(
+          parts,
+          await machines.create({ org_id, app_id, app_name, network }, input, actor),
+          body,
+        );
+      },
+    }),
+    route("GET /v1/apps/:app_name/machines/:machine_id", {
+      summary: "Get a machine; a destroyed one can be read for a week",
+      part: "machines",
+      access: "read machine",
+      query: schema.GetQuery,
+      response: { status: 200, schema: schema.MachineResponse },
+      handle: async ({ query, ...call }) => responses.machine(await machineOf(parts, call), query),
+    }),
+  ];
+}
+
+function updateRoutes(parts: RouteParts): Row[] {
+  const { machines } = parts;
+  return [
+    route("POST /v1/apps/:app_name/machines/:machine_id", {
+      summary: "Replace a machine's whole config; it becomes a new version and boots unless skip_launch",
+      description: "A running machine is restarted with the new config, with or without skip_launch.",
+      part: "machines",
+      access: "write machine",
+      body: schema.UpdateMachine,
+      body_limit: CONFIG_LIMIT,
+      check,
+      response: { status: 200, schema: schema.MachineResponse },
+      errors: [...CHANGE_ERRORS, ...IMAGE_ERRORS],
+      async handle(call) {
+        const actor = { ...actorOf(call), signal: call.signal };
+        return await changedResponse(
+          parts,
+          await machines.update(await updatable(parts, call), call.body, actor),
+          call.body,
+        );
+      },
+    }),
+    route("PATCH /v1/apps/:app_name/machines/:machine_id", {
+      summary: "Change part of a machine's config (JSON merge patch)",
+      part: "machines",
+      access: "write machine",
+      body: schema.PatchMachine,
+      body_limit: CONFIG_LIMIT,
+      response: { status: 200, schema: schema.MachineResponse },
+      errors: [...CHANGE_ERRORS, ...IMAGE_ERRORS],
+      async handle(call) {
+        const { config, ...rest } = call.body;
+        const actor = { ...actorOf(call), signal: call.signal };
+        return await changedResponse(
+          parts,
+          await machines.patch(await updatable(parts, call), { ...rest, patch: config }, actor),
+          call.body,
+        );
+      },
+    }),
+  ];
+}
+
+function otherRoutes(parts: RouteParts): Row[] {
+  const { machines, store } = parts;
+  return [
+    route("DELETE /v1/apps/:app_name/machines/:machine_id", {
+      summary: "Destroy a machine for good",
+      description:
+        "A running machine needs `force`, which stops it by its `stop_config` first, or `kill`, which ends it at once. The answer does not wait for the end; `kill` also cuts short a stop that is under way.",
+      part: "machines",
+      access: "delete machine",
+      query: schema.DeleteQuery,
+      response: { status: 200, schema: schema.Ok },
+      errors: ["lease_held", "lease_lost", "machine_running", "host_unreachable", "conflict"],
+      async handle({ query, ...call }) {
+        const { id } = await machineOf(parts, call);
+        await machines.destroy(id, query, actorOf(call));
+        return { ok: true };
+      },
+    }),
+    route("GET /v1/apps/:app_name/machines/:machine_id/versions", {
+      summary: "The configs a machine has had, newest first",
+      part: "machines",
+      access: "read machine",
+      response: { status: 200, schema: schema.VersionList },
+      async handle(call) {
+        const { id } = await machineOf(parts, call);
+        return (await store.versions(id)).map(({ instance_id, created_at, config }) => ({
+          version: instance_id,
+          created_at: new Date(created_at).toISOString(),
+          user_config: config,
+        }));
+      },
+    }),
+  ];
+}
+
+function statesOf(given: readonly string[] | undefined): string[] {
+  const states = listOf(given).map((name) => STATE_ALIASES[name] ?? name);
+  const known: readonly string[] = STATES;
+  const unknown = states.find((state) => !known.includes(state));
+  if (unknown !== undefined) bad("query.state", `${JSON.stringify(unknown)} is not a state`, STATES.join(", "));
+  return states;
+}
+
+function metadataFilter(query: Record<string, unknown>): [string, string][] {
+  return Object.entries(query).flatMap(([name, value]): [string, string][] => {
+    if (!name.startsWith("metadata.")) return [];
+    const values = Array.isArray(value) ? (value as unknown[]) : [value];
+    return values.map((one) => [name.slice("metadata.".length), String(one)]);
+  });
+}
+
+function cursorOf(cursor: string | undefined): { updated_at: number; id: string } | undefined {
+  if (!cursor) return undefined;
+  const match = /^(\d{1,15})\.([0-9a-f]{14})$/.exec(cursor);
+  if (!match) bad("query.cursor", "is not a cursor of this list");
+  return { updated_at: Number(match[1]), id: match[2] ?? "" };
+}
+
+function timeOf(text: string | undefined): { updated_at: number; id: string } | undefined {
+  if (!text) return undefined;
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) bad("query.updated_after", "is not a time", "such as 2024-01-31T12:00:00Z");
+  return { updated_at: at, id: "~" };
+}

@@ -1,0 +1,342 @@
+/**
+ * What a machine's config may hold, as JSON Schema: one object per object of the specification. Every object
+ * lets unknown keys pass, because a config must come back as it came; `config.ts` warns about them and holds
+ * the rules that speak of more than one field.
+ */
+import type { Static, TProperties } from "typebox";
+import { Hardware } from "#hosts/compute-schema.ts";
+import { acts, refused, warned } from "#http/field-support.ts";
+import { Type } from "#http/schema.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+
+const optional = <T extends TProperties>(properties: T) => Type.Partial(Type.Object(properties));
+const text = Type.String();
+const texts = Type.Array(Type.String());
+const flag = Type.Boolean();
+const whole = Type.Integer({ minimum: 0 });
+const port = Type.Integer({ minimum: 1, maximum: 65535 });
+const textMap = Type.Record(Type.String(), Type.String());
+const absolute = Type.String({ pattern: "^/", description: "An absolute path." });
+const word = Type.String({ pattern: "^[!-~]+$", description: "Without blanks." });
+const hostname = Type.String({ pattern: "^[!-~]*$", maxLength: 253 });
+const OPTION = "[A-Za-z0-9_-]+";
+const ENV_NAME = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+export const Duration = Type.Union(
+  [
+    Type.Integer({ minimum: 0 }),
+    Type.String({ pattern: "^(\\d+(\\.\\d+)?(ns|us|µs|ms|s|m|h|d))+$|^0$", description: "such as 15s or 1m30s" }),
+  ],
+  { description: "Nanoseconds, or a number with a unit such as `15s`." },
+);
+
+export const SIGNALS = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGTERM"] as const;
+export const ALL_SIGNALS = [
+  ...SIGNALS,
+  "SIGABRT",
+  "SIGALRM",
+  "SIGFPE",
+  "SIGILL",
+  "SIGPIPE",
+  "SIGSEGV",
+  "SIGTRAP",
+] as const;
+const literals = <const T extends readonly string[]>(names: T) =>
+  Type.Unsafe<T[number]>(Type.Union(names.map((name) => Type.Literal(name))));
+
+const DnsOption = Type.Union([
+  Type.String({ pattern: `^${OPTION}(:${OPTION})?$`, description: "Such as `ndots:2`." }),
+  Type.Object({
+    name: acts(Type.String({ pattern: `^${OPTION}$` }), "Such as `ndots`."),
+    value: Type.Optional(acts(Type.String({ pattern: "^[A-Za-z0-9_-]*$" }), "Such as `2`.")),
+  }),
+]);
+
+const CheckFields = {
+  type: acts(literals(["tcp", "http"]), "Whether a connection is enough, or an answer has to come."),
+  port: acts(port, "Where it asks; the check of a service asks the port of the service."),
+  interval: acts(Duration, "How long from one to the next."),
+  timeout: acts(Duration, "How long an answer may take."),
+  grace_period: acts(Duration, "How long after its start a machine may still fail."),
+  method: acts(text, "Of the request; GET when left out."),
+  path: acts(text, "Of the request."),
+  protocol: acts(literals(["http", "https"]), "http when left out."),
+  tls_server_name: acts(text, "The name the certificate has to be for."),
+  tls_skip_verify: acts(flag, "Take any certificate."),
+  kind: acts(
+    literals(["informational", "readiness"]),
+    "Whether a failure keeps requests away (readiness, also when left out) or is only shown (informational).",
+  ),
+  headers: acts(
+    Type.Array(
+      Type.Object({
+        name: acts(Type.String({ minLength: 1 }), "Of the header."),
+        values: acts(texts, "Sent in this order."),
+      }),
+    ),
+    "Of the request.",
+  ),
+};
+export const Check = optional(CheckFields);
+
+const PersistRootfs = acts(
+  Type.Union([
+    Type.Literal("never"),
+    Type.Literal("restart"),
+    Type.Literal("always"),
+    Type.Integer({ minimum: 0, maximum: 3 }),
+  ]),
+  "When the root disk is kept: never, across restarts of one version, or always.",
+);
+
+export const Guest = optional({
+  ...Hardware,
+  cpus: acts(Type.Integer({ minimum: 1, maximum: 1024 }), "1 when left out."),
+  memory_mb: acts(
+    Type.Integer({ minimum: 256, maximum: 16_777_216, multipleOf: 256 }),
+    "A multiple of 256; 256 when left out.",
+  ),
+  max_memory_mb: warned(whole, "a machine has memory_mb from its start on"),
+  required_host_features: refused(texts, "no host offers such a feature"),
+  persist_rootfs: PersistRootfs,
+});
+
+const variable = acts(Type.String({ pattern: ENV_NAME }), "The name of an environment variable.");
+const EnvFrom = optional({
+  env_var: variable,
+  field_ref: acts(
+    literals(["id", "version", "app_name", "private_ip", "region", "image"]),
+    "The fact about the machine that becomes its value.",
+  ),
+});
+const ProcessSecret = Type.Object({
+  env_var: variable,
+  name: Type.Optional(acts(text, "The secret; the name of the variable when left out.")),
+});
+
+const File = Type.Object({
+  guest_path: acts(absolute, "Where it is written; an absolute path."),
+  raw_value: Type.Optional(acts(text, "The contents in base64.")),
+  secret_name: Type.Optional(acts(text, "A secret of the app that holds the contents in base64.")),
+  mode: Type.Optional(acts(Type.Integer({ minimum: 0, maximum: 0o7777 }), "Its permissions; 0644 when left out.")),
+  image_config: Type.Optional(refused(text, "the contents come from raw_value or secret_name")),
+});
+
+const Mount = Type.Object({
+  volume: Type.Optional(acts(text, "The volume's id. May be left out of an update to keep it.")),
+  path: acts(absolute, "Where the machine sees it."),
+  name: Type.Optional(acts(text, "The volume's name; without an id, a free volume of this name is taken.")),
+  extend_threshold_percent: Type.Optional(
+    acts(Type.Integer({ minimum: 0, maximum: 100 }), "Grow the volume when so much of it is used."),
+  ),
+  add_size_gb: Type.Optional(acts(whole, "Grow it by so much at a time.")),
+  size_gb_limit: Type.Optional(acts(whole, "Never grow it beyond.")),
+  encrypted: Type.Optional(acts(flag, "True refuses a volume that is not encrypted.")),
+  add_size_percent: Type.Optional(acts(whole, "Grow it by this share of its size.")),
+  min_add_size_gb: Type.Optional(acts(whole, "Grow it by at least so much at a time.")),
+  size_gb: Type.Optional(acts(whole, "The size the volume is expected to have; another one is told as a warning.")),
+});
+
+const Process = optional({
+  entrypoint: acts(texts, "Instead of the image's."),
+  cmd: acts(texts, "Instead of the image's."),
+  env: acts(textMap, "For this process only."),
+  env_from: acts(Type.Array(EnvFrom), "Variables that hold facts about the machine."),
+  exec: acts(texts, "Run this instead of entrypoint and cmd."),
+  user: acts(text, "Who it runs as."),
+  ignore_app_secrets: acts(flag, "Do not give it the app's secrets."),
+  secrets: acts(Type.Array(ProcessSecret), "Secrets of the app, by the variable they come in."),
+});
+
+const Port = optional({
+  port: acts(port, "Open to the outside."),
+  start_port: acts(port, "The first of a range of ports."),
+  end_port: acts(port, "The last of a range of ports."),
+  "end-port": acts(port, "The same as end_port."),
+  handlers: acts(
+    Type.Array(literals(["http", "tcp", "tls", "proxy_proto", "pg_tls"])),
+    "What is done with a connection; a tcp port without any stays closed to the internet.",
+  ),
+  force_https: acts(flag, "Answer http with a redirect to https."),
+  http_options: acts(
+    optional({
+      compress: acts(flag, "Compress answers."),
+      h2_backend: acts(flag, "Speak HTTP/2 without TLS to the machine."),
+      idle_timeout: acts(whole, "Seconds a connection may be silent."),
+      headers_read_timeout: acts(whole, "Seconds for the head of a request; at most a minute, 10 unless said."),
+      replay_cache: warned(Type.Array(Type.Unknown()), "every request is routed anew, also after a replay"),
+      response: acts(
+        optional({
+          headers: acts(
+            Type.Record(Type.String(), Type.Union([text, texts, flag, Type.Null()])),
+            "Headers to set; false or null removes one.",
+          ),
+          pristine: acts(flag, "Add no headers."),
+        }),
+        "What is changed in answers.",
+      ),
+    }),
+    "For the http handler.",
+  ),
+  tls_options: acts(
+    optional({
+      alpn: acts(texts, "Protocols that are offered."),
+      default_self_signed: acts(
+        flag,
+        "Answer server names that no app on the port has, with a self-signed certificate.",
+      ),
+      versions: acts(Type.Array(literals(["TLSv1.2", "TLSv1.3"])), "TLS versions that are taken; both when left out."),
+    }),
+    "For the tls handler.",
+  ),
+  proxy_proto_options: acts(
+    optional({ version: acts(literals(["v1", "v2", "1", "2", ""]), "Of the PROXY protocol; v1 when left out.") }),
+    "For the proxy_proto handler.",
+  ),
+});
+
+export const Service = Type.Object(
+  {
+    protocol: acts(literals(["tcp", "udp"]), "Of its connections."),
+    internal_port: acts(port, "Where the machine listens."),
+    concurrency: Type.Optional(
+      acts(
+        optional({
+          type: acts(literals(["connections", "requests"]), "What counts as load."),
+          soft_limit: acts(whole, "From here on, others are preferred."),
+          hard_limit: acts(whole, "No more than this."),
+        }),
+        "How much a machine takes at once.",
+      ),
+    ),
+    ports: Type.Optional(acts(Type.Array(Port), "Open to the outside; none, and it is for the private network only.")),
+    autostart: Type.Optional(acts(flag, "A request starts a machine that does not run.")),
+    autostop: Type.Optional(
+      acts(
+        Type.Union([flag, Type.Literal("off"), Type.Literal("stop"), Type.Literal("suspend")]),
+        "What becomes of an idle machine: `off` or false, `stop` or true, or `suspend`.",
+      ),
+    ),
+    min_machines_running: Type.Optional(acts(whole, "So many are not stopped when idle.")),
+    checks: Type.Optional(acts(Type.Array(Check), "Machines that fail them get no requests.")),
+    force_instance_key: Type.Optional(warned(text, "a request goes to any machine that has room")),
+    force_instance_description: Type.Optional(warned(text, "it only describes force_instance_key")),
+  },
+  { title: "MachineService" },
+);
+
+const Statics = Type.Object({
+  guest_path: acts(text, "The folder in the image, or in the bucket."),
+  url_prefix: acts(text, "Requests for paths below it are answered with files."),
+  tigris_bucket: Type.Optional(acts(text, "A bucket instead of the image.")),
+  index_document: Type.Optional(acts(text, "The file for a folder.")),
+});
+
+export const Config = Type.Object(
+  {
+    image: acts(Type.String({ minLength: 1, maxLength: 1024 }), "Registry path of the image."),
+    auto_destroy: Type.Optional(acts(flag, "It is gone when it is done.")),
+    checks: Type.Optional(acts(Type.Record(Type.String(), Check), "By name; they tell whether the machine is well.")),
+    dns: Type.Optional(
+      acts(
+        optional({
+          nameservers: acts(Type.Array(word), "Instead of the platform's."),
+          searches: acts(Type.Array(word), "Names that are tried behind a short one."),
+          options: acts(Type.Array(DnsOption), "Options of the resolver, as in resolv.conf."),
+          dns_forward_rules: warned(Type.Array(Type.Unknown()), "name the servers to ask in dns.nameservers"),
+          skip_registration: acts(flag, "Keep it out of private names."),
+          hostname: acts(hostname, "What it calls itself."),
+          hostname_fqdn: acts(hostname, "The same, in full."),
+        }),
+        "How names are looked up inside.",
+      ),
+    ),
+    env: Type.Optional(acts(textMap, "Environment variables.")),
+    files: Type.Optional(acts(Type.Array(File), "Written into the machine before it starts.")),
+    guest: Type.Optional(acts(Guest, "How big it is.")),
+    init: Type.Optional(
+      acts(
+        optional({
+          exec: acts(texts, "Run this instead of entrypoint and cmd."),
+          entrypoint: acts(texts, "Instead of the image's."),
+          cmd: acts(texts, "Instead of the image's."),
+          kernel_args: Hardware.kernel_args,
+          tty: acts(flag, "Give it a terminal."),
+          swap_size_mb: acts(whole, "Memory on disk."),
+        }),
+        "What it runs.",
+      ),
+    ),
+    metadata: Type.Optional(acts(textMap, "Yours, by key; lists can be filtered by it.")),
+    metrics: Type.Optional(
+      acts(
+        Type.Object({
+          port: acts(port, "Where they are asked for."),
+          path: acts(text, "Where they are asked for."),
+          https: Type.Optional(acts(flag, "Ask over TLS.")),
+        }),
+        "Where its own metrics are read from.",
+      ),
+    ),
+    mounts: Type.Optional(acts(Type.Array(Mount, { maxItems: 1 }), "At most one volume per machine.")),
+    processes: Type.Optional(acts(Type.Array(Process), "Several programs in one machine.")),
+    restart: Type.Optional(
+      acts(
+        Type.Object({
+          policy: acts(
+            Type.Union([
+              Type.Literal("no"),
+              Type.Literal("on-failure"),
+              Type.Literal("always"),
+              Type.Literal("", { description: "The same as left out." }),
+            ]),
+            "Whether it is started again.",
+          ),
+          max_retries: Type.Optional(acts(whole, "For on-failure: give up after so many.")),
+        }),
+        "What happens when its program ends.",
+      ),
+    ),
+    schedule: Type.Optional(
+      acts(literals(["hourly", "daily", "weekly", "monthly"]), "Start it so often; it should end by itself."),
+    ),
+    services: Type.Optional(acts(Type.Array(Service), "What is open, and how.")),
+    size: Type.Optional(acts(text, "A named size such as `shared-cpu-2x`; instead of guest.")),
+    standbys: Type.Optional(acts(texts, "Machines of the app to stand by for, by their ids; only without services.")),
+    statics: Type.Optional(
+      acts(Type.Union([Statics, Type.Array(Statics)]), "Files that the front door serves by itself."),
+    ),
+    stop_config: Type.Optional(
+      acts(
+        optional({
+          signal: acts(literals(SIGNALS), "What it is sent first; SIGINT when left out."),
+          timeout: acts(Duration, "How long it may take before SIGKILL."),
+        }),
+        "How it is stopped.",
+      ),
+    ),
+    // Known to clients in the wild.
+    containers: Type.Optional(warned(Type.Array(Type.Unknown()), "a machine runs one image; see processes")),
+    volumes: Type.Optional(warned(Type.Array(Type.Unknown()), "they are for containers; see mounts")),
+    rootfs: Type.Optional(
+      acts(
+        optional({
+          persist: PersistRootfs,
+          size_gb: acts(
+            Type.Integer({ minimum: 0, maximum: MACHINE_LIMITS.root_disk_gb }),
+            "How large a new root disk is; 8 when left out.",
+          ),
+        }),
+        "The root disk.",
+      ),
+    ),
+    cache_drive: Type.Optional(warned(Type.Unknown(), "there is no disk beside the root disk and the volume")),
+    spot: Type.Optional(warned(Type.Unknown(), "machines have no price")),
+    disable_machine_autostart: Type.Optional(acts(flag, "A request never starts it.")),
+  },
+  { title: "MachineConfig" },
+);
+
+export type MachineConfig = Static<typeof Config>;
+export type CheckConfig = Static<typeof Check>;
+export type ServiceConfig = Static<typeof Service>;

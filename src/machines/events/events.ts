@@ -1,0 +1,74 @@
+import type { Bus } from "#core/bus.ts";
+import { fail } from "#core/errors.ts";
+import { type MachineUpdate, topics } from "../lifecycle/writer.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import type { MachineStore } from "../store.ts";
+import type { LoggedEvent } from "../types.ts";
+
+/** Whose events: an organization's, or one app's. */
+export interface EventScope {
+  org_id: string;
+  app_id?: string;
+}
+
+/** The logs of machines: one by one, and as streams with a cursor. */
+export class Events {
+  readonly #parts: { store: MachineStore; bus: Bus<MachineUpdate> };
+
+  constructor(parts: { store: MachineStore; bus: Bus<MachineUpdate> }) {
+    this.#parts = parts;
+  }
+
+  /** Of one machine, newest first; after `from_event_id` when that is given. */
+  async list(machine_id: string, page: { limit: number; from_event_id?: string | undefined }): Promise<LoggedEvent[]> {
+    const { store } = this.#parts;
+    const limit = Math.min(page.limit, MACHINE_LIMITS.events_page);
+    if (page.from_event_id === undefined) return await store.events(machine_id, { limit });
+    const after = await store.eventSeq(machine_id, page.from_event_id);
+    if (after === undefined) {
+      fail("invalid_request", "query.from_event_id is not an event of this machine", {
+        details: [{ path: "query.from_event_id", problem: "is not an event of this machine" }],
+      });
+    }
+    return await store.events(machine_id, { after, limit });
+  }
+
+  /** A page of the log, oldest first, and the cursor after it. */
+  async page(scope: EventScope, after: number, limit: number): Promise<{ events: LoggedEvent[]; cursor: number }> {
+    const events = await this.#parts.store.log({ ...scope, after, limit: Math.min(limit, MACHINE_LIMITS.events_page) });
+    return { events, cursor: events.at(-1)?.seq ?? after };
+  }
+
+  async end(org_id: string): Promise<number> {
+    return await this.#parts.store.logEnd(org_id);
+  }
+
+  /**
+   * Every event after the cursor, for ever, in order and none twice. The bus only says when to look; what is
+   * told comes from the store, so a reader that was away gets what it missed.
+   */
+  async *follow(scope: EventScope, after: number, signal: AbortSignal): AsyncGenerator<LoggedEvent[]> {
+    let cursor = after;
+    let woken = Promise.withResolvers<void>();
+    const end = this.#parts.bus.subscribe(topics.org(scope.org_id), () => woken.resolve());
+    const stop = (): void => woken.resolve();
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      while (!signal.aborted) {
+        const wake = woken.promise;
+        const page = await this.page(scope, cursor, MACHINE_LIMITS.events_page);
+        cursor = page.cursor;
+        if (page.events.length > 0) {
+          yield page.events;
+          continue;
+        }
+        await wake;
+        woken = Promise.withResolvers<void>();
+        if (signal.aborted) woken.resolve();
+      }
+    } finally {
+      end();
+      signal.removeEventListener("abort", stop);
+    }
+  }
+}

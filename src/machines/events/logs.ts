@@ -1,0 +1,108 @@
+/** What machines wrote, of one or of many together. */
+import type { Clock } from "#core/clock.ts";
+import type { LogLine, RuntimeDriver } from "../runtime/driver.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import type { MachineStore } from "../store.ts";
+
+export interface LogSource {
+  id: string;
+  name: string;
+}
+
+export interface MergedLine extends LogLine {
+  machine_id: string;
+  machine_name: string;
+}
+
+interface LogParts {
+  driver: RuntimeDriver;
+  store: MachineStore;
+  clock: Clock;
+}
+
+type Wanted = { tail: number; since?: number };
+
+export class Logs {
+  readonly #parts: LogParts;
+
+  constructor(parts: LogParts) {
+    this.#parts = parts;
+  }
+
+  /** An app's machines whose logs there may be, destroyed ones too; the ones that changed last, when there are too many. */
+  async machinesOf(app_id: string): Promise<LogSource[]> {
+    const machines = await this.#parts.store.list(app_id, { include_deleted: true });
+    return machines
+      .toSorted((a, b) => b.updated_at - a.updated_at)
+      .slice(0, MACHINE_LIMITS.logs_machines)
+      .map(({ id, name }) => ({ id, name }));
+  }
+
+  async newest(sources: readonly LogSource[], wanted: Wanted): Promise<MergedLine[]> {
+    const pages = await Promise.all(sources.map((source) => this.#read(source, wanted)));
+    return byTime(pages.flatMap(({ lines }) => lines)).slice(wanted.tail > 0 ? -wanted.tail : Infinity);
+  }
+
+  /**
+   * The newest lines, then what comes, until `signal`. Each machine is read from where its last page ended, so a
+   * reader that is slow holds one page and misses nothing that is still kept. Who belongs to it is asked again at
+   * each look: a machine that is new is read from its beginning.
+   */
+  async *follow(
+    sources: () => Promise<LogSource[]>,
+    wanted: Wanted,
+    signal: AbortSignal,
+  ): AsyncGenerator<MergedLine[]> {
+    const cursors = new Map<string, string>();
+    const watches = new Map<string, () => void>();
+    let bell = Promise.withResolvers<void>();
+    const watch = ({ id }: LogSource): void => {
+      if (!watches.has(id))
+        watches.set(
+          id,
+          this.#parts.driver.watchLogs(id, () => bell.resolve()),
+        );
+    };
+    let from = wanted;
+    try {
+      while (!signal.aborted) {
+        const members = await sources();
+        for (const member of members) watch(member);
+        const lines = await this.#next(members, cursors, from);
+        const shown = lines.slice(Math.max(0, lines.length - from.tail));
+        from = { tail: MACHINE_LIMITS.logs_page * MACHINE_LIMITS.logs_machines };
+        if (shown.length > 0) yield shown;
+        if (lines.length === 0) await this.#pause(bell.promise, signal);
+        bell = Promise.withResolvers<void>();
+      }
+    } finally {
+      for (const end of watches.values()) end();
+    }
+  }
+
+  async #next(members: readonly LogSource[], cursors: Map<string, string>, fresh: Wanted): Promise<MergedLine[]> {
+    const pages = await Promise.all(
+      members.map(async (source) => {
+        const cursor = cursors.get(source.id);
+        const page = await this.#read(source, cursor === undefined ? fresh : { cursor });
+        cursors.set(source.id, page.cursor);
+        return page.lines;
+      }),
+    );
+    return byTime(pages.flat());
+  }
+
+  async #read({ id, name }: LogSource, from: Wanted | { cursor: string }) {
+    const { lines, cursor } = await this.#parts.driver.logs(id, from);
+    return { cursor, lines: lines.map((line) => ({ ...line, machine_id: id, machine_name: name })) };
+  }
+
+  async #pause(woken: Promise<void>, signal: AbortSignal): Promise<void> {
+    const over = new AbortController();
+    const later = this.#parts.clock.sleep(MACHINE_LIMITS.logs_look_ms, AbortSignal.any([signal, over.signal]));
+    await Promise.race([woken, later.catch(() => {})]);
+    over.abort();
+  }
+}
+
+const byTime = (lines: MergedLine[]): MergedLine[] => lines.sort((a, b) => a.timestamp - b.timestamp);

@@ -1,0 +1,150 @@
+import type { Bus, LocalBus } from "#core/bus.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Notifier } from "#core/notifier.ts";
+import { type MachineUpdate, seenFrom, topics } from "../lifecycle/writer.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import type { MachineStore } from "../store.ts";
+import type { Machine } from "../types.ts";
+
+interface SharedParts {
+  local: LocalBus<MachineUpdate>;
+  notifier: Notifier;
+  store: Pick<MachineStore, "find" | "changed">;
+  clock: Clock;
+  log: Log;
+}
+
+/** What goes over the wire: which machine, which revision, which of its events, and who may want to know. */
+interface Notification {
+  id: string;
+  revision: number;
+  topics: string[];
+  events: string[];
+}
+
+/**
+ * The bus of several processes on one database. News of our own are told here at once and to the others as a word;
+ * a word from elsewhere is told here after the machine was read, and only when somebody here wants to know.
+ *
+ * A word may be lost (its sender was killed, the connection was away), so what changed lately is looked through now
+ * and then, and whatever no word came of is told then.
+ */
+export class SharedBus implements Bus<MachineUpdate> {
+  readonly #parts: SharedParts;
+  /** The newest revision that was told here, of what changed lately. */
+  readonly #published = new Map<string, { revision: number; at: number }>();
+  /** One change is told under several topics: gathered, so that it goes out as one word. */
+  readonly #outgoing = new Map<MachineUpdate, string[]>();
+  /** Words that wait for their machine to be read; a further one of the same machine joins it. */
+  readonly #reading = new Map<string, Notification[]>();
+  readonly #closing = new AbortController();
+  readonly #ends: (() => void)[] = [];
+
+  constructor(parts: SharedParts) {
+    this.#parts = parts;
+  }
+
+  /** How many are listening here. */
+  get listeners(): number {
+    return this.#parts.local.listeners;
+  }
+
+  start(): void {
+    const { notifier, clock, log } = this.#parts;
+    const { signal } = this.#closing;
+    this.#ends.push(notifier.listen("machines", (word) => this.#onNotification(JSON.parse(word) as Notification)));
+    const look = (): Promise<void> =>
+      this.#look().catch((error: unknown) => log.warn({ error }, "what changed elsewhere could not be looked for"));
+    this.#ends.push(notifier.onGap(() => void look()));
+    void (async () => {
+      while (!signal.aborted) {
+        await clock.sleep(MACHINE_LIMITS.bus_look_ms, signal).catch(() => {});
+        if (!signal.aborted) await look();
+      }
+    })();
+  }
+
+  close(): void {
+    this.#closing.abort();
+    for (const end of this.#ends.splice(0)) end();
+  }
+
+  publish(topic: string, message: MachineUpdate): void {
+    this.#remember(message.machine);
+    const topics = this.#outgoing.get(message);
+    if (topics) topics.push(topic);
+    else {
+      this.#outgoing.set(message, [topic]);
+      queueMicrotask(() => this.#send(message));
+    }
+    this.#parts.local.publish(topic, message);
+  }
+
+  subscribe(topic: string, listener: (message: MachineUpdate) => void): () => void {
+    return this.#parts.local.subscribe(topic, listener);
+  }
+
+  #send(message: MachineUpdate): void {
+    const topics = this.#outgoing.get(message) ?? [];
+    this.#outgoing.delete(message);
+    const { machine, events } = message;
+    const word: Notification = { id: machine.id, revision: machine.revision, topics, events: events.map(({ id }) => id) };
+    this.#parts.notifier.send("machines", JSON.stringify(word));
+  }
+
+  #onNotification(word: Notification): void {
+    if (!word.topics.some((topic) => this.#parts.local.wants(topic))) return;
+    const waiting = this.#reading.get(word.id);
+    if (waiting) {
+      waiting.push(word);
+      return;
+    }
+    this.#reading.set(word.id, [word]);
+    void this.#read(word.id);
+  }
+
+  async #read(id: string): Promise<void> {
+    const { store, log } = this.#parts;
+    // Words that come from here on need a reading of their own: this one may be older than what they tell of.
+    const begun = Promise.resolve().then(() => {
+      const words = this.#reading.get(id) ?? [];
+      this.#reading.delete(id);
+      return words;
+    });
+    try {
+      const words = await begun;
+      const machine = await store.find(id);
+      if (!machine) return;
+      this.#remember(machine);
+      for (const word of words) this.#publish(machine, word.topics, word.events);
+    } catch (error) {
+      log.warn({ error, machine: id }, "a change elsewhere could not be read; it will be looked for");
+    }
+  }
+
+  #publish(machine: Machine, names: readonly string[], event_ids: readonly string[]): void {
+    const events = machine.events.filter(({ id }) => event_ids.includes(id)).toReversed();
+    for (const topic of names) this.#parts.local.publish(topic, { machine: seenFrom(topic, machine), events });
+  }
+
+  #remember({ id, revision }: Machine): void {
+    const { clock } = this.#parts;
+    if ((this.#published.get(id)?.revision ?? 0) < revision) this.#published.set(id, { revision, at: clock.monotonic() });
+  }
+
+  /** Tells of every machine that changed lately without a word. */
+  async #look(): Promise<void> {
+    const { store, clock } = this.#parts;
+    const kept = clock.monotonic() - 2 * MACHINE_LIMITS.bus_lately_ms;
+    for (const [id, { at }] of this.#published) if (at < kept) this.#published.delete(id);
+    for (const { id, revision } of await store.changed(clock.now() - MACHINE_LIMITS.bus_lately_ms)) {
+      if ((this.#published.get(id)?.revision ?? 0) >= revision) continue;
+      const machine = await store.find(id);
+      if (!machine) continue;
+      this.#remember(machine);
+      const { host_id, org_id } = machine;
+      this.#publish(machine, [topics.machine(id), topics.host(host_id), topics.every, topics.org(org_id)], []);
+    }
+  }
+}

@@ -1,0 +1,235 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { random, runs, seed } from "../../../test/support.ts";
+import { Leases, type AcquireLeaseInput } from "./lease.ts";
+import { MachineHarness, turns } from "../machine-harness.fixtures.ts";
+
+const never = new AbortController().signal;
+const HOUR = 3_600_000;
+
+async function setup() {
+  const harness = await MachineHarness.open();
+  const { id } = await harness.create({}, { skip_launch: true });
+  const take = (ttl_s: number, more: Partial<AcquireLeaseInput> = {}, signal = never) =>
+    harness.module.leases.acquire(id, { owner: "x", description: "", ttl_s, wait_s: 0, ...more }, harness.ids, signal);
+  const update = (nonce: string | undefined, image: string) =>
+    harness
+      .find(id)
+      .then((machine) =>
+        harness.module.machines.update(machine, { config: { image }, skip_launch: true }, harness.actor({ nonce })),
+      );
+  return { harness, id, take, update };
+}
+
+suite("leases", () => {
+  test("of two hundred who ask at once one gets it (L1)", async (t) => {
+    const { harness, id, take } = await setup();
+    const rounds = runs(10, 100);
+    for (let round = 0; round < rounds; round++) {
+      const results = await Promise.allSettled(Array.from({ length: 200 }, () => take(10)));
+      const winners = results.filter((result) => result.status === "fulfilled");
+      assert.equal(winners.length, 1);
+      await harness.module.leases.release(id, winners[0]?.value.lease.nonce ?? "");
+    }
+    t.diagnostic(`${rounds * 200} attempts`);
+    await harness.close();
+  });
+
+  test("a holder who slept past the end cannot write, however late it comes (L2)", async (t) => {
+    const { harness, id, take, update } = await setup();
+    const next = random(seed(t));
+    for (let i = 0; i < runs(100); i++) {
+      const first = (await take(10)).lease.nonce;
+      await harness.clock.advance(10_001 + Math.floor(next() * 5000));
+      const second = (await take(10)).lease.nonce;
+      await update(second, `web:${i}`);
+      if (next() < 0.5) await harness.module.leases.release(id, second);
+      await assert.rejects(update(first, "stale:1"), /lease/);
+      await harness.settle();
+      assert.equal((await harness.find(id)).config.image, `web:${i}`);
+      await harness.clock.advance(20_000);
+    }
+    await harness.close();
+  });
+
+  test("a wall clock that jumps makes a lease neither shorter nor longer (L3)", async () => {
+    for (const jump of [-HOUR, HOUR, 2 * 365 * 24 * HOUR, -1000]) {
+      const { harness, id, take } = await setup();
+      const { nonce } = (await take(60)).lease;
+      harness.clock.jump(jump);
+      await assert.rejects(take(60), { code: "lease_held" }, `after ${jump}`);
+      await harness.clock.advance(59_000);
+      await assert.rejects(take(60), { code: "lease_held" });
+      const shown = (await harness.module.leases.read(id)).lease;
+      assert.equal(shown.nonce, nonce);
+      await harness.clock.advance(1001);
+      assert.notEqual((await take(60)).lease.nonce, nonce);
+      await harness.close();
+    }
+  });
+
+  test("after a restart with a clock that jumped a lease lasts no longer than its ttl anew (L3)", async () => {
+    for (const jump of [-HOUR, HOUR]) {
+      const { harness, take } = await setup();
+      await take(60);
+      await harness.clock.advance(30_000);
+      harness.kill();
+      harness.clock.jump(jump);
+      await harness.boot();
+      const again = (ttl_s: number) => take(ttl_s);
+      if (jump < 0) await assert.rejects(again(5), { code: "lease_held" });
+      await harness.clock.advance(60_001);
+      await again(5);
+      await harness.close();
+    }
+  });
+
+  test("a lease survives a kill, needs its own nonce, and nobody guesses one (L4)", async () => {
+    const { harness, id, take, update } = await setup();
+    const { nonce } = (await take(600)).lease;
+    assert.match(nonce, /^[0-9a-f]{32}$/);
+    for (let i = 0; i < 20; i++) {
+      harness.kill();
+      await harness.boot();
+      await assert.rejects(take(5), { code: "lease_held" });
+      await assert.rejects(update("0".repeat(32), "x:1"), { code: "lease_held" });
+      await assert.rejects(update(undefined, "x:1"), { code: "lease_held" });
+      await assert.rejects(harness.module.leases.release(id, "nope"), { code: "lease_held" });
+    }
+    await update(nonce, "x:2");
+    await harness.module.leases.release(id, nonce);
+    await assert.rejects(harness.module.leases.release(id, nonce), /lease not found/);
+    await harness.close();
+  });
+
+  test("a refresh keeps the nonce and begins the time anew", async () => {
+    const { harness, take } = await setup();
+    const { nonce } = (await take(10)).lease;
+    for (let i = 0; i < 5; i++) {
+      await harness.clock.advance(8000);
+      assert.equal((await take(10, { nonce })).lease.nonce, nonce);
+    }
+    await harness.clock.advance(10_001);
+    await assert.rejects(take(10, { nonce }), { code: "lease_lost" });
+    await harness.close();
+  });
+
+  test("a refresh through one process is a refresh for the others", async () => {
+    const { harness, id, take } = await setup();
+    const { writer, bus } = harness.module;
+    const other = new Leases({ store: harness.store, writer, bus, clock: harness.clock });
+    const { nonce } = (await take(10)).lease;
+    assert.equal((await other.read(id)).lease.nonce, nonce);
+    await harness.clock.advance(8000);
+    await take(10, { nonce });
+    await harness.clock.advance(8000);
+    assert.equal((await other.read(id)).lease.nonce, nonce);
+    await harness.clock.advance(2001);
+    await assert.rejects(other.read(id), /lease not found/);
+    await harness.close();
+  });
+
+  test("who queues gets the lease when it runs out, or is told who holds it", async () => {
+    const { harness, take } = await setup();
+    await take(5);
+    const queued = take(7, { wait_s: 20 });
+    await turns(2);
+    await harness.clock.advance(5001);
+    const { nonce } = (await queued).lease;
+    const late = take(7, { wait_s: 3 });
+    late.catch(() => {});
+    await turns(2);
+    await harness.clock.advance(3001);
+    await assert.rejects(late, /lease currently held by x/);
+    assert.equal(harness.module.bus.listeners, 3, "nobody is left listening");
+    assert.ok(nonce);
+    await harness.close();
+  });
+
+  test("who is refused hears who holds it, what for, and how long still", async () => {
+    const { harness, id, take } = await setup();
+    await take(60, { owner: "deploy", description: "rolling out" });
+    await harness.clock.advance(500);
+    const expires_at = Math.floor((harness.clock.now() + 59_500) / 1000);
+    const until = new Date(expires_at * 1000).toISOString();
+    await assert.rejects(take(5), {
+      code: "lease_held",
+      message: `machine ID ${id} lease currently held by deploy (rolling out), expires at ${until}, in 60 s`,
+      extras: {
+        retry_after_s: 60,
+        facts: { holder: "deploy", description: "rolling out", expires_at, seconds_left: 60 },
+        hint: "send the nonce in svc-machine-lease-nonce, or queue for the lease with POST …/lease?wait=30",
+      },
+    });
+    await harness.clock.advance(60_000);
+    await take(60);
+    await assert.rejects(take(5), /held by x, expires at/);
+    await harness.close();
+  });
+
+  test("what a lease is for stays until something else is said", async () => {
+    const { harness, take } = await setup();
+    const { nonce, description } = (await take(10)).lease;
+    assert.equal(description, "");
+    for (const [said, kept] of [
+      ["first", "first"],
+      ["", "first"],
+      ["second", "second"],
+    ] as const) {
+      assert.equal((await take(10, { nonce, description: said })).lease.description, kept);
+    }
+    await harness.close();
+  });
+
+  test("without a lease nobody needs a nonce, and one that is over is told so", async () => {
+    const { harness, id, take, update } = await setup();
+    await update(undefined, "free:1");
+    const { nonce } = (await take(10)).lease;
+    await harness.module.leases.release(id, nonce);
+    await update(undefined, "free:2");
+    await assert.rejects(update(nonce, "stale:1"), {
+      code: "lease_lost",
+      extras: { hint: "take a new lease, or send the request without a nonce" },
+    });
+    assert.equal((await harness.find(id)).config.image, "free:2");
+    await harness.close();
+  });
+
+  test("a machine can be created with a lease, which is its creator's", async () => {
+    const { harness } = await setup();
+    const { id, lease } = await harness.create({}, { skip_launch: true, lease_ttl: 30 });
+    assert.equal(lease?.ttl_ms, 30_000);
+    assert.match(lease?.nonce ?? "", /^[0-9a-f]{32}$/);
+    assert.equal((await harness.module.leases.read(id)).lease.nonce, lease?.nonce);
+    await harness.clock.advance(30_001);
+    await assert.rejects(harness.module.leases.read(id), /lease not found/);
+    await harness.close();
+  });
+
+  test("who queues hears of a release at once, and of a machine that is gone", async () => {
+    const { harness, id, take } = await setup();
+    const { nonce } = (await take(600)).lease;
+    const queued = take(7, { wait_s: 20 });
+    await turns(2);
+    await harness.module.leases.release(id, nonce);
+    const second = (await queued).lease.nonce;
+    await harness.module.machines.destroy(id, { force: true }, harness.actor({ nonce: second }));
+    await harness.settle();
+    await assert.rejects(take(7, { wait_s: 20 }), { code: "not_found" });
+    await harness.close();
+  });
+
+  test("who goes away while queueing does not get it later", async () => {
+    const { harness, id, take } = await setup();
+    const { nonce } = (await take(600)).lease;
+    const away = new AbortController();
+    const queued = take(7, { wait_s: 20 }, away.signal);
+    queued.catch(() => {});
+    await turns(2);
+    away.abort();
+    await assert.rejects(queued, { code: "lease_held" });
+    await harness.module.leases.release(id, nonce);
+    await assert.rejects(harness.module.leases.read(id), /lease not found/);
+    await harness.close();
+  });
+});

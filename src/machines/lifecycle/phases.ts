@@ -1,0 +1,250 @@
+/**
+ * What is done in each state that passes. A phase calls the driver and answers how the machine is to be
+ * written down afterwards. The state alone says which phase comes next, so an operation that was cut short by
+ * a crash goes on where it was: nothing about its progress lives anywhere else.
+ */
+
+import { configDuration } from "#core/durations.ts";
+import type { EgressPolicy } from "#core/egress-policy.ts";
+import type { MachineTransaction } from "./transaction.ts";
+import { type Exit, type Launch, type Ref, type RuntimeDriver, type StopOptions, SuspendRefused } from "../runtime/driver.ts";
+import { identityEnv } from "../runtime/identity-env.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import { exitEvent } from "./restart.ts";
+import type { MachineState } from "./states.ts";
+import type { EventRequest, Machine, Operation } from "../types.ts";
+
+export interface PhaseParts {
+  driver: RuntimeDriver;
+  /** Every secret of the app, for a machine that boots. */
+  secrets(app_id: string): Promise<Record<string, string>>;
+  /** What the app's machines may reach outside their network. */
+  egress(app_id: string): Promise<EgressPolicy>;
+}
+
+export interface Phase {
+  machine: Machine;
+  operation: Operation;
+  signal: AbortSignal;
+  /** The state's time begins anew. */
+  extend: () => void;
+  now: number;
+}
+
+/** Writes down how it went; answers whether the operation is finished. */
+export type Outcome = (transaction: MachineTransaction) => "finished" | "goes on";
+
+export type PhaseWork = (parts: PhaseParts, phase: Phase) => Promise<Outcome>;
+
+export const PHASES: Partial<Record<MachineState, PhaseWork>> = {
+  starting: boot,
+  stopping: halt,
+  suspending: freeze,
+  restarting: cycle,
+  replacing: replace,
+  destroying: remove,
+};
+
+async function boot(parts: PhaseParts, { machine, operation, signal, extend, now }: Phase): Promise<Outcome> {
+  const { driver } = parts;
+  let lost: string | undefined;
+  // Suspended before: a machine that was stopped has no boot.
+  if (machine.boot !== null && machine.handle) {
+    const resumed = await driver.resume(await launchOf(parts, machine, machine.boot, true), machine.handle, signal);
+    if (!("lost" in resumed)) return booted(machine, machine.boot, resumed, now, { resumed: true });
+    lost = `booted cold: ${resumed.lost}`;
+  }
+  const keep = lost !== undefined || keepsRootfs(machine);
+  const launch = await launchOf(parts, machine, operation.id, keep);
+  const started = await driver.start(launch, signal, extend);
+  return booted(machine, operation.id, started, now, lost === undefined ? undefined : { resumed: false, reason: lost });
+}
+
+const booted =
+  (
+    { config, boot: before, boot_stop_config }: Machine,
+    boot: string,
+    { handle, image_ref, private_ipv4 }: Awaited<ReturnType<RuntimeDriver["start"]>>,
+    now: number,
+    request?: EventRequest,
+  ): Outcome =>
+  (transaction) => {
+    // Who resumes goes on as the version that booted.
+    const stop_config = before === boot && boot_stop_config ? boot_stop_config : (config.stop_config ?? {});
+    transaction.set({
+      boot,
+      handle,
+      boot_stop_config: stop_config,
+      private_ipv4: private_ipv4 ?? null,
+      snapshot: false,
+      started_at: now,
+      ...(image_ref ? { image_ref } : {}),
+    });
+    transaction.transition("booted", "host", request);
+    return "finished";
+  };
+
+async function halt({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
+  return (transaction) => {
+    suspendOrStop(transaction, exit, now);
+    if (!exit) transaction.transition("halted", "host");
+    return "finished";
+  };
+}
+
+async function freeze({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+  const ref = refOf(machine);
+  if (!ref) return rest;
+  const capabilities = driver.capabilities();
+  let reason = capabilities.suspend !== false ? undefined : (capabilities.suspend_reason ?? "this host cannot suspend");
+  if (reason === undefined) {
+    try {
+      const { handle, kind, reason: why } = await driver.suspend(ref, signal);
+      return (transaction) => {
+        transaction.set({ handle, snapshot: kind === "snapshot", checks: {} });
+        transaction.transition("frozen", "host", { suspend: kind, ...(why ? { reason: `frozen in memory: ${why}` } : {}) });
+        return "finished";
+      };
+    } catch (thrown) {
+      if (!(thrown instanceof SuspendRefused)) throw thrown;
+      reason = thrown.message;
+    }
+  }
+  // What cannot be suspended is stopped, and the log says why.
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
+  return (transaction) => {
+    suspendOrStop(transaction, exit, now, { reason: `stopped instead of suspended: ${reason}` });
+    if (!exit) transaction.transition("halted", "host", { reason });
+    return "finished";
+  };
+}
+
+const rest: Outcome = (transaction) => {
+  transaction.transition("halted", "host");
+  return "finished";
+};
+
+/** First half of a restart: whatever runs is stopped; then the machine starts like any other. */
+async function cycle({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
+  return (transaction) => {
+    suspendOrStop(transaction, exit, now);
+    const { source, move_to } = operation.payload;
+    if (move_to && move_to.host_id !== transaction.machine.host_id) {
+      const from = transaction.machine.host_id;
+      transaction.move(move_to);
+      transaction.transition("start", source, { reason: `moved from host ${from} to ${move_to.host_id}` });
+    } else transaction.transition("start", source);
+    return "goes on";
+  };
+}
+
+/** First half of an update: the old version goes, with its memory and its root file system. */
+async function replace({ driver }: PhaseParts, { machine, operation, signal, now }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
+  const { launch, was_created, source } = operation.payload;
+  return (transaction) => {
+    suspendOrStop(transaction, exit, now);
+    if (launch) {
+      transaction.transition("start", source);
+      return "goes on";
+    }
+    if (!exit) transaction.transition(was_created ? "readied" : "rested", "host");
+    return "finished";
+  };
+}
+
+async function remove({ driver }: PhaseParts, { machine, operation, signal }: Phase): Promise<Outcome> {
+  const exit = await stopBoot(driver, machine, stopHow(machine, operation), signal);
+  await driver.destroy(machine.id, signal);
+  return (transaction) => {
+    if (exit) transaction.recordEvent("exit", "destroying", "host", { exit_event: exitEvent(exit, REQUESTED) });
+    clear(transaction);
+    transaction.set({ next_run_at: null, lease: null });
+    transaction.transition("removed", "host");
+    return "finished";
+  };
+}
+
+const REQUESTED = { requested_stop: true, restarting: false };
+
+async function stopBoot(
+  driver: RuntimeDriver,
+  machine: Machine,
+  how: StopOptions,
+  signal: AbortSignal,
+): Promise<Exit | undefined> {
+  const ref = refOf(machine);
+  return ref ? await driver.stop(ref, how, signal) : undefined;
+}
+
+/** The boot is over. Its exit is written down, when there was one. */
+function suspendOrStop(transaction: MachineTransaction, exit: Exit | undefined, now: number, request: EventRequest = {}): void {
+  const restarting = transaction.machine.state === "restarting" || transaction.machine.state === "replacing";
+  clear(transaction);
+  if (!exit) return;
+  const exited = { ...exit, exited_at: exit.exited_at || now };
+  transaction.transition("exited", "host", { ...request, exit_event: exitEvent(exited, { requested_stop: true, restarting }) });
+}
+
+export function clear(transaction: MachineTransaction): void {
+  transaction.set({
+    boot: null,
+    handle: null,
+    boot_stop_config: null,
+    private_ipv4: null,
+    snapshot: false,
+    started_at: null,
+    checks: {},
+  });
+}
+
+export const refOf = ({ id, boot, handle }: Machine): Ref | undefined =>
+  boot === null ? undefined : { id, boot, handle };
+
+/** As the request says, else as the version says that runs: `config` may be a newer one already. */
+export function stopHow({ config, boot_stop_config }: Machine, { payload }: Operation): StopOptions {
+  const { stop_timeout_ms, stop_timeout_max_ms } = MACHINE_LIMITS;
+  const stop_config = boot_stop_config ?? config.stop_config;
+  const timeout = payload.timeout_ms ?? configDuration(stop_config?.timeout) ?? stop_timeout_ms;
+  return {
+    signal: payload.signal ?? stop_config?.signal ?? "SIGINT",
+    timeout_ms: Math.min(timeout, stop_timeout_max_ms),
+  };
+}
+
+/** `restart` keeps it as long as the machine is the same version, `always` through updates as well. */
+function keepsRootfs({ config }: Machine): Launch["keep_rootfs"] {
+  const persist = config.guest?.persist_rootfs ?? config.rootfs?.persist;
+  if (persist === "always" || persist === 2) return true;
+  // A machine may have been updated while it was stopped: only who keeps the disk knows which version wrote it.
+  return persist === "restart" || persist === 3 ? "version" : false;
+}
+
+async function launchOf(
+  parts: PhaseParts,
+  machine: Machine,
+  boot: string,
+  keep_rootfs: Launch["keep_rootfs"],
+): Promise<Launch> {
+  const { id, name, app_name, org_id, region, instance_id, private_ip, image_ref, config } = machine;
+  const [secrets, egress] = await Promise.all([parts.secrets(machine.app_id), parts.egress(machine.app_id)]);
+  const env = { ...identityEnv({ ...secrets, ...config.env }, machine), ...config.env };
+  const given = { ...config, env };
+  return {
+    id,
+    boot,
+    name,
+    app_name,
+    org_id,
+    region,
+    instance_id,
+    private_ip,
+    image_ref,
+    config: given,
+    secrets,
+    egress,
+    keep_rootfs,
+  };
+}

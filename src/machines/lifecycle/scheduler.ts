@@ -1,0 +1,119 @@
+import type { Bus } from "#core/bus.ts";
+import type { Clock } from "#core/clock.ts";
+import { ApiError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { Timers } from "#core/timers.ts";
+import { accept } from "./accept.ts";
+import { type MachineWriter, type MachineUpdate, topics } from "./writer.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import { dueAt, nextRun } from "./schedule.ts";
+import type { MachineStore } from "../store.ts";
+import type { Machine } from "../types.ts";
+
+interface SchedulerParts {
+  host_ids: readonly string[];
+  store: MachineStore;
+  writer: MachineWriter;
+  bus: Bus<MachineUpdate>;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * What happens by itself, without anyone asking: scheduled machines start, those that stand by take over,
+ * destroyed ones are forgotten. When is kept in the store; the alarms here can be set anew at any time.
+ */
+export class Scheduler {
+  readonly #parts: SchedulerParts;
+  readonly #timers: Timers;
+  readonly #ends: (() => void)[] = [];
+
+  constructor(parts: SchedulerParts) {
+    this.#parts = parts;
+    this.#timers = new Timers(parts.clock);
+  }
+
+  async start(): Promise<void> {
+    const { host_ids, bus, store } = this.#parts;
+    for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), ({ machine }) => this.#plan(machine)));
+    for (const machine of await store.alive(host_ids)) this.#plan(machine);
+    this.#purgeLater();
+  }
+
+  close(): void {
+    for (const end of this.#ends) end();
+    this.#timers.close();
+  }
+
+  /** The host is gone: whoever stands by for one of its running machines starts. */
+  async hostFailed(host_id: string): Promise<void> {
+    const { store } = this.#parts;
+    // They run on there, as far as anybody can know.
+    const exempt = new Set(await store.exempt(host_id));
+    for (const machine of await store.alive([host_id])) {
+      if (machine.boot === null || machine.state === "suspended" || exempt.has(machine.id)) continue;
+      for (const standby of await store.standbys(machine.id)) {
+        if (standby.app_id !== machine.app_id || standby.host_id === host_id) continue;
+        await this.#startStandby(standby.id, `${machine.id} on failed host ${host_id}`);
+      }
+    }
+  }
+
+  #plan(machine: Machine): void {
+    const { id, next_run_at, state } = machine;
+    const now = this.#parts.clock.now();
+    if (next_run_at === null || state === "destroyed") this.#timers.cancel(id);
+    else this.#timers.set(id, dueAt(machine, now) === next_run_at ? next_run_at - now : 0, () => void this.#run(id));
+  }
+
+  /** Starts a scheduled machine and puts down its next time, both in one write. */
+  async #run(id: string): Promise<void> {
+    const { writer, clock } = this.#parts;
+    try {
+      await writer.change(id, (transaction) => {
+        const { next_run_at, config, created_at, state } = transaction.machine;
+        if (next_run_at === null || !config.schedule || state === "destroyed" || state === "destroying") return false;
+        const now = clock.now();
+        // The wall clock was put back: it is not time yet, but it must not take as long as the clock was wrong either.
+        if (next_run_at > now) {
+          const due = dueAt(transaction.machine, now);
+          if (due === next_run_at) this.#plan(transaction.machine);
+          else transaction.set({ next_run_at: due });
+          return due !== next_run_at;
+        }
+        transaction.set({ next_run_at: nextRun(config.schedule, created_at, now) });
+        accept(transaction, "start", { source: "schedule", reason: `schedule ${config.schedule}` });
+        return true;
+      });
+    } catch (thrown) {
+      this.#tryLater(id, thrown);
+    }
+  }
+
+  /** There was no room, or no store: it is tried again after a while, and the log says so. */
+  #tryLater(id: string, thrown: unknown): void {
+    this.#parts.log.warn({ error: thrown, machine: id }, "a scheduled machine could not be started");
+    this.#timers.set(id, MACHINE_LIMITS.purge_ms, () => void this.#run(id));
+  }
+
+  async #startStandby(id: string, reason: string): Promise<void> {
+    try {
+      await this.#parts.writer.change(id, (transaction) =>
+        accept(transaction, "start", { source: "standby", reason: `stands by for ${reason}` }),
+      );
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError)) throw thrown;
+      this.#parts.log.warn({ error: thrown, machine: id }, "a machine that stands by could not be started");
+    }
+  }
+
+  #purgeLater(): void {
+    this.#timers.set("purge", MACHINE_LIMITS.purge_ms, () => {
+      const { store, clock, log } = this.#parts;
+      store.purge(clock.now() - MACHINE_LIMITS.destroyed_kept_ms).catch((error: unknown) => {
+        log.warn({ error }, "destroyed machines could not be forgotten");
+      });
+      this.#purgeLater();
+    });
+  }
+}

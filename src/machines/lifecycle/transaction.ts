@@ -1,0 +1,183 @@
+import { assert } from "#core/assert.ts";
+import type { Ids } from "#core/ids.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import { type Action, after, DEADLINES_MS, EVENT_TYPES, type MachineState, next, type Trigger } from "./states.ts";
+import type { Change } from "../store.ts";
+import type { EventRequest, Machine, MachineEvent, Operation, OperationPayload, Place, Source } from "../types.ts";
+
+/**
+ * A change of one machine while it is being thought out: what was read, and what shall be written. This is
+ * the only place where a machine changes its state, and it never does so without the event that says why.
+ */
+export class MachineTransaction {
+  machine: Machine;
+  /** Unfinished operations, in order, as they will be. */
+  operations: Operation[];
+  readonly #before: Machine | undefined;
+  readonly #now: number;
+  readonly #ids: Ids;
+  readonly #events: MachineEvent[] = [];
+  readonly #known: ReadonlySet<string>;
+  readonly #touched = new Set<string>();
+  #attach: string | undefined;
+  #lost_epoch: number | undefined;
+  #new_version = false;
+  #new_metadata = false;
+
+  constructor(
+    read: { machine: Machine; operations: readonly Operation[] },
+    parts: { now: number; ids: Ids; fresh?: boolean },
+  ) {
+    this.#before = parts.fresh ? undefined : read.machine;
+    this.#now = parts.now;
+    this.#ids = parts.ids;
+    this.machine = read.machine;
+    this.operations = [...read.operations];
+    this.#known = new Set(read.operations.map((operation) => operation.id));
+  }
+
+  /** Where the machine will be when everything that waits has been done. */
+  get projected(): MachineState {
+    return this.operations.reduce(
+      (state, { kind, payload }) => after(state, kind, payload.launch ?? true),
+      this.machine.state,
+    );
+  }
+
+  set(fields: Partial<Machine>): void {
+    this.machine = { ...this.machine, ...fields };
+  }
+
+  /** A new config under a new instance id. */
+  replaceConfig(fields: Partial<Machine> & Pick<Machine, "config" | "instance_id">): void {
+    this.set(fields);
+    this.#new_version = true;
+  }
+
+  /** The volume is this machine's from the moment it exists. */
+  attach(volume_id: string): void {
+    this.#attach = volume_id;
+  }
+
+  /**
+   * From now on it is another host's. What is still to be done is done there. `lost_epoch` is the tenure in which the
+   * host it leaves was lost: written only while it still is.
+   */
+  move(place: Place, lost_epoch?: number): void {
+    this.set({ ...place, private_ipv4: null });
+    this.#lost_epoch = lost_epoch;
+    for (const operation of this.operations) this.put({ ...operation, host_id: place.host_id });
+  }
+
+  setMetadata(metadata: Record<string, string>): void {
+    this.set({ config: { ...this.machine.config, metadata } });
+    this.#new_metadata = true;
+  }
+
+  transition(trigger: Trigger, source: Source, request?: EventRequest): void {
+    const state = next(this.machine.state, trigger);
+    assert(state, `a machine that is ${this.machine.state} cannot be ${trigger}`);
+    const deadline = DEADLINES_MS[state];
+    this.set({ state, deadline_at: deadline === undefined ? null : this.#now + deadline });
+    this.recordEvent(EVENT_TYPES[trigger], state, source, request);
+  }
+
+  /** An event of its own; the state stays. */
+  recordEvent(type: string, status: string, source: Source, request?: EventRequest): void {
+    // The clock may have been put back; a log that runs backwards helps nobody.
+    const timestamp = Math.max(this.#now, this.machine.events[0]?.timestamp ?? 0);
+    const event: MachineEvent = {
+      id: this.#ids.ulid(),
+      type,
+      status,
+      source,
+      timestamp,
+      ...(request ? { request } : {}),
+    };
+    this.#events.push(event);
+    this.set({ events: [event, ...this.machine.events].slice(0, MACHINE_LIMITS.events_shown) });
+  }
+
+  /** Adds an operation at the end. The state shows it when it is begun. */
+  queue(kind: Action, payload: OperationPayload, not_before: number | null = null): Operation {
+    const { id: machine_id, host_id } = this.machine;
+    const operation: Operation = {
+      id: this.#ids.ulid(),
+      machine_id,
+      host_id,
+      position: (this.operations.at(-1)?.position ?? 0) + 1,
+      kind,
+      payload,
+      not_before,
+      begun: false,
+    };
+    this.operations.push(operation);
+    return operation;
+  }
+
+  /** Lets the state show the operation. */
+  begin(operation: Operation): void {
+    const { source, reason } = operation.payload;
+    this.transition(operation.kind, source, reason === undefined ? undefined : { reason });
+    this.put({ ...operation, begun: true });
+  }
+
+  put(operation: Operation): void {
+    this.operations = this.operations.map((one) => (one.id === operation.id ? operation : one));
+    this.#touched.add(operation.id);
+  }
+
+  finish(operation: Operation): void {
+    this.operations = this.operations.filter((one) => one.id !== operation.id);
+  }
+
+  /** What is to be written. */
+  change(): Change {
+    const before = this.#before;
+    const reserved = this.#reserves();
+    const machine: Machine = {
+      ...this.machine,
+      reserved,
+      pending: this.operations.length,
+      revision: before ? before.revision + 1 : 1,
+      updated_at: Math.max(this.#now, this.machine.updated_at),
+    };
+    this.machine = machine;
+    const left = new Set(this.operations.map((operation) => operation.id));
+    const moved = before !== undefined && before.host_id !== machine.host_id;
+    const had = before && !moved ? taken(before) : NOTHING;
+    const reserve = {
+      cpus: taken(machine).cpus - had.cpus,
+      memory_mb: taken(machine).memory_mb - had.memory_mb,
+    };
+    return {
+      machine,
+      events: this.#events,
+      add_operations: this.operations.filter(({ id }) => !this.#known.has(id)),
+      put_operations: this.operations.filter(({ id }) => this.#known.has(id) && this.#touched.has(id)),
+      remove_operations: [...this.#known].filter((id) => !left.has(id)),
+      new_version: this.#new_version || before === undefined,
+      new_metadata: this.#new_metadata,
+      ...(reserve.cpus === 0 && reserve.memory_mb === 0 ? {} : { reserve }),
+      ...(this.#attach === undefined ? {} : { attach: this.#attach }),
+      ...(moved ? { moved_from: { host_id: before.host_id, epoch: this.#lost_epoch ?? null, ...taken(before) } } : {}),
+    };
+  }
+
+  /** Its size is taken from the host while it runs or is frozen in memory, and from the moment it is to run. */
+  #reserves(): boolean {
+    const { boot, state, snapshot } = this.machine;
+    if (state === "destroyed") return false;
+    if (boot !== null && !(state === "suspended" && snapshot)) return true;
+    if (state === "starting" || state === "restarting") return true;
+    return this.operations.some(({ kind, payload }) => launches(kind, payload));
+  }
+}
+
+const launches = (kind: Action, payload: OperationPayload): boolean =>
+  kind === "start" || kind === "restart" || (kind === "update" && payload.launch === true);
+
+const NOTHING = { cpus: 0, memory_mb: 0 };
+
+const taken = ({ reserved, cpus, memory_mb }: Machine): { cpus: number; memory_mb: number } =>
+  reserved ? { cpus, memory_mb } : NOTHING;

@@ -1,0 +1,205 @@
+/** The machines room put together: what it is made of, and what is started and stopped in which order. */
+import type { AppService } from "#apps/service.ts";
+import { type Bus, LocalBus } from "#core/bus.ts";
+import type { Clock } from "#core/clock.ts";
+import type { EgressPolicy } from "#core/egress-policy.ts";
+import { fail } from "#core/errors.ts";
+import { type Ids, randomIds } from "#core/ids.ts";
+import type { ListenSocket } from "#core/listening.ts";
+import type { Log } from "#core/log.ts";
+import type { Notifier } from "#core/notifier.ts";
+import type { HostService } from "#hosts/service.ts";
+import type { Host } from "#hosts/types.ts";
+import { learnAddresses } from "./lifecycle/addresses.ts";
+import { MachineResponses } from "./api/responses.ts";
+import { CheckRunner } from "./lifecycle/checks.ts";
+import type { RuntimeDriver } from "./runtime/driver.ts";
+import { Events } from "./events/events.ts";
+import { Executor } from "./lifecycle/executor.ts";
+import { Leases } from "./lifecycle/lease.ts";
+import { MachineWriter, type MachineUpdate } from "./lifecycle/writer.ts";
+import { OrphanCleanup } from "./lifecycle/orphan-cleanup.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { Metadata } from "./lifecycle/metadata.ts";
+import { refOf } from "./lifecycle/phases.ts";
+import type { PrivateNetworks } from "./private-networks.ts";
+import { Relocation } from "./lifecycle/relocation.ts";
+import type { RouteParts } from "./api/routing.ts";
+import { MachineService, type VolumeFinder } from "./service.ts";
+import { SharedBus } from "./events/shared-bus.ts";
+import type { MachineStore } from "./store.ts";
+import { Scheduler } from "./lifecycle/scheduler.ts";
+import { Waits } from "./events/wait.ts";
+
+export interface MachineModuleParts {
+  store: MachineStore;
+  hosts: HostService;
+  driver: RuntimeDriver;
+  networks: Pick<PrivateNetworks, "prefix">;
+  clock: Clock;
+  log: Log;
+  secrets(app_id: string): Promise<Record<string, string>>;
+  /** What the app's machines may reach outside their network. */
+  egress(app_id: string): Promise<EgressPolicy>;
+  /** Without it mounts are kept as they come and place nothing. */
+  volumes?: VolumeFinder;
+  ids?: Ids;
+  /** Of a process among several on one database. */
+  shared?: {
+    notifier: Notifier;
+    /** Whether the lease of one of our own hosts holds. */
+    holds(host_id: string): boolean;
+  };
+}
+
+export class MachineModule {
+  readonly machines: MachineService;
+  readonly leases: Leases;
+  readonly waits: Waits;
+  readonly metadata: Metadata;
+  readonly events: Events;
+  readonly writer: MachineWriter;
+  readonly bus: Bus<MachineUpdate> & { readonly listeners: number };
+  readonly executor: Executor;
+  readonly scheduler: Scheduler;
+  readonly checks: CheckRunner;
+  readonly relocation: Relocation;
+  readonly #orphans: OrphanCleanup | undefined;
+  readonly #shared_bus: SharedBus | undefined;
+  readonly #parts: MachineModuleParts;
+
+  constructor(parts: MachineModuleParts) {
+    const { store, hosts, driver, clock, log, secrets, egress } = parts;
+    this.#parts = parts;
+    const ids = parts.ids ?? randomIds(clock);
+    const host_ids = hosts.own;
+    const local = new LocalBus<MachineUpdate>({
+      onError: (error) => log.error({ error }, "a listener failed"),
+      onFull: () => fail("overloaded", "too many are waiting (limit bus_listeners)", { retry_after_s: 1 }),
+    });
+    const { shared } = parts;
+    this.#shared_bus = shared && new SharedBus({ local, notifier: shared.notifier, store, clock, log });
+    const bus = this.#shared_bus ?? local;
+    const writer = new MachineWriter({ store, bus, clock, ids });
+    this.bus = bus;
+    this.writer = writer;
+    this.leases = new Leases({ store, writer, bus, clock });
+    this.machines = new MachineService({
+      store,
+      writer,
+      leases: this.leases,
+      hosts,
+      driver,
+      networks: parts.networks,
+      clock,
+      ...(parts.volumes ? { volumes: parts.volumes } : {}),
+    });
+    this.waits = new Waits({ store, bus, clock });
+    this.metadata = new Metadata({ writer, leases: this.leases });
+    this.events = new Events({ store, bus });
+    const reachable = (id: string): boolean =>
+      shared ? host_ids.includes(id) && shared.holds(id) : hosts.reachable(id);
+    this.relocation = new Relocation({ store, writer, leases: this.leases, hosts, clock, log, volumes: parts.volumes });
+    this.executor = new Executor({ host_ids, store, writer, driver, bus, clock, log, secrets, egress, reachable });
+    this.scheduler = new Scheduler({ host_ids, store, writer, bus, clock, log });
+    this.checks = new CheckRunner({ host_ids, store, writer, driver, bus, clock, log });
+    const busy = (id: string): boolean => this.executor.busy(id);
+    this.#orphans = shared && new OrphanCleanup({ host_ids, store, driver, bus, clock, log, busy });
+  }
+
+  async start(): Promise<void> {
+    this.#shared_bus?.start();
+    this.#orphans?.start();
+    // What moved away is gone before anything else is looked at.
+    await this.#orphans?.sweep();
+    await this.executor.start();
+    const { hosts, store, driver, log } = this.#parts;
+    // A machine without one is reached over IPv6 all the same.
+    await learnAddresses({ host_ids: hosts.own, store, driver, writer: this.writer }).catch((error: unknown) =>
+      log.warn({ error }, "the IPv4 addresses of running machines could not be found out"),
+    );
+    await this.scheduler.start();
+    await this.checks.start();
+  }
+
+  /** Our hosts are not ours at the moment: what is being done is broken off. */
+  interrupt(): void {
+    this.executor.interrupt();
+  }
+
+  /** Machines that moved away from our hosts and may have left something. */
+  async orphans(): Promise<string[]> {
+    const { store, hosts } = this.#parts;
+    return (await Promise.all(hosts.own.map((id) => store.leftovers(id)))).flat();
+  }
+
+  /** What moved away from our hosts goes; fails when something of it cannot. */
+  async removeOrphans(): Promise<void> {
+    await this.#orphans?.clear();
+  }
+
+  /** A host of ours came back: whatever is ours by now is taken up. */
+  async resync(): Promise<void> {
+    await this.executor.resync();
+  }
+
+  async close(): Promise<void> {
+    this.#shared_bus?.close();
+    this.#orphans?.close();
+    this.scheduler.close();
+    await this.checks.close();
+    await this.executor.close();
+    await this.#parts.driver.close();
+  }
+
+  /** What a machine listens on; undefined when it does not run, or when that cannot be known. */
+  async listening(id: string): Promise<ListenSocket[] | undefined> {
+    const { store, driver } = this.#parts;
+    const machine = await store.find(id);
+    const ref = machine?.state === "started" ? refOf(machine) : undefined;
+    return ref && (await driver.listening(ref));
+  }
+
+  /** What the routes need. */
+  routeParts(apps: AppService): RouteParts {
+    const { machines, leases, waits, metadata, events, relocation } = this;
+    const { store, driver, hosts, clock } = this.#parts;
+    return {
+      clock,
+      apps,
+      machines,
+      leases,
+      waits,
+      metadata,
+      events,
+      relocation,
+      responses: new MachineResponses({ leases, hosts, driver }),
+      store,
+      driver,
+    };
+  }
+
+  /** A host failed or came back. */
+  async hostState(host_id: string, state: "ok" | "failed"): Promise<void> {
+    const host = this.#parts.hosts.seen(host_id);
+    // One with a lease must have fenced itself first; whoever watches it goes on from there.
+    if (host && host.lease_ms > 0) return;
+    if (state === "failed") return await this.scheduler.hostFailed(host_id);
+    for (const id of await this.#parts.store.unfinished([host_id])) this.executor.wake(id);
+  }
+
+  /** A host is lost, and nothing runs there any more: what stands by starts, and what may goes elsewhere. */
+  async hostLost(host: Host): Promise<void> {
+    await this.scheduler.hostFailed(host.id);
+    await this.relocation.evacuate(host);
+  }
+
+  /** Destroys all machines of an app and waits until they are gone. */
+  async clear(app_id: string): Promise<void> {
+    const ids = randomIds(this.#parts.clock);
+    const machines = await this.machines.destroyAll(app_id, { name: "the platform", ids });
+    const input = { states: ["destroyed"], timeout_s: MACHINE_LIMITS.wait_default_s };
+    const never = new AbortController().signal;
+    await Promise.all(machines.map(({ id }) => this.waits.wait(id, input, never)));
+  }
+}

@@ -1,0 +1,258 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { suite, test } from "node:test";
+import type { ExitNotice, Launch, RuntimeDriver, SuspendKind, Terminal } from "./driver.ts";
+import { aLaunch, aMachine } from "../fixtures.ts";
+
+export interface OpenedDriver {
+  driver: RuntimeDriver;
+  /** A config of a machine that runs until it is stopped. */
+  running: Launch["config"];
+  /** A config of a machine that ends by itself at once, with this code. */
+  ending: { config: Launch["config"]; exit_code: number };
+  /** A config of a machine that writes a line with this text. */
+  writing: { config: Launch["config"]; text: string };
+  /** The driver after a restart of our own process, over the same box. */
+  reopen(): Promise<RuntimeDriver>;
+  close(): Promise<void>;
+}
+
+const never = new AbortController().signal;
+const HOW = { signal: "SIGTERM", timeout_ms: 5000 };
+
+const INTERRUPT = "\u0003";
+const WISH = { command: ["sh"], term: "xterm", rows: 24, cols: 80 };
+
+/** Reads a terminal's screen until it shows this. What came before is forgotten. */
+async function shows({ stream }: Terminal, wanted: RegExp): Promise<void> {
+  for (let screen = ""; !wanted.test(screen); ) {
+    const piece = stream.read() as Buffer | null;
+    if (piece) screen += piece.toString();
+    else if (stream.readableEnded) assert.fail(`the screen ended without ${wanted}: ${screen}`);
+    else await once(stream, "readable");
+  }
+}
+
+/** A shell that has not begun when its line is cut finds an end of input, and ends as if it had been told to. */
+async function listens(terminal: Terminal): Promise<void> {
+  terminal.stream.write("echo ready\r");
+  await shows(terminal, /^ready\r$/m);
+}
+
+/**
+ * A shell that has shown the line may not have begun to run it, and then the interrupt is the shell's own: it is sent
+ * again, with a line after it that shows when the shell listens once more.
+ */
+async function interrupted(terminal: Terminal): Promise<void> {
+  const interrupt = (): boolean => terminal.stream.write(`${INTERRUPT}echo still here\r`);
+  const again = setInterval(interrupt, 500);
+  try {
+    interrupt();
+    await shows(terminal, /^still here\r$/m);
+  } finally {
+    clearInterval(again);
+  }
+}
+
+const launch = (boot: string, config: Launch["config"]): Launch => aLaunch({ boot, config });
+
+const states = async (driver: RuntimeDriver, known: Parameters<RuntimeDriver["recover"]>[0]) =>
+  (await driver.recover(known)).map(({ boot, state }) => `${boot} ${state}`);
+
+type WithDriver = (work: (opened: OpenedDriver, id: string) => Promise<void>) => Promise<void>;
+
+const withDriverOf =
+  (open: () => Promise<OpenedDriver>): WithDriver =>
+  async (work) => {
+    const opened = await open();
+    try {
+      await work(opened, aMachine().id);
+    } finally {
+      await opened.driver.destroy(aMachine().id, never);
+      await opened.close();
+    }
+  };
+
+/** What a suspend must do, of whichever kind. */
+export function suspendSuite(name: string, kind: SuspendKind, open: () => Promise<OpenedDriver>, skip?: string): void {
+  const withDriver = withDriverOf(open);
+  const suspended = async ({ driver, running }: OpenedDriver, id: string) => {
+    const { handle } = await driver.start(launch("b1", running), never);
+    const { handle: frozen, ...how } = await driver.suspend({ id, boot: "b1", handle }, never);
+    assert.equal(how.kind, kind);
+    if (kind === "freeze") assert.ok(how.reason, "a machine that is frozen says why it is not written down");
+    const ref = { id, boot: "b1", handle: frozen };
+    assert.deepEqual(await states(driver, [ref]), ["b1 frozen"]);
+    await assert.rejects(driver.exec(ref, { command: ["true"], timeout_ms: 1000 }, never));
+    return ref;
+  };
+
+  suite(`suspend by ${kind}: ${name}`, { skip }, () => {
+    test("a suspended machine is frozen, resumes under the same boot, and loses its memory by a stop", () =>
+      withDriver(async (opened, id) => {
+        const { driver, running } = opened;
+        const ref = await suspended(opened, id);
+        assert.deepEqual((await driver.suspend(ref, never)).kind, kind, "suspending it twice is suspending it once");
+        assert.ok(!("lost" in (await driver.resume(launch("b1", running), ref.handle, never))));
+        assert.deepEqual(await states(driver, [ref]), ["b1 running"]);
+        const echo = await driver.exec(ref, { command: ["echo", "on"], timeout_ms: 5000 }, never);
+        assert.equal(echo.stdout, "on\n");
+        const { handle: again } = await driver.suspend(ref, never);
+        assert.equal(await driver.stop({ ...ref, handle: again }, HOW, never), undefined);
+        assert.ok("lost" in (await driver.resume(launch("b1", running), again, never)));
+      }));
+
+    test("a suspended machine is still suspended after a restart of ours, and goes on", () =>
+      withDriver(async (opened, id) => {
+        const ref = await suspended(opened, id);
+        const after = await opened.reopen();
+        assert.deepEqual(await states(after, [ref]), ["b1 frozen"]);
+        assert.ok(!("lost" in (await after.resume(launch("b1", opened.running), ref.handle, never))));
+        assert.deepEqual(await states(after, [ref]), ["b1 running"]);
+        assert.ok(await after.stop(ref, HOW, never));
+        await after.destroy(id, never);
+        await after.close();
+      }));
+
+    test("a suspended machine can be destroyed, and a new boot takes its place", () =>
+      withDriver(async (opened, id) => {
+        const { driver, running } = opened;
+        await suspended(opened, id);
+        const { handle } = await driver.start(launch("b2", running), never);
+        assert.deepEqual(await states(driver, [{ id, boot: "b2", handle }]), ["b2 running"]);
+        await driver.suspend({ id, boot: "b2", handle }, never);
+        await driver.destroy(id, never);
+        assert.deepEqual(await states(driver, []), []);
+      }));
+  });
+}
+
+/** What every RuntimeDriver must do. A new driver's own test file is one call of this, and one for each kind of suspend. */
+export function runtimeDriverSuite(name: string, open: () => Promise<OpenedDriver>, skip?: string): void {
+  const withDriver = withDriverOf(open);
+  suite(`runtime driver: ${name}`, { skip }, () => {
+    test("starting the same boot twice is starting it once; stopping it twice tells the same end", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        await driver.start(launch("b1", running), never);
+        const ref = { id, boot: "b1", handle };
+        assert.deepEqual(await states(driver, [ref]), ["b1 running"]);
+        const exit = await driver.stop(ref, HOW, never);
+        assert.ok(exit);
+        assert.deepEqual(await driver.stop(ref, HOW, never), exit);
+        assert.deepEqual(await states(driver, [ref]), ["b1 gone"]);
+        assert.equal(await driver.stop({ ...ref, boot: "b0" }, HOW, never), undefined);
+      }));
+
+    test("an aborted start leaves nothing running", () =>
+      withDriver(async ({ driver, running }) => {
+        await assert.rejects(driver.start(launch("b1", running), AbortSignal.abort()));
+        assert.deepEqual(await states(driver, []), []);
+      }));
+
+    test("a new boot takes the place of one that is left over", () =>
+      withDriver(async ({ driver, running }, id) => {
+        await driver.start(launch("b1", running), never);
+        const { handle } = await driver.start(launch("b2", running), never);
+        assert.deepEqual(await states(driver, [{ id, boot: "b2", handle }]), ["b2 running"]);
+      }));
+
+    test("word comes of a machine that ends by itself, with its code", () =>
+      withDriver(async ({ driver, ending }, id) => {
+        const heard = Promise.withResolvers<ExitNotice>();
+        const end = driver.onExit((notice) => heard.resolve(notice));
+        const { handle } = await driver.start(launch("b1", ending.config), never);
+        const notice = await heard.promise;
+        end();
+        assert.deepEqual([notice.id, notice.boot, notice.exit_code], [id, "b1", ending.exit_code]);
+        assert.deepEqual(await states(driver, [{ id, boot: "b1", handle }]), ["b1 gone"]);
+      }));
+
+    test("after a restart of ours the machine is found again by its handle, and can be stopped", () =>
+      withDriver(async ({ driver, running, reopen }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const kept = JSON.parse(JSON.stringify(handle)) as typeof handle;
+        const after = await reopen();
+        const ref = { id, boot: "b1", handle: kept };
+        assert.deepEqual(await states(after, [ref]), ["b1 running"]);
+        assert.ok(await after.stop(ref, HOW, never));
+        await after.destroy(id, never);
+        await after.destroy(id, never);
+        assert.deepEqual(await states(after, [ref]), ["b1 gone"]);
+        await after.close();
+      }));
+
+    test("what a machine writes is read from where one was, and word comes that there is more", () =>
+      withDriver(async ({ driver, running, writing }, id) => {
+        await driver.start(launch("b1", running), never);
+        const { cursor } = await driver.logs(id, { tail: 100 });
+        const woken = Promise.withResolvers<void>();
+        const end = driver.watchLogs(id, () => woken.resolve());
+        await driver.start(launch("b2", writing.config), never);
+        const seen: string[] = [];
+        for (let at = cursor; !seen.some((line) => line.includes(writing.text)); ) {
+          await woken.promise;
+          const page = await driver.logs(id, { cursor: at });
+          seen.push(...page.lines.map(({ message }) => message));
+          if (page.lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+          at = page.cursor;
+        }
+        end();
+        const { lines } = await driver.logs(id, { tail: 1 });
+        assert.equal(lines.length, 1);
+        assert.deepEqual((await driver.logs(id, { tail: 9, since: (lines[0]?.timestamp ?? 0) + 1e6 })).lines, []);
+      }));
+
+    test("exec, ps, signals and logs reach a running machine and refuse one that is not", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const ref = { id, boot: "b1", handle };
+        const run = await driver.exec(ref, { command: ["echo", "hi"], timeout_ms: 5000 }, never);
+        assert.deepEqual([run.exit_code, run.stdout], [0, "hi\n"]);
+        assert.ok((await driver.ps(ref)).length > 0);
+        assert.deepEqual((await driver.listening(ref)) ?? [], []);
+        await driver.stop(ref, HOW, never);
+        await assert.rejects(driver.listening(ref));
+        await assert.rejects(driver.exec(ref, { command: ["true"], timeout_ms: 1000 }, never));
+        await assert.rejects(driver.signal(ref, "SIGTERM"));
+        assert.ok(Array.isArray((await driver.logs(id, { tail: 10 })).lines));
+      }));
+
+    test("a terminal has a size that changes, an interrupt ends the program and not the shell, its code comes back", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const terminal = await driver.terminal({ id, boot: "b1", handle }, WISH, never);
+        terminal.stream.write("stty size\r");
+        await shows(terminal, /^24 80\r$/m);
+        terminal.resize({ rows: 33, cols: 101 });
+        terminal.stream.write("stty size\r");
+        await shows(terminal, /^33 101\r$/m);
+        terminal.stream.write("sleep 3600\r");
+        await shows(terminal, /sleep 3600\r\n/);
+        await interrupted(terminal);
+        terminal.stream.write("exit 3\r");
+        assert.deepEqual(await terminal.ended, { exit_code: 3 });
+        terminal.stream.resume();
+        await once(terminal.stream, "end");
+        terminal.hangUp();
+      }));
+
+    test("a terminal ends when one hangs up, and with its machine; there is none where nothing runs", () =>
+      withDriver(async ({ driver, running }, id) => {
+        const { handle } = await driver.start(launch("b1", running), never);
+        const ref = { id, boot: "b1", handle };
+        const first = await driver.terminal(ref, WISH, never);
+        await listens(first);
+        first.hangUp();
+        first.hangUp();
+        assert.ok((await first.ended).exit_code > 0);
+        const second = await driver.terminal(ref, WISH, never);
+        await listens(second);
+        second.stream.resume();
+        await driver.stop(ref, HOW, never);
+        assert.ok((await second.ended).exit_code > 0);
+        second.hangUp();
+        await assert.rejects(driver.terminal(ref, WISH, never));
+      }));
+  });
+}

@@ -1,0 +1,15 @@
+/** What a config asks for that the host of the machine does not have. The machine runs without it. */
+import type { HostFacts } from "#hosts/types.ts";
+import type { RuntimeDriver } from "./driver.ts";
+import type { MachineConfig } from "../types.ts";
+
+/** A host among several says what it has in its facts; a platform on one box knows from its driver. */
+export function hostWarnings(
+  config: MachineConfig,
+  facts: HostFacts | undefined,
+  driver: Pick<RuntimeDriver, "capabilities">,
+): string[] {
+  const swap = facts?.swap ?? driver.capabilities().swap_problem ?? "yes";
+  if (!config.init?.swap_size_mb || swap === "yes") return [];
+  return [`config.init.swap_size_mb: the machine gets no swap: ${swap}`];
+}

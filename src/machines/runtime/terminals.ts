@@ -1,0 +1,150 @@
+/** Terminals into machines: who may still have one, and what is said on the line while one is open. */
+import { once } from "node:events";
+import type { Duplex } from "node:stream";
+import type { Clock } from "#core/clock.ts";
+import { ApiError, fail } from "#core/errors.ts";
+import { CLOSE_CODES, type WebSocketSession } from "#http/websocket.ts";
+import type { Ref, RuntimeDriver, Terminal, TerminalOptions } from "./driver.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import { bad, parseSignal } from "../api/routing.ts";
+
+/** A bash where there is one. */
+const SHELL = ["sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
+
+export class Terminals {
+  readonly #driver: RuntimeDriver;
+  readonly #clock: Clock;
+  /** How many are open, by machine. */
+  readonly #open = new Map<string, number>();
+  #all = 0;
+
+  constructor({ driver, clock }: { driver: RuntimeDriver; clock: Clock }) {
+    this.#driver = driver;
+    this.#clock = clock;
+  }
+
+  /** Fails when there are enough already. */
+  check(id: string): void {
+    const { terminals, terminals_per_machine } = MACHINE_LIMITS;
+    if ((this.#open.get(id) ?? 0) >= terminals_per_machine) {
+      fail(
+        "limit_reached",
+        `machine ${id} has ${terminals_per_machine} open terminals (limit terminals_per_machine); close one`,
+      );
+    }
+    if (this.#all >= terminals) {
+      fail("overloaded", `there are ${terminals} open terminals (limit terminals)`, { retry_after_s: 10 });
+    }
+  }
+
+  /** Opens one and speaks until it is over, or the other side has left. */
+  async run(
+    ref: Ref,
+    wanted: Partial<TerminalOptions> & Pick<TerminalOptions, "command">,
+    { signal, accept }: { signal: AbortSignal; accept: () => WebSocketSession },
+  ): Promise<void> {
+    this.check(ref.id);
+    this.#count(ref.id, 1);
+    try {
+      const command = wanted.command.length > 0 ? wanted.command : SHELL;
+      const input = { term: "xterm-256color", rows: 24, cols: 80, ...wanted, command };
+      const terminal = await this.#driver.terminal(ref, input, signal);
+      try {
+        await relayTerminal(accept(), terminal, this.#clock);
+      } finally {
+        terminal.hangUp();
+      }
+    } finally {
+      this.#count(ref.id, -1);
+    }
+  }
+
+  #count(id: string, by: number): void {
+    this.#all += by;
+    const now = (this.#open.get(id) ?? 0) + by;
+    if (now > 0) this.#open.set(id, now);
+    else this.#open.delete(id);
+  }
+}
+
+/** Bytes are keys one way and screen the other; texts are about the terminal, and the last one says how it ended. */
+export async function relayTerminal(session: WebSocketSession, terminal: Terminal, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  const life = { last: clock.monotonic() };
+  const hangUp = (): void => terminal.hangUp();
+  if (session.signal.aborted) hangUp();
+  session.signal.addEventListener("abort", hangUp, { once: true });
+  try {
+    void endWhenIdle(session, life, clock, over.signal);
+    void forwardInput(session, terminal, () => {
+      life.last = clock.monotonic();
+    });
+    for await (const piece of screenOf(terminal.stream)) {
+      life.last = clock.monotonic();
+      await session.send(piece);
+    }
+    if (session.signal.aborted) return;
+    await session.send(JSON.stringify({ ended: await terminal.ended }));
+    session.end(CLOSE_CODES.done, "the program has ended");
+  } finally {
+    over.abort();
+    session.signal.removeEventListener("abort", hangUp);
+  }
+}
+
+/** What is drawn until there is no more, or the line was cut. */
+async function* screenOf(stream: Duplex): AsyncGenerator<Buffer> {
+  try {
+    for await (const piece of stream) yield piece as Buffer;
+  } catch {
+    // Hung up in the middle: nobody is there to read the rest.
+  }
+}
+
+async function forwardInput(session: WebSocketSession, terminal: Terminal, touched: () => void): Promise<void> {
+  try {
+    for await (const message of session.messages()) {
+      touched();
+      if (typeof message === "string") handleControl(terminal, message);
+      else await write(terminal.stream, message);
+    }
+  } catch (thrown) {
+    const reason = thrown instanceof ApiError ? thrown.message : "the message cannot be read";
+    session.end(CLOSE_CODES.policy, reason.slice(0, REASON_CHARS));
+  }
+}
+
+/** As much as fits into the last message of the protocol, whatever letters it has. */
+const REASON_CHARS = 40;
+
+/** Resolves when the program has room for more keys. */
+async function write(stream: Duplex, keys: Buffer): Promise<void> {
+  if (!stream.writable || stream.write(keys)) return;
+  const settled = new AbortController();
+  const { signal } = settled;
+  await Promise.race([once(stream, "drain", { signal }), once(stream, "close", { signal })]).finally(() =>
+    settled.abort(),
+  );
+}
+
+function handleControl(terminal: Terminal, message: string): void {
+  const said = JSON.parse(message) as { resize?: { rows?: unknown; cols?: unknown }; signal?: unknown };
+  if (said.resize) terminal.resize({ rows: side(said.resize.rows, "rows"), cols: side(said.resize.cols, "cols") });
+  const name = parseSignal(said.signal, "signal");
+  if (name) terminal.signal(name);
+}
+
+function side(value: unknown, name: string): number {
+  const good = Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MACHINE_LIMITS.terminal_side;
+  return good ? Number(value) : bad(`resize.${name}`, `is 1 to ${MACHINE_LIMITS.terminal_side}`);
+}
+
+async function endWhenIdle(session: WebSocketSession, life: { last: number }, clock: Clock, signal: AbortSignal): Promise<void> {
+  const { terminal_idle_ms } = MACHINE_LIMITS;
+  for (;;) {
+    const left = life.last + terminal_idle_ms - clock.monotonic();
+    if (left <= 0) return session.end(CLOSE_CODES.policy, "nothing happened for too long (terminal_idle_ms)");
+    await clock.sleep(left, signal).catch(() => {});
+    if (signal.aborted) return;
+  }
+}

@@ -1,0 +1,134 @@
+import type { Clock } from "#core/clock.ts";
+import type { Labels } from "../../source.ts";
+import type { Batch, Head } from "../head.ts";
+import { labelValue } from "../index/labels.ts";
+import type { TsdbLimits } from "../limits.ts";
+import type { SeriesTable } from "../index/series-table.ts";
+
+/** Why a sample was not taken. */
+export type DropReason =
+  | "too_old"
+  | "too_new"
+  | "bad_timestamp"
+  | "out_of_order"
+  | "series_per_app"
+  | "series_per_org"
+  | "bad_labels";
+
+/** What was dropped, by reason and by app: every loss is counted where someone can see it. */
+export class Drops {
+  readonly #most: number;
+  readonly byReason = new Map<DropReason, number>();
+  /** App → samples dropped because the app has too many series. */
+  readonly byApp = new Map<string, number>();
+
+  constructor(most_apps: number) {
+    this.#most = most_apps;
+  }
+
+  add(reason: DropReason, app?: string): void {
+    this.byReason.set(reason, (this.byReason.get(reason) ?? 0) + 1);
+    if (app === undefined) return;
+    const named = this.byApp.has(app) || this.byApp.size < this.#most ? app : "";
+    this.byApp.set(named, (this.byApp.get(named) ?? 0) + 1);
+  }
+}
+
+/** Decides which series and samples are let in. */
+export class Admission {
+  readonly #table: SeriesTable;
+  readonly #head: Head;
+  readonly #limits: TsdbLimits;
+  readonly #clock: Clock;
+  readonly #active = new Map<string, number>();
+  readonly drops: Drops;
+
+  constructor(table: SeriesTable, head: Head, limits: TsdbLimits, clock: Clock) {
+    this.#table = table;
+    this.#head = head;
+    this.#limits = limits;
+    this.#clock = clock;
+    this.drops = new Drops(limits.dropping_apps);
+  }
+
+  /** Series being written, by app. */
+  get activeByApp(): ReadonlyMap<string, number> {
+    return this.#active;
+  }
+
+  /** The number of a series, a new one if there is room; undefined, and counted, when there is not. */
+  series(labels: Labels): number | undefined {
+    const known = this.#table.find(labels);
+    if (known !== undefined) return known;
+    if (this.#table.alive >= this.#limits.series_per_org) {
+      this.drops.add("series_per_org");
+      return undefined;
+    }
+    const app = labelValue(labels, "app");
+    if ((this.#active.get(app) ?? 0) >= this.#limits.series_per_app) {
+      this.drops.add("series_per_app", app);
+      return undefined;
+    }
+    const ref = this.#table.add(labels);
+    // It counts from now on, even if none of its samples is let in: names alone must not fill the index.
+    this.activate(ref, true);
+    return ref;
+  }
+
+  /** Keeps the samples that may be stored, in place. */
+  admit(batch: Batch): void {
+    const { refs, timestamps, bits, length } = batch;
+    const now = this.#clock.now();
+    const oldest = now - this.#limits.retention_ms;
+    const newest = now + this.#limits.future_ms;
+    const behind = now - this.#limits.out_of_order_ms;
+    let kept = 0;
+    for (let i = 0; i < length; i++) {
+      const ref = refs[i] as number;
+      const time = timestamps[i] as number;
+      const inTime = time >= oldest && time <= newest && Math.floor(time) === time;
+      if (!inTime || (time < behind && time < this.#head.lastTime(ref))) {
+        this.drops.add(reasonOf(time, oldest, newest));
+        continue;
+      }
+      if (!this.#head.isActive(ref) && !this.activate(ref)) continue;
+      if (kept < i) {
+        refs[kept] = ref;
+        timestamps[kept] = time;
+        bits[2 * kept] = bits[2 * i] as number;
+        bits[2 * kept + 1] = bits[2 * i + 1] as number;
+      }
+      kept++;
+    }
+    batch.length = kept;
+  }
+
+  /** A series begins to be written, if its app has room. What the log brings back always has. */
+  activate(ref: number, force = false): boolean {
+    const app = this.#table.value(ref, "app");
+    const active = this.#active.get(app) ?? 0;
+    if (active >= this.#limits.series_per_app && !force) {
+      this.drops.add("series_per_app", app);
+      return false;
+    }
+    this.#active.set(app, active + 1);
+    this.#head.activate(ref);
+    return true;
+  }
+
+  /** These series are written no more. */
+  deactivate(refs: readonly number[]): void {
+    for (const ref of refs) {
+      const app = this.#table.value(ref, "app");
+      const active = (this.#active.get(app) ?? 1) - 1;
+      if (active === 0) this.#active.delete(app);
+      else this.#active.set(app, active);
+    }
+  }
+}
+
+function reasonOf(time: number, oldest: number, newest: number): DropReason {
+  if (!Number.isSafeInteger(time)) return "bad_timestamp";
+  if (time > newest) return "too_new";
+  return time < oldest ? "too_old" : "out_of_order";
+}

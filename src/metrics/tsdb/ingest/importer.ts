@@ -1,0 +1,149 @@
+import type { Labels } from "../../source.ts";
+import type { DropReason } from "./admission.ts";
+import { GrowingBatch } from "./batch.ts";
+import type { Batch } from "../head.ts";
+import { KeyCache } from "../index/key-cache.ts";
+import { BadLabels, storedLabels } from "../index/labels.ts";
+import type { TsdbLimits } from "../limits.ts";
+
+/** Where imported samples go: an org's partition, or the way to an engine elsewhere. */
+export interface Intake {
+  readonly limits: TsdbLimits;
+  /** Rises when series numbers given before may no longer be used. */
+  readonly generation: number;
+  /** The number of the series with these labels; undefined, and counted, when it is not let in. */
+  series(labels: Labels): number | undefined;
+  dropped(reason: DropReason): void;
+  /** Takes what it will of the batch and answers how many. Throws StorageError: then nothing was taken. */
+  append(batch: Batch): number;
+}
+
+/** Something in a body that was not taken: where, and why. */
+export interface ImportProblem {
+  /** Text: counted from 1. */
+  line?: number;
+  column?: number;
+  /** Binary: counted from 0. */
+  byte?: number;
+  problem: string;
+}
+
+export interface ImportResult {
+  /** Samples stored. */
+  samples: number;
+  /** Samples read but not let in: too old, too many series, …; the status says which. */
+  dropped: number;
+  /** The first problems; `problem_count` is how many there were. */
+  problems: ImportProblem[];
+  problem_count: number;
+}
+
+/** Different sets of added labels known at once. One more: all are forgotten and numbered anew. */
+const SCOPES_MOST = 100_000;
+/** Targets whose last series are remembered. One more is imported without staleness markers. */
+const TARGETS_MOST = 100_000;
+const STALE_LOW = 2;
+const STALE_HIGH = 0x7ff0_0000;
+
+/** Where the readers of all formats put their samples: finds the series, gathers, stores, reports. */
+export class Importer {
+  readonly #intake: Intake;
+  readonly cache: KeyCache;
+  readonly batch = new GrowingBatch();
+  readonly #scopes = new Map<string, number>();
+  #nextScope = 1;
+  /** Series of each target's last scrape, as they came and rising. */
+  readonly #targets = new Map<string, { order: Uint32Array; sorted: Uint32Array }>();
+  #result: ImportResult = emptyResult();
+  #read = 0;
+
+  constructor(intake: Intake) {
+    this.#intake = intake;
+    this.cache = new KeyCache(intake.limits.key_cache_bytes);
+  }
+
+  begin(): void {
+    this.batch.reset();
+    this.cache.sync(this.#intake.generation);
+    this.#result = emptyResult();
+    this.#read = 0;
+  }
+
+  /** A number for the added labels, so that cached keys of other senders are not taken for ours. */
+  scopeOf(added: Labels): number {
+    if (added.length === 0) return 0;
+    const key = JSON.stringify(added);
+    let scope = this.#scopes.get(key);
+    if (scope === undefined) {
+      if (this.#scopes.size >= SCOPES_MOST) this.#scopes.clear();
+      scope = this.#nextScope++;
+      this.#scopes.set(key, scope);
+    }
+    return scope;
+  }
+
+  /** The series of these labels; undefined when it is not let in. Throws BadLabels. */
+  series(pairs: readonly [string, string][], added: Labels): number | undefined {
+    return this.#intake.series(storedLabels(pairs, added, this.#intake.limits));
+  }
+
+  push(ref: number, time: number, low: number, high: number): void {
+    this.batch.push(ref, time, low, high);
+    this.#read++;
+  }
+
+  /** A sample whose series was not let in. */
+  refuse(): void {
+    this.#read++;
+  }
+
+  report(problem: ImportProblem): void {
+    this.#result.problem_count++;
+    if (this.#result.problems.length < this.#intake.limits.problems_reported) this.#result.problems.push(problem);
+  }
+
+  /** Labels that are wrong cost their sample and are reported; anything else is thrown on. */
+  reportLabels(thrown: unknown, place: Omit<ImportProblem, "problem">): void {
+    if (!(thrown instanceof BadLabels)) throw thrown;
+    this.#intake.dropped("bad_labels");
+    this.report({ ...place, problem: thrown.message });
+  }
+
+  /** Stores what was gathered. Throws StorageError, and then nothing was stored. */
+  end(): ImportResult {
+    const stored = this.#intake.append(this.batch);
+    this.#result.samples = stored;
+    this.#result.dropped = this.#read - stored;
+    return this.#result;
+  }
+
+  /**
+   * After a scrape of a target: series it had the last time and has no more get a staleness marker, so that
+   * they end now and not five minutes later. An empty batch ends them all.
+   */
+  markMissing(target: string, time: number): void {
+    const before = this.#targets.get(target);
+    if (before && this.#isSame(before.order)) return;
+    const order = this.batch.refs.slice(0, this.batch.length);
+    const now = order.toSorted();
+    if (now.length === 0) this.#targets.delete(target);
+    else if (before || this.#targets.size < TARGETS_MOST) this.#targets.set(target, { order, sorted: now });
+    let at = 0;
+    for (const ref of before?.sorted ?? []) {
+      while (at < now.length && (now[at] as number) < ref) at++;
+      if (now[at] !== ref) this.push(ref, time, STALE_LOW, STALE_HIGH);
+    }
+  }
+
+  /** A target mostly shows the same series in the same order: then none is missing, and nothing needs sorting. */
+  #isSame(order: Uint32Array): boolean {
+    const { refs, length } = this.batch;
+    if (order.length !== length) return false;
+    for (let i = 0; i < length; i++) if (refs[i] !== order[i]) return false;
+    return true;
+  }
+}
+
+function emptyResult(): ImportResult {
+  return { samples: 0, dropped: 0, problems: [], problem_count: 0 };
+}

@@ -1,0 +1,87 @@
+import type { Labels } from "../../source.ts";
+import type { Admission } from "../ingest/admission.ts";
+import { GrowingBatch } from "../ingest/batch.ts";
+import type { Block } from "../block/block.ts";
+import type { Quarantine } from "../files.ts";
+import type { Head } from "../head.ts";
+import { WINDOW_MS } from "../limits.ts";
+import type { SeriesTable } from "../index/series-table.ts";
+import type { Wal, WalPosition } from "./wal.ts";
+import type { RecordSink } from "./record.ts";
+
+const BATCH_SAMPLES = 8192;
+
+interface Parts {
+  wal: Wal;
+  head: Head;
+  table: SeriesTable;
+  admission: Admission;
+  quarantine: Quarantine;
+  blocks: readonly Block[];
+}
+
+/**
+ * Brings back what the log says and no block has. A block notes how far the log had come when its window was
+ * closed, so a sample is never both in a block and in the head, whenever the crash was.
+ */
+export function replay(parts: Parts): void {
+  const sink = new HeadSink(parts);
+  parts.wal.replay(sink, parts.quarantine, (segment) => sink.endSegment(segment));
+}
+
+class HeadSink implements RecordSink {
+  position: WalPosition = { segment: 0, offset: 0 };
+  readonly #parts: Parts;
+  readonly #batch = new GrowingBatch();
+  /** The segment's series numbers → ours. */
+  #refs = new Map<number, number>();
+  /** Start of a window → how far the log is in blocks. */
+  readonly #flushed = new Map<number, WalPosition>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    for (const { directory } of parts.blocks) {
+      for (const { start_ms, position } of directory.flushed) {
+        const known = this.#flushed.get(start_ms);
+        if (!known || isBefore(known, position)) this.#flushed.set(start_ms, position);
+      }
+    }
+  }
+
+  define(ref: number, labels: Labels): void {
+    this.#refs.set(ref, this.#parts.table.add(labels));
+  }
+
+  sample(ref: number, time: number, low: number, high: number): void {
+    const flushed = this.#flushed.get(Math.floor(time / WINDOW_MS) * WINDOW_MS);
+    if (flushed && isBefore(this.position, flushed)) return;
+    const ours = this.#refs.get(ref);
+    if (ours === undefined) return;
+    this.#batch.push(ours, time, low, high);
+    if (this.#batch.length === BATCH_SAMPLES) this.#apply();
+  }
+
+  endSegment(segment: number): void {
+    this.#apply();
+    this.#refs = new Map();
+    for (const window of this.#parts.head.windows) {
+      // Which of them this very segment fed is not worth knowing: they become blocks soon, and then it goes.
+      this.#parts.wal.holdsIn(segment, window.id);
+    }
+  }
+
+  #apply(): void {
+    const { head, admission } = this.#parts;
+    const { refs, length } = this.#batch;
+    for (let i = 0; i < length; i++) {
+      const ref = refs[i] as number;
+      if (!head.isActive(ref)) admission.activate(ref, true);
+    }
+    head.append(this.#batch, 0);
+    this.#batch.reset();
+  }
+}
+
+function isBefore(a: WalPosition, b: WalPosition): boolean {
+  return a.segment === b.segment ? a.offset < b.offset : a.segment < b.segment;
+}

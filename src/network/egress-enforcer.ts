@@ -1,0 +1,130 @@
+/**
+ * Has every machine of this process's hosts keep to its app's egress policy: at its start the driver is told, from here
+ * on it is told of each change. Changes come from the API of this process, as a word of another one, or, when a word was
+ * lost, by looking. The DNS server asks here which names a machine may ask for.
+ */
+
+import type { AppStore } from "#apps/store.ts";
+import type { Bus } from "#core/bus.ts";
+import { type Cidr, parseCidr } from "#core/cidr.ts";
+import type { Clock } from "#core/clock.ts";
+import { closedRange } from "#core/egress.ts";
+import { type EgressPolicy, namesAllowed } from "#core/egress-policy.ts";
+import type { Log } from "#core/log.ts";
+import type { Notifier } from "#core/notifier.ts";
+import type { ResolvedAddress, RuntimeDriver } from "#machines/runtime/driver.ts";
+import { type MachineUpdate, topics } from "#machines/lifecycle/writer.ts";
+import type { MachineStore } from "#machines/store.ts";
+import type { Machine } from "#machines/types.ts";
+import { NETWORK_LIMITS } from "./limits.ts";
+
+interface KeeperParts {
+  host_ids: readonly string[];
+  store: Pick<MachineStore, "alive">;
+  apps: Pick<AppStore, "egress">;
+  driver: Pick<RuntimeDriver, "setEgress" | "admitName">;
+  /** Closed ranges that the operator opened. */
+  opened: readonly Cidr[];
+  bus: Bus<MachineUpdate>;
+  notifier: Notifier | undefined;
+  clock: Clock;
+  log: Log;
+}
+
+type Subject = Pick<Machine, "id" | "app_id">;
+
+export class EgressEnforcer {
+  readonly #parts: KeeperParts;
+  /** Machines that run here: their app, and when they began. */
+  readonly #running = new Map<string, { app_id: string; started_at: number | null }>();
+  readonly #policies = new Map<string, Promise<EgressPolicy>>();
+  readonly #ends: (() => void)[] = [];
+  readonly #closing = new AbortController();
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts;
+  }
+
+  async start(): Promise<void> {
+    const { host_ids, bus, store, notifier } = this.#parts;
+    if (host_ids.length === 0) return;
+    for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), ({ machine }) => this.#onUpdate(machine)));
+    if (notifier)
+      this.#ends.push(
+        notifier.listen("egress", (app_id) => this.#apply(app_id)),
+        notifier.onGap(() => this.#applyAll()),
+      );
+    for (const machine of await store.alive(host_ids)) this.#onUpdate(machine);
+    if (notifier) void this.#look();
+  }
+
+  close(): void {
+    this.#closing.abort();
+    for (const end of this.#ends.splice(0)) end();
+  }
+
+  /** An app's policy was changed here. */
+  changed(app_id: string): void {
+    this.#parts.notifier?.send("egress", app_id);
+    this.#apply(app_id);
+  }
+
+  /** Whether the machine may ask for this name of the outside. Who may not could send data inside questions. */
+  async mayAsk(machine: Subject, name: string): Promise<boolean> {
+    return namesAllowed(await this.#policy(machine.app_id), name);
+  }
+
+  /** What the name stands for is opened to the machine; addresses in closed ranges are not, whoever the name is of. */
+  async answered(machine: Subject, name: string, found: readonly ResolvedAddress[]): Promise<void> {
+    if ((await this.#policy(machine.app_id)).mode !== "list") return;
+    const open = found.filter(({ address }) => {
+      const cidr = parseCidr(address);
+      return cidr && !closedRange(cidr, this.#parts.opened);
+    });
+    await this.#parts.driver.admitName(machine.id, name, open);
+  }
+
+  #onUpdate({ id, app_id, state, started_at }: Machine): void {
+    if (state !== "started") return void this.#running.delete(id);
+    if (this.#running.get(id)?.started_at === started_at) return;
+    this.#running.set(id, { app_id, started_at });
+    // The policy may have changed between the launch and now.
+    this.#policies.delete(app_id);
+    void this.#publish({ id, app_id });
+  }
+
+  #apply(app_id: string): void {
+    this.#policies.delete(app_id);
+    for (const [id, machine] of this.#running) if (machine.app_id === app_id) void this.#publish({ id, app_id });
+  }
+
+  #applyAll(): void {
+    this.#policies.clear();
+    for (const [id, { app_id }] of this.#running) void this.#publish({ id, app_id });
+  }
+
+  async #publish({ id, app_id }: Subject): Promise<void> {
+    try {
+      await this.#parts.driver.setEgress(id, await this.#policy(app_id));
+    } catch (error) {
+      this.#parts.log.error({ error, machine: id }, "a machine's egress policy could not be put in force");
+    }
+  }
+
+  #policy(app_id: string): Promise<EgressPolicy> {
+    const known = this.#policies.get(app_id);
+    if (known) return known;
+    const read = this.#parts.apps.egress(app_id);
+    this.#policies.set(app_id, read);
+    read.catch(() => this.#policies.delete(app_id));
+    return read;
+  }
+
+  async #look(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await this.#parts.clock.sleep(NETWORK_LIMITS.peer_beat_ms, signal).catch(() => {});
+      if (!signal.aborted) this.#applyAll();
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import { gatewayAddress } from "#machines/names.ts";
+import type { Directory, Entry } from "./directory.ts";
+import type { EgressEnforcer } from "./egress-enforcer.ts";
+import { DnsServer } from "./dns/server.ts";
+
+/** What answers on an address of a private network. */
+export interface NetworkListener {
+  /** For the log: what cannot listen. */
+  readonly what: string;
+  /** `network` is the address of a machine in it. */
+  listen(address: string, network: string): Promise<unknown>;
+}
+
+interface KeeperParts {
+  directory: Directory;
+  /** The hosts that this process is: on others' networks nothing can listen here. */
+  host_ids: readonly string[];
+  /** Brings in all machines of an app, those at rest included. */
+  loadApp(app_name: string): Promise<void>;
+  /** Where names of the outside are asked for; the box's own servers when left out. */
+  upstreams?: readonly { host: string; port: number }[] | undefined;
+  egress?: Pick<EgressEnforcer, "mayAsk" | "answered"> | undefined;
+  clock: Clock;
+  log: Log;
+  /** What listens beside the name server. */
+  listeners?: readonly NetworkListener[];
+}
+
+const RETRY_MS = 500;
+
+/**
+ * Has the name server, and what else is for machines, listen wherever machines are: on the gateway address of each
+ * private network, which is there from the boot of the network's first machine on.
+ */
+export class NetworkListeners {
+  readonly #parts: KeeperParts;
+  readonly #server: DnsServer;
+  /** Gateways that are being tried, or are listened on. */
+  readonly #wanted = new Set<string>();
+  readonly #closing = new AbortController();
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts;
+    this.#server = new DnsServer(parts);
+    parts.directory.onChange((app_id) => this.#look(parts.directory.machines(app_id)));
+  }
+
+  start(): void {
+    this.#look(this.#parts.directory.all());
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#server.close();
+  }
+
+  #look(machines: Iterable<Entry>): void {
+    for (const { state, private_ip, host_id } of machines) {
+      if ((state !== "starting" && state !== "started") || !this.#here(host_id)) continue;
+      const address = gatewayAddress(private_ip);
+      if (this.#wanted.has(address)) continue;
+      this.#wanted.add(address);
+      void this.#open(address, private_ip);
+    }
+  }
+
+  #here(host_id: string): boolean {
+    return this.#parts.host_ids.includes(host_id);
+  }
+
+  async #open(address: string, private_ip: string): Promise<void> {
+    const { listeners = [] } = this.#parts;
+    const tried = [this.#server, ...listeners].map((door) => this.#listen(door, address, private_ip));
+    // Nobody needs it any more: the next machine of this network asks again.
+    if (!(await Promise.all(tried)).every(Boolean)) this.#wanted.delete(address);
+  }
+
+  /** The address appears when the network is made; until then it cannot be listened on. Answers whether it is now. */
+  async #listen(door: NetworkListener, address: string, private_ip: string): Promise<boolean> {
+    const { clock, log, directory } = this.#parts;
+    const { signal } = this.#closing;
+    const needed = (): boolean =>
+      [...directory.all()].some(
+        (one) => this.#here(one.host_id) && gatewayAddress(one.private_ip) === address && one.state !== "stopped",
+      );
+    while (!signal.aborted && needed()) {
+      try {
+        await door.listen(address, private_ip);
+        return true;
+      } catch (thrown) {
+        const { code } = thrown as NodeJS.ErrnoException;
+        if (code !== "EADDRNOTAVAIL") log.warn({ address, code }, `${door.what} cannot listen`);
+        await clock.sleep(RETRY_MS, signal).catch(() => {});
+      }
+    }
+    return false;
+  }
+}

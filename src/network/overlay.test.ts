@@ -1,0 +1,107 @@
+/** Ways between hosts follow from what the store says: of a tunnel only what it is told to keep is looked at. */
+import assert from "node:assert/strict";
+import { suite, type TestContext, test } from "node:test";
+import { LocalBus } from "#core/bus.ts";
+import { virtualClock } from "#core/fixtures.ts";
+import { silentLog } from "#core/log.ts";
+import type { Notifier } from "#core/notifier.ts";
+import { aMachine } from "#machines/fixtures.ts";
+import { type MachineUpdate, topics } from "#machines/lifecycle/writer.ts";
+import type { MachineStore } from "#machines/store.ts";
+import type { Machine } from "#machines/types.ts";
+import { Directory } from "./directory.ts";
+import { OverlayNetwork, type RemotePeer, type Peer, platformAddress } from "./overlay.ts";
+import { NETWORK_LIMITS } from "./limits.ts";
+
+const silentWire: Notifier = { send() {}, listen: () => () => {}, onGap: () => () => {}, close: async () => {} };
+const OWN = "00000000000000a1";
+const OTHER = "00000000000000b2";
+
+const machine = (id: string, host_id: string, network = "1:2"): Machine =>
+  aMachine({ id, host_id, state: "started", private_ip: `fdaa:${network}:${host_id}:0:0:0:${id}` });
+
+async function aFabric(t: TestContext, machines: readonly Machine[]) {
+  const bus = new LocalBus<MachineUpdate>({ onError() {}, onFull: () => assert.fail() });
+  const directory = new Directory({ store: { aliveAnywhere: async () => machines } as unknown as MachineStore, bus });
+  await directory.start();
+  const clock = virtualClock();
+  const peers = new Map<string, Peer>([[OTHER, { node_id: OTHER, underlay: "10.0.0.2", seen_at: 0, block: 3 }]]);
+  const kept: (readonly RemotePeer[])[] = [];
+  const broken = { value: false };
+  const fabric = new OverlayNetwork({
+    node_id: OWN,
+    underlay: "10.0.0.1",
+    own: ["aaaa"],
+    directory,
+    store: {
+      peers: async () => [...peers.values()],
+      announce: async (peer) => void peers.set(peer.node_id, { ...peer, block: null }),
+      takeBlock: async () => undefined,
+    },
+    hosts: async () => [
+      { id: "aaaa", node_id: OWN },
+      { id: "bbbb", node_id: OTHER },
+    ],
+    tunnel: {
+      async keep(ends) {
+        if (broken.value) throw new Error("the kernel says no");
+        kept.push(ends);
+      },
+      remove: async () => {},
+    },
+    notifier: silentWire,
+    clock,
+    log: silentLog,
+  });
+  t.after(async () => {
+    await fabric.close();
+    directory.close();
+  });
+  const say = (one: Machine): void => bus.publish(topics.every, { machine: one, events: [] } as unknown as MachineUpdate);
+  return { fabric, clock, kept, peers, say, broken };
+}
+
+suite("the private network between hosts", () => {
+  test("there is a way to each network on each other host, and none to what is here", async (t) => {
+    const { fabric, kept, peers } = await aFabric(t, [
+      machine("1", "aaaa"),
+      machine("2", "bbbb"),
+      machine("3", "bbbb"),
+      machine("4", "bbbb", "7:8"),
+      machine("5", "cccc"),
+    ]);
+    await fabric.start();
+    const address = platformAddress(OTHER);
+    const nets = ["fdaa:1:2:bbbb::/64", "fdaa:7:8:bbbb::/64"];
+    assert.deepEqual(kept, [[{ node_id: OTHER, underlay: "10.0.0.2", address, nets, net4: "100.65.128.0/17" }]]);
+    assert.equal(peers.get(OWN)?.underlay, "10.0.0.1", "the others are told where we are");
+  });
+
+  test("a machine in a new place brings a way to it; one more in a known place changes nothing", async (t) => {
+    const { fabric, kept, clock, say } = await aFabric(t, []);
+    await fabric.start();
+    say(machine("2", "bbbb"));
+    await clock.advance(NETWORK_LIMITS.fabric_gather_ms);
+    assert.deepEqual(kept.at(-1)?.[0]?.nets, ["fdaa:1:2:bbbb::/64"]);
+    const looks = kept.length;
+    say(machine("3", "bbbb"));
+    await clock.advance(NETWORK_LIMITS.fabric_gather_ms * 2);
+    assert.equal(kept.length, looks);
+  });
+
+  test("what failed is done at the next look, and whoever left is left out", async (t) => {
+    const { fabric, kept, clock, peers, broken } = await aFabric(t, [machine("2", "bbbb")]);
+    await fabric.start();
+    broken.value = true;
+    peers.delete(OTHER);
+    await clock.advance(NETWORK_LIMITS.peer_beat_ms * 2);
+    assert.equal(kept.length, 1);
+    broken.value = false;
+    await clock.advance(NETWORK_LIMITS.peer_beat_ms * 2);
+    assert.deepEqual(kept.at(-1), []);
+  });
+
+  test("a process's own address is in no organization's network", () => {
+    assert.equal(platformAddress("0001a2b300000042"), "fdaa:0:0:1:1:a2b3:0:42");
+  });
+});

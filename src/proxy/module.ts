@@ -1,0 +1,330 @@
+/** The front door put together: what it is made of, and what starts and stops in which order. */
+import type { AppStore } from "#apps/store.ts";
+import type { Sealer } from "#core/sealer.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { BucketsSetting } from "#core/proxy-settings.ts";
+import type { Notifier } from "#core/notifier.ts";
+import type { Row } from "#http/route.ts";
+import type { ImageFiles } from "#machines/runtime/image-source.ts";
+import type { MachineModule } from "#machines/module.ts";
+import type { MachineStore } from "#machines/store.ts";
+import { Addresses } from "#network/addresses.ts";
+import { Directory, type Entry } from "#network/directory.ts";
+import { type NetworkListener, NetworkListeners } from "#network/network-listeners.ts";
+import type { EgressEnforcer } from "#network/egress-enforcer.ts";
+import { addressRoutes } from "#network/routes.ts";
+import type { AddressStore } from "#network/store.ts";
+import { Authority } from "./authority.ts";
+import { certificateRoutes } from "./certificate-routes.ts";
+import { Certificates } from "./certificates.ts";
+import { Control } from "./control.ts";
+import { ownAddresses, type Reach } from "./exposure.ts";
+import { lookUpTxt } from "./host-names.ts";
+import { type Busyness, IdleWatch, restOf } from "./idle.ts";
+import { ImageLayers } from "./image-layers.ts";
+import { PROXY_LIMITS } from "./limits.ts";
+import { Listening } from "./listening.ts";
+import { ProxyPeers } from "./proxy-peers.ts";
+import { type ProxySample, Totals } from "./samples.ts";
+import { serviceRoutes } from "./service-routes.ts";
+import { Slots } from "./slots.ts";
+import { Starter } from "./starter.ts";
+import type { ProxyStore } from "./store.ts";
+import type { Report } from "./table.ts";
+import { type Colour, Workers } from "./workers.ts";
+import { selfSigned } from "./x509.ts";
+
+export interface ProxySettings {
+  listen_host: string;
+  /** Addresses of this box that apps may have for themselves. */
+  addresses: readonly string[];
+  domain: string;
+  /** Host names of the API, the gateway and the token issuer: no app may have them. */
+  own_hosts: readonly string[];
+  hostname_proof: "orgs" | "off";
+  autostop_idle_s: number;
+  /** 0 is one for each core. */
+  workers: number;
+  acme_directory: string;
+  /** PEM of the authority that vouches for the directory, when the system does not know it. */
+  acme_ca: string | undefined;
+  buckets: BucketsSetting | undefined;
+}
+
+export interface ProxyParts {
+  settings: ProxySettings;
+  machines: Pick<MachineModule, "machines" | "bus" | "listening">;
+  store: MachineStore;
+  apps: Pick<AppStore, "findApp">;
+  /** Whether there are private networks to answer for names in, and what else answers there. */
+  names: boolean;
+  listeners?: readonly NetworkListener[];
+  upstreams?: readonly { host: string; port: number }[] | undefined;
+  egress?: EgressEnforcer | undefined;
+  host_ids: readonly string[];
+  region: string;
+  addressStore: AddressStore;
+  proxyStore: ProxyStore;
+  sealer: Sealer;
+  clock: Clock;
+  log: Log;
+  /** Where a machine's port is; its private address by default. */
+  reach?: Reach;
+  /** Files of machines' images, which are served without them. */
+  images: ImageFiles;
+  /** Of one control process among several. */
+  among?: { node_id: string; notifier: Notifier };
+}
+
+export class ProxyModule {
+  readonly rows: Row[];
+  readonly directory: Directory;
+  readonly workers: Workers;
+  readonly control: Control;
+  readonly certificates: Certificates;
+  readonly #parts: ProxyParts;
+  readonly #addresses: Addresses;
+  readonly #starter: Starter;
+  readonly #idle: IdleWatch;
+  readonly #peers: ProxyPeers | undefined;
+  readonly #totals = new Totals();
+  readonly #listening: Listening;
+  readonly #names: NetworkListeners | undefined;
+  readonly #closing = new AbortController();
+  #staying = false;
+
+  constructor(parts: ProxyParts) {
+    this.#parts = parts;
+    const { settings, clock, log, machines, store, host_ids, region } = parts;
+    const slots = new Slots();
+    this.#listening = new Listening({ read: (id) => machines.listening(id), clock });
+    this.directory = new Directory({ store, bus: machines.bus });
+    this.#addresses = new Addresses({
+      store: parts.addressStore,
+      clock,
+      listen_host: settings.listen_host,
+      pool: settings.addresses,
+      region,
+      onChange: () => this.#refresh(),
+    });
+    const { listen_host, domain } = settings;
+    const fallback = selfSigned([domain, `*.${domain}`], clock.now());
+    this.workers = new Workers({
+      settings: { listen_host, fallback, region, host_id: host_ids[0] ?? "", buckets: settings.buckets },
+      count: settings.workers,
+      slots,
+      clock,
+      log,
+      keepColour: (colour) => parts.proxyStore.putWord("colour", colour),
+      onReport: (report, colour) => this.#onUpdate(report, colour),
+    });
+    this.certificates = new Certificates({
+      store: parts.proxyStore,
+      sealer: parts.sealer,
+      clock,
+      log,
+      own: { domain, hosts: settings.own_hosts },
+      issuer: this.#authority(parts),
+      lookup: lookUpTxt,
+      publish: (certificates) => this.workers.setCertificates(certificates),
+      onChange: (app_id) => this.control.touch(app_id),
+    });
+    this.control = new Control({
+      directory: this.directory,
+      addresses: this.#addresses,
+      names: (app_id) => this.certificates.names(app_id),
+      workers: this.workers,
+      slots,
+      domain,
+      reach: parts.reach ?? ownAddresses(host_ids),
+      layers: new ImageLayers({ images: parts.images, onChange: (app_id) => this.control.touch(app_id), log }),
+      clock,
+      log,
+    });
+    this.#starter = new Starter({ directory: this.directory, machines: machines.machines, clock, log });
+    this.#peers = this.#openPeers();
+    this.#idle = new IdleWatch({
+      apps: () => this.control.machines(),
+      busyness: (machine) => this.#busyness(machine),
+      load: ({ id }, port) => this.control.load(id, port) + (this.#peers?.use(id) ?? 0),
+      takePeak: ({ id }, port) => this.control.takePeak(id, port),
+      withdraw: (machine) => this.control.withdraw(machine),
+      others: this.#peers,
+      machines: machines.machines,
+      idle_s: settings.autostop_idle_s,
+      clock,
+      log,
+    });
+    this.#names = parts.names ? this.#openNames() : undefined;
+    this.rows = [
+      ...addressRoutes(this.#addresses),
+      ...certificateRoutes({
+        certificates: this.certificates,
+        isTrusted: ({ is_operator }) => is_operator === true || settings.hostname_proof === "off",
+      }),
+      ...serviceRoutes({
+        control: this.control,
+        workers: this.workers,
+        directory: this.directory,
+        listening: this.#listening,
+        settings,
+      }),
+    ];
+  }
+
+  #openNames(): NetworkListeners {
+    const { apps, host_ids, clock, log, listeners = [], upstreams, egress } = this.#parts;
+    const loadApp = async (name: string): Promise<void> => {
+      const app = await apps.findApp(name);
+      if (app) await this.directory.load(app);
+    };
+    const parts = { directory: this.directory, host_ids, loadApp, upstreams, egress, clock, log, listeners: listeners };
+    return new NetworkListeners(parts);
+  }
+
+  #openPeers(): ProxyPeers | undefined {
+    const { among, proxyStore: store, clock, log } = this.#parts;
+    return (
+      among &&
+      new ProxyPeers({
+        ...among,
+        store,
+        clock,
+        log,
+        uses: () => this.#uses(),
+        find: (id) => this.directory.find(id),
+        withdraw: (machine) => this.control.withdraw(machine),
+      })
+    );
+  }
+
+  async start(): Promise<void> {
+    // A new start is a new proxy: not the colour of the one before.
+    await this.workers.turn((await this.#parts.proxyStore.word("colour")) === "blue" ? "green" : "blue");
+    await this.directory.start();
+    this.#names?.start();
+    this.#peers?.start();
+    await this.certificates.start();
+    await this.control.refresh();
+    void this.#every(PROXY_LIMITS.reopen_ms, () => this.control.refresh());
+    const look_ms = Math.min(PROXY_LIMITS.idle_look_ms, (this.#parts.settings.autostop_idle_s * 1000) / 4);
+    void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), async () => {
+      await this.#peers?.exchange();
+      await this.#idle.look();
+    });
+  }
+
+  #authority({ proxyStore: store, sealer, clock, settings }: ProxyParts): Authority {
+    return new Authority({
+      store,
+      sealer,
+      clock,
+      directory_url: settings.acme_directory,
+      directory_ca: settings.acme_ca,
+      answer: async (challenges) => {
+        this.workers.setChallenges(challenges);
+        await this.workers.settled();
+      },
+    });
+  }
+
+  /** At `close` the doors stay open and serve by what they know, until `leave`: another process will open its own. */
+  stay(): void {
+    this.#staying = true;
+  }
+
+  /** In a process that runs machines and has no front door: only the names they know each other by. */
+  async startNames(): Promise<void> {
+    if (!this.#names) return;
+    await this.directory.start();
+    this.#names.start();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.certificates.close();
+    this.#names?.close();
+    this.directory.close();
+    await this.#peers?.close();
+    if (!this.#staying) await this.workers.close();
+  }
+
+  /** The doors of another process are open: ours close when they have answered what they have. */
+  async leave(): Promise<void> {
+    await this.workers.close(true);
+  }
+
+  /**
+   * Every `svc_edge_` and `svc_app_` series as it is now, for whoever scrapes: counters and histograms as totals,
+   * `svc_app_concurrency` as what is in progress. `now` is the time of the scrape, in milliseconds.
+   */
+  *proxySamples(now: number): Generator<ProxySample> {
+    yield* this.#totals.samples(now);
+    for (const machines of this.control.machines()) {
+      for (const { id, instance_id, org_id, app_name, region, host_id, state, config } of machines) {
+        if (state !== "started") continue;
+        const value = (config.services ?? []).reduce((sum, one) => sum + this.control.load(id, one.internal_port), 0);
+        const labels = { app: app_name, region, host: host_id, instance: instance_id, proxy_id: this.workers.colour };
+        yield { org_id, name: "svc_app_concurrency", labels, value };
+      }
+    }
+  }
+
+  /** How busy a machine is, through all front doors of the platform. */
+  #busyness(machine: Entry): Busyness {
+    const own = this.control.busyness(machine);
+    const load = this.#peers?.use(machine.id);
+    return load === undefined ? own : { load: own.load + load, active_at_s: this.#now_s };
+  }
+
+  #uses(): Record<string, number> {
+    const { autostop_idle_s } = this.#parts.settings;
+    const used: Record<string, number> = {};
+    for (const machines of this.control.machines()) {
+      for (const machine of machines) {
+        if (machine.state !== "started" || !restOf(machine)) continue;
+        const { load, active_at_s } = this.control.busyness(machine);
+        if (load > 0 || this.#now_s - active_at_s < autostop_idle_s) used[machine.id] = load;
+      }
+    }
+    return used;
+  }
+
+  get #now_s(): number {
+    return Math.floor(this.#parts.clock.monotonic() / 1000);
+  }
+
+  #onUpdate(report: Report, colour: Colour): void {
+    const { clock, log } = this.#parts;
+    if (report.type === "unreachable") void this.#explain(report.machine_id, report.port);
+    else if (report.type === "counts") this.#totals.add(report.counts, colour, clock.now());
+    else if (report.type === "start" && !this.#closing.signal.aborted) {
+      this.#starter.start(report).catch((error: unknown) => log.error({ error }, "autostart failed"));
+    }
+  }
+
+  async #explain(machine_id: string, port: number): Promise<void> {
+    this.workers.explain(machine_id, port, await this.#listening.reason(machine_id, "tcp", port));
+  }
+
+  /** Addresses changed: when this resolves, the ports are open or closed. */
+  async #refresh(): Promise<void> {
+    try {
+      await this.control.refresh();
+      await this.control.settled();
+    } catch (error) {
+      this.#parts.log.warn({ error }, "addresses could not be read");
+    }
+  }
+
+  async #every(ms: number, work: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await clock.sleep(ms, signal).catch(() => {});
+      if (signal.aborted) return;
+      await work().catch((error: unknown) => log.warn({ error }, "the proxy's upkeep failed"));
+    }
+  }
+}

@@ -1,0 +1,151 @@
+/** Requests that a machine sends on to another one, through the data plane and real servers. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { connect as connectSecure } from "node:http2";
+import { text as read } from "node:stream/consumers";
+import { suite, type TestContext, test } from "node:test";
+import { aBackend, aPlane, aTarget, type TestPlane } from "../../fixtures.ts";
+import { PROXY_LIMITS } from "../../limits.ts";
+import type { Target } from "../../table.ts";
+
+interface Seen {
+  machine: string;
+  body: string;
+  source: string;
+}
+
+interface Machines {
+  seen: Seen[];
+  targets: Target[];
+  ask(path: string, body?: string): Promise<{ status: number; text: string; headers: IncomingHttpHeaders }>;
+  plane: TestPlane;
+}
+
+/** Two machines, a and b. What `a` is asked at /to/<words> it answers with that wish; whoever has /here answers. */
+async function twoMachines(
+  t: TestContext,
+  wants: (machine: string, path: string) => string | undefined,
+): Promise<Machines> {
+  const seen: Seen[] = [];
+  const listener =
+    (machine: string) =>
+    async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+      let body = "";
+      for await (const chunk of request) body += String(chunk);
+      seen.push({ machine, body, source: String(request.headers["svc-replay-src"] ?? "") });
+      const constraint = wants(machine, request.url ?? "");
+      if (constraint === undefined) response.end(`${machine} has ${body.length}`);
+      else response.writeHead(409, { "svc-replay": constraint }).end("not here");
+    };
+  const serve = async (machine: string, slot: number): Promise<Target> => {
+    const { port } = await aBackend(t, (request, response) => void listener(machine)(request, response));
+    return aTarget(port, { machine_id: machine, slot, region: machine === "a" ? "fra" : "ams" });
+  };
+  const targets = [await serve("a", 1), await serve("b", 2)];
+  const plane = await aPlane(t);
+  // The second has something to do already, through another worker: requests come to the first.
+  assert.ok(plane.slots.acquire(2, 1, 1));
+  await plane.serve({ targets });
+  return {
+    seen,
+    targets,
+    plane,
+    async ask(path, body) {
+      const asked = request({
+        port: plane.port,
+        path,
+        method: body === undefined ? "GET" : "POST",
+        headers: { host: "web.localhost" },
+        agent: false,
+      }).end(body);
+      const [answer] = (await once(asked, "response")) as [IncomingMessage];
+      return { status: answer.statusCode ?? 0, text: await read(answer), headers: answer.headers };
+    },
+  };
+}
+
+const wordsOf = (path: string): string => decodeURIComponent(path.slice("/to/".length));
+
+suite("replay", () => {
+  test("to an instance, with the body, and the second machine is told from where", async (t) => {
+    const { ask, seen } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
+    const { status, text, headers } = await ask("/to/instance=b;state=x-1", "0123456789");
+    assert.deepEqual([status, text, headers["svc-replay"]], [200, "b has 10", undefined]);
+    assert.deepEqual(
+      seen.map(({ machine, body }) => [machine, body]),
+      [
+        ["a", "0123456789"],
+        ["b", "0123456789"],
+      ],
+    );
+    assert.equal(seen[0]?.source, "");
+    assert.match(seen[1]?.source ?? "", /^instance=a;region=fra;t=\d{16};state=x-1$/);
+  });
+
+  for (const words of ["region=ams", "elsewhere=true", "prefer_instance=b", "app=web;instance=b"]) {
+    test(words, async (t) => {
+      const { ask } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
+      assert.equal((await ask(`/to/${words}`)).text, "b has 0");
+    });
+  }
+
+  test("once: a loop is refused, and so is what leads nowhere", async (t) => {
+    const { ask, seen } = await twoMachines(t, (machine, path) =>
+      path === "/loop" ? `instance=${machine === "a" ? "b" : "a"}` : machine === "a" ? wordsOf(path) : undefined,
+    );
+    const loop = await ask("/loop");
+    assert.deepEqual([loop.status, loop.headers["svc-reason"], seen.length], [502, "replay_loop", 2]);
+    assert.match(loop.text, /machine b of web asked for a replay \(instance=a\)/);
+    for (const words of ["instance=nobody", "region=mars", "app=other", "nonsense"]) {
+      const { status, headers } = await ask(`/to/${words}`);
+      assert.deepEqual([status, headers["svc-reason"]], [502, "replay_refused"], words);
+    }
+  });
+
+  test("another app of the same organization, not one of another", async (t) => {
+    const { ask, plane, targets } = await twoMachines(t, (machine, path) =>
+      machine === "a" ? wordsOf(path) : undefined,
+    );
+    const [a, b] = targets as [Target, Target];
+    await plane.serve({ targets: [a] });
+    await plane.serve({ app: { app_name: "mine" }, targets: [b] });
+    await plane.serve({ app: { app_name: "theirs", org_id: "o2" }, targets: [{ ...b, slot: 3 }] });
+    assert.equal((await ask("/to/app=mine")).text, "b has 0");
+    assert.equal((await ask("/to/app=theirs")).status, 502);
+  });
+
+  test("a body past the limit is passed on, and its replay refused", async (t) => {
+    const { ask, plane } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
+    const small = "x".repeat(PROXY_LIMITS.replay_bytes / 2);
+    assert.equal((await ask("/to/instance=b", small)).text, `b has ${small.length}`);
+    const { status, headers } = await ask("/to/instance=b", "x".repeat(PROXY_LIMITS.replay_bytes + 1));
+    assert.deepEqual([status, headers["svc-reason"]], [502, "replay_body"]);
+    assert.equal(plane.plane.kept.bytes, 0);
+  });
+
+  test("a machine that rests is asked to start, and gets the request then", async (t) => {
+    const { ask, plane, targets } = await twoMachines(t, (machine, path) =>
+      machine === "a" ? wordsOf(path) : undefined,
+    );
+    const [a, b] = targets as [Target, Target];
+    await plane.serve({ targets: [a], port: { startable: [{ machine_id: "b", region: "ams" }] } });
+    const answer = ask("/to/instance=b");
+    while (!plane.reports.some((one) => one.type === "start" && one.machine_id === "b"))
+      await new Promise((resolve) => setImmediate(resolve));
+    await plane.serve({ targets: [a, b] });
+    assert.equal((await answer).text, "b has 0");
+  });
+
+  test("over HTTP/2", async (t) => {
+    const { plane, targets } = await twoMachines(t, (machine, path) => (machine === "a" ? wordsOf(path) : undefined));
+    await plane.serve({ targets, options: { tls: true } });
+    const session = connectSecure(`https://127.0.0.1:${plane.port}`, { rejectUnauthorized: false });
+    t.after(() => session.destroy());
+    const stream = session.request({ ":path": "/to/instance=b", ":method": "POST", ":authority": "web.localhost" });
+    stream.end("hello");
+    let text = "";
+    for await (const chunk of stream) text += String(chunk);
+    assert.equal(text, "b has 5");
+  });
+});

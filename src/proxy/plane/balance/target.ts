@@ -1,0 +1,252 @@
+import type { Socket } from "node:net";
+import { dial, Endpoint } from "#core/dial.ts";
+import { PROXY_LIMITS } from "../../limits.ts";
+import type { Slots } from "../../slots.ts";
+import type { Target } from "../../table.ts";
+import type { TargetCounters } from "../counters.ts";
+import { Http2Backend } from "../http2/backend.ts";
+import { type UpstreamConnection, TO_MACHINE, Upstream, type UpstreamOwner } from "../http1/upstream.ts";
+
+/** What targets share inside one worker. */
+export interface WorkerContext {
+  slots: Slots;
+  worker: number;
+  /** Milliseconds on the clock that never jumps. */
+  now(): number;
+  /** Seconds on the clock of the control, for what it compares. */
+  shared_s(): number;
+  /** A machine's port takes no connections. */
+  unreachable(target: Target): void;
+}
+
+/**
+ * One service of one machine as a worker sees it: its unused connections, and how busy it is in all workers.
+ *
+ * What is counted: with `requests`, each request in progress; with `connections`, each connection to the
+ * machine, the unused ones included, so the machine never has more than its hard limit of either.
+ */
+export class TargetState implements UpstreamOwner {
+  table: Target;
+  /** Its addresses; every connection of any kind remembers here which one answers. */
+  readonly endpoint: Endpoint;
+  readonly counters: TargetCounters;
+  /** Called when there is room again. */
+  readonly onRoom = new Set<() => void>();
+  readonly #context: WorkerContext;
+  /** The one used last is used first: the others may go when they are not needed. */
+  readonly #idle: Upstream[] = [];
+  /** Those of them that are in the load. */
+  readonly #resting = new Set<Upstream>();
+  /** Connections that are closed after their exchange. */
+  readonly #single = new WeakSet<Upstream>();
+  /** Why it takes no connections, as far as that is known. */
+  reason: string | undefined;
+  /** It refused a connection; not tried again before. */
+  #backoff_until = 0;
+  #reported_at = Number.NEGATIVE_INFINITY;
+  #gone = false;
+  #backend: Http2Backend | undefined;
+
+  constructor(table: Target, floor: WorkerContext, counters: TargetCounters) {
+    this.table = table;
+    this.endpoint = new Endpoint(table);
+    this.#context = floor;
+    this.counters = counters;
+    floor.slots.touch(table.slot, floor.shared_s());
+  }
+
+  get load(): number {
+    return this.#context.slots.load(this.table.slot);
+  }
+
+  get inUse(): number {
+    return this.#context.slots.inUse(this.table.slot);
+  }
+
+  get backingOff(): boolean {
+    return this.#backoff_until > this.#context.now();
+  }
+
+  /** How full it is for a new request, 1 being the soft limit; undefined when nothing more fits. */
+  fullness(): number | undefined {
+    const { mode, soft, hard } = this.table;
+    const reusable = mode === "connections" && this.#idle.length > 0;
+    if (this.load >= hard && !reusable) return undefined;
+    // Unused connections of other workers are no work for the machine either.
+    return this.inUse / soft;
+  }
+
+  /** A seat for one request or connection; every `true` needs one `leave`. */
+  acquire(): boolean {
+    return this.#context.slots.acquire(this.table.slot, this.table.hard, this.#context.worker);
+  }
+
+  release(): void {
+    const { slots, worker } = this.#context;
+    slots.release(this.table.slot, worker, this.#context.shared_s());
+    this.#room();
+  }
+
+  /**
+   * A connection for one HTTP exchange. Answers false when there is no room. With `requests` the caller owns a
+   * seat from now on and leaves it after the exchange; with `connections` the connection itself has it.
+   */
+  take(
+    how: { fresh: boolean; preface: Buffer | undefined; upgrade?: boolean },
+    done: (line: UpstreamConnection | undefined, problem?: Error) => void,
+  ): boolean {
+    if (this.table.h2) return this.#takeStream(done);
+    const counted = this.table.mode === "connections";
+    const known = how.fresh || how.preface ? undefined : this.#unused();
+    if (known) {
+      if (!counted && !this.acquire()) {
+        this.#rest(known);
+        return false;
+      }
+      done(known);
+      return true;
+    }
+    // The seat of an unused connection serves for a new one.
+    if (!this.acquire() && !(counted && this.#dropOne() && this.acquire())) return false;
+    const started = this.#context.now();
+    const opened = (upstream: Upstream | undefined, problem?: Error): void => {
+      if (!upstream) {
+        this.#refused();
+        done(undefined, problem);
+        return;
+      }
+      this.reason = undefined;
+      this.counters.connected((this.#context.now() - started) / 1000);
+      if (how.preface) this.#single.add(upstream);
+      done(upstream);
+    };
+    Upstream.open(this.endpoint, this, opened, how);
+    return true;
+  }
+
+  /** A connection that turned out not to be needed. */
+  giveBack(line: UpstreamConnection): void {
+    line.abandon();
+    if (this.table.mode === "requests") this.release();
+  }
+
+  /** A plain socket; its seat is left when it closes. */
+  takeSocket(preface: Buffer | undefined, done: (socket: Socket | undefined, problem?: Error) => void): boolean {
+    if (!this.acquire() && !(this.#dropOne() && this.acquire())) return false;
+    const started = this.#context.now();
+    dial(this.endpoint, TO_MACHINE, (socket, problem) => {
+      if (!socket) {
+        this.#refused();
+        return done(undefined, problem);
+      }
+      this.reason = undefined;
+      this.counters.connected((this.#context.now() - started) / 1000);
+      this.hold(socket);
+      if (preface) socket.write(preface);
+      done(socket);
+    });
+    return true;
+  }
+
+  /** The seat is this connection's, and left when it ends. */
+  hold(socket: Socket): void {
+    socket.once("close", () => {
+      this.counters.disconnected();
+      this.release();
+    });
+  }
+
+  /** The exchange is over; with `requests` its seat is the caller's to leave. */
+  free(upstream: Upstream, keep_ms: number): void {
+    const unwanted = this.#gone || keep_ms <= 0 || this.#idle.length >= PROXY_LIMITS.pooled;
+    if (unwanted || this.#single.has(upstream)) {
+      upstream.destroy();
+      return;
+    }
+    upstream.keep_until = this.#context.now() + keep_ms;
+    this.#context.slots.touch(this.table.slot, this.#context.shared_s());
+    this.#rest(upstream);
+    if (this.table.mode !== "connections") return;
+    this.#room();
+    // Another worker has requests that wait for this very seat.
+    if (this.#idle.includes(upstream) && this.#context.slots.waiting(this.table.slot) > 0) upstream.destroy();
+  }
+
+  closed(upstream: Upstream): void {
+    const at = this.#idle.indexOf(upstream);
+    if (at >= 0) this.#idle.splice(at, 1);
+    this.#wake(upstream);
+    this.counters.disconnected();
+    if (this.table.mode === "connections") this.release();
+  }
+
+  /** Closes connections that were not used for too long. */
+  sweep(): void {
+    const now = this.#context.now();
+    for (const upstream of this.#idle.filter(({ keep_until }) => keep_until <= now)) upstream.destroy();
+  }
+
+  /** Gives up an unused connection, so that its seat can be used elsewhere. */
+  yieldOne(): void {
+    if (this.table.mode === "connections") this.#dropOne();
+  }
+
+  /** It gets no more requests; those in progress may end. */
+  retire(): void {
+    this.#gone = true;
+    for (const upstream of this.#idle.splice(0)) upstream.destroy();
+    this.#backend?.close();
+  }
+
+  /** One stream of the HTTP/2 connection to the machine. */
+  #takeStream(done: (line: UpstreamConnection | undefined, problem?: Error) => void): boolean {
+    if (!this.acquire()) return false;
+    this.#backend ??= new Http2Backend(this.endpoint, this.counters, () => this.#context.now());
+    this.#backend.line((line, problem) => {
+      if (!line) this.#refused();
+      done(line, problem);
+    });
+    return true;
+  }
+
+  #refused(): void {
+    const now = this.#context.now();
+    this.#backoff_until = now + PROXY_LIMITS.retry_ms;
+    if (now - this.#reported_at >= PROXY_LIMITS.listening_ms) {
+      this.#reported_at = now;
+      this.#context.unreachable(this.table);
+    }
+    this.release();
+  }
+
+  #unused(): Upstream | undefined {
+    const now = this.#context.now();
+    for (let upstream = this.#idle.pop(); upstream; upstream = this.#idle.pop()) {
+      this.#wake(upstream);
+      if (!upstream.closed && upstream.keep_until > now) return upstream;
+      upstream.destroy();
+    }
+    return undefined;
+  }
+
+  #rest(upstream: Upstream): void {
+    this.#idle.push(upstream);
+    if (this.table.mode !== "connections") return;
+    this.#resting.add(upstream);
+    this.#context.slots.rest(this.table.slot, this.#context.worker, 1);
+  }
+
+  #wake(upstream: Upstream): void {
+    if (this.#resting.delete(upstream)) this.#context.slots.rest(this.table.slot, this.#context.worker, -1);
+  }
+
+  #dropOne(): boolean {
+    const oldest = this.#idle[0];
+    oldest?.destroy();
+    return oldest !== undefined;
+  }
+
+  #room(): void {
+    for (const told of this.onRoom) told();
+  }
+}

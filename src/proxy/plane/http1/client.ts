@@ -1,0 +1,396 @@
+import type { Socket } from "node:net";
+import { PROXY_LIMITS } from "../../limits.ts";
+import { BadMessage } from "./bad-message.ts";
+import { BodyReader } from "./body.ts";
+import { compressing } from "../compress.ts";
+import type { Dispatch } from "../dispatch.ts";
+import { type ResponseHead, CHUNKED, headEnd, type RequestHead, readRequest } from "./head.ts";
+import { type ResponseText, answerText, interimText, ownText, switchText } from "./response-text.ts";
+import { ResponseWriter } from "./response-writer.ts";
+import { ReadBatcher } from "./read-batcher.ts";
+import { brokenOff, type OwnResponse, type Peer, peerLines, refusalResponse, repeatable, requestLines } from "../header-rewrite.ts";
+import type { Plane } from "../plane.ts";
+import { release } from "./read-buffers.ts";
+import type { Attempts } from "../balance/replay.ts";
+import type { Refusal, Route } from "../balance/route.ts";
+import { ProxyExchange } from "../balance/exchange.ts";
+import { splice } from "../splice.ts";
+import type { TargetState } from "../balance/target.ts";
+import { Traffic } from "../traffic.ts";
+import type { Exchange, UpstreamConnection } from "./upstream.ts";
+
+const NOTHING = Buffer.alloc(0);
+/** How long a client whose connection ends may still read what it was sent. */
+const LINGER_MS = 5000;
+
+/**
+ * One HTTP/1 client. It is read one request at a time: the next one begins when the answer before it is
+ * written, and what comes early is kept, up to a limit, then left in the kernel.
+ */
+export class Http1Client extends ProxyExchange implements Exchange {
+  readonly listener: object;
+  readonly #socket: Socket;
+  readonly #dispatch: Dispatch;
+  readonly #peer_lines: string;
+  /** Whose client it must be, as long as it has not said. */
+  readonly #likely: Route | undefined;
+  readonly #writer: ResponseWriter;
+  readonly #inbox: ReadBatcher;
+  /** Bytes that were read and not used. */
+  #unread: Buffer = NOTHING;
+  #state: "head" | "waiting" | "busy" | "closed" = "head";
+  #head: RequestHead | undefined;
+  #body: BodyReader | undefined;
+  #route: Route | undefined;
+  #target: TargetState | undefined;
+  #upstream: UpstreamConnection | undefined;
+  #request_id = "";
+  #started = 0;
+  #sent_at = 0;
+  #status = 0;
+  #answer: ResponseText | undefined;
+  #tries = 0;
+  readonly #traffic: Traffic;
+  #closing = false;
+  /** Nothing moved since. */
+  #moved_at: number;
+
+  constructor(socket: Socket, parts: { plane: Plane; peer: Peer; listener: object; dispatch: Dispatch; likely?: Route }) {
+    super(parts);
+    this.listener = parts.listener;
+    this.#socket = socket;
+    this.#dispatch = parts.dispatch;
+    this.#likely = parts.likely;
+    this.#peer_lines = peerLines(parts.peer, parts.plane.region, "1.1");
+    this.#writer = new ResponseWriter(socket);
+    this.#inbox = new ReadBatcher((chunk) => socket.destroyed || this.#read(chunk));
+    this.#traffic = new Traffic(socket);
+    this.#moved_at = parts.plane.now();
+    socket.on("data", (chunk: Buffer) => this.#inbox.put(chunk));
+    socket.on("drain", () => this.#drain());
+    socket.on("end", () => this.#ended());
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => this.#gone());
+    parts.plane.watch(this);
+  }
+
+  get method(): string {
+    return this.#head?.method ?? "GET";
+  }
+
+  get unsent(): boolean {
+    return this.#writer.holds;
+  }
+
+  /** Called now and then: ends what takes too long. */
+  sweep(now: number): void {
+    const quiet = now - this.#moved_at;
+    this.#traffic.report(this.#route);
+    if (this.#state === "closed" && quiet > LINGER_MS) this.#socket.destroy();
+    else if (this.#state === "head" && quiet > this.#headTimeout()) {
+      if (this.#unread.length === 0) this.#socket.destroy();
+      else this.#refuse(408, "request_timeout", "the request did not arrive in time");
+    } else if (this.#state === "busy") this.#sweepBusy(quiet);
+  }
+
+  #sweepBusy(quiet: number): void {
+    const idle = this.#route?.table.options.idle_ms || PROXY_LIMITS.answer_idle_ms;
+    const stuck = this.#socket.writableLength > 0 || (this.#body && !this.#body.done);
+    if (stuck ? quiet > PROXY_LIMITS.stall_ms : quiet > idle) this.#stalled(!stuck);
+  }
+
+  /** How long a client may take to begin or finish the head of a request. */
+  #headTimeout(): number {
+    const begun = this.#unread.length > 0 || this.#started === 0;
+    if (begun) return (this.#route ?? this.#likely)?.table.options.head_ms || PROXY_LIMITS.head_ms;
+    return this.#closing ? LINGER_MS : PROXY_LIMITS.client_idle_ms;
+  }
+
+  drain(patient: boolean): void {
+    this.#inbox.settle();
+    this.#closing = true;
+    if (!patient && this.#state === "head" && this.#unread.length === 0) this.#socket.destroy();
+  }
+
+  cut(): void {
+    this.#socket.destroy();
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#state === "busy" && this.#body && !this.#body.done) {
+      this.#moved_at = this.plane.now();
+      this.#feed(chunk);
+      return;
+    }
+    if (this.#state === "closed") return; // What comes after the last answer is read, so that the client can read that.
+    // The time for a head is counted from its first byte: dripping does not prolong it.
+    if (this.#unread.length === 0) this.#moved_at = this.plane.now();
+    this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk]);
+    if (this.#state === "head") this.#next();
+    else if (this.#unread.length > PROXY_LIMITS.read_ahead_bytes) this.#socket.pause();
+  }
+
+  /** Begins the next request, if the whole of its head is there. */
+  #next(): void {
+    // Who does not read answers gets no more of them.
+    if (this.#socket.writableNeedDrain) return;
+    // One empty line before a request is a habit of old clients.
+    if (this.#unread.length >= 2 && this.#unread[0] === 13 && this.#unread[1] === 10)
+      this.#unread = this.#unread.subarray(2);
+    const end = headEnd(this.#unread);
+    if (end > PROXY_LIMITS.head_bytes || (end < 0 && this.#unread.length > PROXY_LIMITS.head_bytes)) {
+      const text = `the request's head has more than ${PROXY_LIMITS.head_bytes} bytes (limit head_bytes)`;
+      this.#refuse(431, "headers_too_large", text);
+      return;
+    }
+    if (end < 0) return;
+    const unread = this.#unread;
+    this.#unread = unread.subarray(end + 4);
+    try {
+      this.#begin(readRequest(unread, end + 4));
+    } catch (thrown) {
+      if (!(thrown instanceof BadMessage)) throw thrown;
+      this.#refuse(thrown.status, "malformed_http", thrown.message);
+    }
+  }
+
+  #begin(head: RequestHead): void {
+    this.#state = "waiting";
+    this.#head = head;
+    this.#started = this.plane.now();
+    this.#status = 0;
+    this.#tries = 0;
+    this.#request_id = this.plane.requestId();
+    this.#answer = undefined;
+    const found = this.#dispatch(head);
+    if ("refusal" in found) {
+      this.refused(found.refusal);
+      return;
+    }
+    if ("answer" in found) {
+      this.#answerOwn(found.answer(this.#request_id));
+      return;
+    }
+    found.route.counters.takeOver(this.#route?.counters);
+    this.#route = found.route;
+    this.findTarget(found.route, head);
+  }
+
+  protected override waits(): void {
+    this.#state = "waiting";
+  }
+
+  got(target: TargetState | undefined, connection: unknown): void {
+    const head = this.#head as RequestHead;
+    const { body, source } = this.attempts as Attempts;
+    const upstream = compressing(connection as UpstreamConnection, head.accepts, (this.#route as Route).table.options);
+    this.#target = target;
+    this.#upstream = upstream;
+    this.#state = "busy";
+    this.#sent_at = this.plane.now();
+    this.#moved_at = this.#sent_at;
+    if (head.length !== 0) this.#body ??= new BodyReader(head.length);
+    const lines = requestLines(head, this.#peer_lines, this.#request_id, source);
+    upstream.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
+    body?.again(upstream);
+    if (this.#body && !this.#body.done && this.#unread.length > 0) {
+      const early = this.#unread;
+      this.#unread = NOTHING;
+      this.#feed(early);
+    }
+    if (this.#socket.isPaused()) this.#socket.resume();
+  }
+
+  refused(refusal: Refusal): void {
+    this.#answerOwn(refusalResponse(refusal, this.#request_id));
+  }
+
+  // The request's body, on its way to the machine.
+
+  #feed(bytes: Buffer): void {
+    try {
+      const used = (this.#body as BodyReader).feed(bytes, {
+        data: (chunk) => this.#send(chunk),
+        end: (trailers) => this.attempts?.body?.end(this.#upstream, trailers),
+      });
+      if (used < bytes.length) this.#unread = Buffer.concat([this.#unread, bytes.subarray(used)]);
+      else if (this.#upstream && !this.#upstream.unsent && !this.attempts?.body?.whole) release(bytes);
+    } catch (thrown) {
+      if (!(thrown instanceof BadMessage)) throw thrown;
+      // The machine has part of the request already: cutting both sides is the only honest answer.
+      this.cut();
+    }
+  }
+
+  #send(chunk: Buffer): void {
+    if (this.#upstream && this.attempts?.body?.write(this.#upstream, chunk) === false) this.#socket.pause();
+  }
+
+  drained(): void {
+    this.#moved_at = this.plane.now();
+    this.#socket.resume();
+  }
+
+  // The answer, on its way to the client.
+
+  informed(head: ResponseHead): void {
+    if (this.#head?.minor !== 1) return;
+    this.#socket.write(interimText(head), "latin1");
+  }
+
+  answered(head: ResponseHead): void {
+    const request = this.#head as RequestHead;
+    const { options } = (this.#route as Route).table;
+    const now = this.plane.now();
+    this.#moved_at = now;
+    this.#status = head.status;
+    this.#target?.counters.responded(head.status, (now - this.#sent_at) / 1000);
+    if (this.goesOn(head, this.#route as Route, this.#target)) return;
+    const unfinished = this.#body !== undefined && !this.#body.done;
+    const last = this.#closing || unfinished;
+    this.#answer = answerText(head, request, { options, request_id: this.#request_id, last });
+    this.#writer.head(this.#answer.text, this.#answer.chunked);
+  }
+
+  protected override letGo(): void {
+    this.#upstream?.abandon();
+    this.#upstream = undefined;
+    this.#leave();
+  }
+
+  data(chunk: Buffer, module = 0): void {
+    this.#moved_at = this.plane.now();
+    if (!this.#writer.data(chunk, module)) this.#upstream?.pause();
+  }
+
+  flush(): void {
+    this.#writer.flush();
+  }
+
+  ended(trailers: string): void {
+    this.#writer.end(trailers);
+    this.#upstream = undefined;
+    this.#finish(this.#answer?.close ?? true);
+  }
+
+  upgraded(head: ResponseHead, socket: Socket, rest: Buffer): void {
+    this.#inbox.settle();
+    const target = this.#target as TargetState;
+    const request = this.#head as RequestHead;
+    this.#upstream = undefined;
+    // Whoever had the seat, it is left when the connection ends.
+    this.#target = undefined;
+    target.hold(socket);
+    this.#status = 101;
+    this.#state = "closed";
+    this.#count();
+    target.counters.responded(101, (this.plane.now() - this.#sent_at) / 1000);
+    this.plane.unwatch(this);
+    this.#socket.removeAllListeners().once("close", () => this.#gone());
+    this.#socket.write(switchText(head, request, (this.#route as Route).table.options, this.#request_id), "latin1");
+    splice(this.#socket, socket, {
+      plane: this.plane,
+      count: () => this.#traffic.report(this.#route),
+      early: this.#unread,
+      answer: rest,
+    });
+  }
+
+  failed(problem: Error, untouched: boolean): void {
+    const request = this.#head as RequestHead;
+    const upstream = this.#upstream;
+    this.#upstream = undefined;
+    this.#leave();
+    if (this.#answer) {
+      this.cut();
+      return;
+    }
+    // The machine closed a connection that it had kept, just when it was used: ask again on a new one.
+    if (untouched && upstream?.reused && repeatable(request) && this.#tries++ === 0) {
+      this.retry();
+      return;
+    }
+    this.refused(brokenOff(problem));
+  }
+
+  // The end of a request.
+
+  #answerOwn(answer: OwnResponse): void {
+    const request = this.#head;
+    const body = request?.method === "HEAD" ? "" : answer.body;
+    // A request whose body was not read cannot be followed by another one.
+    const close = this.#closing || !request?.keep_alive || request.length !== 0 || answer.status === 400;
+    this.#status = answer.status;
+    this.#socket.cork();
+    this.#socket.write(ownText(answer, close), "latin1");
+    this.#socket.write(body);
+    this.#socket.uncork();
+    this.#finish(close);
+  }
+
+  #refuse(status: number, reason: string, text: string): void {
+    this.#request_id = this.plane.requestId();
+    this.#head = undefined;
+    this.refused({ status, reason, text });
+  }
+
+  #finish(close: boolean): void {
+    this.#count();
+    this.#leave();
+    this.#body = undefined;
+    this.forgetBody();
+    this.#moved_at = this.plane.now();
+    if (close) {
+      this.#state = "closed";
+      this.#socket.end();
+      if (this.#socket.isPaused()) this.#socket.resume();
+      return;
+    }
+    this.#state = "head";
+    if (this.#socket.isPaused()) this.#socket.resume();
+    // In a turn of its own: a client that sends many requests at once is not to be served in one breath.
+    if (this.#unread.length > 0) setImmediate(() => this.#state === "head" && this.#next());
+  }
+
+  #count(): void {
+    this.#route?.counters.responded(this.#status, (this.plane.now() - this.#started) / 1000);
+  }
+
+  /** The seat of a request; with `connections` it is the connection's. */
+  #leave(): void {
+    const target = this.#target;
+    this.#target = undefined;
+    if (target?.table.mode === "requests") target.release();
+  }
+
+  #drain(): void {
+    this.#moved_at = this.plane.now();
+    this.#upstream?.resume();
+    if (this.#state === "head" && this.#unread.length > 0) this.#next();
+  }
+
+  /** A client that says nothing more does not wait for an answer either: the machine need not go on. */
+  #ended(): void {
+    this.#inbox.settle();
+    if (this.#state === "closed") this.#socket.end();
+    else this.#socket.destroy();
+  }
+
+  #stalled(machine: boolean): void {
+    if (!machine || this.#answer) {
+      this.cut();
+      return;
+    }
+    this.giveUp();
+  }
+
+  #gone(): void {
+    if (this.#state === "waiting") this.gone = true;
+    this.letGo();
+    this.forgetBody();
+    this.#state = "closed";
+    this.#traffic.report(this.#route);
+    this.#route?.counters.disconnected();
+    this.plane.unwatch(this);
+  }
+}

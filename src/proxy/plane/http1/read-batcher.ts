@@ -1,0 +1,35 @@
+/**
+ * What many connections were sent in one turn of the event loop is read from all of them first and handled afterwards.
+ * Reading (the kernel, TLS) and routing each fill a processor's nearest cache with their code; going back and forth
+ * for each request costs about a seventh of it.
+ */
+export class ReadBatcher {
+  readonly #take: (chunk: Buffer) => void;
+  #chunk: Buffer | undefined;
+
+  constructor(take: (chunk: Buffer) => void) {
+    this.#take = take;
+  }
+
+  /** Its memory is needed until it is taken. */
+  put(chunk: Buffer): void {
+    this.settle();
+    this.#chunk = chunk;
+    if (waiting.push(this) === 1) setImmediate(settleAll);
+  }
+
+  /** Takes what lies here now: before the connection changes in a way that what came earlier must not notice. */
+  settle(): void {
+    const chunk = this.#chunk;
+    this.#chunk = undefined;
+    if (chunk) this.#take(chunk);
+  }
+}
+
+let waiting: ReadBatcher[] = [];
+
+function settleAll(): void {
+  const all = waiting;
+  waiting = [];
+  for (const inbox of all) inbox.settle();
+}

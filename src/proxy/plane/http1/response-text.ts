@@ -1,0 +1,56 @@
+/** Heads of answers as HTTP/1.1 writes them. */
+import type { PortOptions } from "../../table.ts";
+import { type ResponseHead, CHUNKED, type RequestHead, UNTIL_CLOSE } from "./head.ts";
+import { answerFields, type OwnResponse } from "../header-rewrite.ts";
+
+export interface ResponseText {
+  text: string;
+  /** The body is written in chunks. */
+  chunked: boolean;
+  /** The connection ends with it. */
+  close: boolean;
+}
+
+/** The head of a machine's answer for a client. */
+export function answerText(
+  head: ResponseHead,
+  request: RequestHead,
+  { options, request_id, last }: { options: PortOptions; request_id: string; last: boolean },
+): ResponseText {
+  const open = head.length === CHUNKED || head.length === UNTIL_CLOSE;
+  // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
+  const close = last || !request.keep_alive || (open && request.minor === 0);
+  const chunked = open && request.minor === 1;
+  let text = `HTTP/1.1 ${head.status} ${head.reason}\r\n`;
+  answerFields(head, options, request_id, (name, value) => {
+    text += `${name}: ${value}\r\n`;
+  });
+  if (chunked) text += "transfer-encoding: chunked\r\n";
+  else if (head.length > 0) text += `content-length: ${head.length}\r\n`;
+  if (close) text += "connection: close\r\n";
+  else if (request.minor === 0) text += "connection: keep-alive\r\n";
+  return { text: `${text}\r\n`, chunked, close };
+}
+
+/** An interim answer: nothing is added to it. */
+export function interimText({ status, reason, fields }: ResponseHead): string {
+  let text = `HTTP/1.1 ${status} ${reason}\r\n`;
+  for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`;
+  return `${text}\r\n`;
+}
+
+/** The answer that changes the protocol. */
+export function switchText(head: ResponseHead, request: RequestHead, options: PortOptions, request_id: string): string {
+  let text = `HTTP/1.1 101 ${head.reason}\r\nconnection: upgrade\r\nupgrade: ${head.upgrade ?? request.upgrade}\r\n`;
+  answerFields(head, options, request_id, (name, value) => {
+    text += `${name}: ${value}\r\n`;
+  });
+  return `${text}\r\n`;
+}
+
+/** The head of an answer of the proxy's own. */
+export function ownText(answer: OwnResponse, close: boolean): string {
+  let text = `HTTP/1.1 ${answer.status} ${answer.reason}\r\n`;
+  for (const [name, value] of answer.fields) text += `${name}: ${value}\r\n`;
+  return `${text}content-length: ${Buffer.byteLength(answer.body)}\r\n${close ? "connection: close\r\n" : ""}\r\n`;
+}

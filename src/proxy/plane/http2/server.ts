@@ -1,0 +1,369 @@
+import {
+  constants,
+  type IncomingHttpHeaders,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { messageOf } from "#core/assert.ts";
+import { PROXY_LIMITS } from "../../limits.ts";
+import { BadMessage } from "../http1/bad-message.ts";
+import { compressing } from "../compress.ts";
+import type { Dispatch } from "../dispatch.ts";
+import { roleOf } from "../http1/fields.ts";
+import { fieldsOf, LENIENT, outgoing, trailerLines } from "./fields.ts";
+import { type ResponseHead, CHUNKED, hostName, type RequestHead } from "../http1/head.ts";
+import {
+  answerFields,
+  brokenOff,
+  type OwnResponse,
+  type Peer,
+  peerLines,
+  refusalResponse,
+  requestLines,
+} from "../header-rewrite.ts";
+import type { Plane } from "../plane.ts";
+import type { Attempts } from "../balance/replay.ts";
+import type { Refusal, Route } from "../balance/route.ts";
+import { ProxyExchange } from "../balance/exchange.ts";
+import type { TargetState } from "../balance/target.ts";
+import { Traffic } from "../traffic.ts";
+import type { Exchange, UpstreamConnection } from "../http1/upstream.ts";
+
+interface Parts {
+  plane: Plane;
+  peer: Peer;
+  listener: object;
+  dispatch: Dispatch;
+}
+
+/** Serves a connection that speaks HTTP/2; each of its streams is one request. */
+export function serveHttp2(socket: TLSSocket, parts: Parts): void {
+  const { plane } = parts;
+  const session: ServerHttp2Session = performServerHandshake(socket, {
+    ...LENIENT,
+    maxHeaderListPairs: PROXY_LIMITS.head_lines,
+    settings: {
+      maxConcurrentStreams: PROXY_LIMITS.h2_streams,
+      maxHeaderListSize: PROXY_LIMITS.head_bytes,
+      enablePush: false,
+    },
+  });
+  let route: Route | undefined;
+  let used_at = plane.now();
+  const exchanges = new Set<Http2Exchange>();
+  const traffic = new Traffic(socket);
+  // A session waits until its last frames are sent, which is never for who does not read: the socket goes with it.
+  const cut = (): void => {
+    session.destroy();
+    socket.destroy();
+  };
+  const watched = {
+    listener: parts.listener,
+    sweep(now: number): void {
+      traffic.report(route);
+      for (const exchange of exchanges) exchange.sweep(now);
+      // Not even the end of a stream can be sent: the client reads nothing, and its other streams are as stuck.
+      if ([...exchanges].some((exchange) => exchange.isStuck(now))) {
+        cut();
+        return;
+      }
+      if (exchanges.size > 0 || now - used_at <= PROXY_LIMITS.client_idle_ms) return;
+      // Who does not even take the goodbye is cut at the next look.
+      if (session.closed) cut();
+      else session.close();
+    },
+    // Streams in progress go on, new ones are told to come on another connection.
+    drain: (): void => session.close(),
+    cut,
+  };
+  plane.watch(watched);
+  session.on("error", () => session.destroy());
+  session.on("close", () => {
+    watched.sweep(plane.now());
+    plane.unwatch(watched);
+    route?.counters.disconnected();
+  });
+  session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+    const exchange = new Http2Exchange(stream, parts);
+    exchanges.add(exchange);
+    stream.once("close", () => {
+      exchanges.delete(exchange);
+      used_at = plane.now();
+    });
+    exchange.begin(headers);
+    if (!exchange.route) return;
+    exchange.route.counters.takeOver(route?.counters);
+    route = exchange.route;
+  });
+}
+
+/** One request of an HTTP/2 client. */
+class Http2Exchange extends ProxyExchange implements Exchange {
+  route: Route | undefined;
+  readonly #stream: ServerHttp2Stream;
+  readonly #dispatch: Dispatch;
+  readonly #request_id: string;
+  readonly #started: number;
+  #head: RequestHead | undefined;
+  #target: TargetState | undefined;
+  #upstream: UpstreamConnection | undefined;
+  #sent_at = 0;
+  #status = 0;
+  #trailers = "";
+  #request_trailers = "";
+  /** Whether the request's body is being read. */
+  #reading = false;
+  /** Nothing moved since. */
+  #moved_at: number;
+  /** When its stream was closed from here. */
+  #closed_at: number | undefined;
+
+  constructor(stream: ServerHttp2Stream, parts: Parts) {
+    super(parts);
+    this.#stream = stream;
+    this.#dispatch = parts.dispatch;
+    this.#request_id = parts.plane.requestId();
+    this.#started = parts.plane.now();
+    this.#moved_at = this.#started;
+    stream.on("error", () => stream.destroy());
+    stream.on("close", () => this.#gone());
+    stream.on("drain", () => {
+      this.#moved_at = this.plane.now();
+      this.#upstream?.resume();
+    });
+    // Told when they come, also while the body before them waits for a machine.
+    stream.on("trailers", (sent: IncomingHttpHeaders) => {
+      this.#request_trailers = trailerLines(sent);
+    });
+    stream.on("wantTrailers", () => stream.sendTrailers(fieldsOf(this.#trailers)));
+  }
+
+  get method(): string {
+    return this.#head?.method ?? "GET";
+  }
+
+  /** Frames are sent when there is room for them, and nobody tells when. */
+  readonly unsent = true;
+
+  begin(headers: IncomingHttpHeaders): void {
+    try {
+      this.#head = requestHead(headers, this.#stream.endAfterHeaders);
+    } catch (thrown) {
+      if (!(thrown instanceof BadMessage)) throw thrown;
+      this.refused({ status: thrown.status, reason: "malformed_http", text: thrown.message });
+      return;
+    }
+    const found = this.#dispatch(this.#head);
+    if ("refusal" in found) {
+      this.refused(found.refusal);
+      return;
+    }
+    if ("answer" in found) {
+      this.#answerOwn(found.answer(this.#request_id));
+      return;
+    }
+    this.route = found.route;
+    this.findTarget(found.route, this.#head);
+  }
+
+  /**
+   * Called now and then: ends what takes too long. The client's turn is while an answer waits to be taken, and when all of
+   * it was sent; a body that is open may be silent for as long as the machine, as both directions of gRPC are.
+   */
+  sweep(now: number): void {
+    const { headersSent, writableLength } = this.#stream;
+    // Who waits for a machine has a time limit there.
+    if (!this.#upstream && !headersSent) return;
+    const idle = this.route?.table.options.idle_ms || PROXY_LIMITS.answer_idle_ms;
+    const clients_turn = !this.#upstream || writableLength > 0;
+    if (now - this.#moved_at <= (clients_turn ? PROXY_LIMITS.stall_ms : idle)) return;
+    if (headersSent) {
+      this.#closed_at ??= now;
+      this.#stream.close(constants.NGHTTP2_CANCEL);
+      return;
+    }
+    this.giveUp();
+  }
+
+  /** Its stream was closed at an earlier sweep, and is still there. */
+  isStuck(now: number): boolean {
+    return this.#closed_at !== undefined && this.#closed_at < now;
+  }
+
+  protected override waits(): void {
+    // What comes of the body meanwhile is for the next machine.
+    if (this.#reading) this.#stream.pause();
+  }
+
+  got(target: TargetState | undefined, connection: unknown): void {
+    const { plane, peer } = this;
+    const head = this.#head as RequestHead;
+    const upstream = compressing(connection as UpstreamConnection, head.accepts, (this.route as Route).table.options);
+    this.#upstream = upstream;
+    this.#target = target;
+    this.#sent_at = plane.now();
+    this.#moved_at = this.#sent_at;
+    const { body, source } = this.attempts as Attempts;
+    const lines = requestLines(head, peerLines(peer, plane.region, "2"), this.#request_id, source);
+    upstream.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
+    if (!body) return;
+    body.again(upstream);
+    if (this.#reading) this.#stream.resume();
+    else this.#read(body);
+  }
+
+  #read(body: NonNullable<Attempts["body"]>): void {
+    this.#reading = true;
+    this.#stream.on("data", (chunk: Buffer) => {
+      this.#moved_at = this.plane.now();
+      if (this.#upstream && !body.write(this.#upstream, chunk)) this.#stream.pause();
+    });
+    this.#stream.on("end", () => body.end(this.#upstream, this.#request_trailers));
+  }
+
+  refused(refusal: Refusal): void {
+    this.#answerOwn(refusalResponse(refusal, this.#request_id));
+  }
+
+  informed(head: ResponseHead): void {
+    if (head.status === 100 || this.#stream.headersSent || this.#stream.destroyed) return;
+    this.#stream.additionalHeaders({ ":status": head.status, ...outgoing(pairsOf(head.fields)) });
+  }
+
+  answered(head: ResponseHead): void {
+    this.#status = head.status;
+    this.#moved_at = this.plane.now();
+    this.#target?.counters.responded(head.status, (this.plane.now() - this.#sent_at) / 1000);
+    if (this.goesOn(head, this.route as Route, this.#target)) return;
+    const pairs: [string, string][] = [];
+    answerFields(head, (this.route as Route).table.options, this.#request_id, (name, value) =>
+      pairs.push([name, value]),
+    );
+    if (head.length > 0) pairs.push(["content-length", String(head.length)]);
+    const empty = head.length === 0;
+    try {
+      this.#stream.respond(
+        { ":status": head.status, ...outgoing(pairs) },
+        { endStream: empty, waitForTrailers: !empty && head.length === CHUNKED },
+      );
+    } catch (thrown) {
+      // Node has no such answer, a status of 700 for example.
+      this.letGo();
+      this.refused(brokenOff(new BadMessage(messageOf(thrown))));
+    }
+  }
+
+  protected override letGo(): void {
+    this.#upstream?.abandon();
+    this.#upstream = undefined;
+    this.#leave();
+  }
+
+  data(chunk: Buffer): void {
+    this.#moved_at = this.plane.now();
+    if (!this.#stream.destroyed && !this.#stream.write(chunk)) this.#upstream?.pause();
+  }
+
+  flush(): void {}
+
+  ended(trailers: string): void {
+    this.#trailers = trailers;
+    this.#moved_at = this.plane.now();
+    this.#upstream = undefined;
+    this.#leave();
+    this.#count();
+    this.#stream.end();
+  }
+
+  upgraded(_head: ResponseHead, socket: Socket): void {
+    // Never asked for here.
+    socket.destroy();
+    this.failed(new Error("the machine changed the protocol without being asked"), false);
+  }
+
+  failed(problem: Error, _untouched?: boolean): void {
+    this.#upstream = undefined;
+    this.#leave();
+    if (this.#stream.headersSent) {
+      this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+      return;
+    }
+    this.refused(brokenOff(problem));
+  }
+
+  drained(): void {
+    this.#stream.resume();
+  }
+
+  #answerOwn(answer: OwnResponse): void {
+    if (this.#stream.destroyed || this.#stream.headersSent) return;
+    this.#status = answer.status;
+    this.#moved_at = this.plane.now();
+    this.#count();
+    this.#stream.respond({ ":status": answer.status, ...outgoing(answer.fields) });
+    this.#stream.end(this.method === "HEAD" ? "" : answer.body);
+  }
+
+  #count(): void {
+    this.route?.counters.responded(this.#status, (this.plane.now() - this.#started) / 1000);
+  }
+
+  #leave(): void {
+    const target = this.#target;
+    this.#target = undefined;
+    if (target?.table.mode === "requests") target.release();
+  }
+
+  #gone(): void {
+    this.gone = true;
+    this.forgetBody();
+    this.letGo();
+  }
+}
+
+/** An HTTP/2 request in the terms of HTTP/1.1, judged by the same rules. */
+function requestHead(headers: IncomingHttpHeaders, complete: boolean): RequestHead {
+  const method = String(headers[":method"] ?? "");
+  const target = String(headers[":path"] ?? "");
+  const authority = String(headers[":authority"] ?? headers.host ?? "");
+  if (!/^[A-Z]{1,32}$/.test(method) || method === "CONNECT") throw new BadMessage("the method is not served here", 405);
+  if (!/^\/[\x21-\x7e]*$/.test(target) || /[\\#]/.test(target))
+    throw new BadMessage("the request target must be a path");
+  if (!/^[\w.:[\]-]{0,300}$/.test(authority)) throw new BadMessage("the authority is not a host name");
+  const size = headers["content-length"];
+  const lines = Object.entries(headers).map(([name, value]) => passedOn(name, value));
+  return {
+    method,
+    target,
+    minor: 1,
+    host: hostName(authority),
+    authority,
+    length: complete ? 0 : size === undefined ? CHUNKED : Number(size),
+    keep_alive: true,
+    upgrade: undefined,
+    lines: lines.join(""),
+    accepts: String(headers["accept-encoding"] ?? ""),
+  };
+}
+
+/** The lines of one field, or nothing when it is not passed on. */
+function passedOn(name: string, value: string | string[] | undefined): string {
+  if (name.startsWith(":") || value === undefined) return "";
+  const role = roleOf(name);
+  if (role === "te") return "te: trailers\r\n";
+  if (role !== undefined && role !== "expect") return "";
+  const values = Array.isArray(value) ? value : [value];
+  if (values.some((one) => /[^\t\x20-\x7e\x80-\xff]/.test(one))) {
+    throw new BadMessage(`the field ${name} holds what no field may`);
+  }
+  return values.map((one) => `${name}: ${one}\r\n`).join("");
+}
+
+function pairsOf(fields: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let i = 0; i < fields.length; i += 2) pairs.push([fields[i] as string, fields[i + 1] as string]);
+  return pairs;
+}

@@ -1,0 +1,36 @@
+import type { Socket } from "node:net";
+import type { Peer } from "../header-rewrite.ts";
+import type { Plane } from "../plane.ts";
+import type { Route, PendingRequest } from "../balance/route.ts";
+import { splice } from "../splice.ts";
+import { Traffic } from "../traffic.ts";
+
+/** Passes a connection on as it is, once there is a machine for it. `early` was read from it already. */
+export function passRaw(client: Socket, route: Route, peer: Peer, plane: Plane, early: Buffer): void {
+  route.counters.connected();
+  client.pause();
+  const traffic = new Traffic(client);
+  const count = (): void => traffic.report(route);
+  const watched = { sweep: count, drain: (): void => {}, cut: (): void => void client.destroy() };
+  plane.watch(watched);
+  const pending: PendingRequest = {
+    kind: "socket",
+    fresh: true,
+    preface: plane.preface(route, peer),
+    since: 0,
+    refused_at: undefined,
+    gone: false,
+    got: (_target, machine) => splice(client, machine as Socket, { plane, count, early, answer: NOTHING }),
+    // There are no words on a raw connection but its end.
+    refused: () => void client.destroy(),
+  };
+  client.once("close", () => {
+    pending.gone = true;
+    count();
+    plane.unwatch(watched);
+    route.counters.disconnected();
+  });
+  route.obtain(pending);
+}
+
+const NOTHING = Buffer.alloc(0);

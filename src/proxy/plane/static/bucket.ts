@@ -1,0 +1,140 @@
+/** Files of a bucket of an S3-compatible server. */
+import { Agent, type IncomingMessage, request } from "node:http";
+import { Agent as SecureAgent, request as secureRequest } from "node:https";
+import type { Clock } from "#core/clock.ts";
+import type { BucketsSetting } from "#core/proxy-settings.ts";
+import { signedHeaders } from "#core/s3-signature.ts";
+import { PROXY_LIMITS } from "../../limits.ts";
+import { type Files, FileConnection, type Wanted } from "./files.ts";
+import { type ResponseHead, CHUNKED } from "../http1/head.ts";
+import { mediaType } from "./media-types.ts";
+import type { Refusal } from "../balance/route.ts";
+import type { UpstreamConnection } from "../http1/upstream.ts";
+
+/** The server that all buckets are at, and the connections to it. */
+export class Buckets {
+  readonly #setting: BucketsSetting | undefined;
+  readonly #clock: Clock;
+  readonly #agents = {
+    "http:": new Agent({ keepAlive: true, maxSockets: PROXY_LIMITS.bucket_connections }),
+    "https:": new SecureAgent({ keepAlive: true, maxSockets: PROXY_LIMITS.bucket_connections }),
+  };
+
+  constructor(setting: BucketsSetting | undefined, clock: Clock) {
+    this.#setting = setting;
+    this.#clock = clock;
+  }
+
+  /** `path` begins with the bucket. Undefined when there is no such server. */
+  ask(method: string, path: string, headers: Record<string, string>): Promise<IncomingMessage> | undefined {
+    if (!this.#setting) return undefined;
+    const { origin, region, access_key, secret_key } = this.#setting;
+    const { protocol, host, hostname, port } = new URL(origin);
+    const signing = { method, path, query: "", host, headers, access_key_id: access_key, secret: secret_key, region };
+    const signed = access_key === "" ? {} : signedHeaders({ ...signing, now_ms: this.#clock.now() });
+    const secure = protocol === "https:";
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    // The path as it is: an address would be tidied first, and `..` would lead to another bucket.
+    const asking = (secure ? secureRequest : request)({
+      hostname: hostname.replace(/^\[|\]$/g, ""),
+      port: port || (secure ? 443 : 80),
+      path,
+      method,
+      headers: { ...headers, ...signed },
+      agent: this.#agents[secure ? "https:" : "http:"],
+    });
+    asking.setTimeout(PROXY_LIMITS.bucket_ms, () => asking.destroy(new Error("the server does not answer")));
+    asking.on("error", reject);
+    asking.on("response", resolve);
+    asking.end();
+    return promise;
+  }
+
+  /** The platform's own things are nobody's files. */
+  serves(bucket: string): boolean {
+    return this.#setting !== undefined && this.#setting.closed !== bucket;
+  }
+
+  close(): void {
+    for (const agent of Object.values(this.#agents)) agent.destroy();
+  }
+}
+
+/** What the server itself can judge. A range with a condition of its own is not among it: then the whole is sent. */
+const ASKED = ["if-none-match", "if-modified-since", "range"] as const;
+const TOLD = new Set(
+  `accept-ranges cache-control content-disposition content-encoding content-language content-range content-type etag
+  expires last-modified`.split(/\s+/),
+);
+
+export class Bucket implements Files {
+  readonly #buckets: Buckets;
+  readonly #path: string;
+  readonly #index: string | undefined;
+  readonly #may: boolean;
+
+  constructor(buckets: Buckets, at: { name: string; path: string; index: string | undefined }) {
+    this.#buckets = buckets;
+    this.#path = [at.name, ...at.path.split("/")].filter((name) => name !== "").join("/");
+    this.#index = at.index;
+    this.#may = buckets.serves(at.name);
+  }
+
+  async find({ method, path, field }: Wanted): Promise<UpstreamConnection | Refusal | undefined> {
+    if (!this.#may) return undefined;
+    const folder = path === "" || path.endsWith("/");
+    if (folder && !this.#index) return undefined;
+    const key = `${this.#path}/${path}${folder ? this.#index : ""}`;
+    const headers: Record<string, string> = {};
+    for (const name of ASKED) {
+      const value = name === "range" && field("if-range") !== undefined ? undefined : field(name);
+      if (value !== undefined) headers[name] = value;
+    }
+    let answer: IncomingMessage | undefined;
+    try {
+      answer = await this.#buckets.ask(method, `/${key.split("/").map(encoded).join("/")}`, headers);
+    } catch (error) {
+      return unreachable((error as Error).message);
+    }
+    return answer && judged(answer, key, method === "HEAD");
+  }
+}
+
+/** A key as the signature wants it: everything that is not a letter, digit or one of four signs. */
+const encoded = (name: string): string =>
+  encodeURIComponent(name).replaceAll(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+
+const PASSED_ON = new Set([200, 206, 304, 416]);
+
+function judged(answer: IncomingMessage, key: string, bodiless: boolean): UpstreamConnection | Refusal | undefined {
+  const status = answer.statusCode ?? 0;
+  if (PASSED_ON.has(status)) {
+    const empty = bodiless || status === 304 || status === 416 || answer.headers["content-length"] === "0";
+    if (empty) answer.resume();
+    return new FileConnection(headOf(answer, key, empty), empty ? undefined : answer);
+  }
+  answer.resume();
+  // Who may not list a bucket is told 403 of what is not in it.
+  return status === 404 || status === 403 ? undefined : unreachable(`it answered ${status}`);
+}
+
+function headOf(answer: IncomingMessage, key: string, empty: boolean): ResponseHead {
+  const { headers, statusCode: status = 502, statusMessage: reason = "" } = answer;
+  const fields: string[] = [];
+  for (const [name, value] of Object.entries(headers)) if (TOLD.has(name)) fields.push(name, String(value));
+  const type = headers["content-type"];
+  if (status < 300 && (!type || type === "binary/octet-stream")) {
+    if (type) fields.splice(fields.indexOf("content-type"), 2);
+    fields.push("content-type", mediaType(key));
+  }
+  const length = headers["content-length"];
+  if (empty && length !== undefined && status < 300) fields.push("content-length", length);
+  const size = empty ? 0 : length === undefined ? CHUNKED : Number(length);
+  return { status, reason, length: size, keep_alive: true, keep_s: 0, upgrade: undefined, fields };
+}
+
+const unreachable = (problem: string): Refusal => ({
+  status: 502,
+  reason: "bucket_unreachable",
+  text: `the bucket with this app's files cannot be read: ${problem}`,
+});

@@ -1,0 +1,141 @@
+/** Front doors of several processes, and a machine that one of them wants to put to rest. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
+import { silentLog } from "#core/log.ts";
+import type { Notifier } from "#core/notifier.ts";
+import type { Entry } from "#network/directory.ts";
+import { migrate } from "#stores/migrations.ts";
+import { sqlProxyStore } from "#stores/sql/proxy.ts";
+import { inlineSqlite } from "#stores/sqlite/inline.ts";
+import { PROXY_LIMITS } from "./limits.ts";
+import { ProxyPeers } from "./proxy-peers.ts";
+import type { ProxyStore } from "./store.ts";
+
+interface Door {
+  peers: ProxyPeers;
+  uses: Record<string, number>;
+  /** What gets nothing from this door. */
+  withdrawn: string[];
+}
+
+/** Words reach the others at once, never the sender. */
+function wires() {
+  const listeners = new Map<string, (word: string) => void>();
+  return (node_id: string): Notifier => ({
+    send: (_channel, word) => {
+      for (const [id, listener] of listeners) if (id !== node_id) listener(word);
+    },
+    listen: (_channel, listener) => {
+      listeners.set(node_id, listener);
+      return () => listeners.delete(node_id);
+    },
+    onGap: () => () => {},
+    close: async () => {},
+  });
+}
+
+/** Two machines of one app, known to all doors. */
+const MACHINES = new Map(["m1", "m2"].map((id) => [id, { id, app_id: "a1", state: "started" }]));
+
+async function doors(
+  ...names: string[]
+): Promise<{ all: Door[]; clock: VirtualClock; store: ProxyStore; state: (id: string, to: string) => void }> {
+  const database = inlineSqlite();
+  await migrate(database);
+  const store = sqlProxyStore(database);
+  const clock = virtualClock();
+  const notifier = wires();
+  const known = new Map([...MACHINES].map(([id, machine]) => [id, { ...machine }]));
+  const all = names.map((node_id): Door => {
+    const door: Pick<Door, "uses" | "withdrawn"> = { uses: {}, withdrawn: [] };
+    const peers = new ProxyPeers({
+      node_id,
+      store,
+      notifier: notifier(node_id),
+      clock,
+      log: silentLog,
+      uses: () => ({ ...door.uses }),
+      find: (id) => known.get(id) as unknown as Entry,
+      async withdraw({ id }) {
+        door.withdrawn.push(id);
+        return () => void door.withdrawn.splice(door.withdrawn.indexOf(id), 1);
+      },
+    });
+    peers.start();
+    return Object.assign(door, { peers });
+  });
+  for (const { peers } of all) await peers.exchange();
+  const state = (id: string, to: string): void => void Object.assign(known.get(id) ?? assert.fail(), { state: to });
+  return { all, clock, store, state };
+}
+
+const machine = (id: string): Entry => (MACHINES.get(id) ?? assert.fail()) as unknown as Entry;
+
+suite("front doors of several processes", () => {
+  test("a machine that nobody uses may rest, and gets nothing from anybody until that is over", async () => {
+    const { all, state } = await doors("n1", "n2", "n3");
+    const [one, two, three] = all;
+    assert.ok(one && two && three);
+    assert.equal(await one.peers.agree(machine("m1")), true);
+    assert.deepEqual([two.withdrawn, three.withdrawn], [["m1"], ["m1"]]);
+    state("m1", "stopping");
+    await one.peers.release("m1");
+    await Promise.all([two.peers.exchange(), three.peers.exchange()]);
+    assert.deepEqual([two.withdrawn, three.withdrawn], [[], []]);
+  });
+
+  test("one that is in use through another door, or was lately, does not rest, and stays where it is routed", async () => {
+    for (const load of [3, 0]) {
+      const { all } = await doors("n1", "n2");
+      const [one, two] = all;
+      assert.ok(one && two);
+      // Nobody was told of it yet.
+      two.uses["m1"] = load;
+      assert.equal(await one.peers.agree(machine("m1")), false);
+      assert.deepEqual(two.withdrawn, []);
+      assert.equal(one.peers.use("m1"), load, "and now it is known");
+      assert.equal(one.peers.use("m2"), undefined);
+    }
+  });
+
+  test("one that was not stopped after all is routed again after a moment", async () => {
+    const { all, clock } = await doors("n1", "n2");
+    const [one, two] = all;
+    assert.ok(one && two);
+    assert.equal(await one.peers.agree(machine("m1")), true);
+    await one.peers.release("m1");
+    await two.peers.exchange();
+    assert.deepEqual(two.withdrawn, ["m1"], "word that it was stopped may still come");
+    await clock.advance(PROXY_LIMITS.put_back_ms);
+    await two.peers.exchange();
+    assert.deepEqual(two.withdrawn, []);
+  });
+
+  test("of two doors that want one machine each of an app, one has it", async () => {
+    const { all } = await doors("n1", "n2");
+    const [one, two] = all;
+    assert.ok(one && two);
+    const agreed = await Promise.all([one.peers.agree(machine("m1")), two.peers.agree(machine("m2"))]);
+    assert.deepEqual(agreed.filter(Boolean).length, 1, String(agreed));
+  });
+
+  test("a door that is gone is not asked any more, and one that never answers stops nobody for good", async () => {
+    const { all, clock, store } = await doors("n1");
+    const [one] = all;
+    assert.ok(one);
+    const word = { uses: {}, resting: {}, quiet: [] };
+    await store.putPeerState({ node_id: "n2", word, seen_at: clock.now() }, 0);
+    const asked = one.peers.agree(machine("m1"));
+    let answer: boolean | undefined;
+    void asked.then((said) => {
+      answer = said;
+    });
+    for (let waited = 0; answer === undefined && waited <= 2 * PROXY_LIMITS.agree_ms; waited += 500)
+      await clock.advance(500);
+    assert.equal(answer, false, "it may have something for the machine");
+    await one.peers.release("m1");
+    await clock.advance(PROXY_LIMITS.door_silent_ms);
+    assert.equal(await one.peers.agree(machine("m1")), true);
+  });
+});

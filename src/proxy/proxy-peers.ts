@@ -1,0 +1,170 @@
+/**
+ * The other front doors of the platform, one in each control process. Each says in the store what goes through it, so
+ * that a machine in use through one is not put to rest by another. Before a machine rests, every door has taken it out
+ * of its own routing and said so; one that still has something for it says that instead, and then it does not rest.
+ */
+import type { Clock } from "#core/clock.ts";
+import type { Log } from "#core/log.ts";
+import type { Notifier } from "#core/notifier.ts";
+import type { Entry } from "#network/directory.ts";
+import { PROXY_LIMITS } from "./limits.ts";
+import type { PeerState, ProxyPeer, ProxyStore } from "./store.ts";
+
+interface ProxyPeersParts {
+  node_id: string;
+  store: Pick<ProxyStore, "peers" | "putPeerState" | "forgetPeer">;
+  notifier: Notifier;
+  clock: Clock;
+  log: Log;
+  /** Machines that may rest and were used through this door not long ago, with what each has in progress. */
+  uses(): Record<string, number>;
+  find(machine_id: string): Entry | undefined;
+  /** Takes a machine out of this door's routing; answers what puts it back. */
+  withdraw(machine: Entry): Promise<() => void>;
+}
+
+/** A machine that another door wants to put to rest. */
+interface Granted {
+  putBack: () => void;
+  /** Since when nobody wants that any more, on the clock that never jumps. */
+  unwanted_at: number | undefined;
+}
+
+export class ProxyPeers {
+  readonly #parts: ProxyPeersParts;
+  /** When each other one's last beat was first seen. */
+  readonly #seen = new Map<string, { beat: number; at: number }>();
+  #others = new Map<string, PeerState>();
+  /** What we want to put to rest, and whose it is. */
+  readonly #resting = new Map<string, string>();
+  readonly #granted = new Map<string, Granted>();
+  #turn: Promise<unknown> = Promise.resolve();
+  #heard = Promise.withResolvers<void>();
+  #told = "";
+  #end: (() => void) | undefined;
+
+  constructor(parts: ProxyPeersParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    const { notifier, log } = this.#parts;
+    this.#end = notifier.listen("doors", () => {
+      this.#heard.resolve();
+      this.#heard = Promise.withResolvers();
+      this.exchange().catch((error: unknown) => log.warn({ error }, "other front doors could not be heard"));
+    });
+  }
+
+  async close(): Promise<void> {
+    const { store, node_id } = this.#parts;
+    this.#end?.();
+    // One that cannot say so is missed after a while.
+    await store.forgetPeer(node_id).catch(() => {});
+  }
+
+  /** What a machine has in progress through others; undefined when none of them used it lately. */
+  use(machine_id: string): number | undefined {
+    const uses = [...this.#others.values()].flatMap((word) => word.uses[machine_id] ?? []);
+    return uses.length > 0 ? uses.reduce((sum, load) => sum + load, 0) : undefined;
+  }
+
+  /** Hears the others, does what they ask, and tells them how it is here. One after the other. */
+  async exchange(): Promise<void> {
+    const done = this.#turn.catch(() => {}).then(() => this.#exchange());
+    this.#turn = done;
+    await done;
+  }
+
+  /** Whether all others let the machine rest. Until `release` they send it nothing. */
+  async agree({ id, app_id }: Pick<Entry, "id" | "app_id">): Promise<boolean> {
+    const { clock } = this.#parts;
+    if (this.#others.size === 0) await this.exchange();
+    // One at a time for each app: otherwise two doors could each stop one of the last two machines.
+    if ([...this.#others.values()].some((word) => Object.values(word.resting).includes(app_id))) return false;
+    this.#resting.set(id, app_id);
+    const until = clock.monotonic() + PROXY_LIMITS.agree_ms;
+    for (;;) {
+      const heard = this.#heard.promise;
+      await this.exchange();
+      if (this.use(id) !== undefined || this.#outranked(app_id)) return false;
+      if ([...this.#others.values()].every(({ quiet }) => quiet.includes(id))) return true;
+      if (clock.monotonic() >= until) return false;
+      await Promise.race([heard, clock.sleep(PROXY_LIMITS.agree_look_ms)]);
+    }
+  }
+
+  async release(machine_id: string): Promise<void> {
+    if (this.#resting.delete(machine_id)) await this.exchange();
+  }
+
+  /** Of two that want something of one app at the same time, the one with the lower name has it. */
+  #outranked(app_id: string): boolean {
+    return [...this.#others].some(
+      ([node_id, { resting }]) => node_id < this.#parts.node_id && Object.values(resting).includes(app_id),
+    );
+  }
+
+  async #exchange(): Promise<void> {
+    const { store, clock, node_id, notifier, uses } = this.#parts;
+    this.#onNotification(await store.peers());
+    const refused = await this.#grant();
+    const word: PeerState = {
+      uses: uses(),
+      resting: Object.fromEntries(this.#resting),
+      quiet: [...this.#granted.keys()],
+    };
+    await store.putPeerState({ node_id, word, seen_at: clock.now() }, clock.now() - PROXY_LIMITS.door_kept_ms);
+    const said = JSON.stringify([word.resting, word.quiet, refused]);
+    // Others look by themselves now and then; only what they wait for is worth a word.
+    if (said !== this.#told) notifier.send("doors", node_id);
+    this.#told = said;
+  }
+
+  #onNotification(doors: readonly ProxyPeer[]): void {
+    const now = this.#parts.clock.monotonic();
+    const live = doors.filter(({ node_id, beat }) => {
+      if (node_id === this.#parts.node_id) return false;
+      const seen = this.#seen.get(node_id);
+      if (seen?.beat !== beat) this.#seen.set(node_id, { beat, at: now });
+      return seen?.beat !== beat || now - seen.at < PROXY_LIMITS.door_silent_ms;
+    });
+    this.#others = new Map(live.map(({ node_id, word }) => [node_id, word]));
+  }
+
+  /** Does what others ask of us; answers what is not let go. */
+  async #grant(): Promise<string[]> {
+    const wanted = new Set([...this.#others.values()].flatMap(({ resting }) => Object.keys(resting)));
+    for (const id of wanted) if (!this.#granted.has(id)) await this.#revoke(id);
+    for (const [id, granted] of this.#granted) this.#putBack(id, granted, wanted.has(id));
+    return [...wanted].filter((id) => !this.#granted.has(id));
+  }
+
+  /** Takes out of our routing what another wants to put to rest, unless it is used here. */
+  async #revoke(id: string): Promise<void> {
+    const { find, uses, withdraw } = this.#parts;
+    const machine = find(id);
+    if (uses()[id] !== undefined || this.#keeps(machine)) return;
+    const putBack = machine ? await withdraw(machine) : () => {};
+    // Something may have come before every worker knew.
+    if (uses()[id] === undefined) this.#granted.set(id, { putBack, unwanted_at: undefined });
+    else putBack();
+  }
+
+  #putBack(id: string, granted: Granted, wanted: boolean): void {
+    const { find, clock } = this.#parts;
+    const now = clock.monotonic();
+    granted.unwanted_at = wanted ? undefined : (granted.unwanted_at ?? now);
+    // Word that it was stopped may come later than word that nobody wants to stop it any more.
+    const early = find(id)?.state === "started" && now - (granted.unwanted_at ?? now) < PROXY_LIMITS.put_back_ms;
+    if (wanted || early) return;
+    this.#granted.delete(id);
+    granted.putBack();
+  }
+
+  /** We want something of the same app ourselves, and come before all who do. */
+  #keeps(machine: Entry | undefined): boolean {
+    if (!machine || ![...this.#resting.values()].includes(machine.app_id)) return false;
+    return !this.#outranked(machine.app_id);
+  }
+}

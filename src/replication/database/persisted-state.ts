@@ -1,0 +1,137 @@
+/**
+ * What a node keeps about a database besides its log, so that a restart need not read the database:
+ *
+ *   pages       a line of JSON (position, place in the WAL), then the checksum of every page, 8 bytes each
+ *   mark.json   "this file, with these times, without its log, was at this position"
+ *
+ * Both are hints. Anything that does not fit together is ignored, and the database is read instead.
+ */
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import { replaceFile } from "../durable.ts";
+import { PageTable } from "../ltx/page-table.ts";
+import { formatPosition, type Position, parsePosition } from "../position.ts";
+import type { FileIdentities, FileStamp } from "../wal/files.ts";
+import type { WalCursor } from "../wal/frames.ts";
+
+export interface PersistedTable {
+  position: Position;
+  /** Where the position is in the WAL, when it is in there. */
+  cursor: WalCursor | undefined;
+  table: PageTable;
+  /** The files it is about; unknown when they were not there yet. */
+  files: FileIdentities | undefined;
+}
+
+/** More than the first line of the file with the checksums ever has. */
+const LINE_BYTES = 4096;
+
+export interface Mark {
+  position: Position;
+  stamp: FileStamp;
+}
+
+export class PersistedState {
+  readonly #pages: string;
+  readonly #mark: string;
+  readonly #replacing: string;
+
+  constructor(dir: string) {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    this.#pages = join(dir, "pages");
+    this.#mark = join(dir, "mark.json");
+    this.#replacing = join(dir, "replacing");
+  }
+
+  saveTable({ position, cursor, table, files }: PersistedTable): void {
+    const sums = table.copy();
+    const bytes = Buffer.from(sums.buffer, 0, sums.byteLength);
+    const line = JSON.stringify({
+      version: 1,
+      position: formatPosition(position),
+      page_size: table.page_size,
+      cursor,
+      files,
+      crc32: crc32(bytes),
+    });
+    replaceFile(this.#pages, [`${line}\n`, bytes], true);
+  }
+
+  loadTable(): PersistedTable | undefined {
+    try {
+      const file = readFileSync(this.#pages);
+      const end = file.indexOf("\n");
+      const line = JSON.parse(file.toString("utf8", 0, end)) as Record<string, unknown>;
+      const bytes = file.subarray(end + 1);
+      const position = parsePosition(String(line["position"]));
+      if (!position || line["version"] !== 1 || line["crc32"] !== crc32(bytes)) return undefined;
+      const sums = new Uint32Array(bytes.length / 4);
+      Buffer.from(sums.buffer).set(bytes);
+      const table = new PageTable(Number(line["page_size"]), sums);
+      if (table.checksum !== position.checksum) return undefined;
+      const files = line["files"] as FileIdentities | undefined;
+      return { position, table, files, cursor: line["cursor"] as WalCursor | undefined };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Which files were last open here, without reading everything that is known about them. */
+  loadFiles(): FileIdentities | undefined {
+    try {
+      const fd = openSync(this.#pages, "r");
+      try {
+        const bytes = Buffer.alloc(LINE_BYTES);
+        const text = bytes.toString("utf8", 0, readSync(fd, bytes, 0, LINE_BYTES, 0));
+        const line = JSON.parse(text.slice(0, text.indexOf("\n"))) as Record<string, unknown>;
+        return line["files"] as FileIdentities | undefined;
+      } finally {
+        closeSync(fd);
+      }
+    } catch {
+      return undefined;
+    }
+  }
+
+  saveMark({ position, stamp }: Mark): void {
+    replaceFile(this.#mark, [JSON.stringify({ position: formatPosition(position), stamp })], false);
+  }
+
+  loadMark(): Mark | undefined {
+    try {
+      const mark = JSON.parse(readFileSync(this.#mark, "utf8")) as { position: string; stamp: FileStamp };
+      const position = parsePosition(mark.position);
+      return position && { position, stamp: mark.stamp };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** A snapshot is about to replace the database: until it has, nothing is known about what is there. */
+  beginReplacing(): void {
+    // Durable before anything is overwritten: a state that nobody knows must not be taken for a transaction of ours.
+    replaceFile(this.#replacing, [], true);
+    rmSync(this.#pages, { force: true });
+    rmSync(this.#mark, { force: true });
+  }
+
+  endReplacing(): void {
+    rmSync(this.#replacing, { force: true });
+  }
+
+  get replacing(): boolean {
+    return existsSync(this.#replacing);
+  }
+
+  /** Moves files that led to an error out of the way, for somebody to look at. */
+  setAside(): void {
+    for (const path of [this.#pages, this.#mark]) {
+      try {
+        renameSync(path, `${path}.damaged`);
+      } catch {
+        // It was not there.
+      }
+    }
+  }
+}

@@ -1,0 +1,149 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "#core/clock.ts";
+import { LIMITS } from "#core/limits.ts";
+import type { Log } from "#core/log.ts";
+import { parsePostgresUrl } from "#core/postgres-url.ts";
+import type { Notifier, NotificationChannel } from "#core/notifier.ts";
+import { Connector, deadlineIn, type PostgresConnection } from "./connection.ts";
+import { type Statement, statement, unnamed } from "./statements.ts";
+
+const NAME = "hangar";
+
+/**
+ * LISTEN and NOTIFY on one connection of its own, which is asked now and then whether it still leads anywhere. Words are sent after the write they tell of and not in it: a
+ * NOTIFY makes its transaction's commit wait for every other one's, and a process that is killed between the two
+ * loses a word, which those who look now and then make good.
+ */
+export async function openPostgresNotifier(url: string, parts: { clock: Clock; log: Log }): Promise<Notifier> {
+  const wire = new PostgresNotifier(url, parts);
+  await wire.connect();
+  return wire;
+}
+
+class PostgresNotifier implements Notifier {
+  readonly #connector: Connector;
+  readonly #parts: { clock: Clock; log: Log };
+  /** Names us, so that we do not hear ourselves. */
+  readonly #self = randomBytes(6).toString("hex");
+  readonly #listeners = new Map<NotificationChannel, Set<(word: string) => void>>();
+  readonly #gaps = new Set<() => void>();
+  readonly #closing = new AbortController();
+  #connection: PostgresConnection | undefined;
+  #waiting: string[] = [];
+  #sending = false;
+
+  constructor(url: string, parts: { clock: Clock; log: Log }) {
+    this.#connector = new Connector(parsePostgresUrl(url), "hangar wire");
+    this.#parts = parts;
+  }
+
+  send(channel: NotificationChannel, word: string): void {
+    // A queue that fills up while the database is away tells of nothing that a look would not find.
+    if (this.#waiting.length >= LIMITS.wire_waiting) return;
+    this.#waiting.push(`${this.#self} ${channel} ${word}`);
+    if (!this.#sending) void this.#sendAll();
+  }
+
+  listen(channel: NotificationChannel, listener: (word: string) => void): () => void {
+    const listeners = this.#listeners.get(channel) ?? new Set();
+    this.#listeners.set(channel, listeners);
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }
+
+  onGap(listener: () => void): () => void {
+    this.#gaps.add(listener);
+    return () => void this.#gaps.delete(listener);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.close();
+  }
+
+  async connect(): Promise<void> {
+    const deadline = deadlineIn(LIMITS.wire_connect_ms);
+    const connection = await this.#connector.connect(deadline);
+    connection.onNotification((payload) => this.#hear(payload));
+    try {
+      await connection.run([unnamed(statement(`LISTEN ${NAME}`))], deadline);
+      // Closed meanwhile: nobody else would end it.
+      this.#closing.signal.throwIfAborted();
+    } catch (thrown) {
+      connection.destroy();
+      throw thrown;
+    }
+    connection.onBroken = () => this.#lost(connection);
+    this.#connection = connection;
+    void this.#watch(connection);
+  }
+
+  /** A connection that went silent says nothing of it; a question that is not answered ends it. */
+  async #watch(connection: PostgresConnection): Promise<void> {
+    const { clock } = this.#parts;
+    const { signal } = this.#closing;
+    while (!signal.aborted && !connection.broken) {
+      await clock.sleep(LIMITS.wire_probe_ms, signal).catch(() => {});
+      if (!signal.aborted && !connection.broken && !connection.fresh) await this.#run([], connection).catch(() => {});
+    }
+  }
+
+  async #run(statements: readonly Statement[], connection: PostgresConnection): Promise<void> {
+    await connection.run(statements, deadlineIn(LIMITS.wire_connect_ms));
+  }
+
+  /** All that waits in one statement. What fails with its connection is lost; the gap that follows makes it good. */
+  async #sendAll(): Promise<void> {
+    this.#sending = true;
+    await Promise.resolve();
+    try {
+      while (this.#waiting.length > 0 && this.#connection) {
+        const words = this.#waiting.splice(0, LIMITS.wire_batch);
+        await this.#run(
+          words.map((word) => unnamed(statement("SELECT pg_notify(?, ?)", [NAME, word]))),
+          this.#connection,
+        );
+      }
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#parts.log.warn({ error }, "word of changes could not be sent");
+    } finally {
+      this.#sending = false;
+    }
+  }
+
+  #hear(payload: string): void {
+    const [from, channel, ...word] = payload.split(" ");
+    if (from === this.#self) return;
+    for (const listener of this.#listeners.get(channel as NotificationChannel) ?? []) {
+      try {
+        listener(word.join(" "));
+      } catch (error) {
+        this.#parts.log.error({ error }, "a listener on the wire failed");
+      }
+    }
+  }
+
+  #lost(connection: PostgresConnection): void {
+    if (this.#connection !== connection) return;
+    this.#connection = undefined;
+    void this.#comeBack();
+  }
+
+  async #comeBack(): Promise<void> {
+    const { clock, log } = this.#parts;
+    const { signal } = this.#closing;
+    log.warn({}, "the database can no longer be listened to; trying again");
+    while (!signal.aborted) {
+      try {
+        await this.connect();
+        for (const gap of this.#gaps) gap();
+        if (!this.#sending) void this.#sendAll();
+        return;
+      } catch {
+        await clock.sleep(LIMITS.wire_retry_ms, signal).catch(() => {});
+      }
+    }
+  }
+}
