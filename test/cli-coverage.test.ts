@@ -12,7 +12,6 @@ const WITHOUT_VERB: Record<string, string> = {
   "GET /": "the dashboard, for browsers; `hangar dashboard` prints the link",
   "GET /healthz": "for whoever watches processes; `hangar doctor` asks /readyz",
   "GET /docs": "the API for readers; `hangar explain` is about fields",
-  "GET /v1/platform/facts": "the dashboard's settings page; `hangar doctor` looks for itself",
   "POST /v1/tokens/sign_in": "the other end of the link that `hangar dashboard` prints",
   "POST /v1/tokens/authorize": "the dashboard's; `hangar tokens inspect --can` decides without the platform",
   "GET /v1/apps/:app_name/secrets/:secret_name": "one of many; `hangar secrets list`",
