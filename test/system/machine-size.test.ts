@@ -213,7 +213,9 @@ suite("a machine's own size", { skip: realMachinesMissing() ?? packagesMissing(P
     const ref = await start(launch);
     assert.equal((await driver.suspend(ref, never)).kind, "snapshot");
     await driver.close();
-    process.kill(lxcfsPid(), "SIGKILL");
+    const pid = lxcfsPid();
+    process.kill(pid, "SIGKILL");
+    await until("lxcfs has ended", async () => startOf(pid) === undefined);
     await openDriver({ lxcfs: "/nonexistent/lxcfs" });
     resumedOf(await driver.resume(launch, ref.handle ?? {}, never));
     assert.equal(await inside(ref, ["nproc"]), "1");

@@ -26,6 +26,11 @@ export class Ballast {
     else setTimeout(() => this.fill(), FILL_LATER_MS).unref();
   }
 
+  /** What is kept back now. */
+  get bytes(): number {
+    return this.#opened((fd) => fstatSync(fd).size) ?? 0;
+  }
+
   /** Takes what it may; on a disk without room that is little or nothing, and no error. */
   fill(): void {
     this.#opened((fd) => {

@@ -130,6 +130,18 @@ function serve(port: MessagePort, { file, synchronous, ballast, counted }: Write
   });
   port.postMessage([]); // Ready: the file is open.
   room?.fillSoon();
+  if (room) boundLog(db, room.bytes);
+}
+
+/**
+ * On a small disk the log is moved into the database before that takes more room than is kept back: a full disk would
+ * leave no way to do it, and each delete would need more of the log.
+ */
+function boundLog(db: DatabaseSync, ballast_bytes: number): void {
+  const page_bytes = Number(db.prepare("PRAGMA page_size").get()?.["page_size"]);
+  const pages = Math.floor(ballast_bytes / 2 / page_bytes);
+  const usual = Number(db.prepare("PRAGMA wal_autocheckpoint").get()?.["wal_autocheckpoint"]);
+  if (pages > 0 && pages < usual) db.exec(`PRAGMA wal_autocheckpoint = ${pages}`);
 }
 
 assert(parentPort, "the writer runs in a worker thread");

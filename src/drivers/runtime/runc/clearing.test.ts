@@ -29,6 +29,7 @@ suite("what is left of a boot", { skip: LINUX }, () => {
       exits: dir,
       runc: dir,
       memory: dir,
+      unfenced: dir,
     } as Layout;
     const { run } = pathsOf({ ...layout, node_id: "n" }, "m1");
     mkdirSync(run, { recursive: true });
