@@ -13,19 +13,19 @@ import { OrgService } from "#auth/orgs.ts";
 import { authRoutes } from "#auth/routes.ts";
 import { SignInCodes } from "#auth/sign-in.ts";
 import { TokenService } from "#auth/tokens.ts";
-import { Sealer } from "#core/sealer.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { ApiError, type ErrorCode } from "#core/errors.ts";
 import { randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { type Log, openLog } from "#core/log.ts";
 import { ioText } from "#core/machine-settings.ts";
+import { Sealer } from "#core/sealer.ts";
 import type { Settings } from "#core/settings.ts";
 import { chooseDriver, type DriverChoice } from "#drivers/choice.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { Dashboard } from "#http/dashboard.ts";
-import type { PlatformFacts } from "#http/platform-facts.ts";
 import { Idempotency } from "#http/idempotency.ts";
+import type { PlatformFacts } from "#http/platform-facts.ts";
 import { RateLimiter } from "#http/rate.ts";
 import { type NotReady, Readiness, type ReadinessCheck } from "#http/readiness.ts";
 import type { Row } from "#http/route.ts";
@@ -142,7 +142,17 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   ];
   const rate = rateLimiter(settings, clock);
   const around = emulated?.around;
-  const server = createServer({ rows, guard, machine_authenticator, clock, log, idempotency, dashboard, around, ...rate });
+  const server = createServer({
+    rows,
+    guard,
+    machine_authenticator,
+    clock,
+    log,
+    idempotency,
+    dashboard,
+    around,
+    ...rate,
+  });
   for (const part of [inside, machines, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { virtualClock } from "#core/fixtures.ts";
-import { MachineHarness } from "#machines/machine-harness.fixtures.ts";
 import { nextRun } from "#machines/lifecycle/schedule.ts";
+import { MachineHarness } from "#machines/machine-harness.fixtures.ts";
 import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { testPlatform } from "./platform.ts";
 import { runs, until } from "./support.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
-import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
+import { Sealer } from "#core/sealer.ts";
 import { Idempotency } from "#http/idempotency.ts";
 import { migrate } from "#stores/migrations.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";

@@ -8,9 +8,9 @@ import type { AddressInfo } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { type ConnectionOptions, connect, getCACertificates, setDefaultCACertificates } from "node:tls";
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
-import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
+import { Sealer } from "#core/sealer.ts";
 import { Channel, listenForPeers } from "#hosts/channel.ts";
 import { selfSigned } from "#proxy/x509.ts";
 import { startNode } from "../src/replication/commands.ts";
@@ -26,7 +26,14 @@ const LOOPBACK = { host: "127.0.0.1", port: 0 };
 async function openChannel(t: TestContext): Promise<{ sealer: Sealer; port: number; address: string }> {
   const sealer = new Sealer(randomBytes(32));
   const calls = { ping: async () => "pong" };
-  const door = await listenForPeers({ listen: LOOPBACK, sealer, calls, streams: {}, clock: systemClock, log: silentLog });
+  const door = await listenForPeers({
+    listen: LOOPBACK,
+    sealer,
+    calls,
+    streams: {},
+    clock: systemClock,
+    log: silentLog,
+  });
   t.after(() => door.close());
   return { sealer, address: door.address, port: Number(door.address.split(":").at(-1)) };
 }

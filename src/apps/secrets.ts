@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail, type Problem } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { AppStore } from "./store.ts";
 import type { Secret } from "./types.ts";
 

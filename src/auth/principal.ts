@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { type Caveat, caveatWords, refusal, type AccessRequest } from "#core/caveats.ts";
+import { type AccessRequest, type Caveat, caveatWords, refusal } from "#core/caveats.ts";
 import type { Caller } from "#http/access.ts";
 import type { Org, Token, TokenKind } from "./types.ts";
 
@@ -63,7 +63,11 @@ export class Principal implements Caller {
   refuses(request: Omit<AccessRequest, "from_machine">): string | undefined {
     const org = request.org ?? this.org?.slug;
     const { from_machine } = this;
-    return refusal(this.caveats, { ...request, ...(org !== undefined && { org }), ...(from_machine && { from_machine }) });
+    return refusal(this.caveats, {
+      ...request,
+      ...(org !== undefined && { org }),
+      ...(from_machine && { from_machine }),
+    });
   }
 
   /** Whether it may know that the organization exists. */

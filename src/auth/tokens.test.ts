@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Sealer } from "#core/sealer.ts";
 import { systemClock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
+import { Sealer } from "#core/sealer.ts";
 import { migrate } from "#stores/migrations.ts";
 import { sqlAuthStore } from "#stores/sql/auth.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";

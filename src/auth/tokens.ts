@@ -1,11 +1,11 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import type { Sealer } from "#core/sealer.ts";
 import { ACTIONS, ALL_ACTIONS, type Caveat, refusal } from "#core/caveats.ts";
 import { type Clock, isoTime } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isGenuine, MACAROON_PREFIX, type Macaroon, MacaroonError, mint, parse, serialize } from "#core/macaroon.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { Principal } from "./principal.ts";
 import type { AuthStore } from "./store.ts";
 import type { Org, Token, TokenKind } from "./types.ts";

@@ -93,7 +93,8 @@ export class Client {
 
   async #send(request: Outgoing, signal: AbortSignal | undefined): Promise<ClientResponse> {
     const { transport } = this.#options;
-    const answer = transport && (await transport(request, signal).catch((cause: unknown) => noResponse(request, cause)));
+    const answer =
+      transport && (await transport(request, signal).catch((cause: unknown) => noResponse(request, cause)));
     return answer ?? (await send(request, signal));
   }
 

@@ -1,11 +1,11 @@
 import { assert } from "#core/assert.ts";
 import type { Method, Row } from "#http/route.ts";
 import { route } from "#http/route.ts";
-import { gatewayUrl, usageSnippet } from "./responses.ts";
 import type { Gateway } from "./gateway.ts";
 import type { OAuthFlow } from "./oauth.ts";
 import { judgeSprite } from "./policy.ts";
 import { PROVIDERS } from "./providers.ts";
+import { gatewayUrl, usageSnippet } from "./responses.ts";
 import * as schema from "./schema.ts";
 import { spriteOf } from "./sprite.ts";
 import type { ConnectorStore } from "./store.ts";

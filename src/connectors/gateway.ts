@@ -7,8 +7,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Exchange } from "#http/route.ts";
-import { requestHeaders } from "./headers.ts";
 import type { AuditLog } from "./audit-log.ts";
+import { requestHeaders } from "./headers.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import type { OAuthFlow } from "./oauth.ts";
 import { pathProblem } from "./paths.ts";
@@ -84,7 +84,10 @@ export class Gateway {
   }
 
   /** The request as it goes out, with a credential that is good. */
-  async compose(connection: Connection, asked: GatewayRequest): Promise<{ destination: Destination; outgoing: Outgoing }> {
+  async compose(
+    connection: Connection,
+    asked: GatewayRequest,
+  ): Promise<{ destination: Destination; outgoing: Outgoing }> {
     const { oauth, settings, clock } = this.#parts;
     const fresh = await oauth.fresh(connection);
     const destination = destinationOf(fresh.connection, settings, this.#parts.self_url);

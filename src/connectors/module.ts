@@ -1,13 +1,13 @@
 /** The connectors room put together. */
 import type { OrgService } from "#auth/orgs.ts";
 import type { TokenService } from "#auth/tokens.ts";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Row } from "#http/route.ts";
+import { AuditLog } from "./audit-log.ts";
 import { Gateway } from "./gateway.ts";
 import { gatewayRoutes } from "./gateway-routes.ts";
-import { AuditLog } from "./audit-log.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import { OAuthFlow } from "./oauth.ts";
 import { oauthRoutes } from "./oauth-routes.ts";

@@ -1,9 +1,9 @@
 import { orgOf } from "#http/access.ts";
 import { html, page } from "#http/pages.ts";
 import { type Row, route } from "#http/route.ts";
-import { connectionResponse, policyOf } from "./responses.ts";
 import type { OAuthFlow } from "./oauth.ts";
 import { PROVIDERS, type ProviderSetting } from "./providers.ts";
+import { connectionResponse, policyOf } from "./responses.ts";
 import { ownerOf } from "./routes.ts";
 import * as schema from "./schema.ts";
 import { bad } from "./service.ts";

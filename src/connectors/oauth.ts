@@ -3,11 +3,11 @@
  * a token, and we renew it before it ends.
  */
 import { createHash } from "node:crypto";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";
 import type { OAuth, ProviderSetting } from "./providers.ts";
 import { type ConnectorService, type Owner, providerOf } from "./service.ts";

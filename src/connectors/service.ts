@@ -2,11 +2,11 @@
 import type { Principal } from "#auth/principal.ts";
 import type { TokenService } from "#auth/tokens.ts";
 import type { Org } from "#auth/types.ts";
-import type { Sealer } from "#core/sealer.ts";
 import { type Clock, isoTime } from "#core/clock.ts";
 import { fail, type Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { LIMITS as CORE_LIMITS } from "#core/limits.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { closest } from "#core/words.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { CONNECTOR_LIMITS as LIMITS } from "./limits.ts";

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import {
   ACTIONS,
+  type AccessRequest,
   ALL_ACTIONS,
   actionWords,
   type Caveat,
@@ -10,7 +11,6 @@ import {
   fromWire,
   refusal,
   toWire,
-  type AccessRequest,
 } from "./caveats.ts";
 import { LIMITS } from "./limits.ts";
 

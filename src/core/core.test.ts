@@ -5,10 +5,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../test/support.ts";
-import { Sealer } from "./sealer.ts";
 import { parseDuration } from "./durations.ts";
 import { ApiError, CATALOGUE, errorBody } from "./errors.ts";
 import { checkSlug, toSlug } from "./names.ts";
+import { Sealer } from "./sealer.ts";
 import { readSettings } from "./settings.ts";
 import { closest } from "./words.ts";
 

@@ -3,7 +3,7 @@ import { suite, test } from "node:test";
 import { encode } from "@msgpack/msgpack";
 import fc from "fast-check";
 import { runs, seed } from "../../test/support.ts";
-import { ALL_ACTIONS, type Caveat, refusal, toWire, type AccessRequest } from "./caveats.ts";
+import { type AccessRequest, ALL_ACTIONS, type Caveat, refusal, toWire } from "./caveats.ts";
 import { LIMITS } from "./limits.ts";
 import { attenuate, isGenuine, MacaroonError, mint, parse, serialize } from "./macaroon.ts";
 

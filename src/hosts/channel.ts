@@ -8,19 +8,22 @@ import { Agent, createServer, request, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { messageOf } from "#core/assert.ts";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, type ErrorCode, fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { acceptWebSocket, CLOSE_CODES, type WebSocketSession, openWebSocket, handleUpgrades } from "#http/websocket.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { HTTP_BOUNDS, isRefused, refuseBytes, strictly } from "#http/strict-server.ts";
+import { acceptWebSocket, CLOSE_CODES, handleUpgrades, openWebSocket, type WebSocketSession } from "#http/websocket.ts";
 import { HOST_LIMITS } from "./limits.ts";
 
 /** What can be asked for at the other end: plain JSON in, plain JSON out. */
 export type CallHandlers = Record<string, (body: unknown, signal: AbortSignal) => Promise<unknown>>;
 
 /** What can be spoken about there: it begins like a call; what it answers is what goes on when that was accepted. */
-export type StreamHandlers = Record<string, (body: unknown, signal: AbortSignal) => Promise<(session: WebSocketSession) => Promise<void>>>;
+export type StreamHandlers = Record<
+  string,
+  (body: unknown, signal: AbortSignal) => Promise<(session: WebSocketSession) => Promise<void>>
+>;
 
 const IDENTITY = "hangar";
 const TLS = { ciphers: "TLS_AES_128_GCM_SHA256", minVersion: "TLSv1.3", maxVersion: "TLSv1.3" } as const;

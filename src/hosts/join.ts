@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
+import { Sealer } from "#core/sealer.ts";
 import { SettingsError } from "#core/setting-values.ts";
 import { HOST_LIMITS } from "./limits.ts";
 import type { HostStore } from "./store.ts";

@@ -63,7 +63,10 @@ export function hostRoutes(parts: HostRouteParts): Row[] {
       response: { status: 200, schema: Type.Object({ nearest: Type.String(), regions: Type.Array(Region) }) },
       async handle() {
         const byRegion = Map.groupBy(await hosts.hosts(), (host) => host.region);
-        return { nearest: hosts.default_region, regions: [...byRegion].map(([code, own]) => regionResponse(code, own)) };
+        return {
+          nearest: hosts.default_region,
+          regions: [...byRegion].map(([code, own]) => regionResponse(code, own)),
+        };
       },
     }),
     route("GET /v1/platform/hosts", {

@@ -5,11 +5,10 @@ import { fail, type Problem } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import { withPrefetched } from "#core/prefetched.ts";
-import { dropEmpty, dropEmptyParameters } from "./empty-values.ts";
 import type { Admitted, Caller, Target } from "./access.ts";
+import { dropEmpty, dropEmptyParameters } from "./empty-values.ts";
 import { refusedFields } from "./field-support.ts";
 import type { Recorded } from "./idempotency.ts";
-import { acceptWebSocket, acceptsWebSocket, CLOSE_CODES, type WebSocketSession, webSocketToken } from "./websocket.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
 import type { ServerParts } from "./server.ts";
@@ -18,6 +17,7 @@ import { type StreamItem, sendStream } from "./stream.ts";
 import type { TokenUsage } from "./token-usage.ts";
 import { uploadOf, uploads } from "./upload.ts";
 import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
+import { acceptsWebSocket, acceptWebSocket, CLOSE_CODES, type WebSocketSession, webSocketToken } from "./websocket.ts";
 
 /** `usage` is shared by all rows of a server. */
 export type HandlerParts = ServerParts & { usage: TokenUsage };
@@ -43,7 +43,11 @@ export function handler(row: Row, parts: HandlerParts, ending: AbortSignal): Han
     const upload = uploadOf(row, request, parts.clock);
     const facts = { ...admitted, caller, upload };
     const conversation = isSession(row, request)
-      ? await handleUpgrade(row, { request, reply, input, facts: { ...facts, ids: random } }, { parts, sessions, ending })
+      ? await handleUpgrade(
+          row,
+          { request, reply, input, facts: { ...facts, ids: random } },
+          { parts, sessions, ending },
+        )
       : undefined;
     if (conversation) return conversation;
     const call = (ids: Ids): AnyCall => callOf(request, reply, input, { ...facts, ids, ending });
@@ -84,7 +88,11 @@ export async function admitBody(
   finished(reply.raw, over);
 }
 
-async function callerOf(row: Row, { guard, machine_authenticator }: ServerParts, request: FastifyRequest): Promise<Caller> {
+async function callerOf(
+  row: Row,
+  { guard, machine_authenticator }: ServerParts,
+  request: FastifyRequest,
+): Promise<Caller> {
   if (row.access === "open") return NOBODY;
   if (row.access !== "inside") {
     const token = request.headers.authorization ?? (row.websocket && webSocketToken(request.raw));
@@ -138,7 +146,8 @@ async function handleUpgrade(
   const until = AbortSignal.any([ending, session.signal]);
   const call = callOf(request, reply, input, { ...facts, ending: until });
   try {
-    if (row.websocket && acceptsWebSocket(request.raw)) return await handleWebSocket(row.websocket, call, request, reply, parts, until);
+    if (row.websocket && acceptsWebSocket(request.raw))
+      return await handleWebSocket(row.websocket, call, request, reply, parts, until);
     const source = row.stream?.(call);
     return source && (await startStream(source, reply, parts, until));
   } finally {
@@ -202,9 +211,11 @@ async function startStream(
   { clock, log }: ServerParts,
   ending: AbortSignal,
 ): Promise<FastifyReply> {
-  await sendStream(reply, source, { clock, signal: new RequestSignal(reply.raw, ending).signal }).catch((error: unknown) => {
-    log.warn({ error }, "a stream ended early");
-  });
+  await sendStream(reply, source, { clock, signal: new RequestSignal(reply.raw, ending).signal }).catch(
+    (error: unknown) => {
+      log.warn({ error }, "a stream ended early");
+    },
+  );
   return reply;
 }
 
@@ -324,7 +335,10 @@ interface Outcome {
 async function run(row: Row, call: AnyCall): Promise<Outcome> {
   const value = await row.handle(call);
   if (value === undefined) return { status: row.response.status, body: undefined };
-  return { status: row.response.status, body: row.response.type ? (value as string | Uint8Array) : JSON.stringify(value) };
+  return {
+    status: row.response.status,
+    body: row.response.type ? (value as string | Uint8Array) : JSON.stringify(value),
+  };
 }
 
 /** What is kept of an answer for a repeat is text. */

@@ -1,9 +1,9 @@
 import { createHash, createHmac } from "node:crypto";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import { type Ids, repeatableIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
+import type { Sealer } from "#core/sealer.ts";
 
 /**
  * Keeps what was answered to a request with an Idempotency-Key. Implemented in stores/, examined by

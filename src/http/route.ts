@@ -3,8 +3,8 @@ import type { Static, TObject, TSchema } from "typebox";
 import type { ErrorCode, Problem } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import type { Access, Admitted, Caller, SchemeRule } from "./access.ts";
-import type { WebSocketSession } from "./websocket.ts";
 import type { StreamItem } from "./stream.ts";
+import type { WebSocketSession } from "./websocket.ts";
 
 /** The most that a body may have, and the name of that limit for who sends more. */
 export interface BodyLimit {
@@ -143,7 +143,10 @@ interface RowOf<Path extends string, Query, Body, A extends RouteResponse>
   stream?(
     call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
   ): AsyncIterable<readonly StreamItem[]> | undefined;
-  websocket?(call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>, accept: () => WebSocketSession): Promise<void>;
+  websocket?(
+    call: Call<Parameters<Path>, StaticOf<Query>, StaticOf<Body>>,
+    accept: () => WebSocketSession,
+  ): Promise<void>;
 }
 
 /** Makes a row; parameters, query, body and answer are typed from it. */

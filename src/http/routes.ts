@@ -1,8 +1,8 @@
 import { VERSION } from "#core/version.ts";
 import { DASHBOARD_HEADERS, type Dashboard } from "./dashboard.ts";
-import { FactsResponse, factsNow, type PlatformFacts } from "./platform-facts.ts";
 import { openapi } from "./openapi.ts";
 import { docsPage } from "./pages.ts";
+import { FactsResponse, factsNow, type PlatformFacts } from "./platform-facts.ts";
 import { type Readiness, ReadyAnswer } from "./readiness.ts";
 import { type Row, route } from "./route.ts";
 import { Type } from "./schema.ts";

@@ -12,13 +12,13 @@ import { ambiguity, tooLong } from "./framing.ts";
 import { admitBody, type HandlerParts, handler } from "./handler.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { parseJson } from "./json.ts";
-import { handleUpgrades, isWebSocketUpgrade } from "./websocket.ts";
 import { prometheusError } from "./prometheus.ts";
 import type { RateLimiter } from "./rate.ts";
 import type { BodyLimit, Row, Style } from "./route.ts";
 import { HTTP_BOUNDS } from "./strict-server.ts";
 import { TokenUsage } from "./token-usage.ts";
 import { isUploading, passUploads } from "./upload.ts";
+import { handleUpgrades, isWebSocketUpgrade } from "./websocket.ts";
 
 export interface ServerParts {
   rows: readonly Row[];
@@ -68,7 +68,7 @@ declare module "fastify" {
 /** The HTTP edge: everything that is the same for all routes. */
 export function createServer(parts: ServerParts): Server {
   const ids = randomIds(parts.clock);
-  const lines = parts.rows.filter(({ websocket: websocket }) => websocket !== undefined).map(({ path }) => patternOf(path));
+  const lines = parts.rows.filter(({ websocket }) => websocket !== undefined).map(({ path }) => patternOf(path));
   const app = fastify({
     bodyLimit: BODY_LIMIT.bytes,
     // No bound of the router's own: a target past target_bytes is refused below, and a name that is too long by its room.
@@ -76,7 +76,8 @@ export function createServer(parts: ServerParts): Server {
     http: {
       ...HTTP_BOUNDS,
       // Whoever would rather speak something else on a route that has no lines is answered as usual.
-      shouldUpgradeCallback: (request) => isWebSocketUpgrade(request) && lines.some((path) => path.test(request.url ?? "")),
+      shouldUpgradeCallback: (request) =>
+        isWebSocketUpgrade(request) && lines.some((path) => path.test(request.url ?? "")),
     },
     keepAliveTimeout: LIMITS.keep_alive_ms,
     forceCloseConnections: false, // connections.ts does it, for the unused ones too.

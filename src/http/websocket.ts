@@ -44,7 +44,8 @@ const sockets = new WebSocketServer({
 });
 
 /** Whether a request wants a line. Any other wish for another protocol is passed over, as HTTP allows. */
-export const isWebSocketUpgrade = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";
+export const isWebSocketUpgrade = ({ headers }: IncomingMessage): boolean =>
+  headers.upgrade?.toLowerCase() === "websocket";
 
 export const acceptsWebSocket = (request: IncomingMessage): boolean => waiting.has(request);
 

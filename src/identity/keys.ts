@@ -11,9 +11,9 @@
 import { createPrivateKey, generateKeyPair, type JsonWebKey, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import { assert } from "#core/assert.ts";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { ALGS, type Alg, type PublicJwk, thumbprint } from "#core/jwt.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
 import type { KeyStore, SigningKey } from "./store.ts";
 

@@ -11,8 +11,8 @@ import { join } from "node:path";
 import type { Log } from "#core/log.ts";
 import type { Server } from "#http/server.ts";
 import type { LocalApi } from "#machines/runtime/local-api.ts";
-import type { MachineSocketAuthenticator } from "./machine-authenticator.ts";
 import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
+import type { MachineSocketAuthenticator } from "./machine-authenticator.ts";
 
 interface LocalParts {
   /** `<data dir>/run/api`. */

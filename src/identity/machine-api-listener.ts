@@ -5,8 +5,8 @@
  */
 import { createServer as createListener, type Server as Listener } from "node:net";
 import type { Server } from "#http/server.ts";
-import { expanded } from "./machine-authenticator.ts";
 import { IDENTITY_LIMITS as LIMITS } from "./limits.ts";
+import { expanded } from "./machine-authenticator.ts";
 
 export class MachineApiListener {
   readonly what = "the gateway";

@@ -1,8 +1,8 @@
 /** The identity room put together: the issuer, who is calling, and the API inside each machine. */
 import type { AuthStore } from "#auth/store.ts";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Access, Guard } from "#http/access.ts";
 import type { Idempotency } from "#http/idempotency.ts";
 import type { RateLimiter } from "#http/rate.ts";
@@ -10,11 +10,11 @@ import type { Row } from "#http/route.ts";
 import { createServer } from "#http/server.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { AwsTokens } from "./aws.ts";
-import { MachineSocketAuthenticator } from "./machine-authenticator.ts";
 import { KeyRing } from "./keys.ts";
 import { MachineLocalApi } from "./local-api.ts";
 import { localGuard, tokensInside } from "./local-guard.ts";
 import { MachineApiListener } from "./machine-api-listener.ts";
+import { MachineSocketAuthenticator } from "./machine-authenticator.ts";
 import { issuerRoutes, keyRoutes, tokenRoutes } from "./routes.ts";
 import type { KeyStore } from "./store.ts";
 import { Issuer } from "./tokens.ts";
@@ -61,7 +61,12 @@ export class IdentityModule {
     this.#parts = parts;
     this.issuer = new Issuer({ keys, clock, orgs: auth, lifetime_s, base_url, issuer_url });
     const gateway_audience = (): string => `${sprites_base_url()}/v1/gateway`;
-    this.machine_authenticator = new MachineSocketAuthenticator({ machines, orgs: auth, issuer: this.issuer, gateway_audience });
+    this.machine_authenticator = new MachineSocketAuthenticator({
+      machines,
+      orgs: auth,
+      issuer: this.issuer,
+      gateway_audience,
+    });
     this.#aws = new AwsTokens({ ...parts, orgs: auth, issuer: this.issuer });
     const routes = { issuer: this.issuer, keys, orgs: auth, clock };
     this.rows = [...issuerRoutes(routes), ...keyRoutes(routes)];

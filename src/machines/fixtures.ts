@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { ALL_EGRESS } from "#core/egress-policy.ts";
 import { complete, sizeOf } from "./config/config.ts";
-import type { Launch, Lost, Started } from "./runtime/driver.ts";
 import { privateAddress } from "./names.ts";
 import { prefixFromOrg } from "./private-networks.ts";
+import type { Launch, Lost, Started } from "./runtime/driver.ts";
 import type { Machine, MachineConfig } from "./types.ts";
 
 /** A valid, dull machine for tests, changed only where it matters. */

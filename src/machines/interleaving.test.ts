@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc, { type Scheduler } from "fast-check";
 import { runs, seed } from "../../test/support.ts";
+import { isPersistent } from "./lifecycle/states.ts";
 import { topics } from "./lifecycle/writer.ts";
 import { MachineHarness, turns } from "./machine-harness.fixtures.ts";
-import { isPersistent } from "./lifecycle/states.ts";
 import type { MachineStore } from "./store.ts";
 
 const never = new AbortController().signal;
@@ -146,7 +146,8 @@ suite("machines, interleavings (M2)", () => {
 
   test("no wake-up is lost in any order of looking, listening and changing (W2)", async (t) => {
     const stage = await Stage.open();
-    const wait = ({ harness }: Stage, id: string) => harness.module.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
+    const wait = ({ harness }: Stage, id: string) =>
+      harness.module.waits.wait(id, { states: ["started"], timeout_s: 60 }, never);
     await fc.assert(wakeUp(stage, wait), { numRuns: runs(100, 5000, 20_000), seed: seed(t) });
     assert.equal(stage.harness.module.bus.listeners, 3, "only the room itself still listens");
     await stage.harness.close();

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { runs, seed } from "../../test/support.ts";
-import { Killed, type ExternalStore, MachineHarness, turns } from "./machine-harness.fixtures.ts";
 import { EVENT_TYPES, isPersistent, type MachineState, next, STATES, type Trigger } from "./lifecycle/states.ts";
+import { type ExternalStore, Killed, MachineHarness, turns } from "./machine-harness.fixtures.ts";
 import type { Machine } from "./types.ts";
 
 type Verb = "start" | "stop" | "suspend" | "restart" | "update" | "rest" | "destroy" | "crash";
@@ -98,7 +98,11 @@ async function update(harness: MachineHarness, id: string, skip_launch: boolean)
 }
 
 /** Asks, and tells whether it was acknowledged before the process died. */
-async function attempt(harness: MachineHarness, id: string, verb: Verb): Promise<"acknowledged" | "refused" | "unknown"> {
+async function attempt(
+  harness: MachineHarness,
+  id: string,
+  verb: Verb,
+): Promise<"acknowledged" | "refused" | "unknown"> {
   let outcome: "acknowledged" | "refused" | "unknown" = "unknown";
   ask(harness, id, verb).then(
     () => {

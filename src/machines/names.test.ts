@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { repeatableIds } from "#core/ids.ts";
+import { MachineHarness, OWNER } from "./machine-harness.fixtures.ts";
 import { machineName } from "./names.ts";
-import { OWNER, MachineHarness } from "./machine-harness.fixtures.ts";
 
 suite("machine names", () => {
   test("a made-up name that is taken is made up anew; a chosen one is refused", async () => {

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { aVolume } from "#volumes/fixtures.ts";
-import { MACHINE_LIMITS } from "./limits.ts";
-import { OWNER, MachineHarness } from "./machine-harness.fixtures.ts";
 import { nextRun } from "./lifecycle/schedule.ts";
 import { DEADLINES_MS } from "./lifecycle/states.ts";
+import { MACHINE_LIMITS } from "./limits.ts";
+import { MachineHarness, OWNER } from "./machine-harness.fixtures.ts";
 import type { MachineConfig } from "./types.ts";
 
 const HOUR = 3_600_000;

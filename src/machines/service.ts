@@ -3,18 +3,25 @@ import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { checkSlug } from "#core/names.ts";
 import type { HostService } from "#hosts/service.ts";
-import { accept, runs } from "./lifecycle/accept.ts";
 import { complete, mergeConfig, sizeOf } from "./config/config.ts";
-import type { MachineTransaction } from "./lifecycle/transaction.ts";
-import type { RuntimeDriver } from "./runtime/driver.ts";
+import { accept, runs } from "./lifecycle/accept.ts";
 import type { Leases } from "./lifecycle/lease.ts";
+import { mountedVolume, mountWarnings, refuseReferences, standbyProblems } from "./lifecycle/references.ts";
+import {
+  keepVolume,
+  refuseInsert,
+  refuseMoving,
+  refuseStale,
+  rejectInvalid,
+  volumeProblems,
+} from "./lifecycle/rules.ts";
+import { firstRun } from "./lifecycle/schedule.ts";
+import type { MachineTransaction } from "./lifecycle/transaction.ts";
 import type { MachineWriter } from "./lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import { machineName, privateAddress } from "./names.ts";
 import type { PrivateNetworks } from "./private-networks.ts";
-import { mountedVolume, mountWarnings, refuseReferences, standbyProblems } from "./lifecycle/references.ts";
-import { keepVolume, rejectInvalid, refuseInsert, refuseMoving, refuseStale, volumeProblems } from "./lifecycle/rules.ts";
-import { firstRun } from "./lifecycle/schedule.ts";
+import type { RuntimeDriver } from "./runtime/driver.ts";
 import type { ListFilter, MachineStore } from "./store.ts";
 import type { ImageRef, Machine, MachineConfig, OperationPayload, ShownMachine, Source } from "./types.ts";
 
@@ -131,7 +138,8 @@ export class MachineService {
       const { result, machine: made } = await writer.insert(
         machine,
         (transaction) => {
-          if (input.lease_ttl) leases.grant(transaction, { owner: actor.name, description: "", ttl_s: input.lease_ttl }, ids);
+          if (input.lease_ttl)
+            leases.grant(transaction, { owner: actor.name, description: "", ttl_s: input.lease_ttl }, ids);
           if (volume) transaction.attach(volume);
           transaction.recordEvent("launch", "created", actor.source ?? "user");
           if (!input.skip_launch) transaction.queue("start", { source: actor.source ?? "user" });
@@ -162,7 +170,11 @@ export class MachineService {
   }
 
   /** Merges into the config (JSON merge patch): what is not named stays, null removes. */
-  async patch(machine: Machine, input: Omit<UpdateMachineInput, "config"> & { patch: unknown }, actor: Actor): Promise<Machine> {
+  async patch(
+    machine: Machine,
+    input: Omit<UpdateMachineInput, "config"> & { patch: unknown },
+    actor: Actor,
+  ): Promise<Machine> {
     const instance_id = actor.ids.ulid();
     const { image } = (input.patch ?? {}) as { image?: unknown };
     // An image that is not named stays what it was, whatever its tag stands for by now.
@@ -244,17 +256,23 @@ export class MachineService {
   }
 
   async restart(id: string, how: Pick<OperationPayload, "signal" | "timeout_ms">, actor: Actor): Promise<Machine> {
-    return await this.#ask(id, actor, (transaction) => accept(transaction, "restart", { source: actor.source ?? "user", ...how }));
+    return await this.#ask(id, actor, (transaction) =>
+      accept(transaction, "restart", { source: actor.source ?? "user", ...how }),
+    );
   }
 
   /** `force` stops a running machine as its config says, `kill` ends it with SIGKILL at once. */
   async destroy(id: string, how: { force?: boolean; kill?: boolean }, actor: Actor): Promise<Machine> {
     return await this.#ask(id, actor, (transaction) => {
       if (transaction.machine.state !== "destroying" && !how.force && !how.kill && runs(transaction)) {
-        fail("machine_running", `unable to destroy machine, not currently stopped: it is ${transaction.machine.state}`, {
-          facts: { current_state: transaction.machine.state },
-          hint: "stop it first, or add ?force=true",
-        });
+        fail(
+          "machine_running",
+          `unable to destroy machine, not currently stopped: it is ${transaction.machine.state}`,
+          {
+            facts: { current_state: transaction.machine.state },
+            hint: "stop it first, or add ?force=true",
+          },
+        );
       }
       return accept(transaction, "destroy", { source: actor.source ?? "user", ...(how.kill ? KILL : {}) });
     });
@@ -278,13 +296,21 @@ export class MachineService {
         this.#parts.writer.change(machine.id, (transaction) => {
           if (transaction.machine.state === "destroyed") return false;
           transaction.set({ lease: null });
-          return accept(transaction, "destroy", { source: actor.source ?? "user", reason: "the app is deleted", ...KILL });
+          return accept(transaction, "destroy", {
+            source: actor.source ?? "user",
+            reason: "the app is deleted",
+            ...KILL,
+          });
         }),
       ),
     );
   }
 
-  async #ask(id: string, { nonce, ids }: Actor, decide: (transaction: MachineTransaction) => boolean): Promise<Machine> {
+  async #ask(
+    id: string,
+    { nonce, ids }: Actor,
+    decide: (transaction: MachineTransaction) => boolean,
+  ): Promise<Machine> {
     const { writer, leases, hosts } = this.#parts;
     return await writer.change(
       id,

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { ApiError } from "#core/errors.ts";
 import { random, runs, seed } from "../../test/support.ts";
-import { MachineHarness, turns } from "./machine-harness.fixtures.ts";
 import { isPersistent } from "./lifecycle/states.ts";
+import { MachineHarness, turns } from "./machine-harness.fixtures.ts";
 import type { Machine, MachineConfig } from "./types.ts";
 
 const MINUTE = 60_000;

@@ -6,7 +6,10 @@ import type { Machine } from "./types.ts";
 
 const FREEZE = { env: { SIM_FREEZE: "CRIU is not installed" } };
 
-async function suspended(t: TestContext, config: Partial<Machine["config"]>): Promise<{ harness: MachineHarness; id: string }> {
+async function suspended(
+  t: TestContext,
+  config: Partial<Machine["config"]>,
+): Promise<{ harness: MachineHarness; id: string }> {
   const harness = await MachineHarness.open();
   t.after(() => harness.close());
   const { id } = await harness.create(config);

@@ -12,8 +12,8 @@ import { closedRange } from "#core/egress.ts";
 import { type EgressPolicy, namesAllowed } from "#core/egress-policy.ts";
 import type { Log } from "#core/log.ts";
 import type { Notifier } from "#core/notifier.ts";
-import type { ResolvedAddress, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { type MachineUpdate, topics } from "#machines/lifecycle/writer.ts";
+import type { ResolvedAddress, RuntimeDriver } from "#machines/runtime/driver.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Machine } from "#machines/types.ts";
 import { NETWORK_LIMITS } from "./limits.ts";
@@ -48,7 +48,8 @@ export class EgressEnforcer {
   async start(): Promise<void> {
     const { host_ids, bus, store, notifier } = this.#parts;
     if (host_ids.length === 0) return;
-    for (const id of host_ids) this.#ends.push(bus.subscribe(topics.host(id), ({ machine }) => this.#onUpdate(machine)));
+    for (const id of host_ids)
+      this.#ends.push(bus.subscribe(topics.host(id), ({ machine }) => this.#onUpdate(machine)));
     if (notifier)
       this.#ends.push(
         notifier.listen("egress", (app_id) => this.#apply(app_id)),

@@ -2,8 +2,8 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { gatewayAddress } from "#machines/names.ts";
 import type { Directory, Entry } from "./directory.ts";
-import type { EgressEnforcer } from "./egress-enforcer.ts";
 import { DnsServer } from "./dns/server.ts";
+import type { EgressEnforcer } from "./egress-enforcer.ts";
 
 /** What answers on an address of a private network. */
 export interface NetworkListener {

@@ -10,8 +10,8 @@ import { type MachineUpdate, topics } from "#machines/lifecycle/writer.ts";
 import type { MachineStore } from "#machines/store.ts";
 import type { Machine } from "#machines/types.ts";
 import { Directory } from "./directory.ts";
-import { OverlayNetwork, type RemotePeer, type Peer, platformAddress } from "./overlay.ts";
 import { NETWORK_LIMITS } from "./limits.ts";
+import { OverlayNetwork, type Peer, platformAddress, type RemotePeer } from "./overlay.ts";
 
 const silentWire: Notifier = { send() {}, listen: () => () => {}, onGap: () => () => {}, close: async () => {} };
 const OWN = "00000000000000a1";
@@ -57,7 +57,8 @@ async function aFabric(t: TestContext, machines: readonly Machine[]) {
     await fabric.close();
     directory.close();
   });
-  const say = (one: Machine): void => bus.publish(topics.every, { machine: one, events: [] } as unknown as MachineUpdate);
+  const say = (one: Machine): void =>
+    bus.publish(topics.every, { machine: one, events: [] } as unknown as MachineUpdate);
   return { fabric, clock, kept, peers, say, broken };
 }
 

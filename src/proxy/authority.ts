@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject } from "node:crypto";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { AcmeClient } from "./acme-client.ts";
 import type { ProxyStore } from "./store.ts";
 import { keyPem, newKey, signingRequest } from "./x509.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { createPrivateKey } from "node:crypto";
 import { suite, test } from "node:test";
-import { Sealer } from "#core/sealer.ts";
 import { virtualClock } from "#core/fixtures.ts";
 import { silentLog } from "#core/log.ts";
+import { Sealer } from "#core/sealer.ts";
 import type { Issuer } from "./authority.ts";
 import { Certificates } from "./certificates.ts";
 import type { ProxyStore, StoredCertificate } from "./store.ts";
@@ -182,7 +182,10 @@ suite("whose a host name is", () => {
     assert.match(first.ownership.problem ?? "", /no TXT record yet: set the TXT record _hangar-ownership\.www/);
     const { name, value } = first.ownership;
     module.txt.set(name, ["v=spf1 -all", `${value}x`]);
-    assert.match((await module.certificates.check("b1", "www.victim.example")).ownership.problem ?? "", /another value/);
+    assert.match(
+      (await module.certificates.check("b1", "www.victim.example")).ownership.problem ?? "",
+      /another value/,
+    );
     module.txt.set(name, ["v=spf1 -all", value]);
     assert.equal((await module.certificates.check("b1", "www.victim.example")).ownership.proved, true);
     assert.deepEqual([leadsTo(module, "www.victim.example"), module.published.at(-1)?.length], [["b1"], 1]);
@@ -219,7 +222,11 @@ suite("whose a host name is", () => {
     const module = aRoom();
     await bring(module, "a1", "*.hosting.example", TRUSTED);
     await bring(module, "a2", "own.hosting.example", TRUSTED);
-    assert.deepEqual(module.certificates.names("a1").reserved, [], "names of its own organization are served as before");
+    assert.deepEqual(
+      module.certificates.names("a1").reserved,
+      [],
+      "names of its own organization are served as before",
+    );
     module.changed.length = 0;
     await bring(module, "b1", "bob.hosting.example", TRUSTED);
     assert.deepEqual(module.certificates.names("a1").reserved, ["bob.hosting.example"]);

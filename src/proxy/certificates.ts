@@ -1,10 +1,10 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { messageOf } from "#core/assert.ts";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { Timers } from "#core/timers.ts";
 import type { Issuer } from "./authority.ts";
 import {

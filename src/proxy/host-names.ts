@@ -1,8 +1,8 @@
 /** Which host names an app may claim, which of them its wildcards cover, and how an organization proves that one is its. */
 import { createHmac } from "node:crypto";
 import dns from "node:dns";
-import type { Sealer } from "#core/sealer.ts";
 import { fail } from "#core/errors.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 
 const NAME = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9][a-z0-9-]{0,62}$/;

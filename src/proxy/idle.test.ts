@@ -6,9 +6,9 @@ import type { Entry } from "#network/directory.ts";
 import { random, seed } from "../../test/support.ts";
 import { anAppTable, aTarget, OPTIONS } from "./fixtures.ts";
 import { IdleWatch } from "./idle.ts";
-import { EdgeCounters, TargetCounters } from "./plane/counters.ts";
 import { Route } from "./plane/balance/route.ts";
 import { TargetState } from "./plane/balance/target.ts";
+import { EdgeCounters, TargetCounters } from "./plane/counters.ts";
 import { Slots } from "./slots.ts";
 
 const IDLE_S = 120;

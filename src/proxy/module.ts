@@ -1,18 +1,18 @@
 /** The front door put together: what it is made of, and what starts and stops in which order. */
 import type { AppStore } from "#apps/store.ts";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import type { BucketsSetting } from "#core/proxy-settings.ts";
 import type { Notifier } from "#core/notifier.ts";
+import type { BucketsSetting } from "#core/proxy-settings.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { Row } from "#http/route.ts";
-import type { ImageFiles } from "#machines/runtime/image-source.ts";
 import type { MachineModule } from "#machines/module.ts";
+import type { ImageFiles } from "#machines/runtime/image-source.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { Addresses } from "#network/addresses.ts";
 import { Directory, type Entry } from "#network/directory.ts";
-import { type NetworkListener, NetworkListeners } from "#network/network-listeners.ts";
 import type { EgressEnforcer } from "#network/egress-enforcer.ts";
+import { type NetworkListener, NetworkListeners } from "#network/network-listeners.ts";
 import { addressRoutes } from "#network/routes.ts";
 import type { AddressStore } from "#network/store.ts";
 import { Authority } from "./authority.ts";

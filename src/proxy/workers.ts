@@ -6,7 +6,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import type { Slots } from "./slots.ts";
-import type { AppTable, Certificate, WorkerCommand, Report, ClosedListener, WorkerSettings } from "./table.ts";
+import type { AppTable, Certificate, ClosedListener, Report, WorkerCommand, WorkerSettings } from "./table.ts";
 
 interface WorkersParts {
   settings: Pick<WorkerSettings, "listen_host" | "fallback" | "region" | "host_id" | "buckets">;

@@ -20,13 +20,13 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { isoTime, systemClock } from "#core/clock.ts";
-import { NodeClient } from "./node-client.ts";
 import { listBackups } from "./backup/archive.ts";
 import { restore } from "./backup/restore.ts";
 import { backupAt, CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import { bench } from "./inspect/bench.ts";
 import { examine, examineFolder } from "./inspect/doctor.ts";
 import { type Survey, statusOf, survey } from "./inspect/survey.ts";
+import { NodeClient } from "./node-client.ts";
 import { formatPosition } from "./position.ts";
 
 const OPTIONS = {

@@ -9,9 +9,9 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { messageOf } from "#core/assert.ts";
 import { systemClock } from "#core/clock.ts";
-import { NodeClient } from "./node-client.ts";
 import { CREDENTIAL_OPTIONS, credentialsFrom, nodeAddress } from "./flags.ts";
 import { REPLICATION_LIMITS } from "./limits.ts";
+import { NodeClient } from "./node-client.ts";
 
 async function main(): Promise<number> {
   const { positionals, values } = parseArgs({ allowPositionals: true, options: CREDENTIAL_OPTIONS });

@@ -11,9 +11,9 @@ import { BACKUP_FILES, backup, restore } from "#stores/backup.ts";
 import type { Database } from "#stores/database.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import { type Platform, startPlatform as startReal } from "../platform.ts";
-import { EmulatorListener } from "./listener.ts";
 import type { Faults } from "./fault.ts";
 import { FaultList } from "./faults.ts";
+import { EmulatorListener } from "./listener.ts";
 
 export interface EmulatorOptions {
   /** Where it listens: `127.0.0.1` and any free port when left out. */

@@ -1,14 +1,14 @@
 import { messageOf } from "#core/assert.ts";
 import { StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import type { Notifier } from "#core/notifier.ts";
 import { Slots } from "#core/slots.ts";
 import { Timers } from "#core/timers.ts";
-import type { Notifier } from "#core/notifier.ts";
 import { DamagedSnapshot } from "./backup/restore-image.ts";
-import { type Decision, transition, type VolumeWriter } from "./writer.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
-import { queueOf, type Operation, type OperationKind, type Volume } from "./types.ts";
+import { type Operation, type OperationKind, queueOf, type Volume } from "./types.ts";
 import { type Outcome, WORK, type WorkParts } from "./work.ts";
+import { type Decision, transition, type VolumeWriter } from "./writer.ts";
 
 interface ExecutorParts extends WorkParts {
   host_ids: readonly string[];

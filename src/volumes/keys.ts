@@ -1,5 +1,5 @@
-import type { Sealer } from "#core/sealer.ts";
 import type { Ids } from "#core/ids.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { DiskVolume } from "./disk.ts";
 import type { Snapshot, Volume } from "./types.ts";
 

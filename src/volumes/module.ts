@@ -1,25 +1,26 @@
 /** The room's parts, put together. */
-import type { Sealer } from "#core/sealer.ts";
+
 import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
-import type { ObjectStore } from "#core/objects.ts";
 import type { Notifier } from "#core/notifier.ts";
+import type { ObjectStore } from "#core/objects.ts";
+import type { Sealer } from "#core/sealer.ts";
 import type { HostService } from "#hosts/service.ts";
-import { VolumeResponses } from "./responses.ts";
 import type { VolumeDisk } from "./disk.ts";
 import { VolumeExecutor } from "./executor.ts";
 import { Garbage } from "./garbage.ts";
 import { VolumeKeys } from "./keys.ts";
-import { VolumeWriter } from "./writer.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import { Locks } from "./locks.ts";
 import type { MountedVolume, VolumeMounts } from "./mounts.ts";
+import { VolumeResponses } from "./responses.ts";
+import { type Grown, VolumeScheduler } from "./scheduler.ts";
 import { VolumeService } from "./service.ts";
 import { SnapshotService } from "./snapshots.ts";
 import type { VolumeStore } from "./store.ts";
 import type { Volume } from "./types.ts";
-import { type Grown, VolumeScheduler } from "./scheduler.ts";
+import { VolumeWriter } from "./writer.ts";
 
 export interface VolumeModuleParts {
   store: VolumeStore;

@@ -3,8 +3,8 @@ import type { HostService } from "#hosts/service.ts";
 import { GIB, type VolumeDisk } from "./disk.ts";
 import type { VolumeExecutor } from "./executor.ts";
 import type { VolumeKeys } from "./keys.ts";
-import type { Snapshot, Usage, Volume } from "./types.ts";
 import { usedPercent } from "./scheduler.ts";
+import type { Snapshot, Usage, Volume } from "./types.ts";
 
 interface VolumeResponsesParts {
   disk: VolumeDisk;

@@ -5,7 +5,6 @@ import type { HostService } from "#hosts/service.ts";
 import type { VolumeDisk } from "./disk.ts";
 import type { VolumeExecutor } from "./executor.ts";
 import type { VolumeKeys } from "./keys.ts";
-import { transition, type VolumeWriter, queued } from "./writer.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import { type Origin, originOf } from "./origin.ts";
 import { placeVolume } from "./placement.ts";
@@ -13,6 +12,7 @@ import { refuseAttached, refuseInsert, refuseName, refuseShrinking, refuseState 
 import { blank } from "./snapshots.ts";
 import type { UniqueZone, VolumeStore } from "./store.ts";
 import type { Volume } from "./types.ts";
+import { queued, transition, type VolumeWriter } from "./writer.ts";
 
 export interface VolumeParts {
   store: VolumeStore;

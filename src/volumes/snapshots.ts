@@ -5,11 +5,11 @@ import type { ObjectStore } from "#core/objects.ts";
 import { manifestKey, packKey } from "./backup/names.ts";
 import type { VolumeExecutor } from "./executor.ts";
 import type { VolumeKeys } from "./keys.ts";
-import { type VolumeWriter, queued } from "./writer.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import { refuseState } from "./rules.ts";
 import type { VolumeStore } from "./store.ts";
 import { isUnfinished, type Snapshot, type Volume } from "./types.ts";
+import { queued, type VolumeWriter } from "./writer.ts";
 
 interface SnapshotParts {
   store: VolumeStore;

@@ -10,10 +10,10 @@ import { DamagedSnapshot, readManifest, restoreImage } from "./backup/restore-im
 import { storeImage } from "./backup/store-image.ts";
 import type { VolumeDisk } from "./disk.ts";
 import type { VolumeKeys } from "./keys.ts";
-import { type Decision, transition } from "./writer.ts";
 import type { Locks } from "./locks.ts";
 import type { VolumeStore } from "./store.ts";
 import { isUnfinished, type Operation, type OperationKind, type Snapshot, type Volume } from "./types.ts";
+import { type Decision, transition } from "./writer.ts";
 
 export interface WorkParts {
   store: VolumeStore;

@@ -4,12 +4,12 @@ import type { AppStore } from "#apps/store.ts";
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import type { Settings } from "#core/settings.ts";
 import type { Notifier } from "#core/notifier.ts";
+import type { Settings } from "#core/settings.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Row } from "#http/route.ts";
-import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import type { MachineUpdate } from "#machines/lifecycle/writer.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { EgressEnforcer } from "#network/egress-enforcer.ts";
 

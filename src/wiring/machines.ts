@@ -5,14 +5,14 @@ import { AppService } from "#apps/service.ts";
 import type { AppStore } from "#apps/store.ts";
 import type { AuthStore } from "#auth/store.ts";
 import type { TokenService } from "#auth/tokens.ts";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
-import { scoped } from "#core/objects.ts";
-import type { Settings } from "#core/settings.ts";
 import type { Notifier } from "#core/notifier.ts";
+import { scoped } from "#core/objects.ts";
+import type { Sealer } from "#core/sealer.ts";
+import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import { openDisk } from "#drivers/disk/open.ts";
 import { openImages } from "#drivers/images/images.ts";
@@ -24,23 +24,23 @@ import { hostRoutes } from "#hosts/routes.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { ReadinessCheck } from "#http/readiness.ts";
 import type { Row } from "#http/route.ts";
-import { volumeMigratingDriver } from "#machines/runtime/volume-migrating-driver.ts";
-import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import { imageRoutes } from "#machines/api/image-routes.ts";
-import type { ImageSource } from "#machines/runtime/image-source.ts";
-import type { LocalApi } from "#machines/runtime/local-api.ts";
-import { PrivateNetworks } from "#machines/private-networks.ts";
-import { MachineModule } from "#machines/module.ts";
 import { machineRoutes } from "#machines/api/routes.ts";
-import { volumeGrew } from "#machines/lifecycle/volume-growth.ts";
 import { webhookRoutes } from "#machines/api/webhook-routes.ts";
 import { Webhooks } from "#machines/events/webhooks.ts";
+import { volumeGrew } from "#machines/lifecycle/volume-growth.ts";
+import { MachineModule } from "#machines/module.ts";
+import { PrivateNetworks } from "#machines/private-networks.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
+import type { ImageSource } from "#machines/runtime/image-source.ts";
+import type { LocalApi } from "#machines/runtime/local-api.ts";
+import { volumeMigratingDriver } from "#machines/runtime/volume-migrating-driver.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
-import type { NetworkListener } from "#network/network-listeners.ts";
 import { SHARED_BLOCKS } from "#network/ipv4-blocks.ts";
+import type { NetworkListener } from "#network/network-listeners.ts";
 import type { Reach } from "#proxy/exposure.ts";
-import { type ProxyReadiness, readinessDriver } from "#proxy/readiness-driver.ts";
 import type { ProxyModule } from "#proxy/module.ts";
+import { type ProxyReadiness, readinessDriver } from "#proxy/readiness-driver.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -56,8 +56,8 @@ import type { Grown } from "#volumes/scheduler.ts";
 import { databaseRoutes } from "./databases.ts";
 import { openEgress } from "./egress.ts";
 import type { Emulated } from "./emulated.ts";
-import { openOverlay } from "./overlay.ts";
 import { MeasuredMachines, openMetrics, openSources } from "./metrics.ts";
+import { openOverlay } from "./overlay.ts";
 import { openProxy } from "./proxy.ts";
 import { Duty, openBeats, openHosts } from "./roles.ts";
 import { sharedImages } from "./shared-images.ts";
@@ -117,7 +117,14 @@ export async function openMachines(database: Database, settings: Settings, needs
   const hooked = { events, bus, sealer, clock, log, tokens, allow_private, runner: dir.node_id };
   const webhooks = new Webhooks({ store: sqlWebhookStore(database), ...hooked });
   const egress = openEgress(settings, { ...needs, ...opened, bus });
-  const proxy = openProxy(database, settings, { ...needs, machines_module, hosts, images, notifier, egress: egress.keeper });
+  const proxy = openProxy(database, settings, {
+    ...needs,
+    machines_module,
+    hosts,
+    images,
+    notifier,
+    egress: egress.keeper,
+  });
   const fabric =
     notifier && openOverlay(database, settings, { ...needs, hosts, notifier, ipv4_block, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
@@ -218,9 +225,18 @@ async function openModule(database: Database, settings: Settings, needs: Machine
     ? sharedImages(database, settings, among)
     : openImages(dir.file("images"), settings, clock, log, { releases }));
   const grown = (what: Grown): Promise<void> => volumeGrew(machines_module.writer, what);
-  const volumes = await openVolumes(database, settings, { clock, log, sealer, hosts, driver: choice.name, notifier, grown });
+  const volumes = await openVolumes(database, settings, {
+    clock,
+    log,
+    sealer,
+    hosts,
+    driver: choice.name,
+    notifier,
+    grown,
+  });
   const routed = settings.host.network !== "off";
-  const ipv4_block = notifier && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
+  const ipv4_block =
+    notifier && routed ? await sqlPeerStore(database).takeBlock(dir.node_id, SHARED_BLOCKS) : undefined;
   const { egress_allow } = settings.network;
   const here = { data_dir: dir.path, node_id: dir.node_id, clock, log, routed, ipv4_block, egress_allow };
   // Whoever keeps the lease stands on what runs machines, so it is there a little later.
@@ -233,7 +249,15 @@ async function openModule(database: Database, settings: Settings, needs: Machine
   const opened = await openRuntime(settings, choice, { ...own, ...inside });
   const runtime = readinessDriver(needs.around?.(opened) ?? opened, needs.door);
   const fence = needs.fence ?? (leased ? await openFence(choice, own) : undefined);
-  const shared = { hosts, store: hostStore, machines: store, driver: runtime, fence, channel, more: images.layer_store };
+  const shared = {
+    hosts,
+    store: hostStore,
+    machines: store,
+    driver: runtime,
+    fence,
+    channel,
+    more: images.layer_store,
+  };
   const beats = notifier && (await openBeats(settings, hostStore));
   const duty = notifier && beats && new Duty({ ...shared, beats, settings, notifier, clock, log, dir, sealer });
   const machines_module = new MachineModule({

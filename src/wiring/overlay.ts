@@ -1,9 +1,10 @@
 /** The private network between hosts, put together: part of platform.ts, on a page of its own. */
-import type { Sealer } from "#core/sealer.ts";
+
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import type { Settings } from "#core/settings.ts";
 import type { Notifier } from "#core/notifier.ts";
+import type { Sealer } from "#core/sealer.ts";
+import type { Settings } from "#core/settings.ts";
 import { openTunnel } from "#drivers/net/tunnel.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Directory } from "#network/directory.ts";

@@ -1,16 +1,16 @@
 /** The front door put together: part of platform.ts, on a page of its own. */
 import type { AppStore } from "#apps/store.ts";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
-import type { Settings } from "#core/settings.ts";
 import type { Notifier } from "#core/notifier.ts";
+import type { Sealer } from "#core/sealer.ts";
+import type { Settings } from "#core/settings.ts";
 import type { DriverChoice } from "#drivers/choice.ts";
 import type { HostService } from "#hosts/service.ts";
-import type { ImageFiles } from "#machines/runtime/image-source.ts";
 import type { MachineModule } from "#machines/module.ts";
-import type { NetworkListener } from "#network/network-listeners.ts";
+import type { ImageFiles } from "#machines/runtime/image-source.ts";
 import type { EgressEnforcer } from "#network/egress-enforcer.ts";
+import type { NetworkListener } from "#network/network-listeners.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import { ProxyModule } from "#proxy/module.ts";
 import type { DataDir } from "#stores/data-dir.ts";

@@ -4,15 +4,21 @@
  */
 import { existsSync, statfsSync } from "node:fs";
 import { arch, availableParallelism, totalmem } from "node:os";
-import type { Sealer } from "#core/sealer.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
+import type { Notifier } from "#core/notifier.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { SettingsError } from "#core/setting-values.ts";
 import type { Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
-import type { Notifier } from "#core/notifier.ts";
 import { machineCalls, machineStreams, remoteDriver } from "#drivers/remote/driver.ts";
-import { type CallHandlers, type Channel, type ChannelListener, type StreamHandlers, listenForPeers } from "#hosts/channel.ts";
+import {
+  type CallHandlers,
+  type Channel,
+  type ChannelListener,
+  listenForPeers,
+  type StreamHandlers,
+} from "#hosts/channel.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { joinHost, keyFromToken } from "#hosts/join.ts";
 import { HostLease } from "#hosts/lease.ts";
@@ -21,10 +27,10 @@ import { declaredHosts, HostService } from "#hosts/service.ts";
 import type { HostStore } from "#hosts/store.ts";
 import type { Host, HostFacts, Placing } from "#hosts/types.ts";
 import { HostWatch } from "#hosts/watch.ts";
-import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 import { Exemptions } from "#machines/exemptions.ts";
-import { fencedDriver } from "#machines/runtime/fenced-driver.ts";
 import type { MachineModule } from "#machines/module.ts";
+import type { RuntimeDriver } from "#machines/runtime/driver.ts";
+import { fencedDriver } from "#machines/runtime/fenced-driver.ts";
 import type { MachineStore } from "#machines/store.ts";
 import { type DataDir, masterKey, writeFileDurably } from "#stores/data-dir.ts";
 import { type Database, readOne } from "#stores/database.ts";

@@ -12,8 +12,8 @@ import { machinesCgroup, systemdRuns } from "#drivers/runtime/runc/delegation.ts
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
 import { RUNC_LIMITS } from "#drivers/runtime/runc/limits.ts";
-import type { Launch } from "#machines/runtime/driver.ts";
 import { aLaunchIn } from "#machines/fixtures.ts";
+import type { Launch } from "#machines/runtime/driver.ts";
 import { busyboxLayer, fixtureImages, MEMORY_KEY, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 

@@ -13,8 +13,8 @@ import { ioProblem } from "#drivers/runtime/runc/cgroup-io.ts";
 import { machinesCgroup } from "#drivers/runtime/runc/delegation.ts";
 import { takeDown } from "#drivers/runtime/runc/down.ts";
 import { openRuncDriver } from "#drivers/runtime/runc/driver.ts";
-import type { Launch, Ref, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { aLaunchIn, resumedOf } from "#machines/fixtures.ts";
+import type { Launch, Ref, RuntimeDriver } from "#machines/runtime/driver.ts";
 import { busyboxLayer, fixtureImages, MEMORY_KEY, programLayer, realMachinesMissing } from "../rootfs.ts";
 import { until } from "../support.ts";
 

@@ -16,10 +16,10 @@ import {
   readIndex,
   readManifest,
 } from "./documents.ts";
+import type { Packed } from "./layer-store.ts";
 import type { ImageLimits } from "./limits.ts";
 import type { Reference } from "./reference.ts";
 import { LayerFault, refuseImage } from "./refusal.ts";
-import type { Packed } from "./layer-store.ts";
 import { type TarEntry, TarReader } from "./tar.ts";
 
 /** A plain tar on the disk. */

@@ -23,9 +23,7 @@ import {
 } from "#machines/runtime/image-source.ts";
 import type { ImportedImage } from "#machines/runtime/imported-images.ts";
 import type { ImageRef } from "#machines/types.ts";
-import { describe, summarize } from "./responses.ts";
 import { Collector } from "./collect.ts";
-import { layerStoreCalls, layerStoreStreams } from "./remote-layer-store.ts";
 import { temporary } from "./files.ts";
 import { HELLO } from "./hello.ts";
 import { Imported, ownersFor, type Sharing } from "./imported.ts";
@@ -38,6 +36,8 @@ import { CredentialFile } from "./registry/credentials.ts";
 import { Puller } from "./registry/pull.ts";
 import { Reach } from "./registry/reach.ts";
 import { unreachable } from "./registry/retry.ts";
+import { layerStoreCalls, layerStoreStreams } from "./remote-layer-store.ts";
+import { describe, summarize } from "./responses.ts";
 import { type Image, imageRef, isUntagged, layersOf, Store, shortName, untagged } from "./store.ts";
 
 type ImageSettings = Pick<Settings, "registry_config" | "registry_allow_private"> &
@@ -93,7 +93,10 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   get layer_store(): { calls: CallHandlers; streams: StreamHandlers } | undefined {
     const { layer_store } = this.#imported ?? {};
     if (!layer_store) return undefined;
-    return { calls: layerStoreCalls(layer_store), streams: layerStoreStreams(layer_store, () => temporary(this.#store.layout, "sent")) };
+    return {
+      calls: layerStoreCalls(layer_store),
+      streams: layerStoreStreams(layer_store, () => temporary(this.#store.layout, "sent")),
+    };
   }
 
   /** Cleans up now and then. */

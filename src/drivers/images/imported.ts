@@ -10,10 +10,10 @@ import type { ImportedImage, ImportedImages } from "#machines/runtime/imported-i
 import { digestOf } from "./blobs.ts";
 import { choosePlatform, isIndex, parseDocument, readIndex, readManifest } from "./documents.ts";
 import { temporary } from "./files.ts";
+import { LayerStore, type LayerStoreReader, type Packed } from "./layer-store.ts";
 import type { LayerSource } from "./layers.ts";
 import { type NameRecord, refuseTooMany } from "./names.ts";
 import { facts, inWords, type Reference, readReference } from "./reference.ts";
-import { type Packed, LayerStore, type LayerStoreReader } from "./layer-store.ts";
 import { type Image, isUntagged, layersOf, type Store, shortName, untagged } from "./store.ts";
 
 export interface Sharing {
@@ -139,7 +139,7 @@ export class Imported {
 
   /** Nobody calls it anything any more: what only it needed goes from the shelf. */
   async #forget(gone: ImportedImage): Promise<void> {
-    const { names, remote: remote } = this.#sharing;
+    const { names, remote } = this.#sharing;
     if ((await names.withDigest(gone.digest)).length > 0) return;
     try {
       const image = await this.load(gone);
@@ -159,7 +159,7 @@ export class Imported {
   }
 
   async #from<T>(found: ImportedImage, work: (layer_store: LayerStoreReader) => Promise<T>): Promise<T> {
-    const { remote: remote, node_id } = this.#sharing;
+    const { remote, node_id } = this.#sharing;
     if (!remote || found.node_id === node_id) return await work(this.layer_store);
     const there = await remote(found.node_id);
     try {

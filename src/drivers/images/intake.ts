@@ -6,10 +6,10 @@ import { configDocument, manifestOf, type PlainTar, readArchive } from "./archiv
 import type { Collector } from "./collect.ts";
 import { HELLO, HELLO_CONFIG, helloFingerprint, helloLayer } from "./hello.ts";
 import type { Imported } from "./imported.ts";
-import type { NameRecord } from "./names.ts";
-import { Once } from "./mutex.ts";
-import { facts, inWords, type Reference, readReference } from "./reference.ts";
 import type { Packed } from "./layer-store.ts";
+import { Once } from "./mutex.ts";
+import type { NameRecord } from "./names.ts";
+import { facts, inWords, type Reference, readReference } from "./reference.ts";
 import { type Image, layersOf, type Store, untagged } from "./store.ts";
 import { receiveTar } from "./upload.ts";
 

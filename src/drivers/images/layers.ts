@@ -7,7 +7,7 @@ import { hexOf } from "./blobs.ts";
 import { type Layout, readJson, syncFolder, temporary, writeWhole } from "./files.ts";
 import { emptyKernelFolders } from "./kernel-folders.ts";
 import type { ImageLimits } from "./limits.ts";
-import { Once, Mutex } from "./mutex.ts";
+import { Mutex, Once } from "./mutex.ts";
 import { type Quota, treeBytes } from "./quota.ts";
 import { LayerFault, refuseImage } from "./refusal.ts";
 import type { TreeFacts } from "./tree.ts";

@@ -4,8 +4,8 @@ import { open, rm } from "node:fs/promises";
 import { fail } from "#core/errors.ts";
 import type { CallHandlers, Channel, StreamHandlers } from "#hosts/channel.ts";
 import { isDigest } from "#machines/runtime/images.ts";
-import { refuseImage } from "./refusal.ts";
 import type { LayerStoreReader, Unneeded } from "./layer-store.ts";
+import { refuseImage } from "./refusal.ts";
 
 /** What can be asked for. */
 interface BlobRequest {

@@ -13,8 +13,8 @@ import type {
   TerminalOptions,
 } from "#machines/runtime/driver.ts";
 import { remoteTerminal } from "#machines/runtime/remote-terminal.ts";
-import type { MachineStore } from "#machines/store.ts";
 import { relayTerminal } from "#machines/runtime/terminals.ts";
+import type { MachineStore } from "#machines/store.ts";
 
 /** What reaches into a machine, wherever it is. All else is done by the executor of its own host. */
 const INSIDE = ["signal", "exec", "terminal", "ps", "listening", "logs"] as const;

@@ -1,12 +1,12 @@
 import { fail } from "#core/errors.ts";
 import { type Row, route } from "#http/route.ts";
-import type { Ref } from "../runtime/driver.ts";
-import { MACHINE_LIMITS } from "../limits.ts";
 import { refOf } from "../lifecycle/phases.ts";
-import { actorOf, bad, machineOf, parseSignal, parseTime, type RouteParts } from "./routing.ts";
 import { refuseOtherId } from "../lifecycle/rules.ts";
-import * as schema from "./schema.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import type { Ref } from "../runtime/driver.ts";
 import type { Machine } from "../types.ts";
+import { actorOf, bad, machineOf, parseSignal, parseTime, type RouteParts } from "./routing.ts";
+import * as schema from "./schema.ts";
 
 const CHANGES = ["lease_held", "lease_lost", "wrong_state", "host_unreachable", "conflict"] as const;
 

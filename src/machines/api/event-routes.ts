@@ -1,9 +1,9 @@
 import { appOf, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import type { StreamItem } from "#http/stream.ts";
-import { eventResponse, logResponse } from "./responses.ts";
 import type { EventScope } from "../events/events.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
+import { eventResponse, logResponse } from "./responses.ts";
 import { machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
 

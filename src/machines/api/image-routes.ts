@@ -5,9 +5,9 @@ import { ApiError, errorBody } from "#core/errors.ts";
 import { type Admitted, appOf, type Caller, orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import type { StreamItem } from "#http/stream.ts";
-import * as schema from "./image-schema.ts";
 import { type ImageCatalog, type ImageSummary, PLATFORM, type PullProgress } from "../runtime/image-source.ts";
 import { checkImageName, pinnedReference } from "../runtime/images.ts";
+import * as schema from "./image-schema.ts";
 import type { RouteParts } from "./routing.ts";
 
 interface RouteCall extends Admitted {

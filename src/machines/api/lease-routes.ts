@@ -1,9 +1,9 @@
 import { appOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
+import { WAIT_STATES } from "../events/wait.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import { actorOf, bad, listOf, machineOf, NONCE_HEADER, parseTime, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
-import { WAIT_STATES } from "../events/wait.ts";
 
 export function leaseRoutes(parts: RouteParts): Row[] {
   const { leases, responses } = parts;

@@ -2,10 +2,10 @@ import { isoTime } from "#core/clock.ts";
 import type { HostService } from "#hosts/service.ts";
 import { configWarnings } from "../config/config.ts";
 import { checkNames } from "../config/configured-checks.ts";
-import type { RuntimeDriver } from "../runtime/driver.ts";
-import { hostWarnings } from "../runtime/host-warnings.ts";
 import type { Leases } from "../lifecycle/lease.ts";
 import { waitingReason } from "../lifecycle/outcomes.ts";
+import type { RuntimeDriver } from "../runtime/driver.ts";
+import { hostWarnings } from "../runtime/host-warnings.ts";
 import type { Lease, LoggedEvent, Machine, ShownMachine } from "../types.ts";
 
 interface MachineResponsesParts {

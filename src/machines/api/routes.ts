@@ -1,20 +1,20 @@
 import { type Admitted, appOf, orgOf } from "#http/access.ts";
 import { idleFields } from "#http/field-support.ts";
 import { type Row, route } from "#http/route.ts";
-import { actionRoutes } from "./action-routes.ts";
 import { configProblems } from "../config/config.ts";
+import { refuseOtherId, refuseSecretsVersion } from "../lifecycle/rules.ts";
+import { STATE_ALIASES, STATES } from "../lifecycle/states.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import type { Machine } from "../types.ts";
+import { actionRoutes } from "./action-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { imageResolveRoutes } from "./image-routes.ts";
 import { leaseRoutes } from "./lease-routes.ts";
-import { MACHINE_LIMITS } from "../limits.ts";
 import { logRoutes } from "./log-routes.ts";
 import { metadataRoutes } from "./metadata-routes.ts";
 import { actorOf, bad, listOf, machineOf, type RouteParts } from "./routing.ts";
-import { refuseOtherId, refuseSecretsVersion } from "../lifecycle/rules.ts";
 import * as schema from "./schema.ts";
-import { STATE_ALIASES, STATES } from "../lifecycle/states.ts";
 import { terminalRoutes } from "./terminal-routes.ts";
-import type { Machine } from "../types.ts";
 
 export function machineRoutes(parts: RouteParts): Row[] {
   return [

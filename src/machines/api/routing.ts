@@ -5,17 +5,17 @@ import { parseDuration } from "#core/durations.ts";
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { type Admitted, appOf, type Caller } from "#http/access.ts";
-import type { MachineResponses } from "./responses.ts";
 import { ALL_SIGNALS } from "../config/config-schema.ts";
-import type { RuntimeDriver } from "../runtime/driver.ts";
 import type { Events } from "../events/events.ts";
+import type { Waits } from "../events/wait.ts";
 import type { Leases } from "../lifecycle/lease.ts";
 import type { Metadata } from "../lifecycle/metadata.ts";
 import type { Relocation } from "../lifecycle/relocation.ts";
+import type { RuntimeDriver } from "../runtime/driver.ts";
 import type { Actor, MachineService } from "../service.ts";
 import type { MachineStore } from "../store.ts";
 import type { Machine } from "../types.ts";
-import type { Waits } from "../events/wait.ts";
+import type { MachineResponses } from "./responses.ts";
 
 export interface RouteParts {
   clock: Clock;

@@ -1,8 +1,8 @@
 import { acts, refused, warned } from "#http/field-support.ts";
 import { Type } from "#http/schema.ts";
 import { Config } from "../config/config-schema.ts";
-import { MACHINE_LIMITS } from "../limits.ts";
 import { STATES } from "../lifecycle/states.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
 
 const text = Type.String();
 const flag = Type.Boolean();

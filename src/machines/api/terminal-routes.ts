@@ -1,9 +1,9 @@
 import { fail } from "#core/errors.ts";
 import { type Row, route } from "#http/route.ts";
+import { Terminals } from "../runtime/terminals.ts";
 import { running } from "./action-routes.ts";
 import { machineOf, type RouteParts } from "./routing.ts";
 import * as schema from "./schema.ts";
-import { Terminals } from "../runtime/terminals.ts";
 
 export function terminalRoutes(parts: RouteParts): Row[] {
   const terminals = new Terminals(parts);

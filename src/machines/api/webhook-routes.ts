@@ -2,9 +2,9 @@ import { isoTime } from "#core/clock.ts";
 import { orgOf } from "#http/access.ts";
 import { type Row, route } from "#http/route.ts";
 import { Type } from "#http/schema.ts";
-import type { RouteParts } from "./routing.ts";
 import type { Webhook } from "../events/webhook-store.ts";
 import type { Webhooks } from "../events/webhooks.ts";
+import type { RouteParts } from "./routing.ts";
 
 const text = Type.String();
 const fields = {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { configDuration } from "#core/durations.ts";
 import { problems } from "#http/validate.ts";
+import { parseImage } from "../runtime/images.ts";
 import { complete, configProblems, configWarnings, mergeConfig, SIZES, sizeOf } from "./config.ts";
 import { Config, type MachineConfig } from "./config-schema.ts";
-import { parseImage } from "../runtime/images.ts";
 
 const all = (config: unknown): string[] =>
   [...problems(Config, config, "config"), ...configProblems(config, "config")].map(({ path }) => path);

@@ -7,9 +7,9 @@ import type { Problem } from "#core/errors.ts";
 import { closest } from "#core/words.ts";
 import { idleFields, refusedFields, strangeFields } from "#http/field-support.ts";
 import { problems } from "#http/validate.ts";
-import { Config, type MachineConfig, type ServiceConfig } from "./config-schema.ts";
-import { MACHINE_LIMITS } from "../limits.ts";
 import { rejectInvalid } from "../lifecycle/rules.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import { Config, type MachineConfig, type ServiceConfig } from "./config-schema.ts";
 
 type Loose = Record<string, unknown>;
 const isObject = (value: unknown): value is Loose =>
@@ -243,7 +243,9 @@ export function mergeConfig(config: MachineConfig, patch: unknown): MachineConfi
   const merged = mergePatch(config, patch) as MachineConfig;
   const found = wrong(merged);
   const before = found.length === 0 ? [] : wrong(config);
-  rejectInvalid(found.filter(({ path, problem }) => !before.some((one) => one.path === path && one.problem === problem)));
+  rejectInvalid(
+    found.filter(({ path, problem }) => !before.some((one) => one.path === path && one.problem === problem)),
+  );
   return merged;
 }
 

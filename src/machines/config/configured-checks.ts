@@ -1,5 +1,5 @@
-import type { CheckConfig } from "./config-schema.ts";
 import type { Machine } from "../types.ts";
+import type { CheckConfig } from "./config-schema.ts";
 
 /**
  * Every check of a machine with the name it is known by: those at the top of its config by their own, those of services by

@@ -1,7 +1,7 @@
 /** What machines wrote, of one or of many together. */
 import type { Clock } from "#core/clock.ts";
-import type { LogLine, RuntimeDriver } from "../runtime/driver.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
+import type { LogLine, RuntimeDriver } from "../runtime/driver.ts";
 import type { MachineStore } from "../store.ts";
 
 export interface LogSource {

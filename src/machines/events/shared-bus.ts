@@ -89,7 +89,12 @@ export class SharedBus implements Bus<MachineUpdate> {
     const topics = this.#outgoing.get(message) ?? [];
     this.#outgoing.delete(message);
     const { machine, events } = message;
-    const word: Notification = { id: machine.id, revision: machine.revision, topics, events: events.map(({ id }) => id) };
+    const word: Notification = {
+      id: machine.id,
+      revision: machine.revision,
+      topics,
+      events: events.map(({ id }) => id),
+    };
     this.#parts.notifier.send("machines", JSON.stringify(word));
   }
 
@@ -130,7 +135,8 @@ export class SharedBus implements Bus<MachineUpdate> {
 
   #remember({ id, revision }: Machine): void {
     const { clock } = this.#parts;
-    if ((this.#published.get(id)?.revision ?? 0) < revision) this.#published.set(id, { revision, at: clock.monotonic() });
+    if ((this.#published.get(id)?.revision ?? 0) < revision)
+      this.#published.set(id, { revision, at: clock.monotonic() });
   }
 
   /** Tells of every machine that changed lately without a word. */

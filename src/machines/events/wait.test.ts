@@ -99,7 +99,10 @@ suite("waiting", () => {
     await harness.module.machines.destroy(id, { force: true }, harness.actor());
     await harness.settle();
     await assert.rejects(gone, { code: "not_found" });
-    assert.equal((await harness.module.waits.wait(id, { states: ["destroyed"], timeout_s: 1 }, never)).state, "destroyed");
+    assert.equal(
+      (await harness.module.waits.wait(id, { states: ["destroyed"], timeout_s: 1 }, never)).state,
+      "destroyed",
+    );
     await harness.close();
   });
 });

@@ -2,9 +2,9 @@ import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import { readinessChecks } from "../config/configured-checks.ts";
+import { isPersistent, STATE_ALIASES, STATES } from "../lifecycle/states.ts";
 import { type MachineUpdate, topics } from "../lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
-import { isPersistent, STATE_ALIASES, STATES } from "../lifecycle/states.ts";
 import type { MachineStore } from "../store.ts";
 import type { Machine, MachineEvent } from "../types.ts";
 

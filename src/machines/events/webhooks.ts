@@ -1,6 +1,5 @@
 import { createHmac } from "node:crypto";
 import { messageOf } from "#core/assert.ts";
-import type { Sealer } from "#core/sealer.ts";
 import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
@@ -8,11 +7,12 @@ import { GuardedFetch } from "#core/guarded-agent.ts";
 import type { Ids } from "#core/ids.ts";
 import type { Log } from "#core/log.ts";
 import { AddressRefused } from "#core/public-addresses.ts";
+import type { Sealer } from "#core/sealer.ts";
 import { Timers } from "#core/timers.ts";
 import { logResponse } from "../api/responses.ts";
-import type { Events } from "./events.ts";
 import { type MachineUpdate, topics } from "../lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
+import type { Events } from "./events.ts";
 import type { Webhook, WebhookStore } from "./webhook-store.ts";
 
 interface WebhookParts {

@@ -1,8 +1,8 @@
 import { fail } from "#core/errors.ts";
-import type { MachineTransaction } from "./transaction.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
-import { type Action, type MachineState, next } from "./states.ts";
 import type { Operation, OperationPayload } from "../types.ts";
+import { type Action, type MachineState, next } from "./states.ts";
+import type { MachineTransaction } from "./transaction.ts";
 
 /** Where the wish already is fulfilled: nothing is done, and that is a success. */
 const FULFILLED: Partial<Record<Action, readonly MachineState[]>> = {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { learnAddresses } from "./addresses.ts";
-import type { MachineTransaction } from "./transaction.ts";
 import { aMachine } from "../fixtures.ts";
 import type { Machine } from "../types.ts";
+import { learnAddresses } from "./addresses.ts";
+import type { MachineTransaction } from "./transaction.ts";
 
 test("machines that an older version started get their IPv4 address, once", async () => {
   const running = (id: string, more: Partial<Machine> = {}): Machine => ({

@@ -1,8 +1,8 @@
 /** IPv4 addresses of machines that run already, and were started by a version that did not write them down. */
 import type { RuntimeDriver } from "../runtime/driver.ts";
-import type { MachineWriter } from "./writer.ts";
-import { refOf } from "./phases.ts";
 import type { MachineStore } from "../store.ts";
+import { refOf } from "./phases.ts";
+import type { MachineWriter } from "./writer.ts";
 
 interface Parts {
   host_ids: readonly string[];

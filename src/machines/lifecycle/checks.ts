@@ -7,12 +7,12 @@ import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
 import type { CheckConfig } from "../config/config-schema.ts";
 import { checksOf } from "../config/configured-checks.ts";
-import type { RuntimeDriver } from "../runtime/driver.ts";
-import { type MachineWriter, type MachineUpdate, topics } from "./writer.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
-import { refOf } from "./phases.ts";
+import type { RuntimeDriver } from "../runtime/driver.ts";
 import type { MachineStore } from "../store.ts";
 import type { CheckStatus, Machine } from "../types.ts";
+import { refOf } from "./phases.ts";
+import { type MachineUpdate, type MachineWriter, topics } from "./writer.ts";
 
 interface CheckParts {
   host_ids: readonly string[];

@@ -5,16 +5,16 @@ import { ApiError, StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { Slots } from "#core/slots.ts";
 import { Timers } from "#core/timers.ts";
-import type { MachineTransaction } from "./transaction.ts";
-import type { ExitNotice, RuntimeDriver } from "../runtime/driver.ts";
-import { type MachineWriter, type MachineUpdate, topics, type Work } from "./writer.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
+import type { ExitNotice, RuntimeDriver } from "../runtime/driver.ts";
+import type { MachineStore } from "../store.ts";
+import type { Machine, Operation } from "../types.ts";
 import { begin, fail, finish, isFull, stays } from "./outcomes.ts";
 import { clear, type Outcome, PHASES, type PhaseParts, type PhaseWork, refOf, stopHow } from "./phases.ts";
 import { exitEvent, restartDelay, restartsSoFar } from "./restart.ts";
 import { DEADLINES_MS, isPersistent } from "./states.ts";
-import type { MachineStore } from "../store.ts";
-import type { Machine, Operation } from "../types.ts";
+import type { MachineTransaction } from "./transaction.ts";
+import { type MachineUpdate, type MachineWriter, topics, type Work } from "./writer.ts";
 
 interface ExecutorParts extends Pick<PhaseParts, "secrets" | "egress"> {
   host_ids: readonly string[];
@@ -250,7 +250,12 @@ export class Executor {
   }
 
   /** Calls the driver within the state's time. Undefined when it is not to be written down. */
-  async #perform(phase: PhaseWork, machine: Machine, operation: Operation, lane: SerialQueue): Promise<Outcome | undefined> {
+  async #perform(
+    phase: PhaseWork,
+    machine: Machine,
+    operation: Operation,
+    lane: SerialQueue,
+  ): Promise<Outcome | undefined> {
     const { clock } = this.#parts;
     const abort = new AbortController();
     lane.abort = abort;
@@ -300,7 +305,8 @@ export class Executor {
 
   async #settleExit(lane: SerialQueue, notice: ExitNotice): Promise<void> {
     const work = await this.#parts.store.findWork(notice.id);
-    if (work?.machine.boot === notice.boot) await this.#write(lane, work, (transaction) => this.#ended(transaction, notice));
+    if (work?.machine.boot === notice.boot)
+      await this.#write(lane, work, (transaction) => this.#ended(transaction, notice));
   }
 
   /** A boot ended by itself: written down, and the restart policy decides how it goes on. */
@@ -329,7 +335,11 @@ export class Executor {
     return true;
   }
 
-  async #write(lane: SerialQueue, work: Work, decide: (transaction: MachineTransaction) => boolean): Promise<Work | undefined> {
+  async #write(
+    lane: SerialQueue,
+    work: Work,
+    decide: (transaction: MachineTransaction) => boolean,
+  ): Promise<Work | undefined> {
     try {
       const written = await this.#parts.writer.work(
         work.machine.id,

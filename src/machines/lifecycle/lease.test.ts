@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, runs, seed } from "../../../test/support.ts";
-import { Leases, type AcquireLeaseInput } from "./lease.ts";
 import { MachineHarness, turns } from "../machine-harness.fixtures.ts";
+import { type AcquireLeaseInput, Leases } from "./lease.ts";
 
 const never = new AbortController().signal;
 const HOUR = 3_600_000;

@@ -4,11 +4,11 @@ import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { sameSecret } from "#core/same-secret.ts";
-import type { MachineTransaction } from "./transaction.ts";
-import { type MachineWriter, type MachineUpdate, topics } from "./writer.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import type { MachineStore } from "../store.ts";
 import type { Lease, Machine } from "../types.ts";
+import type { MachineTransaction } from "./transaction.ts";
+import { type MachineUpdate, type MachineWriter, topics } from "./writer.ts";
 
 interface LeaseParts {
   store: MachineStore;
@@ -151,7 +151,10 @@ export class Leases {
     return { machine, lease: granted };
   }
 
-  #put(transaction: MachineTransaction, { nonce, owner, description, ttl_s }: Omit<AcquireLeaseInput, "wait_s"> & { nonce: string }): Lease {
+  #put(
+    transaction: MachineTransaction,
+    { nonce, owner, description, ttl_s }: Omit<AcquireLeaseInput, "wait_s"> & { nonce: string },
+  ): Lease {
     const { clock } = this.#parts;
     const ttl_ms = ttl_s * 1000;
     const lease: Lease = { nonce, owner, description, expires_at: clock.now() + ttl_ms, ttl_ms };

@@ -1,10 +1,10 @@
 import { fail } from "#core/errors.ts";
 import { metadataProblems } from "../config/config.ts";
-import type { Leases } from "./lease.ts";
-import type { MachineWriter } from "./writer.ts";
-import { rejectInvalid } from "./rules.ts";
 import type { Actor } from "../service.ts";
 import type { Machine } from "../types.ts";
+import type { Leases } from "./lease.ts";
+import { rejectInvalid } from "./rules.ts";
+import type { MachineWriter } from "./writer.ts";
 
 export interface MetadataInput {
   /** Name to value; null removes. */

@@ -2,10 +2,10 @@ import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
-import type { RuntimeDriver } from "../runtime/driver.ts";
-import { type MachineUpdate, topics } from "./writer.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
+import type { RuntimeDriver } from "../runtime/driver.ts";
 import type { MachineStore } from "../store.ts";
+import { type MachineUpdate, topics } from "./writer.ts";
 
 interface OrphanCleanupParts {
   host_ids: readonly string[];

@@ -1,9 +1,9 @@
 /** How an operation begins, ends or fails, as it is written down. */
 import { ApiError } from "#core/errors.ts";
-import type { MachineTransaction } from "./transaction.ts";
+import type { Machine, Operation } from "../types.ts";
 import { clear } from "./phases.ts";
 import { next } from "./states.ts";
-import type { Machine, Operation } from "../types.ts";
+import type { MachineTransaction } from "./transaction.ts";
 
 export function begin(transaction: MachineTransaction, { id }: Operation): boolean {
   const [operation] = transaction.operations;

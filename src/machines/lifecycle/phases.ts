@@ -6,13 +6,20 @@
 
 import { configDuration } from "#core/durations.ts";
 import type { EgressPolicy } from "#core/egress-policy.ts";
-import type { MachineTransaction } from "./transaction.ts";
-import { type Exit, type Launch, type Ref, type RuntimeDriver, type StopOptions, SuspendRefused } from "../runtime/driver.ts";
-import { identityEnv } from "../runtime/identity-env.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
+import {
+  type Exit,
+  type Launch,
+  type Ref,
+  type RuntimeDriver,
+  type StopOptions,
+  SuspendRefused,
+} from "../runtime/driver.ts";
+import { identityEnv } from "../runtime/identity-env.ts";
+import type { EventRequest, Machine, Operation } from "../types.ts";
 import { exitEvent } from "./restart.ts";
 import type { MachineState } from "./states.ts";
-import type { EventRequest, Machine, Operation } from "../types.ts";
+import type { MachineTransaction } from "./transaction.ts";
 
 export interface PhaseParts {
   driver: RuntimeDriver;
@@ -103,7 +110,10 @@ async function freeze({ driver }: PhaseParts, { machine, operation, signal, now 
       const { handle, kind, reason: why } = await driver.suspend(ref, signal);
       return (transaction) => {
         transaction.set({ handle, snapshot: kind === "snapshot", checks: {} });
-        transaction.transition("frozen", "host", { suspend: kind, ...(why ? { reason: `frozen in memory: ${why}` } : {}) });
+        transaction.transition("frozen", "host", {
+          suspend: kind,
+          ...(why ? { reason: `frozen in memory: ${why}` } : {}),
+        });
         return "finished";
       };
     } catch (thrown) {
@@ -180,12 +190,20 @@ async function stopBoot(
 }
 
 /** The boot is over. Its exit is written down, when there was one. */
-function suspendOrStop(transaction: MachineTransaction, exit: Exit | undefined, now: number, request: EventRequest = {}): void {
+function suspendOrStop(
+  transaction: MachineTransaction,
+  exit: Exit | undefined,
+  now: number,
+  request: EventRequest = {},
+): void {
   const restarting = transaction.machine.state === "restarting" || transaction.machine.state === "replacing";
   clear(transaction);
   if (!exit) return;
   const exited = { ...exit, exited_at: exit.exited_at || now };
-  transaction.transition("exited", "host", { ...request, exit_event: exitEvent(exited, { requested_stop: true, restarting }) });
+  transaction.transition("exited", "host", {
+    ...request,
+    exit_event: exitEvent(exited, { requested_stop: true, restarting }),
+  });
 }
 
 export function clear(transaction: MachineTransaction): void {

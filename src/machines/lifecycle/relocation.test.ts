@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { MACHINE_LIMITS } from "../limits.ts";
-import { waitingReason } from "./outcomes.ts";
-import { OWNER, MachineHarness } from "../machine-harness.fixtures.ts";
+import { MachineHarness, OWNER } from "../machine-harness.fixtures.ts";
 import type { Machine, MachineConfig } from "../types.ts";
+import { waitingReason } from "./outcomes.ts";
 
 const [HERE, THERE] = ["000a", "000b"];
 const host = (id: string) => ({ id, region: "local", zone: id, cpus: 1, memory_mb: 512 });

@@ -5,19 +5,19 @@ import type { Log } from "#core/log.ts";
 import { Slots } from "#core/slots.ts";
 import type { HostService } from "#hosts/service.ts";
 import type { Host } from "#hosts/types.ts";
-import { accept, runs } from "./accept.ts";
-import type { MachineTransaction } from "./transaction.ts";
 import { ON_HOST_LOSS } from "../exemptions.ts";
-import type { Leases } from "./lease.ts";
-import type { MachineWriter } from "./writer.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import { addressOn } from "../names.ts";
-import { isFull, recordWaiting } from "./outcomes.ts";
-import { clear } from "./phases.ts";
 import type { Actor, VolumeFinder } from "../service.ts";
-import { next } from "./states.ts";
 import type { MachineStore } from "../store.ts";
 import type { Machine, Place, ShownMachine } from "../types.ts";
+import { accept, runs } from "./accept.ts";
+import type { Leases } from "./lease.ts";
+import { isFull, recordWaiting } from "./outcomes.ts";
+import { clear } from "./phases.ts";
+import { next } from "./states.ts";
+import type { MachineTransaction } from "./transaction.ts";
+import type { MachineWriter } from "./writer.ts";
 
 interface RelocationParts {
   store: MachineStore;
@@ -63,9 +63,13 @@ export class Relocation {
         // It is on its way already.
         if (transaction.operations.some((operation) => operation.payload.move_to)) return false;
         const payload = { source: actor.source ?? "user", move_to: place } as const;
-        if (runs(transaction) || transaction.machine.state === "suspended") return accept(transaction, "restart", payload);
+        if (runs(transaction) || transaction.machine.state === "suspended")
+          return accept(transaction, "restart", payload);
         this.#settled(transaction);
-        transaction.recordEvent("move", transaction.machine.state, payload.source, { from: machine.host_id, to: place.host_id });
+        transaction.recordEvent("move", transaction.machine.state, payload.source, {
+          from: machine.host_id,
+          to: place.host_id,
+        });
         transaction.move(place);
         return true;
       },
@@ -138,7 +142,10 @@ export class Relocation {
 
   /** Shown with the machine until it has left. */
   async #waits(id: string, host_id: string, reason: string): Promise<void> {
-    await this.#parts.writer.change(id, (transaction) => transaction.machine.host_id === host_id && recordWaiting(transaction, reason));
+    await this.#parts.writer.change(
+      id,
+      (transaction) => transaction.machine.host_id === host_id && recordWaiting(transaction, reason),
+    );
   }
 
   async #rescue(machine: Machine, epoch: number): Promise<void> {

@@ -1,5 +1,5 @@
-import type { Exit } from "../runtime/driver.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
+import type { Exit } from "../runtime/driver.ts";
 import type { ExitEvent, Machine } from "../types.ts";
 
 /** How long to wait before the next start, or undefined when the machine is to stay down. */

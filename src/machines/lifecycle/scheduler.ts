@@ -3,12 +3,12 @@ import type { Clock } from "#core/clock.ts";
 import { ApiError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { Timers } from "#core/timers.ts";
-import { accept } from "./accept.ts";
-import { type MachineWriter, type MachineUpdate, topics } from "./writer.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
-import { dueAt, nextRun } from "./schedule.ts";
 import type { MachineStore } from "../store.ts";
 import type { Machine } from "../types.ts";
+import { accept } from "./accept.ts";
+import { dueAt, nextRun } from "./schedule.ts";
+import { type MachineUpdate, type MachineWriter, topics } from "./writer.ts";
 
 interface SchedulerParts {
   host_ids: readonly string[];

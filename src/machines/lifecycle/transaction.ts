@@ -1,9 +1,9 @@
 import { assert } from "#core/assert.ts";
 import type { Ids } from "#core/ids.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
-import { type Action, after, DEADLINES_MS, EVENT_TYPES, type MachineState, next, type Trigger } from "./states.ts";
 import type { Change } from "../store.ts";
 import type { EventRequest, Machine, MachineEvent, Operation, OperationPayload, Place, Source } from "../types.ts";
+import { type Action, after, DEADLINES_MS, EVENT_TYPES, type MachineState, next, type Trigger } from "./states.ts";
 
 /**
  * A change of one machine while it is being thought out: what was read, and what shall be written. This is

@@ -2,10 +2,10 @@ import type { Bus } from "#core/bus.ts";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
-import { MachineTransaction } from "./transaction.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import type { Change, Committed, Inserted, MachineStore } from "../store.ts";
 import type { Machine, MachineEvent, Operation } from "../types.ts";
+import { MachineTransaction } from "./transaction.ts";
 
 /** What a change of a machine looks like to those who wait for it. */
 export interface MachineUpdate {
@@ -59,7 +59,11 @@ export class MachineWriter {
    * Decides on a fresh draft until the decision could be written. `decide` may throw to refuse, or answer false
    * to leave everything as it is; it is called again, with what is there by then, when someone else was faster.
    */
-  async change(id: string, decide: (transaction: MachineTransaction) => boolean, ids: Ids = this.#parts.ids): Promise<Machine> {
+  async change(
+    id: string,
+    decide: (transaction: MachineTransaction) => boolean,
+    ids: Ids = this.#parts.ids,
+  ): Promise<Machine> {
     return (await this.work(id, decide, undefined, ids)).machine;
   }
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { suite, test } from "node:test";
-import type { ExitNotice, Launch, RuntimeDriver, SuspendKind, Terminal } from "./driver.ts";
 import { aLaunch, aMachine } from "../fixtures.ts";
+import type { ExitNotice, Launch, RuntimeDriver, SuspendKind, Terminal } from "./driver.ts";
 
 export interface OpenedDriver {
   driver: RuntimeDriver;

@@ -1,7 +1,7 @@
 /** What a config asks for that the host of the machine does not have. The machine runs without it. */
 import type { HostFacts } from "#hosts/types.ts";
-import type { RuntimeDriver } from "./driver.ts";
 import type { MachineConfig } from "../types.ts";
+import type { RuntimeDriver } from "./driver.ts";
 
 /** A host among several says what it has in its facts; a platform on one box knows from its driver. */
 export function hostWarnings(

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { aMachine } from "../fixtures.ts";
-import type { ImportedImage, ImportedImages } from "./imported-images.ts";
 import type { Machine } from "../types.ts";
+import type { ImportedImage, ImportedImages } from "./imported-images.ts";
 
 /** What every ImportedImages must do. `open` gives an empty one, and what puts a machine beside it. */
 export function importedImagesSuite(

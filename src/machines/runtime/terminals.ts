@@ -4,9 +4,9 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import { CLOSE_CODES, type WebSocketSession } from "#http/websocket.ts";
-import type { Ref, RuntimeDriver, Terminal, TerminalOptions } from "./driver.ts";
-import { MACHINE_LIMITS } from "../limits.ts";
 import { bad, parseSignal } from "../api/routing.ts";
+import { MACHINE_LIMITS } from "../limits.ts";
+import type { Ref, RuntimeDriver, Terminal, TerminalOptions } from "./driver.ts";
 
 /** A bash where there is one. */
 const SHELL = ["sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
@@ -139,7 +139,12 @@ function side(value: unknown, name: string): number {
   return good ? Number(value) : bad(`resize.${name}`, `is 1 to ${MACHINE_LIMITS.terminal_side}`);
 }
 
-async function endWhenIdle(session: WebSocketSession, life: { last: number }, clock: Clock, signal: AbortSignal): Promise<void> {
+async function endWhenIdle(
+  session: WebSocketSession,
+  life: { last: number },
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   const { terminal_idle_ms } = MACHINE_LIMITS;
   for (;;) {
     const left = life.last + terminal_idle_ms - clock.monotonic();

@@ -1,5 +1,5 @@
-import type { RuntimeDriver } from "./driver.ts";
 import { hostOf } from "../names.ts";
+import type { RuntimeDriver } from "./driver.ts";
 
 /** What fetches a volume from the host it is on. */
 export interface VolumeMigrator {

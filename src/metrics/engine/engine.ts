@@ -1,9 +1,9 @@
 import { assert } from "#core/assert.ts";
-import type { ImportResult } from "../tsdb/ingest/importer.ts";
 import type { MetricMetadata } from "../tsdb/index/metadata-index.ts";
 import type { Scope } from "../tsdb/index/metadata-queries.ts";
-import type { SeriesBatch } from "../tsdb/ingest/series-batch.ts";
 import type { StatusRequest, TsdbStatus } from "../tsdb/index/status.ts";
+import type { ImportResult } from "../tsdb/ingest/importer.ts";
+import type { SeriesBatch } from "../tsdb/ingest/series-batch.ts";
 import type { QueryRequest } from "./evaluator.ts";
 import type { CrossedError, FederateRequest, OrgText, TextOptions } from "./protocol.ts";
 import { type EngineOptions, toError, WorkerLink } from "./worker-link.ts";

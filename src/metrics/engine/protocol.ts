@@ -1,11 +1,11 @@
 import type { Matcher, SampleSource } from "../source.ts";
-import type { ExpositionOptions } from "../tsdb/ingest/exposition.ts";
-import type { ImportResult } from "../tsdb/ingest/importer.ts";
-import type { TsdbLimits } from "../tsdb/limits.ts";
 import type { MetricMetadata } from "../tsdb/index/metadata-index.ts";
 import type { Scope } from "../tsdb/index/metadata-queries.ts";
-import type { SeriesBatch } from "../tsdb/ingest/series-batch.ts";
 import type { StatusRequest, TsdbStatus } from "../tsdb/index/status.ts";
+import type { ExpositionOptions } from "../tsdb/ingest/exposition.ts";
+import type { ImportResult } from "../tsdb/ingest/importer.ts";
+import type { SeriesBatch } from "../tsdb/ingest/series-batch.ts";
+import type { TsdbLimits } from "../tsdb/limits.ts";
 import type { QueryRequest } from "./evaluator.ts";
 
 /** What crosses between the program and the metrics worker. Everything here is plain data. */

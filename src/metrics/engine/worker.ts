@@ -2,16 +2,15 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { QUERY_LIMITS } from "../promql/limits.ts";
+import { freeSpareSlabs } from "../tsdb/chunk/slabs.ts";
 import { StorageError } from "../tsdb/files.ts";
+import { EMPTY_STATUS } from "../tsdb/index/status.ts";
 import type { ImportResult } from "../tsdb/ingest/importer.ts";
 import { TSDB_LIMITS } from "../tsdb/limits.ts";
 import type { OrgDatabase } from "../tsdb/org-database.ts";
-import { freeSpareSlabs } from "../tsdb/chunk/slabs.ts";
-import { EMPTY_STATUS } from "../tsdb/index/status.ts";
 import { Tsdb } from "../tsdb/tsdb.ts";
 import type { Evaluator } from "./evaluator.ts";
 import { IdleMemory, idleParts } from "./idle-memory.ts";
-import { QueryCaches } from "./query-caches.ts";
 import {
   type Calls,
   type CrossedError,
@@ -22,6 +21,7 @@ import {
   type Request,
   type WorkerSettings,
 } from "./protocol.ts";
+import { QueryCaches } from "./query-caches.ts";
 
 const settings = workerData as WorkerSettings;
 const { evaluator } = (await import(settings.evaluator_url)) as { evaluator: Evaluator };

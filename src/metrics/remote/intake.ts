@@ -1,10 +1,10 @@
 import type { Clock } from "#core/clock.ts";
 import type { Labels } from "../source.ts";
-import type { DropReason } from "../tsdb/ingest/admission.ts";
 import { ByteWriter } from "../tsdb/bytes.ts";
 import type { Batch } from "../tsdb/head.ts";
-import type { Intake } from "../tsdb/ingest/importer.ts";
 import { encodeLabels, labelValue } from "../tsdb/index/labels.ts";
+import type { DropReason } from "../tsdb/ingest/admission.ts";
+import type { Intake } from "../tsdb/ingest/importer.ts";
 import type { TsdbLimits } from "../tsdb/limits.ts";
 import { REMOTE_LIMITS } from "./limits.ts";
 

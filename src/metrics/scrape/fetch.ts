@@ -3,10 +3,10 @@ import { connect as tlsConnect } from "node:tls";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { type Address, dial, Endpoint } from "#core/dial.ts";
-import { ResponseReader } from "./response.ts";
 import type { Allowance } from "./budget.ts";
 import { noRoom, ScrapeFailure, tooLarge } from "./failure.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
+import { ResponseReader } from "./response.ts";
 
 export interface Fetched {
   /** Good until `release`. */

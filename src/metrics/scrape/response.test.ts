@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, runs, seed } from "../../../test/support.ts";
-import { ResponseReader } from "./response.ts";
 import { Budget } from "./budget.ts";
+import { ResponseReader } from "./response.ts";
 
 const TEXT = "jobs 1\nup 2\n";
 const OK = "HTTP/1.1 200 OK\r\n";

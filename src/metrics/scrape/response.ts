@@ -1,8 +1,8 @@
-import { type ResponseHead, readHead } from "./response-head.ts";
 import { type Body, takeBody } from "./body.ts";
 import type { Allowance } from "./budget.ts";
 import { noRoom, ScrapeFailure, tooLarge } from "./failure.ts";
 import { SCRAPE_LIMITS } from "./limits.ts";
+import { type ResponseHead, readHead } from "./response-head.ts";
 
 const HEAD_END = "\r\n\r\n";
 const NEWLINE = 0x0a;

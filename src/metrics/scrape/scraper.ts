@@ -12,8 +12,8 @@ import { type Allowance, Budget } from "./budget.ts";
 import { ScrapeFailure } from "./failure.ts";
 import { type Fetched, KeepAliveConnection } from "./fetch.ts";
 import { HealthReports, healthSeries } from "./health.ts";
-import { SCRAPE_LIMITS } from "./limits.ts";
 import { ImportBatcher } from "./import-batcher.ts";
+import { SCRAPE_LIMITS } from "./limits.ts";
 
 export interface ScraperParts {
   clock: Clock;

@@ -1,8 +1,8 @@
 /** What the database's tests share: a clock they turn by hand, samples put in, and all that is stored, to compare with. */
 import type { Clock } from "#core/clock.ts";
 import type { Columns, Labels, Matcher, SampleSource } from "../source.ts";
-import { GrowingBatch } from "./ingest/batch.ts";
 import { newColumns } from "./chunk/chunk.ts";
+import { GrowingBatch } from "./ingest/batch.ts";
 import { TSDB_LIMITS, type TsdbLimits } from "./limits.ts";
 import { Partition } from "./partition.ts";
 

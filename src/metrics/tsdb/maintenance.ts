@@ -2,15 +2,15 @@ import { basename } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import { SteadyClock } from "#core/steady-clock.ts";
 import type { Columns } from "../source.ts";
-import type { Admission } from "./ingest/admission.ts";
 import type { Block } from "./block/block.ts";
 import type { Flushed } from "./block/format.ts";
 import type { BlockStore } from "./block/store.ts";
 import { settle } from "./columns.ts";
 import type { Head } from "./head.ts";
-import { DAY_MS, type TsdbLimits } from "./limits.ts";
 import { RefSet } from "./index/postings.ts";
 import type { SeriesTable } from "./index/series-table.ts";
+import type { Admission } from "./ingest/admission.ts";
+import { DAY_MS, type TsdbLimits } from "./limits.ts";
 import type { Wal, WalPosition } from "./wal/wal.ts";
 import type { HeadWindow } from "./window.ts";
 

@@ -1,16 +1,16 @@
 import type { Clock } from "#core/clock.ts";
 import type { Matcher, SampleSource } from "../source.ts";
-import { type ExpositionOptions, importExposition } from "./ingest/exposition.ts";
 import { federate } from "./federate.ts";
-import { Importer, type ImportResult } from "./ingest/importer.ts";
-import type { TsdbLimits } from "./limits.ts";
 import { MetadataIndex } from "./index/metadata-index.ts";
 import { MetadataQueries } from "./index/metadata-queries.ts";
-import { Partition } from "./partition.ts";
+import { type StatusRequest, statusOf, type TsdbStatus } from "./index/status.ts";
+import { type ExpositionOptions, importExposition } from "./ingest/exposition.ts";
+import { Importer, type ImportResult } from "./ingest/importer.ts";
+import { BadWire } from "./ingest/protobuf.ts";
 import { importRemoteWrite } from "./ingest/remote-write.ts";
 import { importSeriesBatch, type SeriesBatch } from "./ingest/series-batch.ts";
-import { type StatusRequest, statusOf, type TsdbStatus } from "./index/status.ts";
-import { BadWire } from "./ingest/protobuf.ts";
+import type { TsdbLimits } from "./limits.ts";
+import { Partition } from "./partition.ts";
 
 /** Everything one can ask of an org's metrics, all in the thread that owns them. */
 export class OrgDatabase {

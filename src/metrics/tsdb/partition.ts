@@ -2,16 +2,16 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { Labels } from "../source.ts";
-import { Admission, type DropReason } from "./ingest/admission.ts";
 import { BlockStore } from "./block/store.ts";
 import { makeDir, Quarantine, StorageError, syncDir } from "./files.ts";
 import { type Batch, Head } from "./head.ts";
+import { SeriesTable } from "./index/series-table.ts";
+import { Admission, type DropReason } from "./ingest/admission.ts";
 import type { Intake } from "./ingest/importer.ts";
 import type { TsdbLimits } from "./limits.ts";
 import { Maintenance } from "./maintenance.ts";
-import { replay } from "./wal/replay.ts";
 import { PartitionSource } from "./select.ts";
-import { SeriesTable } from "./index/series-table.ts";
+import { replay } from "./wal/replay.ts";
 import { Wal } from "./wal/wal.ts";
 
 /**

@@ -6,9 +6,9 @@ import { tempDir } from "../../../test/support.ts";
 import type { Labels } from "../source.ts";
 import { StorageError } from "./files.ts";
 import { contents, HandClock, HOUR, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
+import { statusOf } from "./index/status.ts";
 import { DAY_MS, TSDB_LIMITS } from "./limits.ts";
 import type { Partition } from "./partition.ts";
-import { statusOf } from "./index/status.ts";
 import { Tsdb } from "./tsdb.ts";
 
 const up = (app: string, k = 0): Labels => labelsOf({ __name__: "up", app, k: String(k) });

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { random, runs, seed, tempDir } from "../../../test/support.ts";
 import type { Labels } from "../source.ts";
-import { QueryCache } from "./query-cache.ts";
 import { HandClock, HOUR, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
-import { DAY_MS } from "./limits.ts";
 import { MetadataQueries, type Scope } from "./index/metadata-queries.ts";
+import { DAY_MS } from "./limits.ts";
+import { QueryCache } from "./query-cache.ts";
 
 const up = (app: string): Labels => labelsOf({ __name__: "up", app });
 const MINUTE = 60_000;

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../../test/support.ts";
 import { sampleSourceSuite } from "../source.suite.ts";
-import { GrowingBatch } from "./ingest/batch.ts";
 import { contents, HandClock, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
+import { GrowingBatch } from "./ingest/batch.ts";
 
 for (const compacted of [false, true]) {
   sampleSourceSuite(`tsdb, ${compacted ? "blocks" : "head"}`, async (data) => {

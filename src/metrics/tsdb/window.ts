@@ -1,9 +1,9 @@
 import type { Columns } from "../source.ts";
 import { decodeChunk, newColumns } from "./chunk/chunk.ts";
-import { clip, pushColumns, pushSample } from "./columns.ts";
-import { WINDOW_MS } from "./limits.ts";
-import { larger } from "./index/series-table.ts";
 import { ChunkSlabs } from "./chunk/slabs.ts";
+import { clip, pushColumns, pushSample } from "./columns.ts";
+import { larger } from "./index/series-table.ts";
+import { WINDOW_MS } from "./limits.ts";
 
 /**
  * What the head holds of one two-hour span. There can be several for the same span: samples that come after

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { type BrotliCompress, constants, createBrotliCompress, createGzip, type Gzip } from "node:zlib";
 import type { PortOptions } from "../table.ts";
-import { type ResponseHead, CHUNKED } from "./http1/head.ts";
+import { CHUNKED, type ResponseHead } from "./http1/head.ts";
 import type { Exchange, UpstreamConnection } from "./http1/upstream.ts";
 
 const WORTH_IT =

@@ -1,8 +1,8 @@
 import { PROXY_LIMITS } from "../limits.ts";
-import type { RequestHead } from "./http1/head.ts";
-import { type OwnResponse, type Peer, redirectResponse } from "./header-rewrite.ts";
-import type { Plane } from "./plane.ts";
 import type { Refusal, Route } from "./balance/route.ts";
+import { type OwnResponse, type Peer, redirectResponse } from "./header-rewrite.ts";
+import type { RequestHead } from "./http1/head.ts";
+import type { Plane } from "./plane.ts";
 
 const CHALLENGE = "/.well-known/acme-challenge/";
 

@@ -1,8 +1,8 @@
 /** What the proxy writes into messages it passes on, the same for every version of HTTP. */
 import type { PortOptions } from "../table.ts";
-import { BadMessage } from "./http1/bad-message.ts";
-import { type ResponseHead, CHUNKED, type RequestHead } from "./http1/head.ts";
 import type { Refusal } from "./balance/route.ts";
+import { BadMessage } from "./http1/bad-message.ts";
+import { CHUNKED, type RequestHead, type ResponseHead } from "./http1/head.ts";
 
 /** What is known about a client's connection. */
 export interface Peer {

@@ -3,19 +3,26 @@ import type { Clock } from "#core/clock.ts";
 import { randomIds } from "#core/ids.ts";
 import { PROXY_LIMITS } from "../limits.ts";
 import { Slots } from "../slots.ts";
-import { type AppTable, addressesOf, type WorkerCommand, type Report, type ClosedListener, type WorkerSettings } from "../table.ts";
-import { Buckets } from "./static/bucket.ts";
-import { type Counters, EdgeCounters, TargetCounters } from "./counters.ts";
-import { DatagramListener } from "./listen/datagrams.ts";
-import { Listener, type ListenAddress, listenerKey } from "./listen/listener.ts";
-import type { Peer } from "./header-rewrite.ts";
-import { proxyHeader } from "./listen/proxy-protocol.ts";
+import {
+  type AppTable,
+  addressesOf,
+  type ClosedListener,
+  type Report,
+  type WorkerCommand,
+  type WorkerSettings,
+} from "../table.ts";
 import type { ReplayBudget, Routes } from "./balance/replay.ts";
-import { RequestIds } from "./request-ids.ts";
 import { Route } from "./balance/route.ts";
-import { Statics } from "./static/statics.ts";
-import { type WorkerContext, TargetState } from "./balance/target.ts";
+import { TargetState, type WorkerContext } from "./balance/target.ts";
+import { type Counters, EdgeCounters, TargetCounters } from "./counters.ts";
+import type { Peer } from "./header-rewrite.ts";
+import { DatagramListener } from "./listen/datagrams.ts";
+import { type ListenAddress, Listener, listenerKey } from "./listen/listener.ts";
+import { proxyHeader } from "./listen/proxy-protocol.ts";
 import { Keyring } from "./listen/tls.ts";
+import { RequestIds } from "./request-ids.ts";
+import { Buckets } from "./static/bucket.ts";
+import { Statics } from "./static/statics.ts";
 
 /** Something with deadlines that is looked at now and then. */
 export interface Watched {

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { PROXY_LIMITS } from "../limits.ts";
-import type { Plane } from "./plane.ts";
 import { release } from "./http1/read-buffers.ts";
+import type { Plane } from "./plane.ts";
 
 interface Splice {
   plane: Plane;

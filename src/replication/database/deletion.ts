@@ -32,5 +32,10 @@ export function lastKnown(dir: string): Known {
 
 /** Records a deletion that another node has logged. */
 export function recordDeletion(dir: string, at: Position, page_size: number): void {
-  new PersistedState(dir).saveTable({ position: at, cursor: undefined, table: new PageTable(page_size), files: undefined });
+  new PersistedState(dir).saveTable({
+    position: at,
+    cursor: undefined,
+    table: new PageTable(page_size),
+    files: undefined,
+  });
 }

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { suite } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { NodeClient } from "../node-client.ts";
 import type { RunningNode } from "../commands.ts";
 import { look } from "../database/fixtures.ts";
+import { NodeClient } from "../node-client.ts";
 import { type Scene, same, story, until } from "./fixtures.ts";
 
 interface Pair {

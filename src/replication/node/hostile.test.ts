@@ -12,7 +12,7 @@ import { Snapshot } from "../database/snapshot.ts";
 import { formatPosition, type Position } from "../position.ts";
 import { Directory } from "./directory.ts";
 import { story, until } from "./fixtures.ts";
-import type { PeerResponse, Peer } from "./peer.ts";
+import type { Peer, PeerResponse } from "./peer.ts";
 import type { RawBody } from "./raw-body.ts";
 import { ReplicaLink } from "./replica-link.ts";
 import { FRAME, frameHeader, jsonFrame, transactionHead } from "./wire.ts";

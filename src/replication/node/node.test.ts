@@ -5,13 +5,13 @@ import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { suite } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { NodeClient } from "../node-client.ts";
 import type { Election } from "../commands.ts";
 import { BODY_HEADER, sha256 } from "../credentials/credentials.ts";
 import { SharedKey } from "../credentials/shared-key.ts";
 import { Application, look, open } from "../database/fixtures.ts";
 import { RowLeases } from "../election/row-leases.ts";
 import { SqliteRows } from "../election/sqlite-rows.ts";
+import { NodeClient } from "../node-client.ts";
 import { type Scene, same, story, until } from "./fixtures.ts";
 
 suite("nodes", () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { suite } from "node:test";
 import { systemClock } from "#core/clock.ts";
-import { NodeClient } from "../node-client.ts";
 import { look } from "../database/fixtures.ts";
+import { NodeClient } from "../node-client.ts";
 import { story, until } from "./fixtures.ts";
 
 interface Waited {

@@ -5,7 +5,7 @@ import type { NodeState } from "#core/db-nodes.ts";
 import { type Address, dialed, Endpoint } from "#core/dial.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { readBody } from "../node/peer.ts";
-import { type NodeUpdate, readUpdate, readState } from "./node-messages.ts";
+import { type NodeUpdate, readState, readUpdate } from "./node-messages.ts";
 
 export interface NodeListener {
   /** How it is; only why not, when it cannot be asked. */

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "#core/clock.ts";
 import type { NodeMessage } from "#core/db-nodes.ts";
 import { until } from "../../../test/support.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
-import { readUpdate, readState } from "./node-messages.ts";
+import { readState, readUpdate } from "./node-messages.ts";
 import { Observer } from "./observer.ts";
 import { Outbox } from "./outbox.ts";
 

@@ -1,6 +1,7 @@
 /** Where the primary's proxy is: other nodes say so in /info. */
-import { NodeClient } from "../node-client.ts";
+
 import type { ReplicationNode } from "../node/node.ts";
+import { NodeClient } from "../node-client.ts";
 
 export class PrimaryProxy {
   readonly #node: ReplicationNode;

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "#core/clock.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
+import type { NotificationChannel, Notifier } from "#core/notifier.ts";
 import { parsePostgresUrl } from "#core/postgres-url.ts";
-import type { Notifier, NotificationChannel } from "#core/notifier.ts";
 import { Connector, deadlineIn, type PostgresConnection } from "./connection.ts";
 import { type Statement, statement, unnamed } from "./statements.ts";
 

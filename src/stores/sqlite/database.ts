@@ -8,7 +8,7 @@ import type { Database, Outcome, Step, Value } from "../database.ts";
 import { DatabaseCheck } from "./check.ts";
 import { Statements, storageTrouble } from "./commit.ts";
 import { openConnection, type Synchronous } from "./open.ts";
-import type { Trouble, WriteResponse, WriteRequest, WriterData } from "./writer.ts";
+import type { Trouble, WriteRequest, WriteResponse, WriterData } from "./writer.ts";
 
 interface Waiting {
   resolve(outcome: Outcome): void;

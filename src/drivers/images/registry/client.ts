@@ -64,7 +64,10 @@ export class Registry {
     return await this.#judge((await this.#send(asked, signal)).response);
   }
 
-  async #send({ path, accept, offset }: RegistryRequest, signal: AbortSignal): Promise<{ response: Response; origin: string }> {
+  async #send(
+    { path, accept, offset }: RegistryRequest,
+    signal: AbortSignal,
+  ): Promise<{ response: Response; origin: string }> {
     const { clock, limits } = this.#parts;
     let url = new URL(`/v2/${this.#reference.repository}/${path}`, this.#origin);
     for (let hop = 0; hop <= limits.redirects; hop++) {

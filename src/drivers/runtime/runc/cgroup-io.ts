@@ -7,9 +7,9 @@ import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 
 import { basename, dirname, join } from "node:path";
 import { type IoLimits, NO_IO_LIMITS } from "#core/machine-settings.ts";
 import { cgroupDirs, isUnified } from "./cgroup.ts";
-import { mountedDevice } from "./stats/disk-stats.ts";
 import type { MachinePaths } from "./layout.ts";
 import type { MachineRecord } from "./record.ts";
+import { mountedDevice } from "./stats/disk-stats.ts";
 
 /** Each limit: its name in `io.max`, and its file in version 1. */
 const FILES: readonly [keyof IoLimits, string, string][] = [

@@ -4,7 +4,6 @@ import { basename } from "node:path";
 import type { Clock } from "#core/clock.ts";
 import type { PrivateNetwork } from "../../net/private-network.ts";
 import { processesIn, removeCgroup } from "./cgroup.ts";
-import { thawCgroup } from "./suspend/cgroup-freeze.ts";
 import { liftIo } from "./cgroup-io.ts";
 import { endDelegation } from "./delegation.ts";
 import { type Layout, type MachinePaths, pathsOf, removeRun } from "./layout.ts";
@@ -12,7 +11,8 @@ import { RUNC_LIMITS } from "./limits.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { kill, startOf } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";
-import { mountsUnder, type BundleBuilder } from "./rootfs/bundle-builder.ts";
+import { type BundleBuilder, mountsUnder } from "./rootfs/bundle-builder.ts";
+import { thawCgroup } from "./suspend/cgroup-freeze.ts";
 
 export interface ClearParts {
   layout: Layout;

@@ -2,15 +2,13 @@
 import { rmSync } from "node:fs";
 import type { Exit, ExitNotice, Launch, Observed, Ref, Started, StopOptions } from "#machines/runtime/driver.ts";
 import type { HeldImage } from "#machines/runtime/image-source.ts";
-import type { ContainerManagerParts } from "./container-manager-parts.ts";
 import { clearBoot, clearInstallation, endPrograms, killMachine, programsEnded } from "./clearing.ts";
-import { discard, discardRest } from "./rootfs/discard.ts";
+import type { ContainerManagerParts } from "./container-manager-parts.ts";
 import { rejoin } from "./egress.ts";
 import { checkLease } from "./enclosure.ts";
 import { Exits, exitOf } from "./exits.ts";
 import { type MachinePaths, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
-import { clearImages } from "./suspend/memory-images.ts";
 import { isAlive, kernelBoot, kill, numberIn, startOf } from "./process-table.ts";
 import {
   ipv4Of,
@@ -22,7 +20,9 @@ import {
   startedOf,
   writeRecord,
 } from "./record.ts";
+import { discard, discardRest } from "./rootfs/discard.ts";
 import { begun, release, runShim } from "./shim.ts";
+import { clearImages } from "./suspend/memory-images.ts";
 import { Stopwatch } from "./timings.ts";
 import { UidBlocks } from "./uid-blocks.ts";
 import { whileComing } from "./while-coming.ts";

@@ -26,9 +26,9 @@ import type {
 import type { Handle, ImageRef } from "#machines/types.ts";
 import { openFileTable } from "../../linux/file-table.ts";
 import { type Probed, probe } from "../../net/probe.ts";
-import type { ContainerManager } from "./container-manager.ts";
 import { swapProblem } from "./cgroup.ts";
 import { ioProblem } from "./cgroup-io.ts";
+import type { ContainerManager } from "./container-manager.ts";
 import { delegate } from "./delegation.ts";
 import { setEgress } from "./egress.ts";
 import { execIn } from "./exec.ts";
@@ -37,14 +37,14 @@ import { readLog, watchLog } from "./logs/logs.ts";
 import type { Lxcfs } from "./lxcfs.ts";
 import { openParts, type RuncOptions } from "./parts.ts";
 import { kill } from "./process-table.ts";
-import { listeners, processList } from "./stats/ps.ts";
-import { rebindMachines } from "./suspend/rebind.ts";
 import { ipv4Of, type MachineRecord } from "./record.ts";
 import type { RootDisks } from "./rootfs/root-disk.ts";
+import { listeners, processList } from "./stats/ps.ts";
+import { rebindMachines } from "./suspend/rebind.ts";
 import { recoverHalf } from "./suspend/suspend.ts";
+import { probeSuspend } from "./suspend/suspend-probe.ts";
 import { Suspender } from "./suspend/suspender.ts";
 import { Terminals } from "./terminal.ts";
-import { probeSuspend } from "./suspend/suspend-probe.ts";
 
 /** Machines as containers of runc, each with a user namespace, a disk, a network and a log of its own. */
 export async function openRuncDriver(options: RuncOptions): Promise<RuntimeDriver> {

@@ -14,12 +14,12 @@ import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Fence } from "#hosts/fence.ts";
 import { processesIn } from "./cgroup.ts";
-import { freezeFile, isFrozen, thawCgroup } from "./suspend/cgroup-freeze.ts";
 import { isDelegated, outsideUnit } from "./delegation.ts";
 import { processCgroup } from "./enclosure.ts";
 import { type Layout, layoutOf } from "./layout.ts";
 import { kill } from "./process-table.ts";
 import { readRecord } from "./record.ts";
+import { freezeFile, isFrozen, thawCgroup } from "./suspend/cgroup-freeze.ts";
 
 /** Its arguments: the moment, the machines' cgroup, the file that freezes one and its two words, the files of the others. */
 const GUARD = `exec 9<> "$1.lock" || exit 1

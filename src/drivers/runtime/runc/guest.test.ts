@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { Launch } from "#machines/runtime/driver.ts";
 import { aLaunch, aMachine } from "#machines/fixtures.ts";
+import type { Launch } from "#machines/runtime/driver.ts";
 import type { ImageConfig } from "#machines/runtime/image-source.ts";
 import { parseLog } from "./logs/logs.ts";
-import { preflight } from "./rootfs/preflight.ts";
 import { bootFile, processesOf } from "./processes.ts";
-import { UidBlocks } from "./uid-blocks.ts";
+import { preflight } from "./rootfs/preflight.ts";
 import { userOf } from "./rootfs/users.ts";
+import { UidBlocks } from "./uid-blocks.ts";
 
 const FILES: Record<string, string> = {
   "/etc/passwd": "root:x:0:0:root:/root:/bin/sh\napp:x:1000:1001::/home/app:\nhuge:x:70000:70000::/:\n",

@@ -8,15 +8,15 @@ import type { LocalApi } from "#machines/runtime/local-api.ts";
 import type { VolumeMounts } from "#volumes/mounts.ts";
 import { programFile } from "../../choice.ts";
 import { PrivateNetwork } from "../../net/private-network.ts";
-import { ContainerManager } from "./container-manager.ts";
 import { pinCpus } from "./cgroup.ts";
+import { ContainerManager } from "./container-manager.ts";
 import { CpuPlacement } from "./cpu-placement.ts";
 import type { Enclosing } from "./enclosure.ts";
 import { type Layout, layoutOf, makeLayout, pathsOf } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
 import { Lxcfs } from "./lxcfs.ts";
-import { RootDisks } from "./rootfs/root-disk.ts";
 import { BundleBuilder } from "./rootfs/bundle-builder.ts";
+import { RootDisks } from "./rootfs/root-disk.ts";
 import type { Timings } from "./timings.ts";
 
 export interface RuncOptions {
@@ -86,6 +86,18 @@ export function openParts(options: RuncOptions): Parts {
   };
   // The monitor wants the whole path.
   const runc = programFile("runc") ?? RUNC;
-  const containers = new ContainerManager({ layout, runc, clock, log, images, network, bundles, lxcfs, memory_key, ...ports, ...told });
+  const containers = new ContainerManager({
+    layout,
+    runc,
+    clock,
+    log,
+    images,
+    network,
+    bundles,
+    lxcfs,
+    memory_key,
+    ...ports,
+    ...told,
+  });
   return { layout, containers, disks, lxcfs };
 }

@@ -6,11 +6,11 @@ import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, rmSy
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { Clock } from "#core/clock.ts";
-import { nativeProgram } from "./native-programs.ts";
 import { spawnLean } from "../../linux/spawn.ts";
 import { outsideUnit } from "./delegation.ts";
 import type { Layout, MachinePaths } from "./layout.ts";
 import { RUNC_LIMITS } from "./limits.ts";
+import { nativeProgram } from "./native-programs.ts";
 
 export interface Shim {
   layout: Layout;

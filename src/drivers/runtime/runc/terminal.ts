@@ -15,12 +15,12 @@ import {
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Terminal, TerminalEnd, TerminalSize, TerminalOptions } from "#machines/runtime/driver.ts";
-import { nativeProgram } from "./native-programs.ts";
+import type { Terminal, TerminalEnd, TerminalOptions, TerminalSize } from "#machines/runtime/driver.ts";
 import { openPty, type Pty, PtyStream } from "../../linux/pty.ts";
 import { type Spawned, spawnLean } from "../../linux/spawn.ts";
 import type { ContainerManager } from "./container-manager.ts";
 import { environment } from "./exec.ts";
+import { nativeProgram } from "./native-programs.ts";
 import { guestProcess } from "./oci-config.ts";
 import { isAlive, kill, numberIn, startOf } from "./process-table.ts";
 import type { MachineRecord } from "./record.ts";

@@ -1,7 +1,7 @@
 /** A terminal without a program: enough of a shell to see that keys, sizes, interrupts and exit codes arrive. */
 import { Duplex } from "node:stream";
 import type { Clock } from "#core/clock.ts";
-import type { ExecResult, Terminal, TerminalEnd, TerminalSize, TerminalOptions } from "#machines/runtime/driver.ts";
+import type { ExecResult, Terminal, TerminalEnd, TerminalOptions, TerminalSize } from "#machines/runtime/driver.ts";
 
 type Run = (command: readonly string[]) => Promise<Pick<ExecResult, "exit_code" | "stdout" | "stderr">>;
 

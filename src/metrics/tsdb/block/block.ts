@@ -2,6 +2,10 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { basename } from "node:path";
 import { crc32, zstdDecompressSync } from "node:zlib";
 import type { Columns, Labels } from "../../source.ts";
+import { ByteReader, DamagedBytes } from "../bytes.ts";
+import { decodeChunk } from "../chunk/chunk.ts";
+import { clip } from "../columns.ts";
+import { lowerBound } from "../index/postings.ts";
 import {
   type Directory,
   decodeDirectory,
@@ -13,12 +17,8 @@ import {
   readLabels,
   TAIL_BYTES,
 } from "./format.ts";
-import { type BlockName, parseBlockName } from "./writer.ts";
-import { ByteReader, DamagedBytes } from "../bytes.ts";
-import { decodeChunk } from "../chunk/chunk.ts";
-import { clip } from "../columns.ts";
 import type { FrameCache, UnpackedFrame } from "./frame-cache.ts";
-import { lowerBound } from "../index/postings.ts";
+import { type BlockName, parseBlockName } from "./writer.ts";
 
 /** A frame holds what GROUP_BYTES allows and one chunk more; anything that says it is larger is damaged. */
 const FRAME_BYTES_MOST = 64 * 1024 * 1024;

@@ -1,8 +1,8 @@
 import { crc32 } from "node:zlib";
 import type { Labels } from "../../source.ts";
 import { ByteReader, ByteWriter, DamagedBytes } from "../bytes.ts";
-import type { Keeper } from "./frame-cache.ts";
 import type { WalPosition } from "../wal/wal.ts";
+import type { Keeper } from "./frame-cache.ts";
 
 /**
  * A block: samples of a span of time that never change again, one file.

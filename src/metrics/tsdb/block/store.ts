@@ -1,11 +1,11 @@
 import { readdirSync, unlinkSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Labels } from "../../source.ts";
-import { Block } from "./block.ts";
-import { asStorageError, type BlockContent, BlockWriter, blockPath, parseBlockName } from "./writer.ts";
 import { DamagedBytes } from "../bytes.ts";
 import { makeDir, type Quarantine, syncDir } from "../files.ts";
+import { Block } from "./block.ts";
 import { FrameCache } from "./frame-cache.ts";
+import { asStorageError, type BlockContent, BlockWriter, blockPath, parseBlockName } from "./writer.ts";
 
 /** How long block work may hold the thread before others get their turn. */
 const TURN_MS = 20;

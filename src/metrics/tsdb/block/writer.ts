@@ -3,6 +3,9 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { constants, crc32, zstdCompressSync } from "node:zlib";
 import type { Columns, Labels } from "../../source.ts";
+import { ByteWriter } from "../bytes.ts";
+import { CHUNK_SAMPLES, encodeChunk, newColumns } from "../chunk/chunk.ts";
+import { StorageError, syncDir, writeAll } from "../files.ts";
 import {
   type Extent,
   encodeDirectory,
@@ -14,9 +17,6 @@ import {
   MAGIC,
   putLabels,
 } from "./format.ts";
-import { ByteWriter } from "../bytes.ts";
-import { CHUNK_SAMPLES, encodeChunk, newColumns } from "../chunk/chunk.ts";
-import { StorageError, syncDir, writeAll } from "../files.ts";
 
 /** Series that share frames; fewer when their chunks are large. */
 const GROUP_SERIES = 128;

@@ -4,9 +4,9 @@ import fc from "fast-check";
 import { random, seed } from "../../../../test/support.ts";
 import { type Columns, isStale } from "../../source.ts";
 import { ByteWriter, DamagedBytes } from "../bytes.ts";
-import { CHUNK_SAMPLES, decodeChunk, encodeChunk, newColumns } from "./chunk.ts";
 import { pushSample, settle } from "../columns.ts";
 import { rows } from "../fixtures.ts";
+import { CHUNK_SAMPLES, decodeChunk, encodeChunk, newColumns } from "./chunk.ts";
 
 const BASE = 1_700_000_000_000;
 const word = new Float64Array(1);

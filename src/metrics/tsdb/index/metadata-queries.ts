@@ -1,9 +1,9 @@
 import type { Matcher } from "../../source.ts";
-import { QueryCache } from "../query-cache.ts";
 import { ByteWriter } from "../bytes.ts";
+import { QueryCache } from "../query-cache.ts";
+import { presentIn, type Readable, Selected } from "../select.ts";
 import { matchSeries } from "./match.ts";
 import { RefSet } from "./postings.ts";
-import { presentIn, type Readable, Selected } from "../select.ts";
 import type { SeriesTable } from "./series-table.ts";
 
 /** Which series a question about names and labels is about. */

@@ -1,6 +1,6 @@
 import type { Matcher } from "../../source.ts";
-import { matchSeries } from "./match.ts";
 import type { Partition } from "../partition.ts";
+import { matchSeries } from "./match.ts";
 import type { SeriesTable } from "./series-table.ts";
 
 export interface Count {

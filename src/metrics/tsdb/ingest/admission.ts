@@ -2,8 +2,8 @@ import type { Clock } from "#core/clock.ts";
 import type { Labels } from "../../source.ts";
 import type { Batch, Head } from "../head.ts";
 import { labelValue } from "../index/labels.ts";
-import type { TsdbLimits } from "../limits.ts";
 import type { SeriesTable } from "../index/series-table.ts";
+import type { TsdbLimits } from "../limits.ts";
 
 /** Why a sample was not taken. */
 export type DropReason =

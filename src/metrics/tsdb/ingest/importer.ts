@@ -1,10 +1,10 @@
 import type { Labels } from "../../source.ts";
-import type { DropReason } from "./admission.ts";
-import { GrowingBatch } from "./batch.ts";
 import type { Batch } from "../head.ts";
 import { KeyCache } from "../index/key-cache.ts";
 import { BadLabels, storedLabels } from "../index/labels.ts";
 import type { TsdbLimits } from "../limits.ts";
+import type { DropReason } from "./admission.ts";
+import { GrowingBatch } from "./batch.ts";
 
 /** Where imported samples go: an org's partition, or the way to an engine elsewhere. */
 export interface Intake {

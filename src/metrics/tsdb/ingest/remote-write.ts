@@ -1,7 +1,7 @@
 import type { Labels } from "../../source.ts";
 import type { Importer, ImportResult } from "./importer.ts";
-import { BadSnappy, SnappyDecoder } from "./snappy-decode.ts";
 import { BadWire, WireReader } from "./protobuf.ts";
+import { BadSnappy, SnappyDecoder } from "./snappy-decode.ts";
 
 /** Fields of the messages of remote write 0.1.0, as tags: number × 8 + wire type. */
 const SERIES = 0x0a;

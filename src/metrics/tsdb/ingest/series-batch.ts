@@ -1,8 +1,8 @@
 import type { Labels } from "../../source.ts";
-import type { Importer, ImportResult } from "./importer.ts";
 import { encodeLabels } from "../index/labels.ts";
-import { readLabels } from "./remote-write.ts";
+import type { Importer, ImportResult } from "./importer.ts";
 import { BadWire, WireReader } from "./protobuf.ts";
+import { readLabels } from "./remote-write.ts";
 
 /**
  * Samples of our own senders, in a form that crosses threads as four buffers: sample i is of the series whose

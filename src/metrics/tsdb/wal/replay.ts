@@ -1,13 +1,13 @@
 import type { Labels } from "../../source.ts";
-import type { Admission } from "../ingest/admission.ts";
-import { GrowingBatch } from "../ingest/batch.ts";
 import type { Block } from "../block/block.ts";
 import type { Quarantine } from "../files.ts";
 import type { Head } from "../head.ts";
-import { WINDOW_MS } from "../limits.ts";
 import type { SeriesTable } from "../index/series-table.ts";
-import type { Wal, WalPosition } from "./wal.ts";
+import type { Admission } from "../ingest/admission.ts";
+import { GrowingBatch } from "../ingest/batch.ts";
+import { WINDOW_MS } from "../limits.ts";
 import type { RecordSink } from "./record.ts";
+import type { Wal, WalPosition } from "./wal.ts";
 
 const BATCH_SAMPLES = 8192;
 

@@ -1,9 +1,9 @@
-import type { ResponseHead, RequestHead } from "../http1/head.ts";
 import { endsConnection, type Peer } from "../header-rewrite.ts";
+import type { RequestHead, ResponseHead } from "../http1/head.ts";
 import type { Plane } from "../plane.ts";
-import { Attempts } from "./replay.ts";
-import type { Refusal, Route, PendingRequest, TargetConstraint } from "./route.ts";
 import { tryFiles } from "../static/statics.ts";
+import { Attempts } from "./replay.ts";
+import type { PendingRequest, Refusal, Route, TargetConstraint } from "./route.ts";
 import type { TargetState } from "./target.ts";
 
 /**

@@ -36,7 +36,9 @@ suite("waiting for a machine", () => {
       [0, 1].map((n) => aBackend(t, (_, response) => void held.push([n, () => response.end("served")]))),
     );
     // Half as much is enough for the second.
-    await listener.serve({ targets: machines.map(({ port }, n) => aTarget(port, { slot: n + 1, soft: n === 0 ? 8 : 4 })) });
+    await listener.serve({
+      targets: machines.map(({ port }, n) => aTarget(port, { slot: n + 1, soft: n === 0 ? 8 : 4 })),
+    });
     const answers = Array.from({ length: 12 }, () => listener.raw(REQUEST));
     while (held.length < 12) await new Promise((resolve) => setImmediate(resolve));
     assert.equal(held.filter(([machine]) => machine === 0).length, 8);

@@ -4,10 +4,10 @@
  * `state=text for that machine`, several with semicolons.
  */
 import { PROXY_LIMITS } from "../../limits.ts";
-import type { ResponseHead, RequestHead } from "../http1/head.ts";
+import type { RequestHead, ResponseHead } from "../http1/head.ts";
+import type { UpstreamConnection } from "../http1/upstream.ts";
 import type { Refusal, Route, TargetConstraint } from "./route.ts";
 import type { TargetState } from "./target.ts";
-import type { UpstreamConnection } from "../http1/upstream.ts";
 
 /** Bytes that all requests of a worker keep together. */
 export interface ReplayBudget {

@@ -2,9 +2,9 @@ import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../../limits.ts";
 import type { AppTable, PortTable, StartableMachine } from "../../table.ts";
 import type { EdgeCounters } from "../counters.ts";
-import type { Statics } from "../static/statics.ts";
-import type { WorkerContext, TargetState } from "./target.ts";
 import type { UpstreamConnection } from "../http1/upstream.ts";
+import type { Statics } from "../static/statics.ts";
+import type { TargetState, WorkerContext } from "./target.ts";
 
 /** Why a request was not passed on, for its sender. */
 export interface Refusal {
@@ -26,7 +26,9 @@ export interface TargetConstraint {
 
 const suits = (constraint: TargetConstraint | undefined, { machine_id, region }: StartableMachine): boolean =>
   !constraint ||
-  ((constraint.machine_id ?? machine_id) === machine_id && (constraint.region ?? region) === region && constraint.not !== machine_id);
+  ((constraint.machine_id ?? machine_id) === machine_id &&
+    (constraint.region ?? region) === region &&
+    constraint.not !== machine_id);
 
 /** Somebody who wants a machine: an exchange, or a raw connection. */
 export interface PendingRequest {
@@ -232,7 +234,7 @@ export class Route {
   }
 
   /** Why waiting would lead nowhere. */
-  #rejectReason({ constraint: constraint }: PendingRequest): Refusal | undefined {
+  #rejectReason({ constraint }: PendingRequest): Refusal | undefined {
     if (this.waiting >= PROXY_LIMITS.queue_length) {
       return {
         status: 503,
@@ -242,7 +244,10 @@ export class Route {
     }
     const suitable = (one: StartableMachine): boolean => suits(constraint, one);
     if (this.targets.some(({ table }) => suitable(table)) || this.table.startable.some(suitable)) return undefined;
-    const wanted = constraint && [constraint.machine_id ?? "another machine", ...(constraint.region ? [`in ${constraint.region}`] : [])];
+    const wanted = constraint && [
+      constraint.machine_id ?? "another machine",
+      ...(constraint.region ? [`in ${constraint.region}`] : []),
+    ];
     if (wanted) {
       const text = `${this.app.app_name}: a machine asked for a replay to ${wanted.join(" ")}, which gets no requests here`;
       return { status: 502, reason: "replay_refused", text };

@@ -4,8 +4,8 @@ import { PROXY_LIMITS } from "../../limits.ts";
 import type { Slots } from "../../slots.ts";
 import type { Target } from "../../table.ts";
 import type { TargetCounters } from "../counters.ts";
+import { TO_MACHINE, Upstream, type UpstreamConnection, type UpstreamOwner } from "../http1/upstream.ts";
 import { Http2Backend } from "../http2/backend.ts";
-import { type UpstreamConnection, TO_MACHINE, Upstream, type UpstreamOwner } from "../http1/upstream.ts";
 
 /** What targets share inside one worker. */
 export interface WorkerContext {

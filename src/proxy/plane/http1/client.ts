@@ -1,22 +1,30 @@
 import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../../limits.ts";
-import { BadMessage } from "./bad-message.ts";
-import { BodyReader } from "./body.ts";
-import { compressing } from "../compress.ts";
-import type { Dispatch } from "../dispatch.ts";
-import { type ResponseHead, CHUNKED, headEnd, type RequestHead, readRequest } from "./head.ts";
-import { type ResponseText, answerText, interimText, ownText, switchText } from "./response-text.ts";
-import { ResponseWriter } from "./response-writer.ts";
-import { ReadBatcher } from "./read-batcher.ts";
-import { brokenOff, type OwnResponse, type Peer, peerLines, refusalResponse, repeatable, requestLines } from "../header-rewrite.ts";
-import type { Plane } from "../plane.ts";
-import { release } from "./read-buffers.ts";
+import { ProxyExchange } from "../balance/exchange.ts";
 import type { Attempts } from "../balance/replay.ts";
 import type { Refusal, Route } from "../balance/route.ts";
-import { ProxyExchange } from "../balance/exchange.ts";
-import { splice } from "../splice.ts";
 import type { TargetState } from "../balance/target.ts";
+import { compressing } from "../compress.ts";
+import type { Dispatch } from "../dispatch.ts";
+import {
+  brokenOff,
+  type OwnResponse,
+  type Peer,
+  peerLines,
+  refusalResponse,
+  repeatable,
+  requestLines,
+} from "../header-rewrite.ts";
+import type { Plane } from "../plane.ts";
+import { splice } from "../splice.ts";
 import { Traffic } from "../traffic.ts";
+import { BadMessage } from "./bad-message.ts";
+import { BodyReader } from "./body.ts";
+import { CHUNKED, headEnd, type RequestHead, type ResponseHead, readRequest } from "./head.ts";
+import { ReadBatcher } from "./read-batcher.ts";
+import { release } from "./read-buffers.ts";
+import { answerText, interimText, ownText, type ResponseText, switchText } from "./response-text.ts";
+import { ResponseWriter } from "./response-writer.ts";
 import type { Exchange, UpstreamConnection } from "./upstream.ts";
 
 const NOTHING = Buffer.alloc(0);
@@ -55,7 +63,10 @@ export class Http1Client extends ProxyExchange implements Exchange {
   /** Nothing moved since. */
   #moved_at: number;
 
-  constructor(socket: Socket, parts: { plane: Plane; peer: Peer; listener: object; dispatch: Dispatch; likely?: Route }) {
+  constructor(
+    socket: Socket,
+    parts: { plane: Plane; peer: Peer; listener: object; dispatch: Dispatch; likely?: Route },
+  ) {
     super(parts);
     this.listener = parts.listener;
     this.#socket = socket;

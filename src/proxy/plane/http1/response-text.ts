@@ -1,7 +1,7 @@
 /** Heads of answers as HTTP/1.1 writes them. */
 import type { PortOptions } from "../../table.ts";
-import { type ResponseHead, CHUNKED, type RequestHead, UNTIL_CLOSE } from "./head.ts";
 import { answerFields, type OwnResponse } from "../header-rewrite.ts";
+import { CHUNKED, type RequestHead, type ResponseHead, UNTIL_CLOSE } from "./head.ts";
 
 export interface ResponseText {
   text: string;

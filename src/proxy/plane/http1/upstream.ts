@@ -3,7 +3,7 @@ import { dial, type Endpoint } from "#core/dial.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
 import { BadMessage } from "./bad-message.ts";
 import { BodyReader, type BodySink } from "./body.ts";
-import { type ResponseHead, headEnd, readResponse } from "./head.ts";
+import { headEnd, type ResponseHead, readResponse } from "./head.ts";
 import { ReadBatcher } from "./read-batcher.ts";
 import { ReadBuffers } from "./read-buffers.ts";
 

@@ -8,9 +8,9 @@ import {
 import type { Socket } from "node:net";
 import { dial, type Endpoint } from "#core/dial.ts";
 import type { TargetCounters } from "../counters.ts";
+import { CHUNKED, type ResponseHead } from "../http1/head.ts";
+import { type Exchange, TO_MACHINE, type UpstreamConnection } from "../http1/upstream.ts";
 import { fieldsOf, LENIENT, trailerLines } from "./fields.ts";
-import { type ResponseHead, CHUNKED } from "../http1/head.ts";
-import { type Exchange, type UpstreamConnection, TO_MACHINE } from "../http1/upstream.ts";
 
 const CLOSED_EARLY = (): Error => new Error("the connection was closed before it was open");
 

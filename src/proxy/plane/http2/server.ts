@@ -9,12 +9,12 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { messageOf } from "#core/assert.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
-import { BadMessage } from "../http1/bad-message.ts";
+import { ProxyExchange } from "../balance/exchange.ts";
+import type { Attempts } from "../balance/replay.ts";
+import type { Refusal, Route } from "../balance/route.ts";
+import type { TargetState } from "../balance/target.ts";
 import { compressing } from "../compress.ts";
 import type { Dispatch } from "../dispatch.ts";
-import { roleOf } from "../http1/fields.ts";
-import { fieldsOf, LENIENT, outgoing, trailerLines } from "./fields.ts";
-import { type ResponseHead, CHUNKED, hostName, type RequestHead } from "../http1/head.ts";
 import {
   answerFields,
   brokenOff,
@@ -24,13 +24,13 @@ import {
   refusalResponse,
   requestLines,
 } from "../header-rewrite.ts";
-import type { Plane } from "../plane.ts";
-import type { Attempts } from "../balance/replay.ts";
-import type { Refusal, Route } from "../balance/route.ts";
-import { ProxyExchange } from "../balance/exchange.ts";
-import type { TargetState } from "../balance/target.ts";
-import { Traffic } from "../traffic.ts";
+import { BadMessage } from "../http1/bad-message.ts";
+import { roleOf } from "../http1/fields.ts";
+import { CHUNKED, hostName, type RequestHead, type ResponseHead } from "../http1/head.ts";
 import type { Exchange, UpstreamConnection } from "../http1/upstream.ts";
+import type { Plane } from "../plane.ts";
+import { Traffic } from "../traffic.ts";
+import { fieldsOf, LENIENT, outgoing, trailerLines } from "./fields.ts";
 
 interface Parts {
   plane: Plane;

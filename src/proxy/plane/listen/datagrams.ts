@@ -1,10 +1,10 @@
 import { createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import { PROXY_LIMITS } from "../../limits.ts";
-import { type ListenAddress, words } from "./listener.ts";
-import type { Plane } from "../plane.ts";
-import type { Route, PendingRequest } from "../balance/route.ts";
+import type { PendingRequest, Route } from "../balance/route.ts";
 import type { TargetState } from "../balance/target.ts";
+import type { Plane } from "../plane.ts";
+import { type ListenAddress, words } from "./listener.ts";
 
 interface Client {
   key: string;

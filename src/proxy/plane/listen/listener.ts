@@ -1,15 +1,15 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { PROXY_LIMITS } from "../../limits.ts";
-import { Http1Client } from "../http1/client.ts";
+import type { Route } from "../balance/route.ts";
 import { dispatcher } from "../dispatch.ts";
-import { serveHttp2 } from "../http2/server.ts";
-import { type Hello, readHello } from "./client-hello.ts";
 import type { Peer } from "../header-rewrite.ts";
+import { Http1Client } from "../http1/client.ts";
+import { serveHttp2 } from "../http2/server.ts";
 import type { Plane, Watched } from "../plane.ts";
+import { type Hello, readHello } from "./client-hello.ts";
 import { beginPostgresTls } from "./postgres-tls.ts";
 import { passRaw } from "./raw.ts";
-import type { Route } from "../balance/route.ts";
 
 export interface ListenAddress {
   protocol: "tcp" | "udp";

@@ -5,9 +5,18 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { until } from "../../../../test/support.ts";
-import { aBackend, anAppTable, aPlane, aPlaneInTime, aTarget, freePort, OPTIONS, type TestPlane } from "../../fixtures.ts";
+import {
+  aBackend,
+  anAppTable,
+  aPlane,
+  aPlaneInTime,
+  aTarget,
+  freePort,
+  OPTIONS,
+  type TestPlane,
+} from "../../fixtures.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
-import type { AppTable, PortTable, ClosedListener } from "../../table.ts";
+import type { AppTable, ClosedListener, PortTable } from "../../table.ts";
 
 /** What was told last, and `undefined` when nothing was. */
 const told = ({ reports }: TestPlane): ClosedListener[] | undefined =>

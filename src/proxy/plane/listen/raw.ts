@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
+import type { PendingRequest, Route } from "../balance/route.ts";
 import type { Peer } from "../header-rewrite.ts";
 import type { Plane } from "../plane.ts";
-import type { Route, PendingRequest } from "../balance/route.ts";
 import { splice } from "../splice.ts";
 import { Traffic } from "../traffic.ts";
 

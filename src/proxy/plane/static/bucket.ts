@@ -5,11 +5,11 @@ import type { Clock } from "#core/clock.ts";
 import type { BucketsSetting } from "#core/proxy-settings.ts";
 import { signedHeaders } from "#core/s3-signature.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
-import { type Files, FileConnection, type Wanted } from "./files.ts";
-import { type ResponseHead, CHUNKED } from "../http1/head.ts";
-import { mediaType } from "./media-types.ts";
 import type { Refusal } from "../balance/route.ts";
+import { CHUNKED, type ResponseHead } from "../http1/head.ts";
 import type { UpstreamConnection } from "../http1/upstream.ts";
+import { FileConnection, type Files, type Wanted } from "./files.ts";
+import { mediaType } from "./media-types.ts";
 
 /** The server that all buckets are at, and the connections to it. */
 export class Buckets {

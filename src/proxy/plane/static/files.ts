@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
-import type { ResponseHead } from "../http1/head.ts";
 import type { Refusal } from "../balance/route.ts";
+import type { ResponseHead } from "../http1/head.ts";
 import type { Exchange, UpstreamConnection } from "../http1/upstream.ts";
 
 /** What a request says about the file it wants. */

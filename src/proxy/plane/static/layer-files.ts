@@ -3,12 +3,12 @@ import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import type { ImageLayer } from "#machines/runtime/image-source.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
-import { conditions, rangeOf } from "./conditions.ts";
-import { type Files, FileConnection, type Wanted } from "./files.ts";
 import type { ResponseHead } from "../http1/head.ts";
+import type { UpstreamConnection } from "../http1/upstream.ts";
+import { conditions, rangeOf } from "./conditions.ts";
+import { FileConnection, type Files, type Wanted } from "./files.ts";
 import { LayerTree, type Place } from "./layer-tree.ts";
 import { mediaType } from "./media-types.ts";
-import type { UpstreamConnection } from "../http1/upstream.ts";
 
 /** A file as it lies in one of the layers. Layers never change, so what was found once stays true. */
 interface Found {

@@ -61,7 +61,13 @@ async function site(t: TestContext, options: Partial<PortOptions> = {}): Promise
   ];
   await listener.serve({ app: { statics }, targets: [aTarget(backend.port)], options });
   const get: Site["get"] = async (path, headers = {}, method = "GET") => {
-    const at = { port: listener.port, path, method, headers: { host: "web.localhost", ...headers }, agent: false as const };
+    const at = {
+      port: listener.port,
+      path,
+      method,
+      headers: { host: "web.localhost", ...headers },
+      agent: false as const,
+    };
     const [answer] = (await once(request(at).end(), "response")) as [IncomingMessage];
     return { status: answer.statusCode ?? 0, text: await read(answer), headers: answer.headers };
   };

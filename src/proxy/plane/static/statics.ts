@@ -1,10 +1,10 @@
 /** Files that are served here instead of by a machine. What is not there is the machine's to answer. */
 import type { StaticTable } from "../../table.ts";
+import type { PendingRequest, Route } from "../balance/route.ts";
+import type { RequestHead } from "../http1/head.ts";
 import { Bucket, type Buckets } from "./bucket.ts";
 import type { Files, Wanted } from "./files.ts";
-import type { RequestHead } from "../http1/head.ts";
 import { LayerFiles } from "./layer-files.ts";
-import type { Route, PendingRequest } from "../balance/route.ts";
 
 /** All files of one app, by the beginning of their addresses. */
 export class Statics {

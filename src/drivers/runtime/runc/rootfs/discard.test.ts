@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { discard } from "./discard.ts";
 import { layoutOf, pathsOf } from "../layout.ts";
 import { removeRecord } from "../record.ts";
+import { discard } from "./discard.ts";
 
 const MACHINES = 100;
 const FILES = 40;

@@ -1,6 +1,7 @@
 /** What the platform and the config put into a machine's root file system before it boots. */
-import type { Launch } from "#machines/runtime/driver.ts";
+
 import { gatewayAddress } from "#machines/names.ts";
+import type { Launch } from "#machines/runtime/driver.ts";
 import type { GuestTree } from "../../../linux/guest-tree.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 

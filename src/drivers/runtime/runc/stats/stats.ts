@@ -16,10 +16,10 @@ import {
 } from "#metrics/builtin/fields.ts";
 import type { MachineStats, MeasuredMachine } from "#metrics/builtin/sources.ts";
 import { cgroupDirs, oomKills, processesIn } from "../cgroup.ts";
-import { cpuUse, memoryOf, pressureOf } from "./cgroup-stats.ts";
-import { disksOf } from "./disk-stats.ts";
 import { type Layout, layoutOf, pathsOf } from "../layout.ts";
 import { readRecord } from "../record.ts";
+import { cpuUse, memoryOf, pressureOf } from "./cgroup-stats.ts";
+import { disksOf } from "./disk-stats.ts";
 
 interface Options {
   data_dir: string;

@@ -4,15 +4,22 @@
  * a reboot of the host ends it, and then it boots cold.
  */
 import { messageOf } from "#core/assert.ts";
-import { type Launch, type Lost, type Ref, type Started, type Suspended, SuspendRefused } from "#machines/runtime/driver.ts";
-import type { ContainerManager } from "../container-manager.ts";
-import { freezeCgroup, thawCgroup } from "./cgroup-freeze.ts";
+import {
+  type Launch,
+  type Lost,
+  type Ref,
+  type Started,
+  type Suspended,
+  SuspendRefused,
+} from "#machines/runtime/driver.ts";
 import { liftIo } from "../cgroup-io.ts";
-import { reclaimMemory, restoreSwap, swapShare } from "./cgroup-reclaim.ts";
+import type { ContainerManager } from "../container-manager.ts";
 import { RUNC_LIMITS } from "../limits.ts";
 import { kernelBoot } from "../process-table.ts";
 import { handleOf, type MachineRecord, startedOf } from "../record.ts";
 import { Stopwatch } from "../timings.ts";
+import { freezeCgroup, thawCgroup } from "./cgroup-freeze.ts";
+import { reclaimMemory, restoreSwap, swapShare } from "./cgroup-reclaim.ts";
 
 /** `why` says why there is no snapshot of it. */
 export async function pause(containers: ContainerManager, { id, boot }: Ref, why: string): Promise<Suspended> {
@@ -58,7 +65,10 @@ function problemOf(containers: ContainerManager, record: MachineRecord): string 
 }
 
 /** Undefined when it was not suspended so. */
-export async function unpause(containers: ContainerManager, { id, boot, egress }: Launch): Promise<Started | Lost | undefined> {
+export async function unpause(
+  containers: ContainerManager,
+  { id, boot, egress }: Launch,
+): Promise<Started | Lost | undefined> {
   const record = containers.read(id);
   if (record?.boot !== boot || record.state !== "paused") return undefined;
   const lost = problemOf(containers, record);

@@ -1,9 +1,9 @@
 /** Gives the files of a new lxcfs to machines whose own no longer answer. */
 import { readFile } from "node:fs/promises";
-import { nativeProgram } from "../native-programs.ts";
 import { program } from "../../../linux/program.ts";
 import type { ContainerManager } from "../container-manager.ts";
 import { LXCFS_FILES, LXCFS_PROBE, type Lxcfs } from "../lxcfs.ts";
+import { nativeProgram } from "../native-programs.ts";
 import { knownIds } from "../record.ts";
 
 const REBIND = nativeProgram("rebind");
@@ -21,7 +21,8 @@ export async function rebindMachines(containers: ContainerManager, { dir }: Pick
       log.info({ machine: id }, "the machine has the files of the new lxcfs");
     } catch (error) {
       // One that ended meanwhile needs none.
-      if (containers.runs(record)) log.warn({ error, machine: id }, "the machine could not be given the files of lxcfs");
+      if (containers.runs(record))
+        log.warn({ error, machine: id }, "the machine could not be given the files of lxcfs");
     }
   }
 }

@@ -2,25 +2,32 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
-import { type Launch, type Lost, type Ref, type Started, type Suspended, SuspendRefused } from "#machines/runtime/driver.ts";
+import {
+  type Launch,
+  type Lost,
+  type Ref,
+  type Started,
+  type Suspended,
+  SuspendRefused,
+} from "#machines/runtime/driver.ts";
 import { CRIU_OPTIONS, type Criu, complaint, openToMachine, settleOnDisk } from "../../../freeze/criu.ts";
 import { sealMemory, unsealMemory } from "../../../freeze/sealed-memory.ts";
 import { program } from "../../../linux/program.ts";
-import type { ContainerManager } from "../container-manager.ts";
 import { processesIn } from "../cgroup.ts";
-import { thawCgroup } from "./cgroup-freeze.ts";
 import { liftIo } from "../cgroup-io.ts";
-import { restoreSwap } from "./cgroup-reclaim.ts";
 import { answers, confinementOf, portsOf, weaker } from "../confinement.ts";
-import { discard } from "../rootfs/discard.ts";
+import type { ContainerManager } from "../container-manager.ts";
 import { checkLease, LeaseOverError } from "../enclosure.ts";
 import { RUNC_LIMITS } from "../limits.ts";
-import { clearImages, memoryOfProcesses, openImages } from "./memory-images.ts";
 import { isAlive, numberIn, startOf } from "../process-table.ts";
-import { listeners } from "../stats/ps.ts";
 import { handleOf, ipv4Of, type MachineRecord, type Snapshot, startedOf } from "../record.ts";
+import { discard } from "../rootfs/discard.ts";
 import { runShim } from "../shim.ts";
+import { listeners } from "../stats/ps.ts";
 import { Stopwatch } from "../timings.ts";
+import { thawCgroup } from "./cgroup-freeze.ts";
+import { restoreSwap } from "./cgroup-reclaim.ts";
+import { clearImages, memoryOfProcesses, openImages } from "./memory-images.ts";
 
 export interface SuspendParts {
   containers: ContainerManager;
@@ -184,7 +191,11 @@ function problemOf({ criu, runc_version }: SuspendParts, record: MachineRecord, 
 }
 
 /** CRIU trusts what it reads: nothing is shown to it that is not, to the last byte, what was sealed. */
-async function unseal({ containers }: SuspendParts, { id, uid_base }: MachineRecord, { sealed }: Snapshot): Promise<void> {
+async function unseal(
+  { containers }: SuspendParts,
+  { id, uid_base }: MachineRecord,
+  { sealed }: Snapshot,
+): Promise<void> {
   if (!sealed) throw new Error("its memory was not sealed");
   const paths = containers.paths(id);
   openImages(

@@ -18,11 +18,11 @@ import {
   type Suspended,
   SuspendRefused,
 } from "#machines/runtime/driver.ts";
-import { nativeProgram } from "../native-programs.ts";
 import { lxcfsMissing } from "../../../choice.ts";
 import { type Criu, openCriu } from "../../../freeze/criu.ts";
 import { program } from "../../../linux/program.ts";
 import type { ContainerManager } from "../container-manager.ts";
+import { nativeProgram } from "../native-programs.ts";
 import { freezeProblem } from "./cgroup-freeze.ts";
 import { pause, unpause } from "./pause.ts";
 import { resume, type SuspendParts, suspend } from "./suspend.ts";
