@@ -1,8 +1,9 @@
 import { PROXY_LIMITS } from "../limits.ts";
-import type { Refusal, Route } from "./balance/route.ts";
+import type { Refusal } from "./balance/pending-request.ts";
+import type { Route } from "./balance/route.ts";
 import { type OwnResponse, type Peer, redirectResponse } from "./header-rewrite.ts";
 import type { RequestHead } from "./http1/head.ts";
-import type { Plane } from "./plane.ts";
+import type { PlaneServices } from "./types.ts";
 
 const CHALLENGE = "/.well-known/acme-challenge/";
 
@@ -16,7 +17,7 @@ type Dispatched = { route: Route } | { answer: (request_id: string) => OwnRespon
  */
 export function dispatcher(
   listener: { find(name: string): Route | undefined; port: number },
-  plane: Plane,
+  plane: PlaneServices,
   peer: Peer,
   sni: Route | undefined,
 ): Dispatch {
@@ -38,7 +39,7 @@ const MISDIRECTED: Refusal = {
 };
 
 /** What a certificate authority asks to see whose a name is. */
-function challenge({ target }: DispatchRequest, plane: Plane, peer: Peer): Dispatched | undefined {
+function challenge({ target }: DispatchRequest, plane: PlaneServices, peer: Peer): Dispatched | undefined {
   if (peer.secure || !target.startsWith(CHALLENGE)) return undefined;
   const token = target.slice(CHALLENGE.length);
   // The token is the client's choice, and `constructor` is not one.

@@ -1,6 +1,6 @@
 /** What the proxy writes into messages it passes on, the same for every version of HTTP. */
 import type { PortOptions } from "../table.ts";
-import type { Refusal } from "./balance/route.ts";
+import type { Refusal } from "./balance/pending-request.ts";
 import { BadMessage } from "./http1/bad-message.ts";
 import { CHUNKED, type RequestHead, type ResponseHead } from "./http1/head.ts";
 

@@ -11,7 +11,7 @@ import {
   type WorkerCommand,
   type WorkerSettings,
 } from "../table.ts";
-import type { ReplayBudget, Routes } from "./balance/replay.ts";
+import type { ReplayBudget } from "./balance/replay.ts";
 import { Route } from "./balance/route.ts";
 import { TargetState, type WorkerContext } from "./balance/target.ts";
 import { type Counters, EdgeCounters, TargetCounters } from "./counters.ts";
@@ -23,17 +23,7 @@ import { Keyring } from "./listen/tls.ts";
 import { RequestIds } from "./request-ids.ts";
 import { Buckets } from "./static/bucket.ts";
 import { Statics } from "./static/statics.ts";
-
-/** Something with deadlines that is looked at now and then. */
-export interface Watched {
-  sweep(now: number): void;
-  /** Finish, and take no more; one that is in the middle of nothing ends now, or, when patient, after a while. */
-  drain(patient: boolean): void;
-  /** The door it came in by. */
-  readonly listener?: object;
-  /** The worker ends: so does this. */
-  cut(): void;
-}
+import type { PlaneServices, Watched } from "./types.ts";
 
 interface AppState {
   table: AppTable;
@@ -47,7 +37,7 @@ interface AppState {
  * One worker's whole data plane: the apps it knows, the ports it listens on, the connections it has. It is told
  * what to serve, and tells what it counted; it decides nothing that outlives it.
  */
-export class Plane implements Routes {
+export class Plane implements PlaneServices {
   readonly region: string;
   readonly keys: Keyring;
   /** Answers to ACME's questions, by token. */

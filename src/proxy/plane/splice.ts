@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
 import { PROXY_LIMITS } from "../limits.ts";
 import { release } from "./http1/read-buffers.ts";
-import type { Plane } from "./plane.ts";
+import type { PlaneServices } from "./types.ts";
 
 interface Splice {
-  plane: Plane;
+  plane: PlaneServices;
   /** Called now and then, for what moved since the last time. */
   count: () => void;
   /** What the client already sent, and what the machine did. */

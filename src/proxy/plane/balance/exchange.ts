@@ -1,16 +1,29 @@
 import { endsConnection, type Peer } from "../header-rewrite.ts";
 import type { RequestHead, ResponseHead } from "../http1/head.ts";
-import type { Plane } from "../plane.ts";
+import type { UpstreamConnection } from "../http1/upstream.ts";
 import { tryFiles } from "../static/statics.ts";
+import type { PlaneServices } from "../types.ts";
+import type { PendingRequest, Refusal, TargetConstraint } from "./pending-request.ts";
 import { Attempts } from "./replay.ts";
-import type { PendingRequest, Refusal, Route, TargetConstraint } from "./route.ts";
+import type { Route } from "./route.ts";
 import type { TargetState } from "./target.ts";
 
+/** The HTTP/1 client or HTTP/2 stream whose request is proxied. */
+interface RequestOwner {
+  /** Sends the request to the target, or to a file when there is no target. */
+  got(target: TargetState | undefined, connection: UpstreamConnection): void;
+  refused(refusal: Refusal): void;
+  /** Gives back the target and its connection: the response that has begun is not for the client. */
+  releaseTarget(): void;
+  /** The request waits for a target from now on. */
+  waits(): void;
+}
+
 /**
- * A request that looks for who answers it: a file, else a machine, and after that the machine which the first one
- * names. The same for every version of HTTP.
+ * Finds what responds to a request: a static file, else a machine, and after a replay the machine that the first one
+ * names. HTTP/1 and HTTP/2 share it.
  */
-export abstract class ProxyExchange implements PendingRequest {
+export class ProxyExchange implements PendingRequest {
   readonly kind = "exchange";
   fresh = false;
   upgrade = false;
@@ -19,77 +32,80 @@ export abstract class ProxyExchange implements PendingRequest {
   refused_at: number | undefined;
   gone = false;
   constraint: TargetConstraint | undefined;
-  protected readonly plane: Plane;
-  protected readonly peer: Peer;
-  protected attempts: Attempts | undefined;
-  /** Where a machine is got from. */
-  #from: Route | undefined;
+  attempts: Attempts | undefined;
+  readonly #plane: PlaneServices;
+  readonly #peer: Peer;
+  readonly #owner: RequestOwner;
+  /** The route whose targets are tried. */
+  #route: Route | undefined;
 
-  constructor({ plane, peer }: { plane: Plane; peer: Peer }) {
-    this.plane = plane;
-    this.peer = peer;
+  constructor({ plane, peer }: { plane: PlaneServices; peer: Peer }, owner: RequestOwner) {
+    this.#plane = plane;
+    this.#peer = peer;
+    this.#owner = owner;
   }
 
-  abstract got(target: TargetState | undefined, connection: unknown): void;
-  abstract refused(refusal: Refusal): void;
-  /** The answer that has begun is not wanted: the line and the seat are given back. */
-  protected abstract letGo(): void;
-  /** It waits for a machine from now on. */
-  protected abstract waits(): void;
+  got(target: TargetState | undefined, connection: unknown): void {
+    this.#owner.got(target, connection as UpstreamConnection);
+  }
 
-  protected findTarget(route: Route, head: RequestHead): void {
-    this.attempts = new Attempts(head, this.plane);
+  refused(refusal: Refusal): void {
+    this.#owner.refused(refusal);
+  }
+
+  findTarget(route: Route, head: RequestHead): void {
+    this.attempts = new Attempts(head, this.#plane);
     this.constraint = undefined;
     this.upgrade = head.upgrade !== undefined;
     this.fresh = endsConnection(head) || this.upgrade;
-    this.#from = route;
-    if (!tryFiles(route, head, this)) this.#obtain();
+    this.#route = route;
+    if (!tryFiles(route.statics, head, this)) this.#obtain();
   }
 
   noFile(): void {
     this.#obtain();
   }
 
-  /** On another connection, of the same machine or another one. */
-  protected retry(): void {
+  /** Tries again on a new connection, to the same machine or another one. */
+  retry(): void {
     this.fresh = true;
     this.#obtain();
   }
 
-  /** True when the answer is not for the client: the request goes on to another machine, or is refused. */
-  protected goesOn(head: ResponseHead, route: Route, target: TargetState | undefined): boolean {
+  /** True when the response asks for a replay: the request goes on to another machine, or is refused. */
+  replays(head: ResponseHead, route: Route, target: TargetState | undefined): boolean {
     const next = this.attempts?.next(head, route, target);
     if (!next) return false;
-    this.letGo();
+    this.#owner.releaseTarget();
     if ("status" in next) {
-      this.refused(next);
+      this.#owner.refused(next);
       return true;
     }
     this.constraint = next.constraint;
-    this.#from = next.route;
+    this.#route = next.route;
     this.#obtain();
     return true;
   }
 
-  /** The machine has said nothing for too long. */
-  protected giveUp(): void {
-    this.letGo();
-    this.refused({ status: 504, reason: "answer_timeout", text: "the machine did not answer in time" });
+  /** Refuses the request because the machine has sent nothing for too long. */
+  timeOut(): void {
+    this.#owner.releaseTarget();
+    this.#owner.refused({ status: 504, reason: "answer_timeout", text: "the machine did not answer in time" });
   }
 
-  /** The request is over: nothing of it is sent again. */
-  protected forgetBody(): void {
+  /** Frees the body: the request is over, so it is not replayed. */
+  forgetBody(): void {
     this.attempts?.body?.forget();
   }
 
   #obtain(): void {
-    const before = this.#from as Route;
+    const before = this.#route as Route;
     // Tables may have changed since the route was found.
-    const from = this.plane.sibling(before.app.app_name, before) ?? before;
-    this.#from = from;
+    const route = this.#plane.sibling(before.app.app_name, before) ?? before;
+    this.#route = route;
     this.refused_at = undefined;
-    this.preface = this.plane.preface(from, this.peer);
-    this.waits();
-    from.obtain(this);
+    this.preface = this.#plane.preface(route, this.#peer);
+    this.#owner.waits();
+    route.obtain(this);
   }
 }

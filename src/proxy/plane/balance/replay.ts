@@ -6,7 +6,8 @@
 import { PROXY_LIMITS } from "../../limits.ts";
 import type { RequestHead, ResponseHead } from "../http1/head.ts";
 import type { UpstreamConnection } from "../http1/upstream.ts";
-import type { Refusal, Route, TargetConstraint } from "./route.ts";
+import type { Refusal, TargetConstraint } from "./pending-request.ts";
+import type { Route } from "./route.ts";
 import type { TargetState } from "./target.ts";
 
 /** Bytes that all requests of a worker keep together. */

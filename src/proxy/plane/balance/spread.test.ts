@@ -7,7 +7,8 @@ import { aBackend, anAppTable, aPlane, aTarget, OPTIONS } from "../../fixtures.t
 import { Slots } from "../../slots.ts";
 import type { Target } from "../../table.ts";
 import { EdgeCounters, TargetCounters } from "../counters.ts";
-import { Route, type TargetConstraint } from "./route.ts";
+import type { TargetConstraint } from "./pending-request.ts";
+import { Route } from "./route.ts";
 import { TargetState } from "./target.ts";
 
 const REQUESTS = 40;

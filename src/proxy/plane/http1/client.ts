@@ -2,7 +2,8 @@ import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../../limits.ts";
 import { ProxyExchange } from "../balance/exchange.ts";
 import type { Attempts } from "../balance/replay.ts";
-import type { Refusal, Route } from "../balance/route.ts";
+import type { Refusal } from "../balance/pending-request.ts";
+import type { Route } from "../balance/route.ts";
 import type { TargetState } from "../balance/target.ts";
 import { compressing } from "../compress.ts";
 import type { Dispatch } from "../dispatch.ts";
@@ -15,16 +16,17 @@ import {
   repeatable,
   requestLines,
 } from "../header-rewrite.ts";
-import type { Plane } from "../plane.ts";
+import type { PlaneServices } from "../types.ts";
 import { splice } from "../splice.ts";
 import { Traffic } from "../traffic.ts";
 import { BadMessage } from "./bad-message.ts";
 import { BodyReader } from "./body.ts";
-import { CHUNKED, headEnd, type RequestHead, type ResponseHead, readRequest } from "./head.ts";
+import { CHUNKED, type RequestHead, type ResponseHead } from "./head.ts";
 import { ReadBatcher } from "./read-batcher.ts";
 import { release } from "./read-buffers.ts";
 import { answerText, interimText, ownText, type ResponseText, switchText } from "./response-text.ts";
 import { ResponseWriter } from "./response-writer.ts";
+import { takeRequest, withoutEmptyLine } from "./take-request.ts";
 import type { Exchange, UpstreamConnection } from "./upstream.ts";
 
 const NOTHING = Buffer.alloc(0);
@@ -35,8 +37,10 @@ const LINGER_MS = 5000;
  * One HTTP/1 client. It is read one request at a time: the next one begins when the answer before it is
  * written, and what comes early is kept, up to a limit, then left in the kernel.
  */
-export class Http1Client extends ProxyExchange implements Exchange {
+export class Http1Client implements Exchange {
   readonly listener: object;
+  readonly #plane: PlaneServices;
+  readonly #proxied: ProxyExchange;
   readonly #socket: Socket;
   readonly #dispatch: Dispatch;
   readonly #peer_lines: string;
@@ -63,11 +67,9 @@ export class Http1Client extends ProxyExchange implements Exchange {
   /** Nothing moved since. */
   #moved_at: number;
 
-  constructor(
-    socket: Socket,
-    parts: { plane: Plane; peer: Peer; listener: object; dispatch: Dispatch; likely?: Route },
-  ) {
-    super(parts);
+  constructor(socket: Socket, parts: { plane: PlaneServices; peer: Peer; listener: object; dispatch: Dispatch; likely?: Route }) {
+    this.#plane = parts.plane;
+    this.#proxied = new ProxyExchange(parts, this);
     this.listener = parts.listener;
     this.#socket = socket;
     this.#dispatch = parts.dispatch;
@@ -129,13 +131,13 @@ export class Http1Client extends ProxyExchange implements Exchange {
 
   #read(chunk: Buffer): void {
     if (this.#state === "busy" && this.#body && !this.#body.done) {
-      this.#moved_at = this.plane.now();
+      this.#moved_at = this.#plane.now();
       this.#feed(chunk);
       return;
     }
     if (this.#state === "closed") return; // What comes after the last answer is read, so that the client can read that.
     // The time for a head is counted from its first byte: dripping does not prolong it.
-    if (this.#unread.length === 0) this.#moved_at = this.plane.now();
+    if (this.#unread.length === 0) this.#moved_at = this.#plane.now();
     this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk]);
     if (this.#state === "head") this.#next();
     else if (this.#unread.length > PROXY_LIMITS.read_ahead_bytes) this.#socket.pause();
@@ -145,33 +147,25 @@ export class Http1Client extends ProxyExchange implements Exchange {
   #next(): void {
     // Who does not read answers gets no more of them.
     if (this.#socket.writableNeedDrain) return;
-    // One empty line before a request is a habit of old clients.
-    if (this.#unread.length >= 2 && this.#unread[0] === 13 && this.#unread[1] === 10)
-      this.#unread = this.#unread.subarray(2);
-    const end = headEnd(this.#unread);
-    if (end > PROXY_LIMITS.head_bytes || (end < 0 && this.#unread.length > PROXY_LIMITS.head_bytes)) {
-      const text = `the request's head has more than ${PROXY_LIMITS.head_bytes} bytes (limit head_bytes)`;
-      this.#refuse(431, "headers_too_large", text);
-      return;
-    }
-    if (end < 0) return;
-    const unread = this.#unread;
-    this.#unread = unread.subarray(end + 4);
+    this.#unread = withoutEmptyLine(this.#unread);
     try {
-      this.#begin(readRequest(unread, end + 4));
+      const taken = takeRequest(this.#unread);
+      if (!taken) return;
+      this.#unread = taken.rest;
+      this.#begin(taken.head);
     } catch (thrown) {
       if (!(thrown instanceof BadMessage)) throw thrown;
-      this.#refuse(thrown.status, "malformed_http", thrown.message);
+      this.#refuse(thrown.status, thrown.status === 431 ? "headers_too_large" : "malformed_http", thrown.message);
     }
   }
 
   #begin(head: RequestHead): void {
     this.#state = "waiting";
     this.#head = head;
-    this.#started = this.plane.now();
+    this.#started = this.#plane.now();
     this.#status = 0;
     this.#tries = 0;
-    this.#request_id = this.plane.requestId();
+    this.#request_id = this.#plane.requestId();
     this.#answer = undefined;
     const found = this.#dispatch(head);
     if ("refusal" in found) {
@@ -184,21 +178,21 @@ export class Http1Client extends ProxyExchange implements Exchange {
     }
     found.route.counters.takeOver(this.#route?.counters);
     this.#route = found.route;
-    this.findTarget(found.route, head);
+    this.#proxied.findTarget(found.route, head);
   }
 
-  protected override waits(): void {
+  waits(): void {
     this.#state = "waiting";
   }
 
-  got(target: TargetState | undefined, connection: unknown): void {
+  got(target: TargetState | undefined, connection: UpstreamConnection): void {
     const head = this.#head as RequestHead;
-    const { body, source } = this.attempts as Attempts;
-    const upstream = compressing(connection as UpstreamConnection, head.accepts, (this.#route as Route).table.options);
+    const { body, source } = this.#proxied.attempts as Attempts;
+    const upstream = compressing(connection, head.accepts, (this.#route as Route).table.options);
     this.#target = target;
     this.#upstream = upstream;
     this.#state = "busy";
-    this.#sent_at = this.plane.now();
+    this.#sent_at = this.#plane.now();
     this.#moved_at = this.#sent_at;
     if (head.length !== 0) this.#body ??= new BodyReader(head.length);
     const lines = requestLines(head, this.#peer_lines, this.#request_id, source);
@@ -222,10 +216,10 @@ export class Http1Client extends ProxyExchange implements Exchange {
     try {
       const used = (this.#body as BodyReader).feed(bytes, {
         data: (chunk) => this.#send(chunk),
-        end: (trailers) => this.attempts?.body?.end(this.#upstream, trailers),
+        end: (trailers) => this.#proxied.attempts?.body?.end(this.#upstream, trailers),
       });
       if (used < bytes.length) this.#unread = Buffer.concat([this.#unread, bytes.subarray(used)]);
-      else if (this.#upstream && !this.#upstream.unsent && !this.attempts?.body?.whole) release(bytes);
+      else if (this.#upstream && !this.#upstream.unsent && !this.#proxied.attempts?.body?.whole) release(bytes);
     } catch (thrown) {
       if (!(thrown instanceof BadMessage)) throw thrown;
       // The machine has part of the request already: cutting both sides is the only honest answer.
@@ -234,11 +228,11 @@ export class Http1Client extends ProxyExchange implements Exchange {
   }
 
   #send(chunk: Buffer): void {
-    if (this.#upstream && this.attempts?.body?.write(this.#upstream, chunk) === false) this.#socket.pause();
+    if (this.#upstream && this.#proxied.attempts?.body?.write(this.#upstream, chunk) === false) this.#socket.pause();
   }
 
   drained(): void {
-    this.#moved_at = this.plane.now();
+    this.#moved_at = this.#plane.now();
     this.#socket.resume();
   }
 
@@ -252,25 +246,25 @@ export class Http1Client extends ProxyExchange implements Exchange {
   answered(head: ResponseHead): void {
     const request = this.#head as RequestHead;
     const { options } = (this.#route as Route).table;
-    const now = this.plane.now();
+    const now = this.#plane.now();
     this.#moved_at = now;
     this.#status = head.status;
     this.#target?.counters.responded(head.status, (now - this.#sent_at) / 1000);
-    if (this.goesOn(head, this.#route as Route, this.#target)) return;
+    if (this.#proxied.replays(head, this.#route as Route, this.#target)) return;
     const unfinished = this.#body !== undefined && !this.#body.done;
     const last = this.#closing || unfinished;
     this.#answer = answerText(head, request, { options, request_id: this.#request_id, last });
     this.#writer.head(this.#answer.text, this.#answer.chunked);
   }
 
-  protected override letGo(): void {
+  releaseTarget(): void {
     this.#upstream?.abandon();
     this.#upstream = undefined;
     this.#leave();
   }
 
   data(chunk: Buffer, module = 0): void {
-    this.#moved_at = this.plane.now();
+    this.#moved_at = this.#plane.now();
     if (!this.#writer.data(chunk, module)) this.#upstream?.pause();
   }
 
@@ -295,12 +289,12 @@ export class Http1Client extends ProxyExchange implements Exchange {
     this.#status = 101;
     this.#state = "closed";
     this.#count();
-    target.counters.responded(101, (this.plane.now() - this.#sent_at) / 1000);
-    this.plane.unwatch(this);
+    target.counters.responded(101, (this.#plane.now() - this.#sent_at) / 1000);
+    this.#plane.unwatch(this);
     this.#socket.removeAllListeners().once("close", () => this.#gone());
     this.#socket.write(switchText(head, request, (this.#route as Route).table.options, this.#request_id), "latin1");
     splice(this.#socket, socket, {
-      plane: this.plane,
+      plane: this.#plane,
       count: () => this.#traffic.report(this.#route),
       early: this.#unread,
       answer: rest,
@@ -318,7 +312,7 @@ export class Http1Client extends ProxyExchange implements Exchange {
     }
     // The machine closed a connection that it had kept, just when it was used: ask again on a new one.
     if (untouched && upstream?.reused && repeatable(request) && this.#tries++ === 0) {
-      this.retry();
+      this.#proxied.retry();
       return;
     }
     this.refused(brokenOff(problem));
@@ -340,7 +334,7 @@ export class Http1Client extends ProxyExchange implements Exchange {
   }
 
   #refuse(status: number, reason: string, text: string): void {
-    this.#request_id = this.plane.requestId();
+    this.#request_id = this.#plane.requestId();
     this.#head = undefined;
     this.refused({ status, reason, text });
   }
@@ -349,8 +343,8 @@ export class Http1Client extends ProxyExchange implements Exchange {
     this.#count();
     this.#leave();
     this.#body = undefined;
-    this.forgetBody();
-    this.#moved_at = this.plane.now();
+    this.#proxied.forgetBody();
+    this.#moved_at = this.#plane.now();
     if (close) {
       this.#state = "closed";
       this.#socket.end();
@@ -364,7 +358,7 @@ export class Http1Client extends ProxyExchange implements Exchange {
   }
 
   #count(): void {
-    this.#route?.counters.responded(this.#status, (this.plane.now() - this.#started) / 1000);
+    this.#route?.counters.responded(this.#status, (this.#plane.now() - this.#started) / 1000);
   }
 
   /** The seat of a request; with `connections` it is the connection's. */
@@ -375,7 +369,7 @@ export class Http1Client extends ProxyExchange implements Exchange {
   }
 
   #drain(): void {
-    this.#moved_at = this.plane.now();
+    this.#moved_at = this.#plane.now();
     this.#upstream?.resume();
     if (this.#state === "head" && this.#unread.length > 0) this.#next();
   }
@@ -392,16 +386,16 @@ export class Http1Client extends ProxyExchange implements Exchange {
       this.cut();
       return;
     }
-    this.giveUp();
+    this.#proxied.timeOut();
   }
 
   #gone(): void {
-    if (this.#state === "waiting") this.gone = true;
-    this.letGo();
-    this.forgetBody();
+    if (this.#state === "waiting") this.#proxied.gone = true;
+    this.releaseTarget();
+    this.#proxied.forgetBody();
     this.#state = "closed";
     this.#traffic.report(this.#route);
     this.#route?.counters.disconnected();
-    this.plane.unwatch(this);
+    this.#plane.unwatch(this);
   }
 }

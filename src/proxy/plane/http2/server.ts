@@ -11,7 +11,8 @@ import { messageOf } from "#core/assert.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
 import { ProxyExchange } from "../balance/exchange.ts";
 import type { Attempts } from "../balance/replay.ts";
-import type { Refusal, Route } from "../balance/route.ts";
+import type { Refusal } from "../balance/pending-request.ts";
+import type { Route } from "../balance/route.ts";
 import type { TargetState } from "../balance/target.ts";
 import { compressing } from "../compress.ts";
 import type { Dispatch } from "../dispatch.ts";
@@ -28,12 +29,12 @@ import { BadMessage } from "../http1/bad-message.ts";
 import { roleOf } from "../http1/fields.ts";
 import { CHUNKED, hostName, type RequestHead, type ResponseHead } from "../http1/head.ts";
 import type { Exchange, UpstreamConnection } from "../http1/upstream.ts";
-import type { Plane } from "../plane.ts";
+import type { PlaneServices } from "../types.ts";
 import { Traffic } from "../traffic.ts";
 import { fieldsOf, LENIENT, outgoing, trailerLines } from "./fields.ts";
 
 interface Parts {
-  plane: Plane;
+  plane: PlaneServices;
   peer: Peer;
   listener: object;
   dispatch: Dispatch;
@@ -101,8 +102,11 @@ export function serveHttp2(socket: TLSSocket, parts: Parts): void {
 }
 
 /** One request of an HTTP/2 client. */
-class Http2Exchange extends ProxyExchange implements Exchange {
+class Http2Exchange implements Exchange {
   route: Route | undefined;
+  readonly #plane: PlaneServices;
+  readonly #peer: Peer;
+  readonly #proxied: ProxyExchange;
   readonly #stream: ServerHttp2Stream;
   readonly #dispatch: Dispatch;
   readonly #request_id: string;
@@ -122,7 +126,9 @@ class Http2Exchange extends ProxyExchange implements Exchange {
   #closed_at: number | undefined;
 
   constructor(stream: ServerHttp2Stream, parts: Parts) {
-    super(parts);
+    this.#plane = parts.plane;
+    this.#peer = parts.peer;
+    this.#proxied = new ProxyExchange(parts, this);
     this.#stream = stream;
     this.#dispatch = parts.dispatch;
     this.#request_id = parts.plane.requestId();
@@ -131,7 +137,7 @@ class Http2Exchange extends ProxyExchange implements Exchange {
     stream.on("error", () => stream.destroy());
     stream.on("close", () => this.#gone());
     stream.on("drain", () => {
-      this.#moved_at = this.plane.now();
+      this.#moved_at = this.#plane.now();
       this.#upstream?.resume();
     });
     // Told when they come, also while the body before them waits for a machine.
@@ -166,7 +172,7 @@ class Http2Exchange extends ProxyExchange implements Exchange {
       return;
     }
     this.route = found.route;
-    this.findTarget(found.route, this.#head);
+    this.#proxied.findTarget(found.route, this.#head);
   }
 
   /**
@@ -185,7 +191,7 @@ class Http2Exchange extends ProxyExchange implements Exchange {
       this.#stream.close(constants.NGHTTP2_CANCEL);
       return;
     }
-    this.giveUp();
+    this.#proxied.timeOut();
   }
 
   /** Its stream was closed at an earlier sweep, and is still there. */
@@ -193,21 +199,21 @@ class Http2Exchange extends ProxyExchange implements Exchange {
     return this.#closed_at !== undefined && this.#closed_at < now;
   }
 
-  protected override waits(): void {
+  waits(): void {
     // What comes of the body meanwhile is for the next machine.
     if (this.#reading) this.#stream.pause();
   }
 
-  got(target: TargetState | undefined, connection: unknown): void {
-    const { plane, peer } = this;
+  got(target: TargetState | undefined, connection: UpstreamConnection): void {
+    const plane = this.#plane;
     const head = this.#head as RequestHead;
-    const upstream = compressing(connection as UpstreamConnection, head.accepts, (this.route as Route).table.options);
+    const upstream = compressing(connection, head.accepts, (this.route as Route).table.options);
     this.#upstream = upstream;
     this.#target = target;
     this.#sent_at = plane.now();
     this.#moved_at = this.#sent_at;
-    const { body, source } = this.attempts as Attempts;
-    const lines = requestLines(head, peerLines(peer, plane.region, "2"), this.#request_id, source);
+    const { body, source } = this.#proxied.attempts as Attempts;
+    const lines = requestLines(head, peerLines(this.#peer, plane.region, "2"), this.#request_id, source);
     upstream.begin(this, lines, { complete: head.length === 0, chunked: head.length === CHUNKED });
     if (!body) return;
     body.again(upstream);
@@ -218,7 +224,7 @@ class Http2Exchange extends ProxyExchange implements Exchange {
   #read(body: NonNullable<Attempts["body"]>): void {
     this.#reading = true;
     this.#stream.on("data", (chunk: Buffer) => {
-      this.#moved_at = this.plane.now();
+      this.#moved_at = this.#plane.now();
       if (this.#upstream && !body.write(this.#upstream, chunk)) this.#stream.pause();
     });
     this.#stream.on("end", () => body.end(this.#upstream, this.#request_trailers));
@@ -235,9 +241,9 @@ class Http2Exchange extends ProxyExchange implements Exchange {
 
   answered(head: ResponseHead): void {
     this.#status = head.status;
-    this.#moved_at = this.plane.now();
-    this.#target?.counters.responded(head.status, (this.plane.now() - this.#sent_at) / 1000);
-    if (this.goesOn(head, this.route as Route, this.#target)) return;
+    this.#moved_at = this.#plane.now();
+    this.#target?.counters.responded(head.status, (this.#plane.now() - this.#sent_at) / 1000);
+    if (this.#proxied.replays(head, this.route as Route, this.#target)) return;
     const pairs: [string, string][] = [];
     answerFields(head, (this.route as Route).table.options, this.#request_id, (name, value) =>
       pairs.push([name, value]),
@@ -251,19 +257,19 @@ class Http2Exchange extends ProxyExchange implements Exchange {
       );
     } catch (thrown) {
       // Node has no such answer, a status of 700 for example.
-      this.letGo();
+      this.releaseTarget();
       this.refused(brokenOff(new BadMessage(messageOf(thrown))));
     }
   }
 
-  protected override letGo(): void {
+  releaseTarget(): void {
     this.#upstream?.abandon();
     this.#upstream = undefined;
     this.#leave();
   }
 
   data(chunk: Buffer): void {
-    this.#moved_at = this.plane.now();
+    this.#moved_at = this.#plane.now();
     if (!this.#stream.destroyed && !this.#stream.write(chunk)) this.#upstream?.pause();
   }
 
@@ -271,7 +277,7 @@ class Http2Exchange extends ProxyExchange implements Exchange {
 
   ended(trailers: string): void {
     this.#trailers = trailers;
-    this.#moved_at = this.plane.now();
+    this.#moved_at = this.#plane.now();
     this.#upstream = undefined;
     this.#leave();
     this.#count();
@@ -301,14 +307,14 @@ class Http2Exchange extends ProxyExchange implements Exchange {
   #answerOwn(answer: OwnResponse): void {
     if (this.#stream.destroyed || this.#stream.headersSent) return;
     this.#status = answer.status;
-    this.#moved_at = this.plane.now();
+    this.#moved_at = this.#plane.now();
     this.#count();
     this.#stream.respond({ ":status": answer.status, ...outgoing(answer.fields) });
     this.#stream.end(this.method === "HEAD" ? "" : answer.body);
   }
 
   #count(): void {
-    this.route?.counters.responded(this.#status, (this.plane.now() - this.#started) / 1000);
+    this.route?.counters.responded(this.#status, (this.#plane.now() - this.#started) / 1000);
   }
 
   #leave(): void {
@@ -318,9 +324,9 @@ class Http2Exchange extends ProxyExchange implements Exchange {
   }
 
   #gone(): void {
-    this.gone = true;
-    this.forgetBody();
-    this.letGo();
+    this.#proxied.gone = true;
+    this.#proxied.forgetBody();
+    this.releaseTarget();
   }
 }
 

@@ -1,9 +1,10 @@
 import { createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import { PROXY_LIMITS } from "../../limits.ts";
-import type { PendingRequest, Route } from "../balance/route.ts";
+import type { PendingRequest } from "../balance/pending-request.ts";
+import type { Route } from "../balance/route.ts";
 import type { TargetState } from "../balance/target.ts";
-import type { Plane } from "../plane.ts";
+import type { PlaneServices } from "../types.ts";
 import { type ListenAddress, words } from "./listener.ts";
 
 interface Client {
@@ -42,14 +43,14 @@ export class DatagramListener {
   readonly opened: Promise<void>;
   problem: string | undefined;
   routes: readonly Route[] = [];
-  readonly #plane: Plane;
+  readonly #plane: PlaneServices;
   readonly #socket: Socket;
   readonly #sessions = new Map<string, Session>();
   readonly #waiting = new Map<string, Buffer[]>();
   #tried_at: number;
   #stopped = false;
 
-  constructor(place: ListenAddress, plane: Plane) {
+  constructor(place: ListenAddress, plane: PlaneServices) {
     this.address = place.address;
     this.port = place.port;
     this.#plane = plane;

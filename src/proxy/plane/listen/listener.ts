@@ -6,7 +6,7 @@ import { dispatcher } from "../dispatch.ts";
 import type { Peer } from "../header-rewrite.ts";
 import { Http1Client } from "../http1/client.ts";
 import { serveHttp2 } from "../http2/server.ts";
-import type { Plane, Watched } from "../plane.ts";
+import type { PlaneServices, Watched } from "../types.ts";
 import { type Hello, readHello } from "./client-hello.ts";
 import { beginPostgresTls } from "./postgres-tls.ts";
 import { passRaw } from "./raw.ts";
@@ -35,7 +35,7 @@ export class Listener {
   readonly port: number;
   readonly opened: Promise<void>;
   problem: string | undefined;
-  readonly #plane: Plane;
+  readonly #plane: PlaneServices;
   readonly #server: Server;
   #routes: readonly Route[] = [];
   #byName = new Map<string, Route>();
@@ -44,7 +44,7 @@ export class Listener {
   #tried_at: number;
   #stopped = false;
 
-  constructor(place: ListenAddress, plane: Plane) {
+  constructor(place: ListenAddress, plane: PlaneServices) {
     this.address = place.address;
     this.port = place.port;
     this.#plane = plane;
@@ -216,7 +216,7 @@ function defaultRoute(routes: readonly Route[]): Route | undefined {
 }
 
 /** Cuts a connection whose beginning takes too long. */
-function handshakeTimeout(plane: Plane, socket: Socket, began: number): Watched {
+function handshakeTimeout(plane: PlaneServices, socket: Socket, began: number): Watched {
   const watched = {
     sweep(now: number): void {
       if (now - began > PROXY_LIMITS.handshake_ms) socket.destroy();

@@ -1,11 +1,11 @@
 import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../../limits.ts";
-import type { Plane } from "../plane.ts";
+import type { PlaneServices } from "../types.ts";
 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
 
 /** PostgreSQL clients ask for TLS in the clear first. Answers yes, and goes on when they begin it. */
-export function beginPostgresTls(socket: Socket, plane: Plane, go: () => void): void {
+export function beginPostgresTls(socket: Socket, plane: PlaneServices, go: () => void): void {
   const began = plane.now();
   let bytes: Buffer = Buffer.alloc(0);
   const watched = {

@@ -1,12 +1,13 @@
 import type { Socket } from "node:net";
-import type { PendingRequest, Route } from "../balance/route.ts";
+import type { PendingRequest } from "../balance/pending-request.ts";
+import type { Route } from "../balance/route.ts";
 import type { Peer } from "../header-rewrite.ts";
-import type { Plane } from "../plane.ts";
+import type { PlaneServices } from "../types.ts";
 import { splice } from "../splice.ts";
 import { Traffic } from "../traffic.ts";
 
 /** Passes a connection on as it is, once there is a machine for it. `early` was read from it already. */
-export function passRaw(client: Socket, route: Route, peer: Peer, plane: Plane, early: Buffer): void {
+export function passRaw(client: Socket, route: Route, peer: Peer, plane: PlaneServices, early: Buffer): void {
   route.counters.connected();
   client.pause();
   const traffic = new Traffic(client);

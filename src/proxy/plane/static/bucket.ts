@@ -5,7 +5,7 @@ import type { Clock } from "#core/clock.ts";
 import type { BucketsSetting } from "#core/proxy-settings.ts";
 import { signedHeaders } from "#core/s3-signature.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
-import type { Refusal } from "../balance/route.ts";
+import type { Refusal } from "../balance/pending-request.ts";
 import { CHUNKED, type ResponseHead } from "../http1/head.ts";
 import type { UpstreamConnection } from "../http1/upstream.ts";
 import { FileConnection, type Files, type Wanted } from "./files.ts";

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { Refusal } from "../balance/route.ts";
+import type { Refusal } from "../balance/pending-request.ts";
 import type { ResponseHead } from "../http1/head.ts";
 import type { Exchange, UpstreamConnection } from "../http1/upstream.ts";
 

@@ -1,6 +1,6 @@
 /** Files that are served here instead of by a machine. What is not there is the machine's to answer. */
 import type { StaticTable } from "../../table.ts";
-import type { PendingRequest, Route } from "../balance/route.ts";
+import type { PendingRequest } from "../balance/pending-request.ts";
 import type { RequestHead } from "../http1/head.ts";
 import { Bucket, type Buckets } from "./bucket.ts";
 import type { Files, Wanted } from "./files.ts";
@@ -67,7 +67,7 @@ interface PendingFile extends PendingRequest {
 }
 
 /** True when files are looked at for the request; then `waiter` is told what came of it. */
-export function tryFiles({ statics }: Route, head: RequestHead, pending: PendingFile): boolean {
+export function tryFiles(statics: Statics, head: RequestHead, pending: PendingFile): boolean {
   const match = statics.match(head);
   if (!match) return false;
   match.files.find(match.wanted).then(
