@@ -1,7 +1,7 @@
 /** docs/fields.md: what the platform does with every field of a request, made from the marks in the schemas. */
 import { type Field, fieldsOf } from "#http/field-support.ts";
+import type { JsonSchema } from "#http/json-schema.ts";
 import type { Row } from "#http/route.ts";
-import type { JsonSchema } from "#http/validate.ts";
 
 /** The requests whose fields are listed, and what their section is called. */
 export const FIELD_SECTIONS: Record<string, string> = {

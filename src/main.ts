@@ -20,11 +20,11 @@ import { SettingsError } from "#core/setting-values.ts";
 import { readSettings, type Settings } from "#core/settings.ts";
 import { VERSION } from "#core/version.ts";
 import { claimDataDir, holderOf } from "#stores/data-dir.ts";
+import { collectWhenIdle, idleParts } from "#wiring/idle-memory.ts";
+import { replaceRunning, yieldWhenAsked } from "#wiring/replace.ts";
+import { openServiceManager } from "#wiring/service-manager.ts";
 import { runBackup, runCheck, runDown, runInventory, runRestore } from "./maintenance.ts";
 import type { Platform } from "./platform.ts";
-import { collectWhenIdle, idleParts } from "./wiring/idle-memory.ts";
-import { replaceRunning, yieldWhenAsked } from "./wiring/replace.ts";
-import { openServiceManager } from "./wiring/service-manager.ts";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 const warn = (text: string): void => void process.stderr.write(`hangar: ${text}\n`);

@@ -50,10 +50,10 @@ import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlPrefetch } from "#stores/sql/prefetch.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
-import type { Emulated } from "./wiring/emulated.ts";
-import { openIdentity } from "./wiring/identity.ts";
-import { openMachines } from "./wiring/machines.ts";
-import { sealingKey, shareBaseUrl } from "./wiring/roles.ts";
+import type { Emulated } from "#wiring/emulated.ts";
+import { openIdentity } from "#wiring/identity.ts";
+import { openMachines } from "#wiring/machines.ts";
+import { sealingKey, shareBaseUrl } from "#wiring/roles.ts";
 
 export interface Platform {
   /** Where it can be reached; of a host, where the API is. */

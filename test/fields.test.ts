@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
+import type { JsonSchema } from "#http/json-schema.ts";
 import type { Row } from "#http/route.ts";
-import type { JsonSchema } from "#http/validate.ts";
 import { FIELD_SECTIONS, fieldSections, nameOf, sectionFields } from "../scripts/fields-page.ts";
 import { bench } from "./machine-bench.ts";
 

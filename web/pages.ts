@@ -1,11 +1,6 @@
 import type { ComponentType } from "preact";
+import type { PageProps } from "./page-props.ts";
 import type { IconName } from "./parts/icon.ts";
-
-export interface PageProps {
-  /** What follows the page's own name in the address. */
-  path: readonly string[];
-  query: URLSearchParams;
-}
 
 export interface Page {
   id: string;

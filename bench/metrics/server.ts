@@ -5,9 +5,9 @@
  */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Scope } from "#metrics/tsdb/index/scope.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openMetricsEngine } from "../../src/metrics/engine/engine.ts";
-import type { Scope } from "../../src/metrics/tsdb/index/metadata-queries.ts";
 
 const ORG = "bench";
 const engine = openMetricsEngine({

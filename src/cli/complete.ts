@@ -1,4 +1,5 @@
-import { type Kind, liveNames } from "./live-names.ts";
+import { liveNames } from "./live-names.ts";
+import type { Kind } from "./name-kinds.ts";
 import { isWord } from "./nouns.ts";
 import { GLOBAL_OPTIONS, type Option, optionsOf } from "./options.ts";
 import type { Context, Verb } from "./verb.ts";

@@ -1,8 +1,7 @@
 /** Names that are there right now, for shells that complete and people who are asked. */
 import type { Client } from "#client/client.ts";
 import { readPlaces } from "./contexts/file.ts";
-
-export type Kind = "apps" | "orgs" | "machines" | "volumes" | "contexts";
+import type { Kind } from "./name-kinds.ts";
 
 export interface LiveName {
   name: string;

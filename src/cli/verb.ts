@@ -1,5 +1,5 @@
 import type { Client } from "#client/client.ts";
-import type { Kind } from "./live-names.ts";
+import type { Kind } from "./name-kinds.ts";
 
 /** One command: `hangar <noun> <verb>`. The program, its help and its completion are made from the list of these. */
 export interface Verb {

@@ -1,5 +1,5 @@
+import type { JsonSchema } from "./json-schema.ts";
 import type { Row } from "./route.ts";
-import type { JsonSchema } from "./validate.ts";
 
 /**
  * Parts of the API that clients written in Go use: these cannot leave out a string, and send "" for one that is not set.

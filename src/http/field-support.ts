@@ -6,15 +6,7 @@
 import type { TSchema } from "typebox";
 import type { Problem } from "#core/errors.ts";
 import { closest } from "#core/words.ts";
-import type { JsonSchema } from "./validate.ts";
-
-export interface Support {
-  is: "acts" | "refused" | "warned";
-  /** Why it is refused or has no effect. */
-  why?: string;
-  /** Values of a refused field that are taken with a warning: clients send them without asking for anything. */
-  tolerates?: readonly unknown[];
-}
+import type { JsonSchema, Support } from "./json-schema.ts";
 
 const marked = <T extends TSchema>(schema: T, description: string, support: Support): T => ({
   ...schema,

@@ -9,14 +9,15 @@ import type { Admitted, Caller, Target } from "./access.ts";
 import { dropEmpty, dropEmptyParameters } from "./empty-values.ts";
 import { refusedFields } from "./field-support.ts";
 import type { Recorded } from "./idempotency.ts";
+import type { JsonSchema } from "./json-schema.ts";
 import { PAGE_HEADERS } from "./pages.ts";
 import type { AnyCall, Row } from "./route.ts";
-import type { ServerParts } from "./server.ts";
+import type { ServerParts } from "./server-parts.ts";
 import { Sessions } from "./sessions.ts";
 import { type StreamItem, sendStream } from "./stream.ts";
 import type { TokenUsage } from "./token-usage.ts";
 import { uploadOf, uploads } from "./upload.ts";
-import { coerceQuery, dropNulls, type JsonSchema, problems, unknownFields } from "./validate.ts";
+import { coerceQuery, dropNulls, problems, unknownFields } from "./validate.ts";
 import { acceptsWebSocket, acceptWebSocket, CLOSE_CODES, type WebSocketSession, webSocketToken } from "./websocket.ts";
 
 /** `usage` is shared by all rows of a server. */

@@ -1,9 +1,9 @@
 import type { TSchema } from "typebox";
 import { CATALOGUE, type ErrorCode } from "#core/errors.ts";
 import { VERSION } from "#core/version.ts";
+import type { JsonSchema } from "./json-schema.ts";
 import { PROMETHEUS_ERROR_SCHEMA } from "./prometheus.ts";
 import { PARTS, type Part, type Row } from "./route.ts";
-import type { JsonSchema } from "./validate.ts";
 
 /** The connector API has a version of its own, given by the specification. */
 const CONNECTOR_API = { version: "0.1.12", runtime_environment: "v0.0.1-rc48" } as const;

@@ -1,7 +1,8 @@
 import { CATALOGUE } from "#core/errors.ts";
 import { VERSION } from "#core/version.ts";
+import type { JsonSchema } from "./json-schema.ts";
 import { PARTS, type Part, type Row } from "./route.ts";
-import { allowedWords, type JsonSchema } from "./validate.ts";
+import { allowedWords } from "./validate.ts";
 
 /** Pages made here carry everything with them: no script, no font, no request to anywhere. */
 export const PAGE_HEADERS = {

@@ -9,8 +9,9 @@ import * as auth from "#auth/schema.ts";
 import * as machines from "#machines/api/schema.ts";
 import * as config from "#machines/config/config-schema.ts";
 import { runs, seed } from "../../test/support.ts";
+import type { JsonSchema } from "./json-schema.ts";
 import { Type } from "./schema.ts";
-import { type JsonSchema, problems } from "./validate.ts";
+import { problems } from "./validate.ts";
 
 type Builders = typeof Type;
 

@@ -1,43 +1,20 @@
 import type { Socket } from "node:net";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import type { Clock } from "#core/clock.ts";
 import { ApiError, CATALOGUE, type ErrorCode, errorBody, fail } from "#core/errors.ts";
 import { type Ids, randomIds } from "#core/ids.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
-import type { Guard, MachineAuthenticator } from "./access.ts";
 import { trackConnections } from "./connections.ts";
-import type { Dashboard } from "./dashboard.ts";
 import { ambiguity, tooLong } from "./framing.ts";
 import { admitBody, type HandlerParts, handler } from "./handler.ts";
-import type { Idempotency } from "./idempotency.ts";
 import { parseJson } from "./json.ts";
 import { prometheusError } from "./prometheus.ts";
-import type { RateLimiter } from "./rate.ts";
 import type { BodyLimit, Row, Style } from "./route.ts";
+import type { ServerParts } from "./server-parts.ts";
 import { HTTP_BOUNDS } from "./strict-server.ts";
 import { TokenUsage } from "./token-usage.ts";
 import { isUploading, passUploads } from "./upload.ts";
 import { handleUpgrades, isWebSocketUpgrade } from "./websocket.ts";
-
-export interface ServerParts {
-  rows: readonly Row[];
-  guard: Guard;
-  /** The guard of a row, where that is not the same for all. */
-  guardOf?: (row: Row) => Guard;
-  /** Without it, routes for machines are closed to everyone. */
-  machine_authenticator?: MachineAuthenticator;
-  clock: Clock;
-  log: Log;
-  idempotency: Idempotency;
-  rate?: RateLimiter;
-  /** Without it there are no pages. */
-  dashboard?: Dashboard;
-  /** Stands around the work of every row, for those who want to see what callers do when things go wrong. */
-  around?: Around | undefined;
-}
-
-export type Around = (row: Row, reply: FastifyReply, work: () => Promise<FastifyReply>) => Promise<FastifyReply>;
 
 export interface Server {
   /** Resolves with the address when requests can be served. */

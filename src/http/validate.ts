@@ -3,31 +3,7 @@ import { assert } from "#core/assert.ts";
 import type { Problem } from "#core/errors.ts";
 import { LIMITS } from "#core/limits.ts";
 import { closest } from "#core/words.ts";
-import type { Support } from "./field-support.ts";
-
-/** Schemas of ours are plain JSON Schema, made by `schema.ts`; these are the keywords that are understood. */
-export interface JsonSchema {
-  type?: string;
-  properties?: Record<string, JsonSchema>;
-  required?: readonly string[];
-  additionalProperties?: unknown;
-  patternProperties?: Record<string, JsonSchema>;
-  anyOf?: readonly JsonSchema[];
-  const?: unknown;
-  items?: JsonSchema;
-  minItems?: number;
-  maxItems?: number;
-  minLength?: number;
-  maxLength?: number;
-  pattern?: string;
-  minimum?: number;
-  maximum?: number;
-  multipleOf?: number;
-  title?: string;
-  description?: string;
-  /** What the platform does with the field. */
-  "x-support"?: Support;
-}
+import type { JsonSchema } from "./json-schema.ts";
 
 /** What is wrong with `value`, each problem with its path under `root`. Empty when nothing is. */
 export function problems(schema: TSchema, value: unknown, root: string): Problem[] {

@@ -24,10 +24,10 @@ import { sqlNetworkStore } from "#stores/sql/private-networks.ts";
 import { sqlVolumeStore } from "#stores/sql/volumes.ts";
 import { inlineSqlite } from "#stores/sqlite/inline.ts";
 import type { Volume } from "#volumes/types.ts";
+import type { Actor, Owner, VolumeFinder } from "./inputs.ts";
 import { MachineModule } from "./module.ts";
 import { PrivateNetworks } from "./private-networks.ts";
 import type { RuntimeDriver } from "./runtime/driver.ts";
-import type { Actor, Owner, VolumeFinder } from "./service.ts";
 import type { MachineStore } from "./store.ts";
 import type { Machine, MachineConfig } from "./types.ts";
 

@@ -15,6 +15,7 @@ import type { RouteParts } from "./api/routing.ts";
 import { Events } from "./events/events.ts";
 import { SharedBus } from "./events/shared-bus.ts";
 import { Waits } from "./events/wait.ts";
+import type { VolumeFinder } from "./inputs.ts";
 import { learnAddresses } from "./lifecycle/addresses.ts";
 import { CheckRunner } from "./lifecycle/checks.ts";
 import { Executor } from "./lifecycle/executor.ts";
@@ -28,7 +29,7 @@ import { type MachineUpdate, MachineWriter } from "./lifecycle/writer.ts";
 import { MACHINE_LIMITS } from "./limits.ts";
 import type { PrivateNetworks } from "./private-networks.ts";
 import type { RuntimeDriver } from "./runtime/driver.ts";
-import { MachineService, type VolumeFinder } from "./service.ts";
+import { MachineService } from "./service.ts";
 import type { MachineStore } from "./store.ts";
 
 export interface MachineModuleParts {

@@ -4,6 +4,7 @@ import type { Ids } from "#core/ids.ts";
 import { checkSlug } from "#core/names.ts";
 import type { HostService } from "#hosts/service.ts";
 import { complete, mergeConfig, sizeOf } from "./config/config.ts";
+import type { Actor, CreateMachineInput, Owner, UpdateMachineInput, VolumeFinder } from "./inputs.ts";
 import { accept, runs } from "./lifecycle/accept.ts";
 import type { Leases } from "./lifecycle/lease.ts";
 import { mountedVolume, mountWarnings, refuseReferences, standbyProblems } from "./lifecycle/references.ts";
@@ -23,7 +24,7 @@ import { machineName, privateAddress } from "./names.ts";
 import type { PrivateNetworks } from "./private-networks.ts";
 import type { RuntimeDriver } from "./runtime/driver.ts";
 import type { ListFilter, MachineStore } from "./store.ts";
-import type { ImageRef, Machine, MachineConfig, OperationPayload, ShownMachine, Source } from "./types.ts";
+import type { ImageRef, Machine, MachineConfig, OperationPayload, ShownMachine } from "./types.ts";
 
 interface MachineParts {
   store: MachineStore;
@@ -34,64 +35,6 @@ interface MachineParts {
   networks: Pick<PrivateNetworks, "prefix">;
   clock: Clock;
   volumes?: VolumeFinder;
-}
-
-/** Where volumes are; the room that keeps them answers it. */
-export interface VolumeFinder {
-  locate(volume_id: string): Promise<VolumePlace | undefined>;
-  /** The volumes of an app that have this name. */
-  named(app_id: string, name: string): Promise<VolumePlace[]>;
-  /** Whether volumes can go from one host to another; absent is no. */
-  readonly movable?: boolean;
-  /** A volume goes where its machine has gone; what cannot be begun now is begun when the machine starts there. */
-  follow?(volume_id: string, host_id: string): Promise<void>;
-}
-
-export interface VolumePlace {
-  id: string;
-  app_id: string;
-  name: string;
-  size_gb: number;
-  encrypted: boolean;
-  region: string;
-  host_id: string;
-  attached_machine_id: string | null;
-  /** Why it cannot be mounted yet, or any more. */
-  unready?: string;
-}
-
-/** Whose machine it is to be. */
-export interface Owner {
-  org_id: string;
-  app_id: string;
-  app_name: string;
-  network: string;
-}
-
-export interface CreateMachineInput {
-  name?: string | undefined;
-  region?: string | undefined;
-  config: MachineConfig;
-  skip_launch?: boolean | undefined;
-  skip_service_registration?: boolean | undefined;
-  lease_ttl?: number | undefined;
-  min_secrets_version?: number | undefined;
-}
-
-export interface UpdateMachineInput extends CreateMachineInput {
-  current_version?: string | undefined;
-}
-
-/** Who asks: for events, leases, and the lease's nonce when there is one. */
-export interface Actor {
-  name: string;
-  nonce?: string | undefined;
-  source?: Source;
-  /** Why, for the event: what asks by itself explains itself. */
-  reason?: string;
-  ids: Ids;
-  /** Aborted when the asker has gone: then a registry need not answer any more. */
-  signal?: AbortSignal;
 }
 
 const NEVER = new AbortController().signal;

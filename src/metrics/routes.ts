@@ -13,7 +13,7 @@ import { QUERY_LIMITS } from "./promql/limits.ts";
 import type { TargetState } from "./scrape/scraper.ts";
 import { targetRoutes } from "./target-routes.ts";
 import { firstOf } from "./truncate.ts";
-import type { Scope } from "./tsdb/index/metadata-queries.ts";
+import type { Scope } from "./tsdb/index/scope.ts";
 
 interface Parts {
   engine(): MetricsEngine;

@@ -31,6 +31,8 @@ export const PROXY_LIMITS = {
   head_ms: 10 * SECOND,
   /** The same where a service has a `headers_read_timeout` of its own, which may be shorter or longer. */
   head_max_ms: MINUTE,
+  /** A client whose connection ends may read what it was sent for this long; then it is cut. */
+  linger_ms: 5 * SECOND,
   /** A kept-alive client connection without a request is closed after this. */
   client_idle_ms: MINUTE,
   /** A client that sends or takes nothing for this long while it should is cut. */

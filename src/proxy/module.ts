@@ -3,7 +3,6 @@ import type { AppStore } from "#apps/store.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
 import type { Notifier } from "#core/notifier.ts";
-import type { BucketsSetting } from "#core/proxy-settings.ts";
 import type { Sealer } from "#core/sealer.ts";
 import type { Row } from "#http/route.ts";
 import type { MachineModule } from "#machines/module.ts";
@@ -28,29 +27,13 @@ import { Listening } from "./listening.ts";
 import { ProxyPeers } from "./proxy-peers.ts";
 import { type ProxySample, Totals } from "./samples.ts";
 import { serviceRoutes } from "./service-routes.ts";
+import type { ProxySettings } from "./settings.ts";
 import { Slots } from "./slots.ts";
 import { Starter } from "./starter.ts";
 import type { ProxyStore } from "./store.ts";
 import type { Report } from "./table.ts";
 import { type Colour, Workers } from "./workers.ts";
 import { selfSigned } from "./x509.ts";
-
-export interface ProxySettings {
-  listen_host: string;
-  /** Addresses of this box that apps may have for themselves. */
-  addresses: readonly string[];
-  domain: string;
-  /** Host names of the API, the gateway and the token issuer: no app may have them. */
-  own_hosts: readonly string[];
-  hostname_proof: "orgs" | "off";
-  autostop_idle_s: number;
-  /** 0 is one for each core. */
-  workers: number;
-  acme_directory: string;
-  /** PEM of the authority that vouches for the directory, when the system does not know it. */
-  acme_ca: string | undefined;
-  buckets: BucketsSetting | undefined;
-}
 
 export interface ProxyParts {
   settings: ProxySettings;

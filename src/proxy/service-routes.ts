@@ -6,7 +6,7 @@ import type { Directory, Entry } from "#network/directory.ts";
 import type { Control } from "./control.ts";
 import { DEFAULT_SOFT, isServing, serviceAt } from "./exposure.ts";
 import type { Listening } from "./listening.ts";
-import type { ProxySettings } from "./module.ts";
+import type { ProxySettings } from "./settings.ts";
 import type { StaticPlace } from "./statics-config.ts";
 import { type AppTable, addressesOf, type PortTable } from "./table.ts";
 import type { Workers } from "./workers.ts";

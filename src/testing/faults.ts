@@ -2,7 +2,7 @@ import type { FastifyReply } from "fastify";
 import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { SimOptions } from "#drivers/runtime/sim/driver.ts";
-import type { Around } from "#http/server.ts";
+import type { Around } from "#http/server-parts.ts";
 import type { Fault, Faults, HostFault, RequestFault, SetFault } from "./fault.ts";
 
 export class FaultList implements Faults {

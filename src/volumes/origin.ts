@@ -1,9 +1,9 @@
 import { fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import type { VolumeDisk } from "./disk.ts";
+import type { CreateVolumeInput, Owner, VolumeParts } from "./inputs.ts";
 import { VOLUME_LIMITS } from "./limits.ts";
 import { bad } from "./rules.ts";
-import type { CreateVolumeInput, Owner, VolumeParts } from "./service.ts";
 import type { VolumeState } from "./states.ts";
 import type { Encryption, OperationPayload } from "./types.ts";
 

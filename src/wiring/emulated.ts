@@ -1,6 +1,7 @@
 /** What the emulator puts in the place of what a box has: a database in memory, a simulated host, a door of its own. */
 import type { DriverParts } from "#drivers/open.ts";
-import type { Around, Server } from "#http/server.ts";
+import type { Server } from "#http/server.ts";
+import type { Around } from "#http/server-parts.ts";
 import type { Database } from "#stores/database.ts";
 
 export interface Emulated {

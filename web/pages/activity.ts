@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { type FleetEvent, fleet } from "../fleet.ts";
 import { button, div, h, input, p, span, time } from "../html.ts";
-import type { PageProps } from "../pages.ts";
+import type { PageProps } from "../page-props.ts";
 import { Ago, badge, block, empty, loading, pageHead, problem } from "../parts/basics.ts";
 import { isBad, machineLink, reasonOf } from "../parts/event.ts";
 import { clockTime, exactTime } from "../parts/format.ts";

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { fleet } from "../fleet.ts";
 import { a, div, form, h, input, p } from "../html.ts";
-import type { PageProps } from "../pages.ts";
+import type { PageProps } from "../page-props.ts";
 import { Action, Ago, block, empty, Field, pageHead, say, sheet, useAnswer, when } from "../parts/basics.ts";
 import { to } from "../router.ts";
 import { call, isReadOnly, org, session } from "../session.ts";

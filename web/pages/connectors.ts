@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useCell } from "../cell.ts";
 import { a, code, div, h, nav, p, span } from "../html.ts";
-import type { PageProps } from "../pages.ts";
+import type { PageProps } from "../page-props.ts";
 import {
   Action,
   Ago,

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { code, h, p } from "../html.ts";
 import { Ago, badge, block, empty, sheet } from "../parts/basics.ts";
-import type { TabProps } from "./machine.ts";
+import type { TabProps } from "./machine-tab.ts";
 
 const EXAMPLE = `"checks": { "alive": { "type": "http", "port": 8080, "path": "/", "interval": "15s" } }`;
 

@@ -6,7 +6,7 @@ import { Action, block, Field, say, useAnswer, when } from "../parts/basics.ts";
 import { type DiffLine, diff } from "../parts/diff.ts";
 import { ago, plural } from "../parts/format.ts";
 import { call, isReadOnly, session } from "../session.ts";
-import type { TabProps } from "./machine.ts";
+import type { TabProps } from "./machine-tab.ts";
 
 interface Version {
   version: string;

@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { h, p } from "../html.ts";
 import { block, empty } from "../parts/basics.ts";
 import { Logs } from "../parts/logs.ts";
-import type { TabProps } from "./machine.ts";
+import type { TabProps } from "./machine-tab.ts";
 
 export function LogsTab({ machine, app_name }: TabProps): VNode {
   return h(Logs, {

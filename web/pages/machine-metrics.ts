@@ -8,7 +8,7 @@ import { bytes, figure } from "../parts/format.ts";
 import { lastSeconds, queryRange, type Series } from "../prometheus.ts";
 import { to } from "../router.ts";
 import { call } from "../session.ts";
-import type { TabProps } from "./machine.ts";
+import type { TabProps } from "./machine-tab.ts";
 
 interface Panel {
   title: string;

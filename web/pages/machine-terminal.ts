@@ -9,7 +9,7 @@ import { isReadOnly, session } from "../session.ts";
 import { Emulator } from "../terminal/emulator.ts";
 import { bytesOf, pasted } from "../terminal/keys.ts";
 import { View } from "../terminal/view.ts";
-import type { TabProps } from "./machine.ts";
+import type { TabProps } from "./machine-tab.ts";
 
 /** A shell in the machine, as `hangar ssh` gives one. */
 export function Terminal({ machine, app_name }: TabProps): VNode {

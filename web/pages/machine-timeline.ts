@@ -4,7 +4,7 @@ import { badge, empty, useAnswer, when } from "../parts/basics.ts";
 import { isBad, reasonOf } from "../parts/event.ts";
 import { clockTime, duration, exactTime } from "../parts/format.ts";
 import { call } from "../session.ts";
-import type { TabProps } from "./machine.ts";
+import type { TabProps } from "./machine-tab.ts";
 
 interface Happened {
   id: string;

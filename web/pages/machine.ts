@@ -6,23 +6,15 @@ import { fleet } from "../fleet.ts";
 import { a, code, dd, div, dl, dt, h, nav, span } from "../html.ts";
 import { Action, Ago, badge, identifier, loading, pageHead, problem, tabs, useAnswer } from "../parts/basics.ts";
 import { to } from "../router.ts";
-import { call, isReadOnly, session } from "../session.ts";
+import { isReadOnly, session } from "../session.ts";
 import { Checks } from "./machine-checks.ts";
 import { ConfigTab } from "./machine-config.ts";
 import { LogsTab } from "./machine-logs.ts";
 import { MetricsTab } from "./machine-metrics.ts";
+import { type Machine, readMachine, type TabProps } from "./machine-tab.ts";
 import { Terminal } from "./machine-terminal.ts";
 import { Timeline } from "./machine-timeline.ts";
 import { sizeOf } from "./machine-words.ts";
-
-export type Machine = Awaited<ReturnType<typeof read>>;
-
-export interface TabProps {
-  machine: Machine;
-  app_name: string;
-  /** Goes up when something happened to the machine: what was read is old. */
-  turn: number;
-}
 
 const TABS: readonly { id: string; title: string; view: ComponentType<TabProps> }[] = [
   { id: "", title: "Events", view: Timeline },
@@ -32,13 +24,6 @@ const TABS: readonly { id: string; title: string; view: ComponentType<TabProps> 
   { id: "config", title: "Config", view: ConfigTab },
   { id: "terminal", title: "Terminal", view: Terminal },
 ];
-
-const read = (params: { app_name: string; machine_id: string }, signal?: AbortSignal) =>
-  call("GET /v1/apps/:app_name/machines/:machine_id", {
-    params,
-    query: { include_leases: true },
-    ...(signal ? { signal } : {}),
-  });
 
 /** Counts what happened to one machine while it is looked at. */
 function useTurn(machine_id: string): number {
@@ -56,7 +41,10 @@ export function MachinePage({
   tab: string;
 }): VNode {
   const turn = useTurn(machine_id);
-  const { value: machine, error } = useAnswer((signal) => read({ app_name, machine_id }, signal), [machine_id, turn]);
+  const { value: machine, error } = useAnswer(
+    (signal) => readMachine({ app_name, machine_id }, signal),
+    [machine_id, turn],
+  );
   useEffect(() => {
     if (machine) document.title = `${machine.name} · Hangar`;
   }, [machine?.name]);

@@ -4,7 +4,7 @@ import { ACTIONS, perform } from "../actions.ts";
 import { useCell } from "../cell.ts";
 import { type FleetMachine, fleet } from "../fleet.ts";
 import { a, button, code, div, h, input, p, span } from "../html.ts";
-import type { PageProps } from "../pages.ts";
+import type { PageProps } from "../page-props.ts";
 import { Action, Ago, badge, block, empty, loading, pageHead, problem } from "../parts/basics.ts";
 import { plural } from "../parts/format.ts";
 import { icon } from "../parts/icon.ts";

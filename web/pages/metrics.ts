@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { a, button, code, div, form, h, p, span, table, tbody, td, th, thead, tr } from "../html.ts";
-import type { PageProps } from "../pages.ts";
+import type { PageProps } from "../page-props.ts";
 import { block, card, empty, pageHead, useAnswer, when } from "../parts/basics.ts";
 import { Chart } from "../parts/chart.ts";
 import { choices, SPANS } from "../parts/controls.ts";

@@ -4,7 +4,7 @@ import type { Machine } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import { count } from "#core/words.ts";
 import { type Exit, exitOf, type FailingCheck, failingChecks } from "./health.ts";
-import type { Place } from "./machines.ts";
+import type { Place } from "./place.ts";
 
 const LOG_LINES = 20;
 /** What a program wrote last can arrive a moment after its exit. */

@@ -3,10 +3,11 @@ import { systemClock } from "#core/clock.ts";
 import type { Group } from "../app-file/groups.ts";
 import { ago, table } from "../output.ts";
 import { type Context, firstArgument, neededApp, type Result, UsageError, type Verb } from "../verb.ts";
+import type { Definition } from "./definition.ts";
 import { imageText, shortDigest } from "./image.ts";
 import { machinesOf } from "./machines.ts";
 import { groupName, planLines } from "./plan.ts";
-import { type Definition, plan, release, type ScaleOptions } from "./release.ts";
+import { plan, release, type ScaleOptions } from "./release.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 export const APP: readonly [string, string] = ["-a, --app <app>", "the app"];

@@ -1,7 +1,7 @@
 /** Pins the image of a deploy to a digest, so that a release runs the same bytes whatever its tag stands for later. */
 import type { Group } from "../app-file/groups.ts";
 import type { Context } from "../verb.ts";
-import type { Definition } from "./release.ts";
+import type { Definition } from "./definition.ts";
 
 const DIGEST_CHARS = 12;
 

@@ -2,28 +2,14 @@
 import type { Machine, MachineConfig } from "#client/api.ts";
 import { ClientError } from "#client/client.ts";
 import type { Group } from "../app-file/groups.ts";
-import type { LiveStatus } from "../live-status.ts";
-import type { Context } from "../verb.ts";
 import { machineFailed } from "./failure.ts";
 import { endReason } from "./health.ts";
+import type { Place } from "./place.ts";
 import type { Running } from "./plan.ts";
-import type { UndoLog } from "./undo.ts";
 import { untilEnded, untilHealthy } from "./wait.ts";
 
 const LEASE_S = 300;
 const DESTROY_S = "60";
-
-export interface Place {
-  context: Context;
-  app_name: string;
-  region: string | undefined;
-  /** A machine that is not healthy by then has failed. */
-  wait_ms: number;
-  /** A machine is healthy when it ran for so long, and all its checks pass. */
-  stable_ms: number;
-  status: LiveStatus;
-  undo: UndoLog;
-}
 
 export async function machinesOf({ context, app_name }: Pick<Place, "context" | "app_name">): Promise<Running[]> {
   const machines = await context.client.call("GET /v1/apps/:app_name/machines", { params: { app_name }, query: {} });

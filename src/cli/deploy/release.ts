@@ -1,37 +1,20 @@
 /** A deploy as a whole: the app is there, the release is written down, the plan is carried out, the outcome is too. */
 import { ClientError } from "#client/client.ts";
 import { messageOf } from "#core/assert.ts";
-import type { Group } from "../app-file/groups.ts";
 import { splitWords } from "../app-file/units.ts";
 import { LiveStatus } from "../live-status.ts";
 import { egressBody, egressText } from "../network/egress.ts";
 import { offersServices, openApp } from "../network/open.ts";
 import { type Context, UsageError } from "../verb.ts";
+import type { Definition } from "./definition.ts";
 import { failureText, MachineFailed } from "./failure.ts";
 import { imageText, pinned } from "./image.ts";
-import { machinesOf, type Place, runOnce } from "./machines.ts";
+import { machinesOf, runOnce } from "./machines.ts";
+import type { Place } from "./place.ts";
 import { type Plan, planOf, STRATEGIES, type Strategy } from "./plan.ts";
 import { Rollout } from "./run.ts";
 import { releaseCommandMs, type Timing, waitMs } from "./timing.ts";
 import { UndoLog } from "./undo.ts";
-
-/** All that a release needs to be done again: what is kept of it. */
-export interface Definition {
-  /** As it was named. */
-  image: string;
-  /** What the name stood for, and the name pinned to it; releases of older versions have neither. */
-  digest?: string;
-  reference?: string;
-  strategy: Strategy;
-  region?: string;
-  groups: Group[];
-  release_command?: string;
-  release_command_timeout?: string;
-  wait_timeout?: string;
-  max_unavailable?: number;
-  /** What machines may reach; as it is when the file does not say. */
-  egress?: { mode: "all" | "none" | "list"; allow: string[] };
-}
 
 /** What is asked for beside the definition. */
 export interface ScaleOptions {

@@ -4,7 +4,8 @@
  */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import type { Group } from "../app-file/groups.ts";
-import { configFor, cordon, create, destroy, type Place, update } from "./machines.ts";
+import { configFor, cordon, create, destroy, update } from "./machines.ts";
+import type { Place } from "./place.ts";
 import type { GroupPlan, Plan, Running, Strategy } from "./plan.ts";
 import { untilHealthy } from "./wait.ts";
 

@@ -3,7 +3,7 @@ import { parseDuration } from "#core/durations.ts";
 import { time } from "../app-file/units.ts";
 import type { Option } from "../options.ts";
 import { type Input, textOption, UsageError } from "../verb.ts";
-import type { Definition } from "./release.ts";
+import type { Definition } from "./definition.ts";
 
 const WAIT_MS = 5 * 60_000;
 const STABLE_MS = 5000;

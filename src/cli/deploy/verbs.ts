@@ -4,10 +4,11 @@ import { groupsOf } from "../app-file/groups.ts";
 import { type AppFile, readAppFile } from "../app-file/read.ts";
 import { egressBody } from "../network/egress.ts";
 import { type Context, type Input, neededApp, textOption, UsageError, type Verb } from "../verb.ts";
+import type { Definition } from "./definition.ts";
 import { APP, DRY_RUN, releases, rollback, scale, told } from "./history.ts";
 import { pinned, referenceText } from "./image.ts";
 import { differences, planLines, type Running } from "./plan.ts";
-import { type Definition, plan, release, strategyOf } from "./release.ts";
+import { plan, release, strategyOf } from "./release.ts";
 import { TIMING_OPTIONS, timingOf } from "./timing.ts";
 
 const FILE: readonly [string, string] = ["-f, --file <path>", "the file (default: hangar.toml, or fly.toml, here)"];

@@ -5,7 +5,7 @@ import { ClientError } from "#client/client.ts";
 import { systemClock } from "#core/clock.ts";
 import { machineFailed } from "./failure.ts";
 import { failingChecks, healthOf } from "./health.ts";
-import type { Place } from "./machines.ts";
+import type { Place } from "./place.ts";
 
 const LOOK_MS = 250;
 const LEAST_LOOKS = 2;

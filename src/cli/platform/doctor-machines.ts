@@ -1,7 +1,7 @@
 /** What this box can do for real machines, tried where trying harms nothing. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import type { Finding } from "./doctor.ts";
+import type { Finding } from "./finding.ts";
 import { startCommand } from "./running.ts";
 
 const LINUX = process.platform === "linux";

@@ -8,16 +8,9 @@ import { VERSION } from "#core/version.ts";
 import { styled } from "../terminal-text.ts";
 import type { Context, Verb } from "../verb.ts";
 import { machineFindings, run } from "./doctor-machines.ts";
+import type { Finding } from "./finding.ts";
 import { kernelFindings } from "./kernel.ts";
 import { runningPlatform, startCommand } from "./running.ts";
-
-export interface Finding {
-  what: string;
-  verdict: "ok" | "warn" | "fail";
-  found: string;
-  /** The command that mends it. */
-  mend?: string;
-}
 
 const GIB = 1024 ** 3;
 

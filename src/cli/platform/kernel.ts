@@ -1,7 +1,7 @@
 /** What an installation has in the kernel, in words: for `down --all` and `doctor`. */
 import type { DownReport, Holder, KernelInventory, KernelObject } from "#core/kernel-objects.ts";
 import { count } from "#core/words.ts";
-import type { Finding } from "./doctor.ts";
+import type { Finding } from "./finding.ts";
 
 /** What is looked at before it is said that nothing is left. */
 const LOOKED_AT =

@@ -5,7 +5,6 @@ import { fail } from "#core/errors.ts";
 import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { partName } from "./blobs.ts";
 import type { Layout } from "./files.ts";
-import type { Layers } from "./layers.ts";
 import type { ImageLimits } from "./limits.ts";
 import type { TreeFacts } from "./tree.ts";
 
@@ -19,7 +18,7 @@ export const treeBytes = ({ bytes, entries }: Pick<TreeFacts, "bytes" | "entries
 const LOOK_BYTES = 4 * 2 ** 20;
 
 interface QuotaParts {
-  layers: Pick<Layers, "list">;
+  layers: { list(): readonly (Pick<TreeFacts, "entries" | "bytes"> & { owners: readonly string[] })[] };
   /** What the manifests and configs of an organization's images take. */
   documentBytes(owner: string): Promise<number>;
   layout: Layout;

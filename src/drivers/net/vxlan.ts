@@ -5,8 +5,8 @@
 import { isIPv6 } from "node:net";
 import { addressBytes } from "#network/bytes.ts";
 import { program } from "../linux/program.ts";
+import type { Carrier, CarrierParts } from "./carrier.ts";
 import { hardware } from "./names.ts";
-import type { Carrier, CarrierParts } from "./tunnel.ts";
 
 const PORT = 4789;
 const hex = (address: string): string => Buffer.from(addressBytes(address)).toString("hex");

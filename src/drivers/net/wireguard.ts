@@ -6,7 +6,7 @@
 import { createHmac, createPrivateKey, createPublicKey } from "node:crypto";
 import { isIPv6 } from "node:net";
 import { program } from "../linux/program.ts";
-import type { Carrier, CarrierParts } from "./tunnel.ts";
+import type { Carrier, CarrierParts } from "./carrier.ts";
 
 const PORT = 51_820;
 /** What stands before a bare X25519 key in the form that Node reads. */

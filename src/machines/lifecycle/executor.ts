@@ -12,6 +12,7 @@ import type { Machine, Operation } from "../types.ts";
 import { begin, fail, finish, isFull, stays } from "./outcomes.ts";
 import { clear, type Outcome, PHASES, type PhaseParts, type PhaseWork, refOf, stopHow } from "./phases.ts";
 import { exitEvent, restartDelay, restartsSoFar } from "./restart.ts";
+import type { SerialQueue } from "./serial-queue.ts";
 import { DEADLINES_MS, isPersistent } from "./states.ts";
 import type { MachineTransaction } from "./transaction.ts";
 import { type MachineUpdate, type MachineWriter, topics, type Work } from "./writer.ts";
@@ -26,18 +27,6 @@ interface ExecutorParts extends Pick<PhaseParts, "secrets" | "egress"> {
   log: Log;
   /** Whether the host can be reached; operations of one that cannot wait. */
   reachable(host_id: string): boolean;
-}
-
-/** What goes on around one machine: at most one thing at a time. */
-interface SerialQueue {
-  exits: ExitNotice[];
-  /** Something happened that may be work. */
-  again: boolean;
-  /** The change we made ourselves last: word of it is no news. */
-  own_revision: number;
-  /** Ends the driver call in progress. */
-  abort: AbortController | undefined;
-  done: Promise<void>;
 }
 
 const SUPERSEDED = "superseded";

@@ -1,6 +1,6 @@
 import { fail } from "#core/errors.ts";
 import { metadataProblems } from "../config/config.ts";
-import type { Actor } from "../service.ts";
+import type { Actor } from "../inputs.ts";
 import type { Machine } from "../types.ts";
 import type { Leases } from "./lease.ts";
 import { rejectInvalid } from "./rules.ts";

@@ -1,6 +1,6 @@
 /** What a config refers to: the volume that it mounts, the machines that it stands by for. */
 import type { Problem } from "#core/errors.ts";
-import type { VolumeFinder, VolumePlace } from "../service.ts";
+import type { VolumeFinder, VolumePlace } from "../inputs.ts";
 import type { MachineStore } from "../store.ts";
 import type { MachineConfig } from "../types.ts";
 import { refuseVolume, rejectInvalid } from "./rules.ts";

@@ -1,7 +1,7 @@
 /** What is refused about a machine that is to be made or changed, in words. */
 import { fail, type Problem } from "#core/errors.ts";
+import type { UpdateMachineInput, VolumePlace } from "../inputs.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
-import type { UpdateMachineInput, VolumePlace } from "../service.ts";
 import type { Machine, MachineConfig } from "../types.ts";
 
 export function refuseInsert(result: "name_taken" | "no_app" | "limit", name: string, app_name: string): never {

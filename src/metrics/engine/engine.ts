@@ -1,6 +1,6 @@
 import { assert } from "#core/assert.ts";
 import type { MetricMetadata } from "../tsdb/index/metadata-index.ts";
-import type { Scope } from "../tsdb/index/metadata-queries.ts";
+import type { Scope } from "../tsdb/index/scope.ts";
 import type { StatusRequest, TsdbStatus } from "../tsdb/index/status.ts";
 import type { ImportResult } from "../tsdb/ingest/importer.ts";
 import type { SeriesBatch } from "../tsdb/ingest/series-batch.ts";

@@ -1,6 +1,6 @@
 import type { Matcher, SampleSource } from "../source.ts";
 import type { MetricMetadata } from "../tsdb/index/metadata-index.ts";
-import type { Scope } from "../tsdb/index/metadata-queries.ts";
+import type { Scope } from "../tsdb/index/scope.ts";
 import type { StatusRequest, TsdbStatus } from "../tsdb/index/status.ts";
 import type { ExpositionOptions } from "../tsdb/ingest/exposition.ts";
 import type { ImportResult } from "../tsdb/ingest/importer.ts";

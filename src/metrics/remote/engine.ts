@@ -8,7 +8,7 @@ import type { FederateRequest, OrgText, TextOptions } from "../engine/protocol.t
 import { truncateResponse } from "../truncate.ts";
 import { StorageError } from "../tsdb/files.ts";
 import { MetadataIndex, type MetricMetadata } from "../tsdb/index/metadata-index.ts";
-import type { Scope } from "../tsdb/index/metadata-queries.ts";
+import type { Scope } from "../tsdb/index/scope.ts";
 import { EMPTY_STATUS, type StatusRequest, type TsdbStatus } from "../tsdb/index/status.ts";
 import { importExposition } from "../tsdb/ingest/exposition.ts";
 import { Importer, type ImportResult } from "../tsdb/ingest/importer.ts";

@@ -4,7 +4,8 @@ import { tempDir } from "../../../test/support.ts";
 import type { Matcher } from "../source.ts";
 import { federate } from "./federate.ts";
 import { HandClock, HOUR, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
-import { MetadataQueries, type Scope } from "./index/metadata-queries.ts";
+import { MetadataQueries } from "./index/metadata-queries.ts";
+import type { Scope } from "./index/scope.ts";
 import { statusOf } from "./index/status.ts";
 
 const is = (name: string, value: string): Matcher => ({ name, op: "=", value });

@@ -3,7 +3,8 @@ import { suite, test } from "node:test";
 import { random, runs, seed, tempDir } from "../../../test/support.ts";
 import type { Labels } from "../source.ts";
 import { HandClock, HOUR, labelsOf, NOON, openPartition, put } from "./fixtures.ts";
-import { MetadataQueries, type Scope } from "./index/metadata-queries.ts";
+import { MetadataQueries } from "./index/metadata-queries.ts";
+import type { Scope } from "./index/scope.ts";
 import { DAY_MS } from "./limits.ts";
 import { QueryCache } from "./query-cache.ts";
 

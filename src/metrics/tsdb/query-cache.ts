@@ -1,4 +1,4 @@
-import type { Scope } from "./index/metadata-queries.ts";
+import type { Scope } from "./index/scope.ts";
 import type { Readable } from "./select.ts";
 
 /** Characters and bytes of answers kept. Past it all are forgotten; a longer answer is made anew each time. */

@@ -8,12 +8,13 @@ import { join } from "node:path";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { type Known, lastKnown, recordDeletion } from "../database/deletion.ts";
 import { createFromSnapshot, type ReceivedSnapshot, snapshotPages } from "../database/snapshot.ts";
-import { type DatabaseOptions, PositionMismatch, type TransactionInfo } from "../database/state.ts";
+import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, NOWHERE, type Position } from "../position.ts";
 import { finish } from "../steps.ts";
 import { identityAt } from "../wal/files.ts";
 import { Aside } from "./aside.ts";
+import type { DirectoryOptions } from "./directory-options.ts";
 import { Openings } from "./openings.ts";
 import { type ProblemState, Problems } from "./problems.ts";
 
@@ -23,16 +24,6 @@ const COMPANIONS = /-(wal|shm|journal|pos|lock)$|\.incoming$/;
 const NAME_CHARS = 200;
 /** Problems of a file that is there; without the file they are none. */
 const OF_A_FILE: ReadonlySet<ProblemState> = new Set(["opening", "busy", "full", "damaged", "replaced", "failed"]);
-
-export interface DirectoryOptions
-  extends Pick<DatabaseOptions, "node_id" | "clock" | "onFailure" | "sizes" | "max_lag_ms" | "checkpointer" | "step"> {
-  dir: string;
-  onTransactions(name: string, infos: readonly TransactionInfo[]): void;
-  onOpened?(database: ReplicatedDatabase): void;
-  /** Somebody restored an older file; so many transactions are undone. */
-  onUndone(count: number): void;
-  log(message: string): void;
-}
 
 export interface Dropped {
   name: string;

@@ -4,12 +4,23 @@
  */
 import { randomBytes } from "node:crypto";
 import { messageOf } from "#core/assert.ts";
+import type { Clock } from "#core/clock.ts";
 import { fail } from "#core/errors.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { Position } from "../position.ts";
-import type { ReplicationNode } from "./node.ts";
+import type { Directory } from "./directory.ts";
+import type { Streams } from "./streams.ts";
+import type { Role } from "./types.ts";
 import { FRAME, FrameReader, readTransaction } from "./wire.ts";
+
+/** The node whose databases are locked. */
+interface LockingNode {
+  readonly clock: Clock;
+  readonly role: Role;
+  readonly directory: Directory;
+  readonly streams: Streams;
+}
 
 interface HaltLock {
   id: string;
@@ -19,10 +30,10 @@ interface HaltLock {
 }
 
 export class HaltLocks {
-  readonly #node: ReplicationNode;
+  readonly #node: LockingNode;
   readonly #locks = new Map<string, HaltLock>();
 
-  constructor(node: ReplicationNode) {
+  constructor(node: LockingNode) {
     this.#node = node;
   }
 

@@ -1,6 +1,24 @@
 /** GET /metrics, in the text format Prometheus reads. */
 import type { ReplicatedDatabase } from "../database/database.ts";
-import type { ReplicationNode } from "./node.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
+import type { PositionWaits } from "./position-waits.ts";
+import type { ProxyStatus } from "./types.ts";
+import type { Directory } from "./directory.ts";
+import type { EventHub } from "./events.ts";
+import type { Streams } from "./streams.ts";
+
+/** The node as its metrics see it. */
+interface MeasuredNode {
+  readonly role: { readonly kind: string };
+  readonly term: number;
+  readonly lag_ms: number;
+  readonly events: EventHub;
+  readonly streams: Streams;
+  readonly directory: Directory;
+  readonly acknowledgements: Acknowledgements;
+  readonly waits: PositionWaits;
+  readonly proxy: ProxyStatus | undefined;
+}
 
 interface Metric {
   name: string;
@@ -13,12 +31,12 @@ interface Metric {
 }
 
 export class NodeMetrics {
-  readonly #node: ReplicationNode;
+  readonly #node: MeasuredNode;
   transactions = 0;
   dropped = 0;
   disconnects = 0;
 
-  constructor(node: ReplicationNode) {
+  constructor(node: MeasuredNode) {
     this.#node = node;
   }
 

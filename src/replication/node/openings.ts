@@ -13,7 +13,7 @@ import { type Steps, WAIT } from "../steps.ts";
 import { identityAt } from "../wal/files.ts";
 import { lockHolders, usersOfDeleted } from "../wal/lock-holders.ts";
 import type { Aside } from "./aside.ts";
-import type { DirectoryOptions } from "./directory.ts";
+import type { DirectoryOptions } from "./directory-options.ts";
 import { type Problems, Quarantined } from "./problems.ts";
 
 /** Of the directory, what opening needs. */

@@ -1,10 +1,20 @@
 /** What machines of this host may reach, in force again after a restart of ours and changed while they run. */
 import type { EgressPolicy } from "#core/egress-policy.ts";
-import type { ContainerManager } from "./container-manager.ts";
+import type { Sender } from "../../net/firewall.ts";
+import type { ContainerManagerParts } from "./container-manager-parts.ts";
 import type { MachineRecord } from "./record.ts";
 
+/** What is needed of the container manager. */
+interface Containers {
+  readonly parts: Pick<ContainerManagerParts, "log" | "network">;
+  read(id: string): MachineRecord | undefined;
+  write(record: MachineRecord): MachineRecord;
+  runs(record: MachineRecord | undefined): record is MachineRecord;
+  sender(record: MachineRecord): Sender;
+}
+
 /** The rules of a machine that may run are there, also when another version loaded them or the firewall was emptied. */
-export async function rejoin(containers: ContainerManager, record: MachineRecord | undefined): Promise<void> {
+export async function rejoin(containers: Containers, record: MachineRecord | undefined): Promise<void> {
   if (!record || record.state === "exited") return;
   const { log, network } = containers.parts;
   await network.firewall
@@ -13,7 +23,7 @@ export async function rejoin(containers: ContainerManager, record: MachineRecord
 }
 
 /** What a running machine may reach from now on; of any other the next start or resume says it. */
-export async function setEgress(containers: ContainerManager, id: string, egress: EgressPolicy): Promise<void> {
+export async function setEgress(containers: Containers, id: string, egress: EgressPolicy): Promise<void> {
   const record = containers.read(id);
   if (!containers.runs(record)) return;
   if (JSON.stringify(record.egress) === JSON.stringify(egress)) return;

@@ -1,5 +1,5 @@
 import type { Columns } from "../../source.ts";
-import type { Steps } from "./window.ts";
+import type { Steps } from "./steps.ts";
 
 /**
  * The two rollups behind most dashboards, over all steps at once: the same numbers as their kernels give, without a

@@ -16,7 +16,8 @@ import {
 import { dropName, setLabel } from "../labels.ts";
 import { type Plan, planRollup, scalarArgument, seriesArgument } from "./plans.ts";
 import { dropNaN } from "./prepare.ts";
-import { rollUp, rollUpAtOnce, type Steps } from "./window.ts";
+import type { Steps } from "./steps.ts";
+import { rollUp, rollUpAtOnce } from "./window.ts";
 
 /** How far before the window a previous sample may lie. */
 export const SILENCE_MS = 5 * 60_000;

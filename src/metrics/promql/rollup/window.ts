@@ -1,5 +1,6 @@
 import type { Columns } from "../../source.ts";
 import type { Batch } from "./batches.ts";
+import type { Steps } from "./steps.ts";
 
 /**
  * What a rollup function sees at one step: the samples `from` up to `to` (not included) of the series, and what lies
@@ -24,18 +25,6 @@ export interface Window {
 }
 
 export type Kernel = (w: Window) => number;
-
-export interface Steps {
-  start_ms: number;
-  step_ms: number;
-  points: number;
-  /** 0 when the query names no window. */
-  window_ms: number;
-  /** One moment, not a range: then the step says how far back a sample counts. */
-  instant: boolean;
-  /** Without a window of its own, a function that needs two samples may look back far enough to see them. */
-  adjusts: boolean;
-}
 
 const GAPS = 20;
 const gaps = new Float64Array(GAPS);

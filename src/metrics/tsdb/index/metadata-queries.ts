@@ -1,20 +1,10 @@
-import type { Matcher } from "../../source.ts";
 import { ByteWriter } from "../bytes.ts";
 import { QueryCache } from "../query-cache.ts";
 import { presentIn, type Readable, Selected } from "../select.ts";
 import { matchSeries } from "./match.ts";
 import { RefSet } from "./postings.ts";
+import type { Scope } from "./scope.ts";
 import type { SeriesTable } from "./series-table.ts";
-
-/** Which series a question about names and labels is about. */
-export interface Scope {
-  /** All when absent. */
-  selector?: readonly (readonly Matcher[])[];
-  start_ms: number;
-  end_ms: number;
-  /** Answers at most so many; 0 or absent is all. */
-  limit?: number;
-}
 
 const OPEN = 0x5b;
 const CLOSE = 0x5d;

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import { PROXY_LIMITS } from "../../limits.ts";
 import { ProxyExchange } from "../balance/exchange.ts";
-import type { Attempts } from "../balance/replay.ts";
 import type { Refusal } from "../balance/pending-request.ts";
+import type { Attempts } from "../balance/replay.ts";
 import type { Route } from "../balance/route.ts";
 import type { TargetState } from "../balance/target.ts";
 import { compressing } from "../compress.ts";
@@ -16,22 +16,20 @@ import {
   repeatable,
   requestLines,
 } from "../header-rewrite.ts";
-import type { PlaneServices } from "../types.ts";
 import { splice } from "../splice.ts";
 import { Traffic } from "../traffic.ts";
+import type { PlaneServices } from "../types.ts";
 import { BadMessage } from "./bad-message.ts";
 import { BodyReader } from "./body.ts";
 import { CHUNKED, type RequestHead, type ResponseHead } from "./head.ts";
 import { ReadBatcher } from "./read-batcher.ts";
 import { release } from "./read-buffers.ts";
-import { answerText, interimText, ownText, type ResponseText, switchText } from "./response-text.ts";
+import { answerText, interimText, type ResponseText, sendOwn, switchText } from "./response-text.ts";
 import { ResponseWriter } from "./response-writer.ts";
 import { takeRequest, withoutEmptyLine } from "./take-request.ts";
 import type { Exchange, UpstreamConnection } from "./upstream.ts";
 
 const NOTHING = Buffer.alloc(0);
-/** How long a client whose connection ends may still read what it was sent. */
-const LINGER_MS = 5000;
 
 /**
  * One HTTP/1 client. It is read one request at a time: the next one begins when the answer before it is
@@ -67,7 +65,10 @@ export class Http1Client implements Exchange {
   /** Nothing moved since. */
   #moved_at: number;
 
-  constructor(socket: Socket, parts: { plane: PlaneServices; peer: Peer; listener: object; dispatch: Dispatch; likely?: Route }) {
+  constructor(
+    socket: Socket,
+    parts: { plane: PlaneServices; peer: Peer; listener: object; dispatch: Dispatch; likely?: Route },
+  ) {
     this.#plane = parts.plane;
     this.#proxied = new ProxyExchange(parts, this);
     this.listener = parts.listener;
@@ -99,7 +100,7 @@ export class Http1Client implements Exchange {
   sweep(now: number): void {
     const quiet = now - this.#moved_at;
     this.#traffic.report(this.#route);
-    if (this.#state === "closed" && quiet > LINGER_MS) this.#socket.destroy();
+    if (this.#state === "closed" && quiet > PROXY_LIMITS.linger_ms) this.#socket.destroy();
     else if (this.#state === "head" && quiet > this.#headTimeout()) {
       if (this.#unread.length === 0) this.#socket.destroy();
       else this.#refuse(408, "request_timeout", "the request did not arrive in time");
@@ -116,7 +117,7 @@ export class Http1Client implements Exchange {
   #headTimeout(): number {
     const begun = this.#unread.length > 0 || this.#started === 0;
     if (begun) return (this.#route ?? this.#likely)?.table.options.head_ms || PROXY_LIMITS.head_ms;
-    return this.#closing ? LINGER_MS : PROXY_LIMITS.client_idle_ms;
+    return this.#closing ? PROXY_LIMITS.linger_ms : PROXY_LIMITS.client_idle_ms;
   }
 
   drain(patient: boolean): void {
@@ -322,14 +323,10 @@ export class Http1Client implements Exchange {
 
   #answerOwn(answer: OwnResponse): void {
     const request = this.#head;
-    const body = request?.method === "HEAD" ? "" : answer.body;
     // A request whose body was not read cannot be followed by another one.
     const close = this.#closing || !request?.keep_alive || request.length !== 0 || answer.status === 400;
     this.#status = answer.status;
-    this.#socket.cork();
-    this.#socket.write(ownText(answer, close), "latin1");
-    this.#socket.write(body);
-    this.#socket.uncork();
+    sendOwn(this.#socket, answer, { ...(request && { method: request.method }), close });
     this.#finish(close);
   }
 

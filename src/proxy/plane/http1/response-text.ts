@@ -1,4 +1,5 @@
 /** Heads of answers as HTTP/1.1 writes them. */
+import type { Socket } from "node:net";
 import type { PortOptions } from "../../table.ts";
 import { answerFields, type OwnResponse } from "../header-rewrite.ts";
 import { CHUNKED, type RequestHead, type ResponseHead, UNTIL_CLOSE } from "./head.ts";
@@ -48,9 +49,13 @@ export function switchText(head: ResponseHead, request: RequestHead, options: Po
   return `${text}\r\n`;
 }
 
-/** The head of an answer of the proxy's own. */
-export function ownText(answer: OwnResponse, close: boolean): string {
-  let text = `HTTP/1.1 ${answer.status} ${answer.reason}\r\n`;
-  for (const [name, value] of answer.fields) text += `${name}: ${value}\r\n`;
-  return `${text}content-length: ${Buffer.byteLength(answer.body)}\r\n${close ? "connection: close\r\n" : ""}\r\n`;
+/** Sends a response that the proxy itself makes. */
+export function sendOwn(socket: Socket, own: OwnResponse, { method, close }: { method?: string; close: boolean }): void {
+  let text = `HTTP/1.1 ${own.status} ${own.reason}\r\n`;
+  for (const [name, value] of own.fields) text += `${name}: ${value}\r\n`;
+  text += `content-length: ${Buffer.byteLength(own.body)}\r\n${close ? "connection: close\r\n" : ""}\r\n`;
+  socket.cork();
+  socket.write(text, "latin1");
+  socket.write(method === "HEAD" ? "" : own.body);
+  socket.uncork();
 }

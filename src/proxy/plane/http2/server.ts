@@ -10,8 +10,8 @@ import type { TLSSocket } from "node:tls";
 import { messageOf } from "#core/assert.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
 import { ProxyExchange } from "../balance/exchange.ts";
-import type { Attempts } from "../balance/replay.ts";
 import type { Refusal } from "../balance/pending-request.ts";
+import type { Attempts } from "../balance/replay.ts";
 import type { Route } from "../balance/route.ts";
 import type { TargetState } from "../balance/target.ts";
 import { compressing } from "../compress.ts";
@@ -29,8 +29,8 @@ import { BadMessage } from "../http1/bad-message.ts";
 import { roleOf } from "../http1/fields.ts";
 import { CHUNKED, hostName, type RequestHead, type ResponseHead } from "../http1/head.ts";
 import type { Exchange, UpstreamConnection } from "../http1/upstream.ts";
-import type { PlaneServices } from "../types.ts";
 import { Traffic } from "../traffic.ts";
+import type { PlaneServices } from "../types.ts";
 import { fieldsOf, LENIENT, outgoing, trailerLines } from "./fields.ts";
 
 interface Parts {

@@ -2,9 +2,9 @@ import type { Socket } from "node:net";
 import type { PendingRequest } from "../balance/pending-request.ts";
 import type { Route } from "../balance/route.ts";
 import type { Peer } from "../header-rewrite.ts";
-import type { PlaneServices } from "../types.ts";
 import { splice } from "../splice.ts";
 import { Traffic } from "../traffic.ts";
+import type { PlaneServices } from "../types.ts";
 
 /** Passes a connection on as it is, once there is a machine for it. `early` was read from it already. */
 export function passRaw(client: Socket, route: Route, peer: Peer, plane: PlaneServices, early: Buffer): void {

@@ -1,0 +1,1 @@
+export type Kind = "apps" | "orgs" | "machines" | "volumes" | "contexts";

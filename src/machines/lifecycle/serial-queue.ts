@@ -1,0 +1,13 @@
+import type { ExitNotice } from "../runtime/driver.ts";
+
+/** The work in progress for one machine: one operation at a time. */
+export interface SerialQueue {
+  exits: ExitNotice[];
+  /** Something changed meanwhile: look for work again. */
+  again: boolean;
+  /** The revision of the executor's own last change: its notification is no work. */
+  own_revision: number;
+  /** Aborts the driver call in progress. */
+  abort: AbortController | undefined;
+  done: Promise<void>;
+}
