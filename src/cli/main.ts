@@ -15,7 +15,7 @@ import { errorText } from "./output.ts";
 import { isPicked, picked } from "./pick.ts";
 import { jsonText, print, printError } from "./terminal-text.ts";
 import { type Input, UsageError, type Verb } from "./verb.ts";
-import { allVerbs, verbsFor } from "./verbs.ts";
+import { allVerbs, groupOf, verbsFor } from "./verbs.ts";
 import { isWatched, watchResponses } from "./watch.ts";
 
 /** Exit codes: scripts branch on these. */
@@ -33,20 +33,20 @@ const EXIT_BY_STATUS: Record<number, number> = {
 
 function build(verbs: readonly Verb[]): Command {
   const program = new Command("hangar")
-    .description("Machines on your own box.")
+    .description("Run machines on your own box: containers that start in milliseconds, suspend and wake on a request.")
     .version(VERSION)
     .showSuggestionAfterError(true)
     .exitOverride();
   for (const [flags, words] of GLOBAL_OPTIONS) program.option(flags, words);
   program.addHelpText(
     "before",
-    "Examples:\n  hangar up\n  hangar run hangar/hello\n  hangar logs hello --follow\n  hangar doctor\n",
+    "Examples:\n  hangar up\n  hangar run hangar/hello\n  hangar status --app hello\n  hangar logs hello --follow\n  hangar doctor\n",
   );
   const nouns = new Map<string, Command>();
   for (const verb of verbs) {
     const [first = "", second] = verb.words.split(" ");
     if (second === undefined) {
-      addVerb(program, first, verb);
+      addVerb(program, first, verb).helpGroup(groupOf(first));
       continue;
     }
     const noun = nouns.get(first) ?? addNoun(program, first);
@@ -69,10 +69,11 @@ function addNoun(program: Command, name: string): Command {
     .command(name)
     .aliases(aliasesOf(name))
     .description(NOUNS[name] ?? name)
+    .helpGroup(groupOf(name))
     .exitOverride();
 }
 
-function addVerb(parent: Command, name: string, verb: Verb): void {
+function addVerb(parent: Command, name: string, verb: Verb): Command {
   const command = parent.command(name).aliases(aliasesOf(name)).description(verb.summary).exitOverride();
   command.addHelpText("before", `Examples:\n${verb.examples.map((example) => `  ${example}`).join("\n")}\n`);
   const app_first = namesAppFirst(verb);
@@ -101,6 +102,7 @@ function addVerb(parent: Command, name: string, verb: Verb): void {
     else if (text !== "") print(text);
     process.exitCode = exit ?? EXIT.ok;
   });
+  return command;
 }
 
 // What comes after -- are words for a machine, not for us.

@@ -1,15 +1,26 @@
 import type { ErrorBody } from "#core/errors.ts";
 import { styled } from "./terminal-text.ts";
 
-/** Columns under bold heads, as wide as they need to be. */
+/** The colour of each state, on a terminal. */
+const STATE_COLOURS: readonly [RegExp, "green" | "yellow" | "red" | "dim"][] = [
+  [/^(started|running|passing|ready|complete|succeeded|ok|healthy)\b/, "green"],
+  [/^(failed|critical|lost|unreachable|error|broken)\b/, "red"],
+  [/^(starting|stopping|suspending|replacing|creating|created|pending|warning|unknown|frozen|draining)\b/, "yellow"],
+  [/^(stopped|suspended|destroyed|destroying|deleted)\b/, "dim"],
+];
+const STATE_HEADS = new Set(["state", "status", "health", "checks"]);
+
+/** A table with bold headings, columns as wide as they need to be, and coloured states. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = heads.map((head, i) => Math.max(head.length, ...rows.map((row) => row[i]?.length ?? 0)));
-  const line = (cells: readonly string[]): string =>
-    cells
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join("  ")
-      .trimEnd();
-  return [styled("bold", line(heads.map((head) => head.toUpperCase()))), ...rows.map(line)].join("\n");
+  const line = (cells: readonly string[], colour: (cell: string, i: number) => string = (cell) => cell): string =>
+    cells.map((cell, i) => colour(i === heads.length - 1 ? cell : cell.padEnd(widths[i] ?? 0), i)).join("  ");
+  const coloured = (cell: string, i: number): string => {
+    const [, colour] = (STATE_HEADS.has(heads[i] ?? "") && STATE_COLOURS.find(([word]) => word.test(cell))) || [];
+    return colour ? styled(colour, cell) : cell;
+  };
+  const head = line(heads.map((one) => one.toUpperCase()));
+  return [styled("bold", head.trimEnd()), ...rows.map((row) => line(row, coloured).trimEnd())].join("\n");
 }
 
 /** Names on the left, values on the right. */

@@ -12,55 +12,63 @@ const network: Home = () => import("./network/index.ts");
 const platform: Home = () => import("./platform/index.ts");
 const volumes: Home = () => import("./volumes/index.ts");
 
-/** The first words, in the order of the help, and where the commands that begin with them live. */
-const HOMES: Record<string, Home> = {
-  up: platform,
-  run: machines,
-  ssh: machines,
-  top: machines,
-  deploy,
-  diff: deploy,
-  scale: deploy,
-  releases: deploy,
-  rollback: deploy,
-  export: apply,
-  apply,
-  explain: platform,
-  dashboard: platform,
-  down: platform,
-  auth: () => import("./auth/index.ts"),
-  tokens: () => import("./tokens/index.ts"),
-  orgs: () => import("./orgs/verbs.ts"),
-  apps: () => import("./apps/verbs.ts"),
-  secrets: () => import("./secrets/verbs.ts"),
-  images: () => import("./images/verbs.ts"),
-  machines,
-  volumes,
-  snapshots: volumes,
-  df: volumes,
-  gc: volumes,
-  connectors: () => import("./connectors/index.ts"),
-  oidc: () => import("./oidc/index.ts"),
-  logs: machines,
-  metrics: () => import("./metrics/index.ts"),
-  webhooks: () => import("./webhooks/verbs.ts"),
-  postgres: () => import("./postgres/create.ts"),
-  ips: network,
-  services: network,
-  egress: network,
-  certs: network,
-  proxy: network,
-  db: () => import("./db/verbs.ts"),
-  hosts,
-  regions: hosts,
-  doctor: platform,
-  backup: platform,
-  restore: platform,
-  emulator: platform,
-  service: platform,
-  context: () => import("./contexts/verbs.ts"),
-  completion: platform,
+/** The first words of all commands: the groups and the order of the help, and the file that each command is in. */
+const GROUPS: Record<string, Record<string, Home>> = {
+  "Run:": { run: machines, ps: machines, status: machines, logs: machines, ssh: machines, top: machines, machines },
+  "Deploy:": {
+    deploy,
+    releases: deploy,
+    rollback: deploy,
+    scale: deploy,
+    diff: deploy,
+    apps: () => import("./apps/verbs.ts"),
+    secrets: () => import("./secrets/verbs.ts"),
+    images: () => import("./images/verbs.ts"),
+    apply,
+    export: apply,
+  },
+  "Inspect:": {
+    dashboard: platform,
+    metrics: () => import("./metrics/index.ts"),
+    services: network,
+    explain: platform,
+    webhooks: () => import("./webhooks/verbs.ts"),
+  },
+  "Data:": {
+    volumes,
+    snapshots: volumes,
+    df: volumes,
+    gc: volumes,
+    db: () => import("./db/verbs.ts"),
+    postgres: () => import("./postgres/create.ts"),
+  },
+  "Network:": { ips: network, certs: network, egress: network, proxy: network },
+  "Access:": {
+    auth: () => import("./auth/index.ts"),
+    tokens: () => import("./tokens/index.ts"),
+    orgs: () => import("./orgs/verbs.ts"),
+    connectors: () => import("./connectors/index.ts"),
+    oidc: () => import("./oidc/index.ts"),
+    context: () => import("./contexts/verbs.ts"),
+  },
+  "Platform:": {
+    up: platform,
+    down: platform,
+    doctor: platform,
+    service: platform,
+    hosts,
+    regions: hosts,
+    backup: platform,
+    restore: platform,
+    emulator: platform,
+    completion: platform,
+  },
 };
+const HOMES: Record<string, Home> = Object.assign({}, ...Object.values(GROUPS));
+
+/** The heading of the help under which a command is listed. */
+export const groupOf = (first: string): string =>
+  Object.entries(GROUPS).find(([, words]) => first in words)?.[0] ?? "Commands:";
 
 const firstOf = ({ words }: Verb): string => words.split(" ")[0] ?? "";
 

@@ -10,7 +10,7 @@ import { runStep } from "./run.ts";
 
 const exportApps: Verb = {
   words: "export",
-  summary: "Write what there is as a document that `hangar apply` makes true elsewhere, or again",
+  summary: "Export apps as a desired-state file for `hangar apply`",
   arguments: [["[apps...]", "only these apps (default: all of the organization)"]],
   options: [
     ["--org <slug>", "the organization (default: personal)"],
@@ -41,7 +41,7 @@ function noApp(name: string): never {
 
 const apply: Verb = {
   words: "apply",
-  summary: "Make true what a document says; shows the difference first, and does nothing when there is none",
+  summary: "Apply a desired-state file; shows the changes first",
   arguments: [["<file>", "a document as `hangar export` writes it; - is stdin"]],
   options: [
     ["--dry-run", "show the difference, and do nothing; exit code 1 when there is one"],

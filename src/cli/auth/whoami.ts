@@ -3,7 +3,7 @@ import type { Verb } from "../verb.ts";
 
 export const authWhoami: Verb = {
   words: "auth whoami",
-  summary: "Say which token is used and what it may do",
+  summary: "Show the token in use and what it may do",
   examples: ["hangar auth whoami"],
   async run({ client }) {
     const { tokens } = await client.call("GET /v1/tokens/current", {});

@@ -136,7 +136,7 @@ export const connectorsProvision: Verb = {
 
 export const connectorsConnect: Verb = {
   words: "connectors connect",
-  summary: "Connect a provider by asking a person: prints the address to open",
+  summary: "Connect a provider with OAuth: prints the URL to open",
   arguments: [["<provider>", "github, gitlab or slack, if the operator registered the platform there"]],
   options: [ORG, ["--scopes <list>", "comma-separated (default: the provider's usual ones)"]],
   examples: ["hangar connectors connect github"],
@@ -154,7 +154,7 @@ export const connectorsConnect: Verb = {
 
 export const connectorsFinish: Verb = {
   words: "connectors finish",
-  summary: "Finish connecting with what the provider gave",
+  summary: "Complete an OAuth connection with the code of the provider",
   arguments: [["<provider>", "the one that was begun with"]],
   options: [ORG, ["--code <code>", "from the page"], ["--state <state>", "from the page"], ...POLICY],
   examples: ["hangar connectors finish github --code $CODE --state $STATE --allow-all"],

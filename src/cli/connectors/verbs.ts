@@ -7,7 +7,7 @@ const ID: readonly [string, string] = ["<id>", "the connector's id"];
 
 export const connectorsList: Verb = {
   words: "connectors list",
-  summary: "List an organization's connectors and who may use them",
+  summary: "List an organization's connectors and their policies",
   options: [ORG, ["--provider <provider>", "only of this provider"]],
   examples: ["hangar connectors list"],
   async run({ client }, input) {
@@ -51,7 +51,7 @@ export const connectorsShow: Verb = {
 
 export const connectorsPolicy: Verb = {
   words: "connectors policy",
-  summary: "Replace who may use a connector, and for what; without options nobody may",
+  summary: "Replace a connector's access policy; without options nobody may use it",
   arguments: [ID],
   options: POLICY,
   examples: ["hangar connectors policy $CONNECTOR --name-prefix web- --label prod --block '/admin*'"],
@@ -72,7 +72,7 @@ const hasOf = (input: Input): { labels?: string[] } => {
 
 export const connectorsExplain: Verb = {
   words: "connectors explain",
-  summary: "Say which rule decides about a machine and a path; with policy options, about that policy",
+  summary: "Explain which policy rule decides about a machine and a path",
   arguments: [ID],
   options: [
     ["--sprite <name>", "the machine's name (required)"],
@@ -104,7 +104,7 @@ export const connectorsExplain: Verb = {
 
 export const connectorsTest: Verb = {
   words: "connectors test",
-  summary: "Call the provider with the connector's credential and say how it went",
+  summary: "Test a connector: call the provider with its credential",
   arguments: [ID],
   options: [
     ["--sprite <name>", "as if this machine called"],
@@ -145,7 +145,7 @@ export const connectorsRotate: Verb = {
 
 export const connectorsAudit: Verb = {
   words: "connectors audit",
-  summary: "What was done with and to connectors, newest first",
+  summary: "Show the audit log of connectors, newest first",
   options: [
     ORG,
     ["--connector <id>", "only of this one"],
@@ -176,7 +176,7 @@ export const connectorsAudit: Verb = {
 
 export const connectorsDelete: Verb = {
   words: "connectors delete",
-  summary: "Delete a connector and its credential, at once",
+  summary: "Delete a connector and its credential",
   arguments: [ID],
   examples: ["hangar connectors delete $CONNECTOR"],
   async run({ client }, input) {

@@ -7,7 +7,7 @@ const NAME: readonly [string, string] = ["<name>", "what you call that platform"
 
 const contextAdd: Verb = {
   words: "context add",
-  summary: "Remember a platform by a name, with the --url and --token given here, and use it from now on",
+  summary: "Add a platform by name, with this --url and --token, and switch to it",
   arguments: [NAME],
   examples: ["hangar context add here --url $(cat $HANGAR_DATA_DIR/address) --token $TOKEN"],
   async run({ client, token, say }, input) {
@@ -27,7 +27,7 @@ const contextAdd: Verb = {
 
 const contextUse: Verb = {
   words: "context use",
-  summary: "Talk to this platform from now on; - is the one of the data dir again",
+  summary: "Switch to a platform; - is the one of the data dir",
   arguments: [["<name>", "a name of `hangar context list`, or -"]],
   examples: ["hangar context use here", "hangar context use -"],
   async run(_context, input) {
@@ -45,7 +45,7 @@ const contextUse: Verb = {
 
 const contextList: Verb = {
   words: "context list",
-  summary: "List the platforms that are known by a name",
+  summary: "List contexts",
   examples: ["hangar context list"],
   async run() {
     const { current, contexts } = readPlaces(process.env);
@@ -58,7 +58,7 @@ const contextList: Verb = {
 
 const contextShow: Verb = {
   words: "context show",
-  summary: "Show which platform the command talks to, and why",
+  summary: "Show the current platform, and why it is current",
   examples: ["hangar context show"],
   async run({ client, chosen }) {
     const data = { url: client.base_url, because: chosen, file: contextsFile(process.env) };
@@ -68,7 +68,7 @@ const contextShow: Verb = {
 
 const contextRemove: Verb = {
   words: "context remove",
-  summary: "Forget a platform; nothing happens to it",
+  summary: "Remove a context; the platform itself is not touched",
   arguments: [NAME],
   examples: ["hangar context remove here"],
   async run(_context, input) {

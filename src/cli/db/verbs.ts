@@ -47,7 +47,7 @@ const NODE_OPTIONS: readonly Option[] = [
 
 const dbNode: Verb = {
   words: "db node",
-  summary: "Run a node of a replicated SQLite, in the foreground",
+  summary: "Run a node of replicated SQLite in the foreground",
   options: NODE_OPTIONS,
   examples: ["hangar db node --dir ./data --listen 127.0.0.1:20202 --primary"],
   async run({ runProgram }, input) {
@@ -177,7 +177,7 @@ export const dbRestore = admin(
 
 const dbNodes: Verb = {
   words: "db nodes",
-  summary: "Nodes of replicated databases in machines; with --follow what happens to them, transaction by transaction",
+  summary: "List database nodes in machines; --follow streams their transactions",
   options: [
     ["--org <slug>", "the organization (default: personal)"],
     ["--follow", "go on until interrupted, one JSON object a line with --json"],
@@ -198,7 +198,7 @@ const dbNodes: Verb = {
 
 const dbLease: Verb = {
   words: "db lease",
-  summary: "Which node has the platform's lease on an app's databases",
+  summary: "Show which node holds the lease of an app's databases",
   arguments: [
     ["<app>", "the app"],
     ["[name]", "the lease's name (default: default)"],

@@ -30,7 +30,7 @@ export async function told(
 
 export const releases: Verb = {
   words: "releases",
-  summary: "List what was deployed, the newest first",
+  summary: "List releases, newest first",
   options: [APP],
   examples: ["hangar releases --app web"],
   async run({ client }, input) {
@@ -58,7 +58,7 @@ export const releases: Verb = {
 
 export const rollback: Verb = {
   words: "rollback",
-  summary: "Deploy an earlier release again",
+  summary: "Roll back to an earlier release",
   arguments: [["[version]", "which (default: the complete one before the one that runs)"]],
   options: [APP, ...TIMING_OPTIONS, DRY_RUN],
   examples: ["hangar rollback --app web"],
@@ -89,7 +89,7 @@ async function lastGood({ client }: Context, app_name: string): Promise<string> 
 
 export const scale: Verb = {
   words: "scale",
-  summary: "Change how many machines the process groups of an app have",
+  summary: "Set the number of machines per process group",
   arguments: [["<counts...>", "GROUP=N, or N for the only group"]],
   options: [APP, ...TIMING_OPTIONS, DRY_RUN],
   examples: ["hangar scale 2 --app web --dry-run", "hangar scale 2 --app web"],

@@ -65,7 +65,7 @@ function egressOf({ values, path }: AppFile): Pick<Definition, "egress"> {
 
 const deploy: Verb = {
   words: "deploy",
-  summary: "Make an app run what its file says; undone when it fails",
+  summary: "Deploy the app of this folder's app file; rolled back when it fails",
   options: [
     FILE,
     CONFIG,
@@ -91,7 +91,7 @@ const deploy: Verb = {
 
 const diff: Verb = {
   words: "diff",
-  summary: "Show how the machines of an app differ from what its file says",
+  summary: "Show the changes that a deploy would make",
   options: [FILE, CONFIG, APP, IMAGE],
   examples: ["hangar diff"],
   async run(context, input) {

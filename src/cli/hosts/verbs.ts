@@ -15,7 +15,7 @@ const seen = ({ last_seen }: Host): string => (last_seen === "" ? "-" : ago(last
 
 const hostsList: Verb = {
   words: "hosts list",
-  summary: "List the hosts, how full they are, and when they were last heard of",
+  summary: "List hosts, their usage, and when they last reported",
   examples: ["hangar hosts list"],
   async run({ client }) {
     const { hosts } = await client.call("GET /v1/platform/hosts", {});
@@ -60,7 +60,7 @@ const hostsShow: Verb = {
 
 const regionsList: Verb = {
   words: "regions list",
-  summary: "Regions that machines can be in",
+  summary: "List regions",
   examples: ["hangar regions list"],
   async run({ client }) {
     const data = await client.call("GET /v1/platform/regions", {});
@@ -121,7 +121,7 @@ const hostsDrain: Verb = {
 
 const hostsRemove: Verb = {
   words: "hosts remove",
-  summary: "Forget a host that is empty and whose process has stopped",
+  summary: "Remove an empty host whose process has stopped",
   arguments: [["<host>", "four hex digits"]],
   examples: ["hangar hosts remove 00aa"],
   async run({ client }, input) {
@@ -133,7 +133,7 @@ const hostsRemove: Verb = {
 
 const hostsJoinToken: Verb = {
   words: "hosts join-token",
-  summary: "Make a token that lets one new host join, within an hour",
+  summary: "Create a token with which one new host can join, valid for an hour",
   examples: ["hangar hosts join-token"],
   async run({ client }) {
     const made = await client.call("POST /v1/platform/host_join_tokens", {});

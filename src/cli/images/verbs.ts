@@ -23,7 +23,7 @@ function size(bytes: number): string {
 
 const imagesList: Verb = {
   words: "images list",
-  summary: "List the images that are here",
+  summary: "List images",
   options: [ORG],
   examples: ["hangar images list"],
   async run({ client }, input) {
@@ -50,7 +50,7 @@ const imagesList: Verb = {
 
 const imagesShow: Verb = {
   words: "images show",
-  summary: "Show an image: what it runs, its layers, the machines that boot from it",
+  summary: "Show an image: its config, layers, and the machines that use it",
   arguments: [IMAGE],
   options: [ORG],
   examples: ["hangar images show hangar/hello"],
@@ -88,7 +88,7 @@ const imagesShow: Verb = {
 
 const imagesResolve: Verb = {
   words: "images resolve",
-  summary: "Print the digest that an image's name stands for now, as a reference for `config.image`",
+  summary: "Resolve an image name to its digest, as a reference for `config.image`",
   arguments: [IMAGE],
   options: [["-a, --app <app>", "the app whose machines would boot it"]],
   examples: ["hangar images resolve hangar/hello --app web"],
@@ -132,7 +132,7 @@ interface Progress {
 
 const imagesPull: Verb = {
   words: "images pull",
-  summary: "Pull an image from its registry, also when an older one of that name is here",
+  summary: "Pull an image from its registry, also when an older one of that name exists",
   arguments: [IMAGE],
   options: [ORG],
   examples: ["hangar images pull hangar/hello"],
@@ -171,7 +171,7 @@ function progressText({ layer = "", state, done_bytes, total_bytes }: Progress):
 
 const imagesRemove: Verb = {
   words: "images rm",
-  summary: "Forget an image, and remove what only it needed",
+  summary: "Remove an image and the layers that only it uses",
   arguments: [IMAGE],
   options: [ORG],
   examples: ["hangar images rm tiny:1"],
@@ -184,7 +184,7 @@ const imagesRemove: Verb = {
 
 const imagesGc: Verb = {
   words: "images gc",
-  summary: "Remove images and layers that nothing needs (done by itself once an hour)",
+  summary: "Remove unused images and layers (runs by itself every hour)",
   options: [
     ["--dry-run", "only tell what would go"],
     ["--all", "also images that were used or replaced lately, if no machine and no release needs them"],

@@ -21,7 +21,7 @@ interface Reason {
 
 export const machinesExplain: Verb = {
   words: "machines explain",
-  summary: "Tell why a machine is in its state, what would start it, and how it is reached",
+  summary: "Explain a machine's state, what would start it, and how it is reached",
   arguments: [MACHINE],
   options: [APP],
   completes: "machines",

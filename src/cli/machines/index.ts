@@ -14,12 +14,15 @@ import { logs, machinesLogs } from "./logs.ts";
 import { machinesMove } from "./move.ts";
 import { run } from "./run.ts";
 import { ssh } from "./ssh.ts";
+import { ps, status } from "./status.ts";
 import { top } from "./top.ts";
 import { machinesList, machinesRun, machinesShow, machinesUpdate, machinesWait } from "./verbs.ts";
 import { machinesSignal, machinesVersions } from "./versions.ts";
 
 export const VERBS: readonly Verb[] = [
   run,
+  ps,
+  status,
   ssh,
   top,
   machinesList,

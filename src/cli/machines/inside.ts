@@ -16,7 +16,7 @@ import { attach, isTerminal } from "./terminal.ts";
 
 export const machinesExec: Verb = {
   words: "machines exec",
-  summary: "Run a command in a machine; its exit code is ours",
+  summary: "Run a command in a machine and exit with its code",
   arguments: [MACHINE, ["<command...>", "the command, after --"]],
   options: [
     APP,
@@ -148,7 +148,7 @@ export const machinesLease: Verb = {
 
 export const machinesEvents: Verb = {
   words: "machines events",
-  summary: "What happened to a machine; with --follow what happens, to one or all of an organization",
+  summary: "List events of a machine; --follow streams them, for one or for an organization",
   arguments: [["[machine]", "id or name; all when left out, with --follow"]],
   options: [
     APP,

@@ -19,7 +19,7 @@ const OPTIONS = [
 
 export const machinesLogs: Verb = {
   words: "machines logs",
-  summary: "Print the newest lines a machine wrote, and what it writes with --follow",
+  summary: "Print the last log lines of a machine; --follow streams them",
   arguments: [MACHINE],
   options: [APP, ...OPTIONS],
   completes: "machines",
@@ -38,7 +38,7 @@ export const machinesLogs: Verb = {
 
 export const logs: Verb = {
   words: "logs",
-  summary: "Print the newest lines of all machines of an app, and what they write with --follow",
+  summary: "Print the last log lines of an app's machines; --follow streams them",
   arguments: [["<app>", "the app"]],
   options: OPTIONS,
   completes: "apps",

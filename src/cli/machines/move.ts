@@ -4,7 +4,7 @@ import { andWait } from "./follow.ts";
 
 export const machinesMove: Verb = {
   words: "machines move",
-  summary: "Move a machine to another host: stopped here, started there, with a new address and a clean root",
+  summary: "Move a machine to another host: it restarts there with a new address and a clean root",
   arguments: [MACHINE],
   options: [APP, ["--host <id>", "where to (default: the host with most room in its region)"], NONCE],
   completes: "machines",

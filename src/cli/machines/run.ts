@@ -9,7 +9,7 @@ const BUILT_IN: Record<string, string> = { "hangar/hello": "8080:8080/http" };
 export const run: Verb = {
   ...machinesRun,
   words: "run",
-  summary: "Run an image: makes the app if there is none, opens its ports, and waits until it runs; a request wakes it",
+  summary: "Run an image: create the app if needed, publish its ports, wait until it runs",
   options: [
     ["-a, --app <app>", "the app it belongs to; else one named after the image"],
     ["--org <slug>", "whose app it is, when it has to be made"],

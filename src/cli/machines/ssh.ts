@@ -22,7 +22,7 @@ interface Ran {
  */
 export const ssh: Verb = {
   words: "ssh",
-  summary: "A shell in a machine: this terminal becomes its; without one, the lines of the input run one by one",
+  summary: "Open an interactive shell in a machine; without a terminal, run the lines of stdin",
   arguments: [MACHINE],
   options: [APP],
   completes: "machines",

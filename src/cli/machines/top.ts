@@ -22,7 +22,7 @@ const MEMORY = "sum by (instance) (svc_instance_memory_mem_total - svc_instance_
 
 export const top: Verb = {
   words: "top",
-  summary: "Show all machines of an organization, what they use and what happens; live on a terminal",
+  summary: "Show an organization's machines, their usage and events, live",
   options: [["--org <slug>", "the organization (default: personal)"]],
   examples: ["hangar top --once", "hangar top --json"],
   live: true,

@@ -164,7 +164,7 @@ export const machinesShow: Verb = {
 
 export const machinesUpdate: Verb = {
   words: "machines update",
-  summary: "Change part of a machine's config; it becomes a new version and runs",
+  summary: "Update part of a machine's config; it restarts with the new version",
   arguments: [MACHINE],
   options: [
     APP,
@@ -204,7 +204,7 @@ export const machinesUpdate: Verb = {
 
 export const machinesWait: Verb = {
   words: "machines wait",
-  summary: "Wait until a machine is in a state, also healthy or settled",
+  summary: "Wait until a machine reaches a state, or is healthy or settled",
   arguments: [MACHINE],
   options: [
     APP,

@@ -4,7 +4,7 @@ import { APP, findMachine, MACHINE } from "./find.ts";
 
 export const machinesVersions: Verb = {
   words: "machines versions",
-  summary: "The configs a machine has had, the newest first; --json has them whole",
+  summary: "List config versions of a machine, newest first; --json prints them whole",
   arguments: [MACHINE],
   options: [APP],
   completes: "machines",
@@ -23,7 +23,7 @@ export const machinesVersions: Verb = {
 
 export const machinesSignal: Verb = {
   words: "machines signal",
-  summary: "Send a signal to a machine's program",
+  summary: "Send a signal to a machine's main process",
   arguments: [MACHINE, ["<signal>", "SIGHUP, SIGUSR1, …"]],
   options: [APP],
   completes: "machines",

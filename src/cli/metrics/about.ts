@@ -13,7 +13,7 @@ interface Target {
 
 export const metricsTargets: Verb = {
   words: "metrics targets",
-  summary: "Machines that are asked for metrics of their own, and how that goes",
+  summary: "List scrape targets and their health",
   options: [ORG],
   examples: ["hangar metrics targets"],
   async run(context, input) {
@@ -38,7 +38,7 @@ interface Count {
 
 export const metricsCardinality: Verb = {
   words: "metrics cardinality",
-  summary: "Which metrics and labels make most series",
+  summary: "Show the metrics and labels with most series",
   options: [ORG, ["--top <n>", "how many of each (default: 10)"]],
   examples: ["hangar metrics cardinality"],
   async run(context, input) {

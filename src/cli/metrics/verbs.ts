@@ -15,7 +15,7 @@ const numbers = ({ values = [] }: Found): [number, number][] =>
 
 export const metricsQuery: Verb = {
   words: "metrics query",
-  summary: "Ask for metrics at one moment",
+  summary: "Run an instant query",
   arguments: [QUERY],
   options: [ORG, ["--time <time>", "the moment: seconds since 1970 or RFC 3339 (default: now)"]],
   examples: ["hangar metrics query 'sum by (app) (svc_instance_up)'"],
@@ -28,7 +28,7 @@ export const metricsQuery: Verb = {
 
 export const metricsRange: Verb = {
   words: "metrics range",
-  summary: "Plot metrics over time",
+  summary: "Run a range query and plot it",
   arguments: [QUERY],
   options: [
     ORG,
@@ -96,7 +96,7 @@ const TOP: readonly [head: string, query: string][] = [
 
 export const metricsTop: Verb = {
   words: "metrics top",
-  summary: "What machines use right now, the busiest first",
+  summary: "Show CPU and memory use of machines, busiest first",
   options: [ORG],
   examples: ["hangar metrics top"],
   async run(context, input) {

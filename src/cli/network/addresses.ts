@@ -23,7 +23,7 @@ const TYPES = ["shared_v4", "v4", "v6", "private_v6", "egress_v4", "egress_v6", 
 
 export const ipsAllocate: Verb = {
   words: "ips allocate",
-  summary: "Give an app an address, which opens its service ports",
+  summary: "Allocate an address, which publishes the app's service ports",
   arguments: [APP],
   options: [["--type <type>", `${TYPES.join(", ")} (default: shared_v4)`]],
   completes: "apps",
@@ -40,7 +40,7 @@ export const ipsAllocate: Verb = {
 
 export const ipsRelease: Verb = {
   words: "ips release",
-  summary: "Take an address away from an app; without any it is closed",
+  summary: "Release an address; an app without one is not public",
   arguments: [APP, ["<address>", "the address"]],
   completes: "apps",
   examples: ["hangar ips release web 127.0.0.1"],
@@ -56,7 +56,7 @@ const busy = (one: { in_progress: number; soft_limit: number; hard_limit?: numbe
 
 export const servicesList: Verb = {
   words: "services",
-  summary: "What of an app is open: ports, addresses, machines and how busy they are",
+  summary: "List an app's published ports, their URLs, machines and load",
   arguments: [APP],
   completes: "apps",
   examples: ["hangar services web"],
@@ -91,7 +91,7 @@ export const servicesList: Verb = {
 
 export const proxyReload: Verb = {
   words: "proxy reload",
-  summary: "Replace the proxy's workers without a dropped request",
+  summary: "Restart the proxy's workers without dropping a request",
   examples: ["hangar proxy reload"],
   async run({ client }) {
     const data = await client.call("POST /v1/proxy/reload", {});

@@ -39,7 +39,7 @@ export const certsList: Verb = {
 
 export const certsAdd: Verb = {
   words: "certs add",
-  summary: "Let a host name lead to an app: with a certificate of your own, or one from the authority (ACME)",
+  summary: "Add a host name to an app, with your own certificate or one from ACME",
   arguments: [APP, NAME],
   options: [
     ["--chain <file>", "your certificate and those above it, PEM; without it one is got from the authority"],
@@ -116,7 +116,7 @@ export const certsShow: Verb = {
 
 export const certsCheck: Verb = {
   words: "certs check",
-  summary: "Look for the DNS record that proves a host name, and try again to get a certificate that is missing",
+  summary: "Check the DNS record that proves a host name, and retry a missing certificate",
   arguments: [APP, NAME],
   completes: "apps",
   examples: ["hangar certs check web www.example.com"],

@@ -35,7 +35,7 @@ export function egressBody(words: readonly string[]): { mode: "all" | "none" | "
 
 export const egressSet: Verb = {
   words: "egress set",
-  summary: "Set what an app's machines may reach: all, none, or a list; those that run keep to it at once",
+  summary: "Set an egress policy: all, none, or a list; it applies at once",
   arguments: [APP, ["<to...>", "all, none, or addresses, ranges and DNS names with ports: api.example.com:443"]],
   completes: "apps",
   examples: [

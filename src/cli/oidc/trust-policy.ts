@@ -21,7 +21,7 @@ const PLATFORMS: Record<string, { audience: string; write(input: PolicyInput): s
 
 export const oidcTrustPolicy: Verb = {
   words: "oidc trust-policy",
-  summary: "Write what AWS, GCP or Vault needs to trust the machines of one app, and no others",
+  summary: "Print a trust policy for AWS, GCP or Vault that admits the machines of one app",
   arguments: [["<platform>", "aws, gcp or vault"]],
   options: [
     ["-a, --app <app>", "the app"],

@@ -7,7 +7,7 @@ const ORG: readonly [string, string] = ["--org <slug>", "the organization (defau
 
 export const oidcVerify: Verb = {
   words: "oidc verify",
-  summary: "Check a machine's identity token against the issuer's published keys, and show what it says",
+  summary: "Verify an identity token with the issuer's published keys, and show its claims",
   arguments: [["<token>", "the token; - reads it from stdin"]],
   options: [["--audience <text>", "what it must be for (default: whatever it says)"]],
   examples: ["hangar oidc verify $IDENTITY", "echo $IDENTITY | hangar oidc verify - --audience sts.amazonaws.com"],
@@ -44,7 +44,7 @@ function claimText(name: string, value: unknown): string {
 
 export const oidcKeys: Verb = {
   words: "oidc keys",
-  summary: "Show the issuer's keys and what each is doing",
+  summary: "List the issuer's signing keys and their state",
   options: [ORG],
   examples: ["hangar oidc keys"],
   async run({ client }, input) {
@@ -56,7 +56,7 @@ export const oidcKeys: Verb = {
 
 export const oidcRotate: Verb = {
   words: "oidc rotate",
-  summary: "Make new keys before their time; they are published now and sign in an hour",
+  summary: "Rotate the signing keys now; the new ones sign in an hour",
   options: [ORG, ["--revoke", "end the old keys now, and every token they signed"]],
   examples: ["hangar oidc rotate"],
   async run({ client, say }, input) {

@@ -67,7 +67,7 @@ async function tableOf(context: Context, verbs: readonly Verb[]): Promise<Table>
 
 export const completion: Verb = {
   words: "completion",
-  summary: "Print the completion script of a shell; it knows commands, options and live names",
+  summary: "Print a shell completion script: commands, options and live names",
   arguments: [["<shell>", "bash, zsh or fish"]],
   examples: ["hangar completion bash > ~/.local/share/bash-completion/completions/hangar"],
   async run(context, input) {

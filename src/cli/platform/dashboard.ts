@@ -2,7 +2,7 @@ import type { Verb } from "../verb.ts";
 
 export const dashboard: Verb = {
   words: "dashboard",
-  summary: "Print a link that opens the dashboard, signed in with this token; it works once",
+  summary: "Print a one-time link that opens the dashboard, signed in with this token",
   examples: ["hangar dashboard"],
   async run({ client }) {
     const { code, expires_at } = await client.call("POST /v1/tokens/sign_in_codes", {});

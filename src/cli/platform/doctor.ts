@@ -16,7 +16,7 @@ const GIB = 1024 ** 3;
 
 export const doctor: Verb = {
   words: "doctor",
-  summary: "Look at this box: what the platform needs, what is there, and the command that mends the rest",
+  summary: "Check this box: what the platform needs, what is installed, and how to fix the rest",
   examples: ["hangar doctor"],
   async run(context) {
     const findings = [

@@ -11,7 +11,7 @@ const OPTIONS = [
 
 export const emulator: Verb = {
   words: "emulator",
-  summary: "Run the platform in memory, for tests: no root, any system, time that can be moved",
+  summary: "Run an in-memory emulator of the API for tests: no root, any system, a controllable clock",
   arguments: [["[command...]", "ends with this command, which gets HANGAR_URL and HANGAR_TOKEN; after --"]],
   options: [
     ...OPTIONS,

@@ -37,7 +37,7 @@ const ROOTS: Record<string, [path: string, method: string, ...within: string[]]>
 
 export const explainField: Verb = {
   words: "explain",
-  summary: "Tell what a field means and what it may hold, from the platform's own schema",
+  summary: "Explain a config field: its meaning, type and allowed values",
   arguments: [
     ["<path>", `such as services.ports of a config, or of ${Object.keys(ROOTS).join(", ")} where that comes first`],
   ],

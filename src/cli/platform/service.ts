@@ -35,7 +35,7 @@ export const serviceInstall: Verb = {
 
 export const serviceUninstall: Verb = {
   words: "service uninstall",
-  summary: "End the service and its machines, and remove the unit, the settings and the data",
+  summary: "Stop the service and its machines; remove the unit, the settings and the data",
   options: [
     ["--keep-data", "keep the data dir and the settings: disks of machines, volumes, the database"],
     ["--yes", "delete the data dir too, without which only --keep-data is allowed"],

@@ -26,7 +26,7 @@ export const up: Verb = {
 
 export const backup: Verb = {
   words: "backup",
-  summary: "Write a consistent copy of everything, while the platform runs or not",
+  summary: "Back up the platform's database and settings, while it runs or not",
   arguments: [["<file>", "where to; never overwritten"]],
   examples: ["hangar backup hangar.backup"],
   async run({ runProgram, data_dir }, input) {
@@ -38,7 +38,7 @@ export const backup: Verb = {
 
 export const restore: Verb = {
   words: "restore",
-  summary: "Fill an empty data dir from a copy",
+  summary: "Restore a backup into an empty data dir",
   arguments: [["<file>", "a file that `hangar backup` wrote"]],
   examples: ["hangar restore hangar.backup --data-dir ./restored"],
   async run({ runProgram, data_dir }, input) {
@@ -57,7 +57,7 @@ const LOOK_MS = 100;
 
 export const down: Verb = {
   words: "down",
-  summary: "Stop the platform; its machines run on, unless --all ends them too",
+  summary: "Stop the platform; machines keep running, unless --all stops them too",
   options: [
     ["--all", "end every machine and close every volume as well; names what is left in the kernel, and who holds it"],
   ],

@@ -10,7 +10,7 @@ const PORT = 5432;
  */
 const postgresCreate: Verb = {
   words: "postgres create",
-  summary: "Create an app with a Postgres database, whose metrics are gathered",
+  summary: "Create an app with a PostgreSQL database and its metrics",
   arguments: [["<name>", "the app's name"]],
   options: [
     ["--org <slug>", "the organization (default: the token's own, or personal)"],

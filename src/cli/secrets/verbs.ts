@@ -23,7 +23,7 @@ const secretsList: Verb = {
 
 const secretsSet: Verb = {
   words: "secrets set",
-  summary: "Set secrets; NAME=- reads the value from stdin, so that it is in no history",
+  summary: "Set secrets; NAME=- reads the value from stdin, which keeps it out of the shell history",
   arguments: [["<pairs...>", "NAME=VALUE, several at once"]],
   options: [APP],
   examples: ["hangar secrets set --app web API_KEY=12345 MODE=test"],

@@ -16,7 +16,7 @@ import { givenToken } from "./given.ts";
 
 export const tokensAttenuate: Verb = {
   words: "tokens attenuate",
-  summary: "Make a narrower token from a created one, offline",
+  summary: "Narrow a token offline (attenuation)",
   arguments: [["[token]", "the token to narrow (default: the one in HANGAR_TOKEN; - reads it from stdin)"]],
   options: [
     ["--actions <list>", "only these: read, write, create, delete, control"],

@@ -2,8 +2,7 @@ import { firstArgument, textOption, UsageError, type Verb } from "../verb.ts";
 
 export const tokensCreate: Verb = {
   words: "tokens create",
-  summary:
-    "Create a token for one organization: `org` for everything in it, `readonly` to look; or `deploy` for one app",
+  summary: "Create a token: `org` for an organization, `readonly` to read it, or `deploy` for one app",
   arguments: [["<kind>", "org, readonly or deploy"]],
   options: [
     ["--org <slug>", "the organization (default: personal)"],

@@ -3,7 +3,7 @@ import type { Verb } from "../verb.ts";
 
 export const diskFree: Verb = {
   words: "df",
-  summary: "What volumes and snapshots take on this box",
+  summary: "Show the disk space that volumes and snapshots use",
   examples: ["hangar df"],
   async run({ client }) {
     const disk = await client.call("GET /v1/platform/disk", {});
@@ -32,7 +32,7 @@ export const diskFree: Verb = {
 
 export const garbageCollect: Verb = {
   words: "gc",
-  summary: "Show, and with --yes take away, what volumes and snapshots left that nobody needs",
+  summary: "List unused data of volumes and snapshots; --yes deletes it",
   options: [
     ["--yes", "take it away"],
     ["--deleted", "deleted volumes that could still be taken back too"],

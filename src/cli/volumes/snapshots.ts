@@ -10,7 +10,7 @@ const SNAPSHOT: readonly [string, string] = ["<snapshot>", "the snapshot's id"];
 
 export const snapshotsList: Verb = {
   words: "snapshots list",
-  summary: "List a volume's snapshots, of a deleted one too",
+  summary: "List a volume's snapshots, also after it was deleted",
   arguments: [VOLUME],
   options: [APP],
   completes: "volumes",
@@ -59,7 +59,7 @@ export const snapshotsCreate: Verb = {
 
 export const snapshotsRestore: Verb = {
   words: "snapshots restore",
-  summary: "Make a new volume from a snapshot",
+  summary: "Restore a snapshot into a new volume",
   arguments: [VOLUME, SNAPSHOT],
   options: [
     ["--name <name>", "the new volume's name (default: restored)"],
@@ -93,7 +93,7 @@ export const snapshotsRestore: Verb = {
 
 export const snapshotsDelete: Verb = {
   words: "snapshots delete",
-  summary: "Delete a snapshot before its time",
+  summary: "Delete a snapshot before it expires",
   arguments: [VOLUME, SNAPSHOT],
   options: [APP],
   examples: ["hangar snapshots delete $VOLUME $SNAPSHOT"],

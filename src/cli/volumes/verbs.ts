@@ -111,7 +111,7 @@ const snapshotWords = ({ auto_backup_enabled, snapshot_retention }: Volume): str
 
 export const volumesExtend: Verb = {
   words: "volumes extend",
-  summary: "Make a volume larger",
+  summary: "Extend a volume",
   arguments: [VOLUME],
   options: [["--size <gb>", "its new size (required)"], APP],
   completes: "volumes",
@@ -131,7 +131,7 @@ export const volumesExtend: Verb = {
 
 export const volumesUpdate: Verb = {
   words: "volumes update",
-  summary: "Change whether and how long a volume is kept in snapshots",
+  summary: "Change a volume's snapshot schedule and retention",
   arguments: [VOLUME],
   options: [["--retention <days>", "1 to 60"], ["--backup <on|off>", "daily snapshots"], APP],
   completes: "volumes",
@@ -151,7 +151,7 @@ export const volumesUpdate: Verb = {
 
 export const volumesFork: Verb = {
   words: "volumes fork",
-  summary: "Make a copy of a volume as it is at this moment",
+  summary: "Fork a volume: copy it as it is now",
   arguments: [VOLUME],
   options: [
     ["--name <name>", "the copy's name (default: the same)"],
@@ -179,7 +179,7 @@ export const volumesFork: Verb = {
 
 export const volumesDelete: Verb = {
   words: "volumes delete",
-  summary: "Delete a volume; for a while it can be taken back",
+  summary: "Delete a volume; `volumes undelete` restores it for some hours",
   arguments: [VOLUME],
   options: [APP],
   completes: "volumes",
@@ -193,7 +193,7 @@ export const volumesDelete: Verb = {
 
 export const volumesUndelete: Verb = {
   words: "volumes undelete",
-  summary: "Take a deleted volume back",
+  summary: "Restore a deleted volume",
   arguments: [VOLUME],
   options: [APP],
   examples: ["hangar volumes undelete $VOLUME"],

@@ -8,7 +8,7 @@ const orgOf = (input: Input): { org_slug: string } => ({ org_slug: textOption(in
 
 const webhooksCreate: Verb = {
   words: "webhooks create",
-  summary: "Send machine events to an address, signed, until they arrive",
+  summary: "Create a webhook: machine events are sent signed, and retried until they arrive",
   arguments: [["<url>", "where to send them"]],
   options: [ORG, ["-a, --app <app>", "only this app's events"]],
   examples: ["hangar webhooks create http://127.0.0.1:9/hangar"],
@@ -22,7 +22,7 @@ const webhooksCreate: Verb = {
 
 const webhooksList: Verb = {
   words: "webhooks list",
-  summary: "Where machine events are sent, and whether they arrive",
+  summary: "List webhooks and their delivery state",
   options: [ORG],
   examples: ["hangar webhooks list"],
   async run({ client }, input) {
@@ -39,7 +39,7 @@ const webhooksList: Verb = {
 
 const webhooksDelete: Verb = {
   words: "webhooks delete",
-  summary: "Send nothing to an address any more",
+  summary: "Delete a webhook",
   arguments: [["<webhook>", "its id"]],
   options: [ORG],
   examples: ["hangar webhooks delete $WEBHOOK"],

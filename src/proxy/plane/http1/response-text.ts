@@ -50,7 +50,11 @@ export function switchText(head: ResponseHead, request: RequestHead, options: Po
 }
 
 /** Sends a response that the proxy itself makes. */
-export function sendOwn(socket: Socket, own: OwnResponse, { method, close }: { method?: string; close: boolean }): void {
+export function sendOwn(
+  socket: Socket,
+  own: OwnResponse,
+  { method, close }: { method?: string; close: boolean },
+): void {
   let text = `HTTP/1.1 ${own.status} ${own.reason}\r\n`;
   for (const [name, value] of own.fields) text += `${name}: ${value}\r\n`;
   text += `content-length: ${Buffer.byteLength(own.body)}\r\n${close ? "connection: close\r\n" : ""}\r\n`;
