@@ -32,7 +32,7 @@ export const TOP_LINES: readonly TopLine[] = [
     shown: ({ value, unit }) => `${digits(value)} ${unit}`,
   },
   {
-    says: "A request through the front door, over TLS",
+    says: "A request through the edge proxy, over TLS",
     area: "proxy",
     section: "small answers, TLS",
     what: "… of caddy's in the same round",

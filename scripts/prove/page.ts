@@ -27,24 +27,9 @@ export function reliabilityPage(proofs: readonly Proof[]): string {
   return [`${HEAD}\n${summary(proofs)}\n`, ...rooms].join("\n");
 }
 
-/** Promises whose figures stand in README.md: what people fear most for. */
-const HEADLINES = ["S1", "S2", "M1", "M4", "R1", "R3", "V2", "G1", "C1"];
-
-/** A list of numbers is no headline. */
-const HEADLINE_CHARS = 120;
-
-/** The first lines of the page, for README.md. */
+/** The line about promises in README.md. */
 export function reliabilityTop(proofs: readonly Proof[]): string[] {
-  const promises = Object.assign({}, ...Object.values(PROMISES)) as Record<string, string>;
-  const rows = HEADLINES.flatMap((id) => {
-    const shown = proofs.filter((proof) => proof.promises.includes(id));
-    // What a broken variant did is no figure of ours.
-    const figures = shown.filter(({ test }) => !test.startsWith("control")).flatMap(({ said }) => said);
-    const figure = figures.find(({ length }) => length <= HEADLINE_CHARS);
-    return stateOf(shown) === "shown" && figure ? [`| ${promises[id]} | ${plain(figure)} |`] : [];
-  });
-  const head = `What is promised, and what shows it ([docs/RELIABILITY.md](docs/RELIABILITY.md)). ${summary(proofs)}`;
-  return [head, ...(rows.length > 0 ? ["", "| promised | shown |", "|---|---|", ...rows] : [])];
+  return [`What is promised, and what shows it ([docs/RELIABILITY.md](docs/RELIABILITY.md)). ${summary(proofs)}`];
 }
 
 function summary(proofs: readonly Proof[]): string {
