@@ -140,25 +140,15 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...inside.rows,
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
-  const rate = rateLimiter(settings, clock);
+  const shared = { guard, idempotency, ...rateLimiter(settings, clock) };
   const around = emulated?.around;
-  const server = createServer({
-    rows,
-    guard,
-    machine_authenticator,
-    clock,
-    log,
-    idempotency,
-    dashboard,
-    around,
-    ...rate,
-  });
+  const server = createServer({ ...shared, rows, machine_authenticator, clock, log, dashboard, around });
   for (const part of [inside, machines, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));
   const token_file = settings.role === "host" ? "" : await ensureToken(tokens, dir.file("token"), clock);
 
-  await inside.start(rows, { guard, idempotency, ...rate });
+  await inside.start(rows, shared);
   await machines.start();
   if (settings.role !== "host") facts.base_url ||= await listen(server, settings, dir, emulated);
   if (settings.database_url) await shareBaseUrl(database, settings, facts);

@@ -64,7 +64,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     completion: platform,
   },
 };
-const HOMES: Record<string, Home> = Object.assign({}, ...Object.values(GROUPS));
+const HOMES = Object.fromEntries(Object.values(GROUPS).flatMap((group) => Object.entries(group)));
 
 /** The heading of the help under which a command is listed. */
 export const groupOf = (first: string): string =>

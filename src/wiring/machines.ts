@@ -96,9 +96,19 @@ interface MachinesPart {
   close(): Promise<void>;
 }
 
+function openWebhooks(
+  database: Database,
+  { webhook_allow_private: allow_private }: Settings,
+  { sealer, clock, log, tokens, dir }: MachineNeeds,
+  { events, bus }: MachineModule,
+): Webhooks {
+  const store = sqlWebhookStore(database);
+  return new Webhooks({ store, events, bus, sealer, clock, log, tokens, allow_private, runner: dir.node_id });
+}
+
 /** Apps, hosts, machines and where their events are sent: what runs, and where. */
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
-  const { clock, log, sealer, appStore, dir } = needs;
+  const { clock, appStore } = needs;
   const opened = await openModule(database, settings, { ...needs, door: doorOf(() => proxy) });
   const { images, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block } = opened;
   const apps = new AppService({
@@ -111,21 +121,12 @@ export async function openMachines(database: Database, settings: Settings, needs
       await volumes.volumes.deleteAll(app_id);
     },
   });
-  const { events, bus } = machines_module;
-  const { tokens } = needs;
-  const allow_private = settings.webhook_allow_private;
-  const hooked = { events, bus, sealer, clock, log, tokens, allow_private, runner: dir.node_id };
-  const webhooks = new Webhooks({ store: sqlWebhookStore(database), ...hooked });
+  const { bus } = machines_module;
+  const webhooks = openWebhooks(database, settings, needs, machines_module);
   const egress = openEgress(settings, { ...needs, ...opened, bus });
-  const proxy = openProxy(database, settings, {
-    ...needs,
-    machines_module,
-    hosts,
-    images,
-    notifier,
-    egress: egress.keeper,
-  });
-  const fabric =
+  const served = { machines_module, hosts, images, notifier, egress: egress.keeper };
+  const proxy = openProxy(database, settings, { ...needs, ...served });
+  const overlay =
     notifier && openOverlay(database, settings, { ...needs, hosts, notifier, ipv4_block, directory: proxy.directory });
   const running = new MeasuredMachines({ host_ids: hosts.own, store, bus });
   const sources = await openSources({ ...needs, machines: running, proxy, host_ids: hosts.own });
@@ -137,13 +138,13 @@ export async function openMachines(database: Database, settings: Settings, needs
     volumes: async () =>
       (await volumes.measurements()).map(({ app_name: app, host_id: host, ...facts }) => ({ app, host, ...facts })),
   });
-  const responses = settings.role !== "host";
+  const serves_api = settings.role !== "host";
   return {
     apps,
     host_ids: hosts.own,
     proxy,
     metrics: measuring.engine,
-    readiness: readinessOf({ machines_module, proxy, duty, responses, runs: hosts.own.length > 0 }),
+    readiness: readinessOf({ machines_module, proxy, duty, serves_api, runs: hosts.own.length > 0 }),
     rows: [
       ...hostRoutes({
         hosts,
@@ -164,13 +165,13 @@ export async function openMachines(database: Database, settings: Settings, needs
       if (hosts.own.length > 0) await volumes.start();
       await (duty ? duty.start(machines_module) : machines_module.start());
       await egress.keeper.start();
-      if (responses) await webhooks.start();
-      await (responses ? proxy.start() : proxy.startNames());
-      await fabric?.start();
+      if (serves_api) await webhooks.start();
+      await (serves_api ? proxy.start() : proxy.startNames());
+      await overlay?.start();
       await measuring.start();
     },
     async close() {
-      await fabric?.close();
+      await overlay?.close();
       egress.keeper.close();
       await proxy.close();
       webhooks.close();
@@ -189,13 +190,13 @@ interface ReadyParts {
   proxy: ProxyModule;
   duty: Duty | undefined;
   /** It serves requests. */
-  responses: boolean;
+  serves_api: boolean;
   /** It runs machines. */
   runs: boolean;
 }
 
 /** What must work in a process with these duties. */
-function readinessOf({ machines_module, proxy, duty, responses, runs }: ReadyParts): ReadinessCheck[] {
+function readinessOf({ machines_module, proxy, duty, serves_api, runs }: ReadyParts): ReadinessCheck[] {
   const executor: ReadinessCheck = { part: "executor", problem: async () => machines_module.executor.problem };
   const edge: ReadinessCheck = {
     part: "proxy",
@@ -205,7 +206,7 @@ function readinessOf({ machines_module, proxy, duty, responses, runs }: ReadyPar
     },
   };
   const lease: ReadinessCheck[] = duty ? [{ part: "lease", problem: async () => duty.problem }] : [];
-  return [...(runs ? [executor, ...lease] : []), ...(responses ? [edge] : [])];
+  return [...(runs ? [executor, ...lease] : []), ...(serves_api ? [edge] : [])];
 }
 
 /** The front door stands on what runs machines, so it is there a little later than who asks for it. */

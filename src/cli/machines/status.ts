@@ -25,6 +25,8 @@ function checksText(checks: Machine["checks"] = {}): string {
   return failing.length === 0 ? passing : `${passing}: ${failing.join(", ")}`;
 }
 
+const imageText = ({ repository, tag }: Listed["image_ref"]): string => (tag ? `${repository}:${tag}` : repository);
+
 const stateText = ({ state, waiting }: Listed): string => (waiting ? `${state} (${waiting})` : state);
 
 async function read({ client }: Context, app_name: string) {
@@ -60,7 +62,7 @@ export const status: Verb = {
       stateText(machine),
       machine.region,
       checksText(machine.checks),
-      String(machine.config?.["image"] ?? ""),
+      imageText(machine.image_ref),
       ago(machine.updated_at, now),
     ]);
     const heads = ["machine", "state", "region", "checks", "image", "changed"];

@@ -1,11 +1,11 @@
 /** GET /metrics, in the text format Prometheus reads. */
 import type { ReplicatedDatabase } from "../database/database.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
-import type { PositionWaits } from "./position-waits.ts";
-import type { ProxyStatus } from "./types.ts";
 import type { Directory } from "./directory.ts";
 import type { EventHub } from "./events.ts";
+import type { PositionWaits } from "./position-waits.ts";
 import type { Streams } from "./streams.ts";
+import type { ProxyStatus } from "./types.ts";
 
 /** The node as its metrics see it. */
 interface MeasuredNode {
