@@ -191,6 +191,7 @@ suite("every listener", () => {
     assert.deepEqual(servers.sort(), [
       "src/hosts/channel.ts",
       "src/replication/node/server.ts",
+      "src/replication/proxy/http-proxy.ts",
       "src/testing/control.ts",
     ]);
     for (const file of servers) {

@@ -72,11 +72,6 @@ suite("promises", () => {
     );
     assert.match(page, /\| S2 \|.*\*\*pending\*\*/);
     assert.match(reliabilityTop(proofs)[0] ?? "", / 0 shown, \d+ pending, 1 broken\.$/);
-    assert.deepEqual(reliabilityTop(proofs.filter(({ passed }) => passed)).slice(1), [
-      "",
-      "| promised | shown |",
-      "|---|---|",
-      "| An acknowledged write survives kill -9 of the platform. | 60 kills |",
-    ]);
+    assert.match(reliabilityTop(proofs.filter(({ passed }) => passed))[0] ?? "", / 1 shown, \d+ pending, 0 broken\.$/);
   });
 });

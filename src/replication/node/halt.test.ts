@@ -51,6 +51,7 @@ suite("writing from a replica", () => {
       const third_dir = scene.dir();
       const third = await scene.start(third_dir, { kind: "join", url: primary.url });
       await until("the third follows", same(primary, third));
+      const { snapshots_sent } = primary.node.streams;
       assert.throws(() => run(`${there}/db`, "CREATE TABLE moved (n)"), /locked/);
       const { id } = await client.lock("db");
       assert.throws(() => run(`${here}/db`, "CREATE TABLE moved (n)"), /locked/);
@@ -66,7 +67,7 @@ suite("writing from a replica", () => {
       run(`${here}/db`, "INSERT INTO moved VALUES (9)", 5000);
       for (const dir of [there, third_dir]) await until("it follows", () => rows(`${dir}/db`) === 6);
       assert.throws(() => run(`${there}/db`, "INSERT INTO moved VALUES (10)"), /locked/);
-      assert.equal(primary.node.streams.snapshots_sent, 2);
+      assert.equal(primary.node.streams.snapshots_sent, snapshots_sent);
       assert.equal(replica.node.metrics.dropped, 0);
     },
   );

@@ -10,6 +10,15 @@ import { same, story, until } from "./fixtures.ts";
 const HOLDER = `const db = new (require("node:sqlite").DatabaseSync)(process.argv[1], { readOnly: true });
   db.prepare("SELECT count(*) FROM entry").get(); console.log("open"); setInterval(() => undefined, 1000)`;
 
+/** How many entries a reader finds; undefined while it finds the files without their WAL. */
+function entriesIn(path: string): number | undefined {
+  try {
+    return look(path).entries;
+  } catch {
+    return undefined;
+  }
+}
+
 suite("a WAL that is deleted on a replica", () => {
   story(
     "is noticed, what it had is in the database, and the replica follows again without a snapshot",
@@ -22,7 +31,7 @@ suite("a WAL that is deleted on a replica", () => {
       await until("the replica has it", () => same(primary, replica)() && look(join(there, "db")).entries === 20);
       rmSync(join(there, "db-wal"));
       for (let n = 0; n < 20; n++) app.write();
-      await until("it follows", () => same(primary, replica)() && look(join(there, "db")).entries === 40);
+      await until("it follows", () => same(primary, replica)() && entriesIn(join(there, "db")) === 40);
       assert.equal(look(join(there, "db")).integrity, "ok");
       assert.deepEqual([...replica.node.directory.problems], []);
       assert.equal(primary.node.streams.snapshots_sent, 1);

@@ -13,6 +13,7 @@ import {
 import { pipeline } from "node:stream";
 import { messageOf } from "#core/assert.ts";
 import { ApiError, errorBody, fail } from "#core/errors.ts";
+import { HTTP_BOUNDS, refuseBytes, strictly } from "#http/strict-server.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { ReplicationNode } from "../node/node.ts";
 import { hex16 } from "../position.ts";
@@ -65,10 +66,13 @@ export class HttpProxy {
     this.#options = options;
     this.#router = new Router(options);
     this.#primary = new PrimaryProxy(node);
-    this.server = createServer((request, response) => {
+    const listener = strictly((request, response) => {
       this.#serve(request, response).catch((error: unknown) => this.#refuse(response, error));
     });
+    this.server = createServer(HTTP_BOUNDS, listener);
+    this.server.on("clientError", refuseBytes);
     this.server.on("upgrade", (request, socket, head) => tunnel(options.app, request, socket, head));
+    // How long a body may take is the application's to say.
     this.server.requestTimeout = 0;
   }
 

@@ -38,7 +38,7 @@ function setup(t: TestContext, script: string) {
     clock: systemClock,
     log: silentLog,
     network,
-    bundles: { strike: nothing, limitIo() {} },
+    bundles: { remove: nothing, limitIo() {} },
   };
   // Of the network and the bundles only what is called here is there: the real ones need a kernel of their own.
   const containers = new ContainerManager(parts as unknown as ContainerManagerParts);
