@@ -1,4 +1,4 @@
-/** The front door next to nginx, HAProxy and Caddy: what a request costs, and how much later it is answered. */
+/** The edge proxy next to nginx, HAProxy and Caddy: what a request costs, and how much later it is answered. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -112,7 +112,7 @@ function limitsPage(): string {
     ["Hosts", "src/hosts/limits.ts", HOST_LIMITS],
     ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],
     ["Connectors and the gateway", "src/connectors/limits.ts", CONNECTOR_LIMITS],
-    ["The front door", "src/proxy/limits.ts", PROXY_LIMITS],
+    ["The edge proxy", "src/proxy/limits.ts", PROXY_LIMITS],
     ["Addresses", "src/network/limits.ts", NETWORK_LIMITS],
     ["Identity tokens", "src/identity/limits.ts", IDENTITY_LIMITS],
     ["The replicated database", "src/replication/limits.ts", { ...REPLICATION_LIMITS }],

@@ -69,7 +69,7 @@ export interface Platform {
   metrics(): MetricsEngine;
   /** What answers inside machines. */
   local_api: LocalApi;
-  /** What the front door counted, as of now. */
+  /** What the edge proxy counted, as of now. */
   proxySamples: ProxyModule["proxySamples"];
   inject: Server["inject"];
   /** What is not ready, and why; empty when everything is. */

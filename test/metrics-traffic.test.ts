@@ -1,4 +1,4 @@
-/** Real requests through the front door, and what the query API says about them. */
+/** Real requests through the edge proxy, and what the query API says about them. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { RequestListener } from "node:http";

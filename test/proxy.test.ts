@@ -1,4 +1,4 @@
-/** The front door of a whole platform: machines of the sim driver, with real servers in their place on loopback. */
+/** The edge proxy of a whole platform: machines of the sim driver, with real servers in their place on loopback. */
 import assert from "node:assert/strict";
 import type { RequestListener } from "node:http";
 import { suite, type TestContext, test } from "node:test";
@@ -53,7 +53,7 @@ async function harness(t: TestContext, listener: RequestListener, env: Record<st
   };
 }
 
-suite("the front door of a platform", () => {
+suite("the edge proxy of a platform", () => {
   test("an app is closed until it has an address, and closed again without", async (t) => {
     const { platform, machine, get, served, until } = await harness(t, (_request, response) => response.end("hello"));
     await machine({});

@@ -87,7 +87,7 @@ export const PROMISES: Readonly<Record<string, Readonly<Record<string, string>>>
     G7: "A credential that a provider sends back is masked.",
     G9: "A changed policy holds from the next request on.",
   },
-  "HTTP and the front door": {
+  "HTTP and the edge proxy": {
     P1: "No request is read in two ways, and none is smuggled.",
     P2: "Slow clients cost honest ones nothing.",
     P3: "Bodies that are too large, too deep or ambiguous are refused early.",

@@ -1,4 +1,4 @@
-/** Settings of the front door. */
+/** Settings of the edge proxy. */
 import { isIP } from "node:net";
 import { type Given, oneOf, pemFile, SettingsError, wholeNumber } from "./setting-values.ts";
 

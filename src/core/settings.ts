@@ -33,7 +33,7 @@ export const SETTINGS = {
   role: {
     default: "all",
     words:
-      "What this process does: `all`, or, with several on one PostgreSQL, `control` (the API and the front door) or `host` (runs machines). docs/hosts.md",
+      "What this process does: `all`, or, with several on one PostgreSQL, `control` (the API and the edge proxy) or `host` (runs machines). docs/hosts.md",
   },
   region: { default: "", words: "Of a host: the region it is in; `local` otherwise." },
   zone: { default: "", words: "Of a host: what fails together with it, such as a rack; itself otherwise." },

@@ -177,7 +177,7 @@ async function handleWebSocket(
   } catch (thrown) {
     if (!session) throw thrown;
     log.warn({ error: thrown, request_id: call.request_id }, "a line ended early");
-    session.end(CLOSE_CODES.broken, "something went wrong here");
+    session.end(CLOSE_CODES.broken, "internal error");
   }
   return reply;
 }

@@ -223,7 +223,7 @@ function toApiError(log: Log, thrown: unknown, request_id: string, limit = BODY_
   if ((thrown as { code?: string } | null)?.code === "ECONNRESET")
     return new ApiError("request_timeout", "the request broke off");
   log.error({ error: thrown, request_id }, "a bug: an error that no one expected");
-  return new ApiError("internal", "something went wrong here, not with your request", {
+  return new ApiError("internal", "internal error; the log has it under this request id", {
     hint: `the log has it under ${request_id}`,
   });
 }

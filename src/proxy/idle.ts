@@ -24,7 +24,7 @@ interface IdleParts {
   takePeak(machine: Entry, internal_port: number): number;
   /** Takes a machine out of the routing, and answers when no worker sends it anything more; then puts it back. */
   withdraw(machine: Entry): Promise<() => void>;
-  /** Whether the front doors of other processes let it rest, and the end of that. */
+  /** Whether the edge proxies of other processes let it rest, and the end of that. */
   others?: { agree(machine: Entry): Promise<boolean>; release(machine_id: string): Promise<void> } | undefined;
   machines: Pick<MachineService, "stop" | "suspend">;
   idle_s: number;

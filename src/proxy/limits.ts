@@ -1,4 +1,4 @@
-/** Bounds of the front door, by name. What happens at the bound is written beside it. */
+/** Bounds of the edge proxy, by name. What happens at the bound is written beside it. */
 const KIB = 1024;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -123,7 +123,7 @@ export const PROXY_LIMITS = {
    * each such machine that requests started again, up to this. */
   excess_windows: 32,
 
-  // Other front doors.
+  // Other edge proxies.
   /** How long the others have to say whether a machine may rest. Past it: it goes on, and the next look decides anew. */
   agree_ms: 10 * SECOND,
   /** Between two looks at what they said; a word on the wire comes sooner. */

@@ -1,4 +1,4 @@
-/** The front door put together: what it is made of, and what starts and stops in which order. */
+/** The edge proxy put together: what it is made of, and what starts and stops in which order. */
 import type { AppStore } from "#apps/store.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";
@@ -217,7 +217,7 @@ export class ProxyModule {
     this.#staying = true;
   }
 
-  /** In a process that runs machines and has no front door: only the names they know each other by. */
+  /** In a process that runs machines and has no edge proxy: only the names they know each other by. */
   async startNames(): Promise<void> {
     if (!this.#names) return;
     await this.directory.start();
@@ -254,7 +254,7 @@ export class ProxyModule {
     }
   }
 
-  /** How busy a machine is, through all front doors of the platform. */
+  /** How busy a machine is, through all edge proxies of the platform. */
   #busyness(machine: Entry): Busyness {
     const own = this.control.busyness(machine);
     const load = this.#peers?.use(machine.id);

@@ -1,4 +1,4 @@
-/** Front doors of several processes, and a machine that one of them wants to put to rest. */
+/** Edge proxies of several processes, and a machine that one of them wants to put to rest. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { type VirtualClock, virtualClock } from "#core/fixtures.ts";
@@ -72,7 +72,7 @@ async function doors(
 
 const machine = (id: string): Entry => (MACHINES.get(id) ?? assert.fail()) as unknown as Entry;
 
-suite("front doors of several processes", () => {
+suite("edge proxies of several processes", () => {
   test("a machine that nobody uses may rest, and gets nothing from anybody until that is over", async () => {
     const { all, state } = await doors("n1", "n2", "n3");
     const [one, two, three] = all;

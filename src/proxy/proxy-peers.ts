@@ -1,5 +1,5 @@
 /**
- * The other front doors of the platform, one in each control process. Each says in the store what goes through it, so
+ * The other edge proxies of the platform, one in each control process. Each says in the store what goes through it, so
  * that a machine in use through one is not put to rest by another. Before a machine rests, every door has taken it out
  * of its own routing and said so; one that still has something for it says that instead, and then it does not rest.
  */
@@ -52,7 +52,9 @@ export class ProxyPeers {
     this.#end = notifier.listen("doors", () => {
       this.#heard.resolve();
       this.#heard = Promise.withResolvers();
-      this.exchange().catch((error: unknown) => log.warn({ error }, "other front doors could not be heard"));
+      this.exchange().catch((error: unknown) =>
+        log.warn({ error }, "the state of other edge proxies could not be read"),
+      );
     });
   }
 

@@ -1,6 +1,6 @@
 import type { RuntimeDriver } from "#machines/runtime/driver.ts";
 
-/** What a machine's life has to do with the front door. Both end by the signal, and by a limit of their own. */
+/** What a machine's life has to do with the edge proxy. Both end by the signal, and by a limit of their own. */
 export interface ProxyReadiness {
   /** Resolves when somebody listens on the machine's ports. */
   opened(machine_id: string, signal: AbortSignal): Promise<void>;

@@ -27,7 +27,7 @@ export interface AcmeAccount {
   url: string;
 }
 
-/** What a front door says about itself, for the others of the platform. */
+/** What an edge proxy says about itself, for the others of the platform. */
 export interface PeerState {
   /** Machines that may rest and were used not long ago, with what each has in progress there. */
   uses: Record<string, number>;
@@ -44,7 +44,7 @@ export interface ProxyPeer {
   word: PeerState;
 }
 
-/** Keeps what the front door must remember; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
+/** Keeps what the edge proxy must remember; decides nothing. Implemented in stores/, examined by `store.suite.ts`. */
 export interface ProxyStore {
   /** Of one app, or of all, by name. */
   certificates(app_id?: string): Promise<StoredCertificate[]>;

@@ -209,7 +209,7 @@ function readinessOf({ machines_module, proxy, duty, serves_api, runs }: ReadyPa
   return [...(runs ? [executor, ...lease] : []), ...(serves_api ? [edge] : [])];
 }
 
-/** The front door stands on what runs machines, so it is there a little later than who asks for it. */
+/** The edge proxy stands on what runs machines, so it is there a little later than who asks for it. */
 const doorOf = (proxy: () => ProxyModule): ProxyReadiness => ({
   opened: (...asked) => proxy().control.opened(...asked),
   quiet: (...asked) => proxy().control.quiet(...asked),

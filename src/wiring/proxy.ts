@@ -1,4 +1,4 @@
-/** The front door put together: part of platform.ts, on a page of its own. */
+/** The edge proxy put together: part of platform.ts, on a page of its own. */
 import type { AppStore } from "#apps/store.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Log } from "#core/log.ts";

@@ -1,5 +1,5 @@
 /**
- * A whole platform for the chaos test: real machines with volumes behind the front door, its state in PostgreSQL, its
+ * A whole platform for the chaos test: real machines with volumes behind the edge proxy, its state in PostgreSQL, its
  * metrics in VictoriaMetrics, its files on a small disk of their own and its wall clock in a file.
  */
 import { spawnSync } from "node:child_process";
@@ -101,7 +101,7 @@ async function silentRegistry(t: Pick<TestContext, "after">): Promise<string> {
 }
 
 export interface Scene {
-  /** Where the front door is. */
+  /** Where the edge proxy is. */
   port: number;
   disk: Ext4;
   registry: string;

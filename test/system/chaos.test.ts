@@ -1,5 +1,5 @@
 /**
- * Everything at once, and everything goes wrong: machines with volumes behind the front door under load, while the
+ * Everything at once, and everything goes wrong: machines with volumes behind the edge proxy under load, while the
  * platform is killed, its database crashes, its clock jumps, its disk is full, a registry says nothing and the metrics'
  * server is gone. What clients were told is compared with what is there at the end.
  */
@@ -108,7 +108,7 @@ const nothingTold = (): Told => ({
   refused: 0,
 });
 
-/** Asks the front door for an app, and notes what is said. */
+/** Asks the edge proxy for an app, and notes what is said. */
 async function write({ port }: Scene, app: string, path: string, told: Told): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const asked = request(
@@ -129,7 +129,7 @@ async function write({ port }: Scene, app: string, path: string, told: Told): Pr
   told.starts.set(machine, (told.starts.get(machine) ?? new Set()).add(start));
 }
 
-/** Clients that write through the front door and through the API until they are told to stop. */
+/** Clients that write through the edge proxy and through the API until they are told to stop. */
 function beginClients(scene: Scene, told: Told): { end(): Promise<void> } {
   let over = false;
   const door = async (app: string, client: number): Promise<void> => {
@@ -178,7 +178,7 @@ async function makeMachines(scene: Scene): Promise<Map<string, string>> {
   return machines;
 }
 
-/** From now until every app answers through the front door and the API can write. */
+/** From now until every app answers through the edge proxy and the API can write. */
 async function recovery(scene: Scene, after: string): Promise<number> {
   const began = performance.now();
   for (const app of APPS) {

@@ -1,4 +1,4 @@
-/** An app with one machine behind the front door of a whole platform, for tests with real clients. */
+/** An app with one machine behind the edge proxy of a whole platform, for tests with real clients. */
 import type { TestContext } from "node:test";
 import { aBackend, freePort } from "#proxy/fixtures.ts";
 import { type TestPlatform, testPlatform } from "../platform.ts";

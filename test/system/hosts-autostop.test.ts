@@ -1,5 +1,5 @@
 /**
- * Two controls and a host on one PostgreSQL. A machine with autostop is in use through one front door for longer than it
+ * Two controls and a host on one PostgreSQL. A machine with autostop is in use through one edge proxy for longer than it
  * may be idle, while the other sees nothing of it: it goes on, and is stopped when it is idle everywhere.
  */
 import assert from "node:assert/strict";
@@ -44,7 +44,7 @@ async function aServer(t: TestContext) {
 }
 
 suite("autostop with several controls", { skip: postgresMissing() }, () => {
-  test("a machine in use through one front door is not stopped by another, and is when nobody uses it", async (t) => {
+  test("a machine in use through one edge proxy is not stopped by another, and is when nobody uses it", async (t) => {
     const postgres = await startPostgres();
     t.after(() => postgres.stop());
     const database = await postgres.database();

@@ -1,6 +1,6 @@
 /**
  * The database of a platform is away for several leases. Machines that no other host may start run on and are served by
- * what the front door knew, those that another host may start stand still, and nothing moves when it is back.
+ * what the edge proxy knew, those that another host may start stand still, and nothing moves when it is back.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";

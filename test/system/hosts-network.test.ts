@@ -101,7 +101,7 @@ interface Vxlan {
 const pings = (from: Made, source: string, to: Made): boolean =>
   inside(from, "busybox", "ping", "-6", "-c", "1", "-W", "2", "-I", source, to.private_ip) === 0;
 
-/** The first request through the front door, which may have to wake somebody. */
+/** The first request through the edge proxy, which may have to wake somebody. */
 async function served(control: ControlBox, port = PORT): Promise<string> {
   const answer = await fetch(`http://${control.box.address}:${port}/`);
   const words = (await answer.text()).trim();
@@ -120,7 +120,7 @@ function missingFor(carrier: string): string | undefined {
 
 for (const carrier of ["vxlan", "wireguard"]) {
   suite(`the private network between hosts, over ${carrier}`, { skip: missingFor(carrier) }, () => {
-    test("machines and the front door reach across; other organizations, spoofers and strangers do not", async (t) => {
+    test("machines and the edge proxy reach across; other organizations, spoofers and strangers do not", async (t) => {
       const house = await aHouse(t, "--host-network", carrier);
       programLayer(join(house.images, "busybox"), "/usr/bin/curl", "curl");
       const control = await house.control();
@@ -187,7 +187,7 @@ for (const carrier of ["vxlan", "wireguard"]) {
       await control.ask("POST", "/v1/apps/four/ip_assignments", { type: "shared_v4" });
       const four = await aMachine(control, "four", "r2", there, CONFIG4);
       await until(
-        "the front door reaches a program on IPv4 alone on the other box",
+        "the edge proxy reaches a program on IPv4 alone on the other box",
         async () => (await served(control, PORT4)) === four.id,
       );
       const shown = there.box.run(
@@ -206,7 +206,7 @@ for (const carrier of ["vxlan", "wireguard"]) {
       assert.equal(await asks(control, one, ipv4), "", "machines on other boxes use IPv6");
 
       await control.ask("POST", `${one.path}/stop`);
-      await until("the front door reaches the other box", async () => (await served(control)) === two.id);
+      await until("the edge proxy reaches the other box", async () => (await served(control)) === two.id);
       await control.ask("POST", `${two.path}/suspend`);
       // A request may have woken it before it reached the other.
       await control.call("POST", `${one.path}/stop`);

@@ -1,4 +1,4 @@
-/** The front door and two more real clients: a browser with a WebSocket, and wrk at a hard limit. */
+/** The edge proxy and two more real clients: a browser with a WebSocket, and wrk at a hard limit. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -37,7 +37,7 @@ function echo(socket: Duplex, key: string): void {
 
 if (await ownNetwork(import.meta.filename)) {
   suite("a browser and wrk", () => {
-    test("a page and its WebSocket come through the front door", { skip: noBrowser }, async (t) => {
+    test("a page and its WebSocket come through the edge proxy", { skip: noBrowser }, async (t) => {
       const { plain, secure } = await openDoor(t, (asked, response) => {
         // The server of the fixture, to which the test adds what it needs.
         const { server } = asked.socket as unknown as { server: Server };

@@ -9,7 +9,7 @@ import { s3Missing, startS3 } from "../s3.ts";
 import { tempDir, until } from "../support.ts";
 
 suite("files from a bucket", { skip: s3Missing() }, () => {
-  test("are served by the front door; what is not there, and what is the platform's, is the machine's", async (t) => {
+  test("are served by the edge proxy; what is not there, and what is the platform's, is the machine's", async (t) => {
     const s3 = await startS3(tempDir());
     t.after(() => s3.stop());
     const objects = new S3Objects({ ...s3, prefix: "site/" }, systemClock);

@@ -1,4 +1,4 @@
-/** The front door with real clients: curl, many slow sockets, a crowd at a sleeping machine, a certificate authority. */
+/** The edge proxy with real clients: curl, many slow sockets, a crowd at a sleeping machine, a certificate authority. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
@@ -26,7 +26,7 @@ async function curl(...args: string[]): Promise<string> {
   return text;
 }
 
-suite("the front door and its clients", () => {
+suite("the edge proxy and its clients", () => {
   test("curl: HTTP/1.0, 1.1 and 2, uploads, a certificate of one's own", { skip: missing("curl") }, async (t) => {
     const { platform, plain, secure } = await openDoor(t, (request, response) => {
       let bytes = 0;

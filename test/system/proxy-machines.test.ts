@@ -1,4 +1,4 @@
-/** The front door in front of real machines: waking them, replacing them, files of their image, their names. */
+/** The edge proxy in front of real machines: waking them, replacing them, files of their image, their names. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { until } from "./front-door.ts";
 import { nodeIdOf } from "./leaks.ts";
 import { load } from "./load.ts";
 
-suite("the front door and real machines", { skip: realMachinesMissing() }, () => {
+suite("the edge proxy and real machines", { skip: realMachinesMissing() }, () => {
   const ends: (() => unknown)[] = [];
   const data_dir = tempDir();
   let platform: TestPlatform;

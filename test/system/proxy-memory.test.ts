@@ -1,4 +1,4 @@
-/** Large bodies through the front door: it passes them on and keeps next to nothing (P4). */
+/** Large bodies through the edge proxy: it passes them on and keeps next to nothing (P4). */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";

@@ -64,7 +64,7 @@ class Notes {
     return ((answer?.body ?? {}) as { stdout?: string }).stdout ?? "";
   }
 
-  /** Asks through the front door, which chooses a machine. Undefined when none answered. */
+  /** Asks through the edge proxy, which chooses a machine. Undefined when none answered. */
   async outside(path: string, body?: string): Promise<{ status: number; text: string } | undefined> {
     const how = body === undefined ? {} : { method: "POST", body };
     const answer = await fetch(`http://127.0.0.1:${this.#port}${path}`, how).catch(() => undefined);

@@ -66,5 +66,5 @@ export function Page(): VNode {
 const Hint = (): VNode =>
   p(
     { class: "dim" },
-    "The front door takes requests to machines that are well, wakes those that sleep, and lets those nobody asks for rest.",
+    "The edge proxy routes requests to healthy machines, starts stopped and suspended ones on a request, and stops idle ones.",
   );

@@ -1,4 +1,4 @@
-/** Why a machine is as it is: told from its events, its config and what the front door says. */
+/** Why a machine is as it is: told from its events, its config and what the edge proxy says. */
 import type { Machine, MachineConfig } from "#client/api.ts";
 import { systemClock } from "#core/clock.ts";
 import { NO_LIMIT } from "#core/machine-settings.ts";
@@ -77,7 +77,7 @@ function explain(machine: Machine, app_name: string, services: Services, now_ms:
 /** Who did it, in words; the names are those of the events. */
 const WHO: Record<string, string> = {
   user: "someone asked for it",
-  proxy: "the front door did it: nobody had asked for it for a while, or somebody did again",
+  proxy: "the edge proxy did it: the machine was idle, or a request arrived",
   host: "its host reported it",
   policy: "its restart policy did it",
   schedule: "its schedule did it",

@@ -304,7 +304,7 @@ export const Config = Type.Object(
     size: Type.Optional(acts(text, "A named size such as `shared-cpu-2x`; instead of guest.")),
     standbys: Type.Optional(acts(texts, "Machines of the app to stand by for, by their ids; only without services.")),
     statics: Type.Optional(
-      acts(Type.Union([Statics, Type.Array(Statics)]), "Files that the front door serves by itself."),
+      acts(Type.Union([Statics, Type.Array(Statics)]), "Files that the edge proxy serves by itself."),
     ),
     stop_config: Type.Optional(
       acts(

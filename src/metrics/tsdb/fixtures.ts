@@ -50,7 +50,7 @@ export type Sample = [labels: Labels, time: number, value: number];
 const word = new Float64Array(1);
 const halves = new Uint32Array(word.buffer);
 
-/** Appends samples through the front door; answers how many were taken. */
+/** Appends samples through the edge proxy; answers how many were taken. */
 export function put(partition: Partition, samples: readonly Sample[]): number {
   const batch = new GrowingBatch();
   for (const [labels, time, value] of samples) {

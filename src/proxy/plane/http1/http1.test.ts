@@ -13,7 +13,7 @@ async function turns(count: number): Promise<void> {
   for (let n = 0; n < count; n++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-suite("the front door, HTTP/1", () => {
+suite("the edge proxy, HTTP/1", () => {
   test("a request reaches the machine and its answer comes back; what it says of itself is not believed (P7)", async (t) => {
     const backend = await aBackend(t, (request, response) => {
       response.setHeader("content-type", "text/plain");

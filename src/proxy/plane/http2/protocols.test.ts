@@ -51,7 +51,7 @@ const get = (
     asked.end();
   });
 
-suite("the front door, other protocols", () => {
+suite("the edge proxy, other protocols", () => {
   test("TLS ends here, and only in the versions the port allows", async (t) => {
     const backend = await aBackend(t, (request, response) =>
       response.end(String(request.headers["x-forwarded-proto"])),

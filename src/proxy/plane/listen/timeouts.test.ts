@@ -1,4 +1,4 @@
-/** How long the front door waits for machines and for clients in the middle of a request, in both versions of HTTP. */
+/** How long the edge proxy waits for machines and for clients in the middle of a request, in both versions of HTTP. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { RequestListener } from "node:http";

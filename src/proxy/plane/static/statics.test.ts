@@ -1,4 +1,4 @@
-/** Files that the front door serves itself: out of real layers, and out of a real bucket (test/system). */
+/** Files that the edge proxy serves itself: out of real layers, and out of a real bucket (test/system). */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { linkSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
@@ -74,7 +74,7 @@ async function site(t: TestContext, options: Partial<PortOptions> = {}): Promise
   return { listener, get };
 }
 
-suite("files served by the front door", () => {
+suite("files served by the edge proxy", () => {
   test("the topmost layer wins, an opaque folder hides what is below, and what is missing is the machine's", async (t) => {
     const { get } = await site(t);
     const { status, text, headers } = await get("/static/a.txt?v=1");
