@@ -17,10 +17,10 @@ const GROUPS: Record<string, Record<string, Home>> = {
   "Run:": { run: machines, ps: machines, status: machines, logs: machines, ssh: machines, top: machines, machines },
   "Deploy:": {
     deploy,
+    diff: deploy,
     releases: deploy,
     rollback: deploy,
     scale: deploy,
-    diff: deploy,
     apps: () => import("./apps/verbs.ts"),
     secrets: () => import("./secrets/verbs.ts"),
     images: () => import("./images/verbs.ts"),

@@ -125,7 +125,7 @@ suite("hangar", () => {
       ["hangar apps show nowhere", 4, /Could not find App/],
       ["hangar apps create Bad_Name", 2, /lower-case letters/],
       ["hangar apps creat web", 2, /Did you mean create/],
-      ["hangar aps list", 2, /Did you mean one of apps, ips/],
+      ["hangar aps list", 2, /Did you mean one of app, apps, ips/],
       ["hangar apps list --ogr x", 2, /Did you mean --org/],
       ["hangar tokens create wide", 2, /org, readonly or deploy/],
       [`hangar apps create x --token ${token}`, 3, /caveat org: the token allows read/],
