@@ -28,6 +28,8 @@ function machine(t: TestContext, node_id: string, id: (typeof IDS)[number]): { c
   const pid = child.pid ?? assert.fail();
   t.after(async () => {
     await until("its cgroup is gone", async () => {
+      // The guard may have frozen them once more when its folder went away, and what is frozen does not end.
+      for (const name of IDS) thawCgroup(`${machinesCgroup(node_id)}/${name}`);
       // All of the host's, since its cgroup goes with the last of them; and again, for what one began just then.
       for (const one of [
         pid,

@@ -19,7 +19,8 @@ export class Scene {
 
   dir(): string {
     const dir = mkdtempSync(join(tmpdir(), "hangar-node-"));
-    this.#close.push(() => rmSync(dir, { recursive: true, force: true }));
+    // A file that a node was just writing when it was closed may appear while the folder is being emptied.
+    this.#close.push(() => rmSync(dir, { recursive: true, force: true, maxRetries: 10 }));
     return dir;
   }
 
