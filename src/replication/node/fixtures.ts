@@ -114,3 +114,6 @@ export function same(a: RunningNode, b: RunningNode, name = "db"): () => boolean
     return x !== undefined && y !== undefined && formatPosition(x.position) === formatPosition(y.position);
   };
 }
+
+/** Snapshots that a primary has sent. It counts one when its last byte is handed over: the replica may have it a moment before. */
+export const sent = (primary: RunningNode): number => primary.node.streams.snapshots_sent;

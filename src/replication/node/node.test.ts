@@ -12,7 +12,7 @@ import { Application, look, open } from "../database/fixtures.ts";
 import { RowLeases } from "../election/row-leases.ts";
 import { SqliteRows } from "../election/sqlite-rows.ts";
 import { NodeClient } from "../node-client.ts";
-import { type Scene, same, story, until } from "./fixtures.ts";
+import { type Scene, same, sent, story, until } from "./fixtures.ts";
 
 suite("nodes", () => {
   story(
@@ -75,13 +75,12 @@ suite("nodes", () => {
     const primary = await scene.start(here, { kind: "primary" });
     const app = scene.app(here);
     const first = await scene.start(there, { kind: "join", url: primary.url });
-    await until("the first copy", same(primary, first));
+    await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
     await first.close();
     for (let i = 0; i < 10; i++) app.write();
-    const sent = primary.node.streams.snapshots_sent;
     const again = await scene.start(there, { kind: "join", url: primary.url });
     await until("caught up", () => same(primary, again)() && look(join(there, "db")).entries === 10);
-    assert.equal(primary.node.streams.snapshots_sent, sent);
+    assert.equal(sent(primary), 1);
   });
 
   story(
@@ -91,7 +90,7 @@ suite("nodes", () => {
       const primary = await scene.start(here, { kind: "primary" });
       const app = scene.app(here);
       const first = await scene.start(there, { kind: "join", url: primary.url });
-      await until("the first copy", same(primary, first));
+      await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
       await first.close();
       for (let i = 0; i < 10; i++) app.write();
       const theirs = primary.node.directory.get("db");
@@ -107,11 +106,10 @@ suite("nodes", () => {
       database.abandon();
       rmSync(join(dir, "log"), { recursive: true });
       cpSync(lost, join(dir, "log"), { recursive: true });
-      const sent = primary.node.streams.snapshots_sent;
       const again = await scene.start(there, { kind: "join", url: primary.url });
       app.write();
       await until("caught up", () => same(primary, again)() && look(join(there, "db")).entries === 11);
-      assert.equal(primary.node.streams.snapshots_sent, sent);
+      assert.equal(sent(primary), 1);
       assert.equal(again.node.metrics.dropped, 0);
       assert.equal(again.node.directory.get("db")?.position.txid, before + 11);
     },
@@ -128,7 +126,7 @@ suite("nodes", () => {
       const app = scene.app(here);
       const primary = await scene.start(here, { kind: "primary" });
       const first = await scene.start(there, { kind: "join", url: primary.url });
-      await until("the first copy", same(primary, first));
+      await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
       await first.close();
       for (let i = 0; i < here_writes; i++) app.write();
       // An application that writes while the node is not there to stop it.
