@@ -99,7 +99,9 @@ suite("logs of real machines", { skip: realMachinesMissing() }, () => {
       seen,
       Array.from({ length: rounds * lines }, (_, index) => index),
     );
-    assert.deepEqual(Object.keys(files(ref.id)).sort(), ["log", "log.1"], "one that is set aside, and no more");
+    // The last one may have been set aside just now, with nothing written after it.
+    const kept = Object.keys(files(ref.id)).filter((name) => name !== "log");
+    assert.deepEqual(kept, ["log.1"], "one that is set aside, and no more");
     await driver.destroy(ref.id, never);
   });
 
