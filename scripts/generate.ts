@@ -24,6 +24,7 @@ import { SCRAPE_LIMITS } from "#metrics/scrape/limits.ts";
 import { TSDB_LIMITS } from "#metrics/tsdb/limits.ts";
 import { NETWORK_LIMITS } from "#network/limits.ts";
 import { PROXY_LIMITS } from "#proxy/limits.ts";
+import { REGISTRY_LIMITS } from "#registry/limits.ts";
 import { REPLICATION_LIMITS } from "#replication/limits.ts";
 import { VOLUME_LIMITS } from "#volumes/limits.ts";
 import { next as nextVolume, STATES as VOLUME_STATES } from "#volumes/states.ts";
@@ -109,6 +110,7 @@ function limitsPage(): string {
     ["The platform", "src/core/limits.ts", LIMITS],
     ["Machines", "src/machines/limits.ts", MACHINE_LIMITS],
     ["Images", "src/drivers/images/limits.ts", IMAGE_LIMITS],
+    ["Registry", "src/registry/limits.ts", REGISTRY_LIMITS],
     ["Hosts", "src/hosts/limits.ts", HOST_LIMITS],
     ["Volumes", "src/volumes/limits.ts", VOLUME_LIMITS],
     ["Connectors and the gateway", "src/connectors/limits.ts", CONNECTOR_LIMITS],

@@ -37,6 +37,7 @@ import type { LocalApi } from "#machines/runtime/local-api.ts";
 import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import type { ProxyModule } from "#proxy/module.ts";
+import { registryRoutes } from "#registry/routes.ts";
 import { leaseRoutes } from "#replication/election/lease-routes.ts";
 import { refuseHalfRestored } from "#stores/backup.ts";
 import { claimDataDir, type DataDir, writeFileDurably } from "#stores/data-dir.ts";
@@ -123,9 +124,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const facts = factsOf(settings, choice, clock);
   const inside = openIdentity(database, settings, facts, { dir, sealer, clock, log, tokens, orgs, authStore, secrets });
   const { local: local_api, network_listeners, machine_authenticator } = inside;
-  const kept = { authStore, appStore, tokens, secrets, sealer, master_key };
-  const needs = { ...options, ...kept, clock, log, choice, dir, local_api, network_listeners };
-  const machines = await openMachines(database, settings, needs);
+  const kept = { authStore, appStore, tokens, secrets, sealer, master_key, facts, local_api, network_listeners };
+  const machines = await openMachines(database, settings, { ...options, ...kept, clock, log, choice, dir });
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock, prefetch: sqlPrefetch(database) });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), sealer, clock, runner: dir.node_id });
 
@@ -137,12 +137,13 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     ...appRoutes({ apps: machines.apps, secrets, orgs }),
     ...releaseRoutes(new ReleaseService({ store: sqlReleaseStore(database), clock })),
     ...machines.rows,
+    ...registryRoutes(machines.registry, guard, clock),
     ...inside.rows,
     ...leaseRoutes({ rows: sqlLeaseRows(database), clock }),
   ];
   const shared = { guard, idempotency, ...rateLimiter(settings, clock) };
-  const around = emulated?.around;
-  const server = createServer({ ...shared, rows, machine_authenticator, clock, log, dashboard, around });
+  const edge = { rows, machine_authenticator, dashboard, around: emulated?.around };
+  const server = createServer({ ...shared, ...edge, clock, log });
   for (const part of [inside, machines, server]) opened.defer(() => part.close());
 
   if (!(await authStore.findOrg(DEFAULT_ORG))) await orgs.create({ name: DEFAULT_ORG }, randomIds(clock));

@@ -31,6 +31,7 @@ const WITHOUT_VERB: Record<string, string> = {
 /** Whole parts that are spoken by other programs. */
 const FOR_PROGRAMS: readonly [RegExp, string][] = [
   [/^\w+ \/v1\/gateway\/:provider\//, "calls of machines, passed on to providers; `hangar connectors test` tries one"],
+  [/^\w+ \/v2\/\*$/, "the OCI distribution API, for docker, podman, skopeo and crane; `hangar registry list`"],
   [/^POST \/prometheus\//, "the same questions as a form, for Grafana and Prometheus"],
   [
     /^GET \/prometheus\/:org_slug\/(federate|api\/v1\/(labels|metadata|rules|alerts|query_exemplars|format_query|status\/buildinfo))$/,

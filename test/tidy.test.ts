@@ -24,12 +24,13 @@ const ALLOWED: Record<string, readonly string[]> = {
   connectors: [...RESOURCES, "apps", "hosts"],
   metrics: [...RESOURCES, "apps", "hosts"],
   machines: [...RESOURCES, "apps", "hosts", "volumes"],
+  registry: [...RESOURCES, "machines"],
   identity: [...RESOURCES, "apps", "machines", "connectors"],
   network: [...RESOURCES, "apps", "machines"],
   replication: ["core", "http"],
   proxy: ["core", "http", "auth", "machines", "metrics", "apps", "network"],
   // What touches the host and what keeps things may see the rooms whose ports they implement.
-  drivers: ["core", "machines", "volumes", "hosts", "network", "metrics"],
+  drivers: ["core", "machines", "volumes", "hosts", "network", "metrics", "registry"],
   stores: [
     "core",
     "http",
@@ -42,6 +43,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "identity",
     "network",
     "proxy",
+    "registry",
     "replication",
   ],
   client: ["core"],

@@ -1,7 +1,7 @@
 import { assert } from "#core/assert.ts";
 import type { Action } from "#core/caveats.ts";
 import type { Clock } from "#core/clock.ts";
-import { fail } from "#core/errors.ts";
+import { ApiError, fail } from "#core/errors.ts";
 import type { Admitted, Caller, Guard, Prefetch, SchemeRule, Scope, Target } from "#http/access.ts";
 import { Principal } from "./principal.ts";
 import type { AuthStore } from "./store.ts";
@@ -28,7 +28,8 @@ export function createGuard(parts: GuardParts): Guard {
     ...(prefetch && {
       prefetch: (authorization, target, writes) => prefetch({ ...target, token_id: tokenIdOf(authorization), writes }),
     }),
-    identify: (authorization, rule) => identify(parts, authorization, rule),
+    identify: (authorization, rule) =>
+      rule === "registry" ? identifyRegistry(parts, authorization) : identify(parts, authorization, rule),
     async admit(caller, access, target) {
       const principal = principalOf(caller);
       if (access === "any") return {};
@@ -68,6 +69,20 @@ async function identify(
     );
   }
   return principal;
+}
+
+/** Registry clients send a token as a password, and ask for one only when they are told how. */
+async function identifyRegistry(parts: GuardParts, authorization: string | undefined): Promise<Principal> {
+  const [, encoded] = /^basic +(\S+)$/i.exec(authorization?.trim() ?? "") ?? [];
+  const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(encoded ?? "", "base64").toString()) ?? [];
+  try {
+    return await identify(parts, encoded === undefined ? authorization : `Bearer ${password ?? ""}`, "any");
+  } catch (thrown) {
+    if (!(thrown instanceof ApiError) || thrown.code !== "unauthorized") throw thrown;
+    const headers = { ...thrown.extras.headers, "www-authenticate": 'Basic realm="Hangar registry"' };
+    const hint = "log in with any user name and a token of the platform as the password";
+    throw new ApiError(thrown.code, thrown.message, { ...thrown.extras, headers, hint });
+  }
 }
 
 function wrongScheme(text: string): never {

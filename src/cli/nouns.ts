@@ -7,6 +7,7 @@ export const NOUNS: Record<string, string> = {
   apps: "Manage apps",
   secrets: "Manage an app's secrets",
   images: "Manage container images",
+  registry: "Push images to the platform's own registry",
   machines: "Manage machines",
   connectors: "Manage connectors: APIs that machines call through the gateway",
   oidc: "Identity tokens (OIDC) of machines",

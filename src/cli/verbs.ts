@@ -24,6 +24,7 @@ const GROUPS: Record<string, Record<string, Home>> = {
     apps: () => import("./apps/verbs.ts"),
     secrets: () => import("./secrets/verbs.ts"),
     images: () => import("./images/verbs.ts"),
+    registry: () => import("./registry/verbs.ts"),
     apply,
     export: apply,
   },

@@ -947,6 +947,48 @@ export interface Api {
     body: undefined;
     answer: { nodes: ({ app_name: string; machine_id: string; machine_name: string; instance_id: string; state: { primary: boolean; term: number; lag_ms: number; replicas: number; databases: Record<string, number>; problems: Record<string, { state: string; reason: string }> } | null; reason: string })[] };
   };
+  /** List the repositories that were pushed, with their tags. */
+  "GET /v1/registry/repositories": {
+    params: Record<string, never>;
+    query: { org_slug?: string | undefined; last?: string | undefined };
+    body: undefined;
+    answer: { repositories: ({ name: string; tags: ({ tag: string; digest: string })[]; manifests: number; bytes: number; updated_at: number })[] };
+  };
+  /** The registry: the OCI distribution API, for docker, podman, skopeo and crane. */
+  "GET /v2/*": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** The registry: the OCI distribution API, for docker, podman, skopeo and crane. */
+  "POST /v2/*": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** The registry: the OCI distribution API, for docker, podman, skopeo and crane. */
+  "PUT /v2/*": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** The registry: the OCI distribution API, for docker, podman, skopeo and crane. */
+  "PATCH /v2/*": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+  /** The registry: the OCI distribution API, for docker, podman, skopeo and crane. */
+  "DELETE /v2/*": {
+    params: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
   /** Create a connector with a key. */
   "POST /v1/oauth/connections/api_key": {
     params: Record<string, never>;

@@ -137,6 +137,43 @@ export const CATALOGUE = {
     retryable: true,
     meaning: "The first request with this Idempotency-Key is still being worked on elsewhere.",
   },
+  name_invalid: {
+    http: 400,
+    retryable: false,
+    meaning: "Registry: this is not the name of a repository; names are ORGANIZATION/REPOSITORY in lower case.",
+  },
+  name_unknown: { http: 404, retryable: false, meaning: "Registry: there is no such repository." },
+  blob_unknown: { http: 404, retryable: false, meaning: "Registry: the repository does not have this blob." },
+  blob_upload_unknown: {
+    http: 404,
+    retryable: false,
+    meaning: "Registry: there is no such upload; it was finished, cancelled or removed.",
+  },
+  manifest_unknown: {
+    http: 404,
+    retryable: false,
+    meaning: "Registry: the repository does not have this manifest or tag.",
+  },
+  manifest_blob_unknown: {
+    http: 404,
+    retryable: false,
+    meaning: "Registry: the manifest names a blob or a manifest that the repository does not have.",
+  },
+  manifest_invalid: {
+    http: 400,
+    retryable: false,
+    meaning: "Registry: the manifest cannot be used; the text says why.",
+  },
+  digest_invalid: {
+    http: 400,
+    retryable: false,
+    meaning: "Registry: the digest is neither sha256 nor sha512, or not that of what was sent.",
+  },
+  range_invalid: {
+    http: 416,
+    retryable: false,
+    meaning: "Registry: the chunk does not begin where the upload ends, or the range is outside the blob.",
+  },
   image_in_use: {
     http: 409,
     retryable: false,

@@ -16,8 +16,11 @@ import type { Prefetched } from "#core/prefetched.ts";
 export type Access = "open" | "any" | "inside" | `${Action} ${Scope}`;
 export type Scope = "account" | "org" | "app" | "machine";
 
-/** Which schemes a token may come with. `metrics`: `Bearer` for full-access tokens, `SvcV1` for created ones. */
-export type SchemeRule = "any" | "metrics";
+/**
+ * Which schemes a token may come with. `metrics`: `Bearer` for full-access tokens, `SvcV1` for created ones. `registry`:
+ * as the password of `Basic` as well, with any user name, as `docker login` sends it.
+ */
+export type SchemeRule = "any" | "metrics" | "registry";
 
 /** Who is calling, once the token was found good. */
 export interface Caller {

@@ -3,6 +3,7 @@ import { CATALOGUE, type ErrorCode } from "#core/errors.ts";
 import { VERSION } from "#core/version.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { PROMETHEUS_ERROR_SCHEMA } from "./prometheus.ts";
+import { REGISTRY_ERROR_SCHEMA } from "./registry-error.ts";
 import { PARTS, type Part, type Row } from "./route.ts";
 
 /** The connector API has a version of its own, given by the specification. */
@@ -34,6 +35,8 @@ export function errorsOf(row: Row): ErrorCode[] {
   ];
   return [...new Set(codes)];
 }
+
+const ERROR_SCHEMAS = { own: "Error", prometheus: "PrometheusError", registry: "RegistryError" } as const;
 
 /** The OpenAPI 3.1 document of the rows. */
 export function openapi(rows: readonly Row[], base_url: string): object {
@@ -72,7 +75,7 @@ export function openapi(rows: readonly Row[], base_url: string): object {
           description: "`SvcV1 <token>`: metrics queries with a created token.",
         },
       },
-      schemas: { Error: ERROR_SCHEMA, PrometheusError: PROMETHEUS_ERROR_SCHEMA },
+      schemas: { Error: ERROR_SCHEMA, PrometheusError: PROMETHEUS_ERROR_SCHEMA, RegistryError: REGISTRY_ERROR_SCHEMA },
     },
   };
 }
@@ -156,7 +159,7 @@ function failures(row: Row): Record<string, object> {
         description: codes.map((code) => `\`${code}\`: ${CATALOGUE[code].meaning}`).join("\n\n"),
         headers: REQUEST_ID,
         content: {
-          "application/json": { schema: { $ref: `#/components/schemas/${row.style ? "PrometheusError" : "Error"}` } },
+          "application/json": { schema: { $ref: `#/components/schemas/${ERROR_SCHEMAS[row.style ?? "own"]}` } },
         },
       },
     ]),

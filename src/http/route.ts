@@ -42,7 +42,7 @@ export interface Row {
   response: RouteResponse;
   /**
    * The customs of the API it speaks. `prometheus`: parameters may also come as a form in the body, and errors
-   * are `{status: "error", errorType, error}`.
+   * are `{status: "error", errorType, error}`. `registry`: errors are `{errors: [{code, message, detail}]}`.
    */
   style?: Style;
   /** How many seconds anyone may keep the answer. */
@@ -63,7 +63,7 @@ export interface Row {
   websocket?(call: AnyCall, accept: () => WebSocketSession): Promise<void>;
 }
 
-export type Style = "prometheus";
+export type Style = "prometheus" | "registry";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
 
 /** A request that is passed on rather than answered here. */
@@ -81,7 +81,7 @@ export const PARTS = {
   platform: "The platform itself: health, who am I, this document.",
   orgs: "Organizations and their tokens.",
   apps: "Apps and their secrets.",
-  images: "Images that machines boot from.",
+  images: "Images that machines boot from, and the registry that they are pushed to.",
   machines: "Machines: their life, leases, waiting, metadata and events.",
   volumes: "Volumes: storage that outlives machines, and its snapshots.",
   connectors: "Connectors and the gateway.",

@@ -9,6 +9,7 @@ import { ambiguity, tooLong } from "./framing.ts";
 import { admitBody, type HandlerParts, handler } from "./handler.ts";
 import { parseJson } from "./json.ts";
 import { prometheusError } from "./prometheus.ts";
+import { registryError } from "./registry-error.ts";
 import type { BodyLimit, Row, Style } from "./route.ts";
 import type { ServerParts } from "./server-parts.ts";
 import { HTTP_BOUNDS } from "./strict-server.ts";
@@ -245,6 +246,7 @@ function answerError(log: Log, ids: Ids, thrown: unknown, reply: FastifyReply): 
 
 function styled(style: Style | undefined, error: ApiError, request_id: string): object {
   const body = errorBody(error, request_id);
+  if (style === "registry") return registryError(body);
   return style === "prometheus" ? prometheusError(body, error.http) : body;
 }
 

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Clock } from "#core/clock.ts";
@@ -33,13 +34,17 @@ export function passUploads(app: FastifyInstance): void {
 export const uploadOf = (row: Row, request: FastifyRequest, clock: Clock): AsyncIterable<Uint8Array> =>
   row.upload ? chunksOf(request, clock) : NO_UPLOAD;
 
-/** One that brings nothing for a while is cut: with no bound on the whole, each step has one. */
 async function* chunksOf({ raw, body }: FastifyRequest, clock: Clock): AsyncGenerator<Uint8Array> {
   if (body !== raw) {
     fail("unsupported_media_type", `send the file itself, with one of the types ${TYPES.join(", ")}`);
   }
-  uploading.add(raw.socket);
-  const chunks = raw[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  yield* piecesOf(raw, clock);
+}
+
+/** A body as it comes. One that brings nothing for a while is cut: with no bound on the whole, each step has one. */
+export async function* piecesOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
+  uploading.add(request.socket);
+  const chunks = request[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   try {
     for (;;) {
       const waited = new AbortController();
@@ -52,6 +57,6 @@ async function* chunksOf({ raw, body }: FastifyRequest, clock: Clock): AsyncGene
       yield next.value;
     }
   } finally {
-    uploading.delete(raw.socket);
+    uploading.delete(request.socket);
   }
 }

@@ -63,6 +63,31 @@ export const MIGRATIONS: readonly Migration[] = [
     name: "nodes of a replicated database that are in sync",
     statements: ["ALTER TABLE db_leases ADD COLUMN in_sync TEXT"],
   },
+  {
+    id: 26,
+    name: "the registry: repositories, tags, manifests, blobs",
+    statements: [
+      `CREATE TABLE registry_blobs (
+         org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, repository TEXT NOT NULL, digest TEXT NOT NULL,
+         size BIGINT NOT NULL, key TEXT NOT NULL, node_id TEXT NOT NULL, touched_at BIGINT NOT NULL,
+         PRIMARY KEY (org_id, repository, digest))`,
+      "CREATE INDEX registry_blobs_key ON registry_blobs (key)",
+      "CREATE INDEX registry_blobs_digest ON registry_blobs (org_id, digest)",
+      "CREATE INDEX registry_blobs_touched ON registry_blobs (touched_at)",
+      `CREATE TABLE registry_manifests (
+         org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, repository TEXT NOT NULL, digest TEXT NOT NULL,
+         media_type TEXT NOT NULL, size BIGINT NOT NULL, subject TEXT, artifact_type TEXT, annotations TEXT,
+         touched_at BIGINT NOT NULL, PRIMARY KEY (org_id, repository, digest))`,
+      "CREATE INDEX registry_manifests_subject ON registry_manifests (org_id, repository, subject)",
+      `CREATE TABLE registry_references (
+         org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, repository TEXT NOT NULL, manifest TEXT NOT NULL,
+         digest TEXT NOT NULL, PRIMARY KEY (org_id, repository, manifest, digest))`,
+      "CREATE INDEX registry_references_digest ON registry_references (org_id, repository, digest)",
+      `CREATE TABLE registry_tags (
+         org_id TEXT NOT NULL REFERENCES orgs (id) ON DELETE CASCADE, repository TEXT NOT NULL, tag TEXT NOT NULL,
+         digest TEXT NOT NULL, updated_at BIGINT NOT NULL, PRIMARY KEY (org_id, repository, tag))`,
+    ],
+  },
 ];
 
 /** Every table with data, parents before children: the order in which a backup can be put back. */
@@ -100,6 +125,10 @@ export const TABLES = [
   "signing_keys",
   "db_leases",
   "imported_images",
+  "registry_blobs",
+  "registry_manifests",
+  "registry_references",
+  "registry_tags",
 ] as const;
 
 /** The database is of another time than this program. */

@@ -22,6 +22,7 @@ import { machineStoreSuite } from "#machines/store.suite.ts";
 import { peerStoreSuite } from "#network/peer-store.suite.ts";
 import { addressStoreSuite } from "#network/store.suite.ts";
 import { proxyStoreSuite } from "#proxy/store.suite.ts";
+import { registryStoreSuite } from "#registry/store.suite.ts";
 import { leaseStoreSuite } from "#replication/election/lease-store.suite.ts";
 import { RowLeases } from "#replication/election/row-leases.ts";
 import { volumeStoreSuite } from "#volumes/store.suite.ts";
@@ -43,6 +44,7 @@ import { sqlMachineStore } from "./sql/machines.ts";
 import { sqlPeerStore } from "./sql/peers.ts";
 import { sqlNetworkStore } from "./sql/private-networks.ts";
 import { sqlProxyStore } from "./sql/proxy.ts";
+import { sqlRegistryStore } from "./sql/registry.ts";
 import { sqlReleaseStore } from "./sql/releases.ts";
 import { sqlVolumeStore } from "./sql/volumes.ts";
 import { sqlWebhookStore } from "./sql/webhooks.ts";
@@ -142,6 +144,7 @@ for (const { name, open, skip } of DATABASES) {
   proxyStoreSuite(name, over(withApps, sqlProxyStore), skip);
   webhookStoreSuite(name, over(withApps, sqlWebhookStore), skip);
   releaseStoreSuite(name, over(withApps, sqlReleaseStore), skip);
+  registryStoreSuite(name, over(withOrgs("o1", "o2"), sqlRegistryStore), skip);
   volumeStoreSuite(name, over(withApps, sqlVolumeStore), skip);
   machineStoreSuite(name, over(withHosts, sqlMachineStore), skip);
   networkStoreSuite(

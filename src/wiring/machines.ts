@@ -41,6 +41,7 @@ import type { NetworkListener } from "#network/network-listeners.ts";
 import type { Reach } from "#proxy/exposure.ts";
 import type { ProxyModule } from "#proxy/module.ts";
 import { type ProxyReadiness, readinessDriver } from "#proxy/readiness-driver.ts";
+import type { Registry } from "#registry/service.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -59,6 +60,7 @@ import type { Emulated } from "./emulated.ts";
 import { MeasuredMachines, openMetrics, openSources } from "./metrics.ts";
 import { openOverlay } from "./overlay.ts";
 import { openProxy } from "./proxy.ts";
+import { openRegistry } from "./registry.ts";
 import { Duty, openBeats, openHosts } from "./roles.ts";
 import { sharedImages } from "./shared-images.ts";
 
@@ -72,6 +74,8 @@ interface MachineNeeds {
   appStore: AppStore;
   choice: DriverChoice;
   dir: DataDir;
+  /** Where the platform is reached is empty before it is known. */
+  facts: { base_url: string };
   local_api: LocalApi;
   /** What machines find on their private network beside names. */
   network_listeners: readonly NetworkListener[];
@@ -88,6 +92,7 @@ interface MachinesPart {
   apps: AppService;
   host_ids: readonly string[];
   proxy: ProxyModule;
+  registry: Registry;
   rows: Row[];
   metrics(): MetricsEngine;
   readiness: readonly ReadinessCheck[];
@@ -110,7 +115,7 @@ function openWebhooks(
 export async function openMachines(database: Database, settings: Settings, needs: MachineNeeds): Promise<MachinesPart> {
   const { clock, appStore } = needs;
   const opened = await openModule(database, settings, { ...needs, door: doorOf(() => proxy) });
-  const { images, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block } = opened;
+  const { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block } = opened;
   const apps = new AppService({
     store: appStore,
     clock,
@@ -143,6 +148,7 @@ export async function openMachines(database: Database, settings: Settings, needs
     apps,
     host_ids: hosts.own,
     proxy,
+    registry: registry.registry,
     metrics: measuring.engine,
     readiness: readinessOf({ machines_module, proxy, duty, serves_api, runs: hosts.own.length > 0 }),
     rows: [
@@ -180,6 +186,7 @@ export async function openMachines(database: Database, settings: Settings, needs
       await volumes.close();
       await measuring.close();
       await images.close();
+      await registry.close();
       await notifier?.close();
     },
   };
@@ -221,10 +228,13 @@ async function openModule(database: Database, settings: Settings, needs: Machine
   const { hosts, store: hostStore, notifier } = await openHosts(database, settings, { clock, log, dir });
   const channel = new Channel(sealer, clock);
   const releases = () => sqlReleaseStore(database).releaseImages(LIMITS.release_images_kept);
-  const among = { clock, log, dir, channel, doors: hostStore, releases };
+  const around = { clock, log, dir, channel, doors: hostStore, releases };
+  const registry = await openRegistry(database, settings, { ...needs, ...around, is_alone: notifier === undefined });
+  const { pushed } = registry;
+  const among = { ...around, pushed };
   const images = await (notifier
     ? sharedImages(database, settings, among)
-    : openImages(dir.file("images"), settings, clock, log, { releases }));
+    : openImages(dir.file("images"), settings, clock, log, { releases, pushed }));
   const grown = (what: Grown): Promise<void> => volumeGrew(machines_module.writer, what);
   const volumes = await openVolumes(database, settings, {
     clock,
@@ -248,16 +258,19 @@ async function openModule(database: Database, settings: Settings, needs: Machine
   const memory_key = sealer.derive("memory of suspended machines");
   const inside = { images: needs.images ?? images, local_api, volumes, suspend, io_limits, memory_key };
   const opened = await openRuntime(settings, choice, { ...own, ...inside });
-  const runtime = readinessDriver(needs.around?.(opened) ?? opened, needs.door);
+  const driver = readinessDriver(needs.around?.(opened) ?? opened, needs.door);
   const fence = needs.fence ?? (leased ? await openFence(choice, own) : undefined);
   const shared = {
     hosts,
     store: hostStore,
     machines: store,
-    driver: runtime,
+    driver,
     fence,
     channel,
-    more: images.layer_store,
+    more: {
+      calls: { ...images.layer_store?.calls, ...registry.handlers.calls },
+      streams: { ...images.layer_store?.streams, ...registry.handlers.streams },
+    },
   };
   const beats = notifier && (await openBeats(settings, hostStore));
   const duty = notifier && beats && new Duty({ ...shared, beats, settings, notifier, clock, log, dir, sealer });
@@ -269,12 +282,12 @@ async function openModule(database: Database, settings: Settings, needs: Machine
     log,
     volumes,
     // A volume may be long on its way: whether the lease holds is asked after that.
-    driver: volumeMigratingDriver(duty?.driver ?? runtime, volumes),
+    driver: volumeMigratingDriver(duty?.driver ?? driver, volumes),
     secrets: (app_id) => secrets.reveal(app_id),
     egress: (app_id) => needs.appStore.egress(app_id),
     ...(duty ? { shared: { notifier, holds: (id: string) => duty.holds(id) } } : {}),
   });
-  return { images, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block, driver: runtime };
+  return { images, registry, hosts, hostStore, volumes, store, duty, notifier, machines_module, ipv4_block, driver };
 }
 
 interface VolumeNeeds {

@@ -9,6 +9,7 @@ import { remoteLayerStore } from "#drivers/images/remote-layer-store.ts";
 import type { Channel } from "#hosts/channel.ts";
 import type { HostStore } from "#hosts/store.ts";
 import type { ReleaseImages } from "#machines/runtime/image-source.ts";
+import type { PushedImages } from "#machines/runtime/pushed-images.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
 import { openObjects } from "#stores/objects/open.ts";
@@ -22,13 +23,14 @@ interface Among {
   channel: Channel;
   doors: Pick<HostStore, "channelAddressOf">;
   releases: ReleaseImages;
+  pushed: PushedImages;
 }
 
 /** Imported images are kept in the object store when there is one, else where they were imported, and got from there. */
 export async function sharedImages(
   database: Database,
   settings: Settings,
-  { clock, log, dir, channel, doors, releases }: Among,
+  { clock, log, dir, channel, doors, releases, pushed }: Among,
 ): Promise<Images> {
   const kept = await openObjects(settings.objects, dir.file("imported"), clock);
   const identity = await sqlVolumeStore(database).identity(randomIds(clock).hex(16));
@@ -42,5 +44,5 @@ export async function sharedImages(
     objects: scoped(kept, `images/${identity}/`),
     ...(settings.objects.url === undefined ? { remote } : {}),
   };
-  return await openImages(dir.file("images"), settings, clock, log, { sharing, releases });
+  return await openImages(dir.file("images"), settings, clock, log, { sharing, releases, pushed });
 }

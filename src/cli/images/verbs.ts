@@ -4,6 +4,7 @@ import { systemClock } from "#core/clock.ts";
 import { CATALOGUE, type ErrorBody, type ErrorCode } from "#core/errors.ts";
 import { ago, facts, table } from "../output.ts";
 import { type Context, firstArgument, type Input, neededApp, textOption, type Verb } from "../verb.ts";
+import { bytesText } from "./bytes-text.ts";
 import { packageOf } from "./pack.ts";
 
 const ORG: readonly [string, string] = [
@@ -13,13 +14,6 @@ const ORG: readonly [string, string] = [
 const IMAGE: readonly [string, string] = ["<image>", "name and tag: web:1"];
 
 const short = (digest: string): string => digest.slice("sha256:".length, "sha256:".length + 12);
-
-/** `12.3 MB` */
-function size(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  const step = Math.min(units.length - 1, bytes < 1 ? 0 : Math.floor(Math.log10(bytes) / 3));
-  return `${Number((bytes / 1000 ** step).toPrecision(3))} ${units[step]}`;
-}
 
 const imagesList: Verb = {
   words: "images list",
@@ -32,7 +26,7 @@ const imagesList: Verb = {
     const rows = images.map((image) => [
       image.name,
       short(image.digest),
-      image.complete ? size(image.bytes) : `${size(image.bytes)} of more`,
+      image.complete ? bytesText(image.bytes) : `${bytesText(image.bytes)} of more`,
       image.owner,
       image.source,
       String(image.machines),
@@ -67,7 +61,7 @@ const imagesShow: Verb = {
         ["owner", image.owner],
         ["from", image.source],
         ["for", `linux/${image.architecture}`],
-        ["size", size(image.bytes)],
+        ["size", bytesText(image.bytes)],
         ["entrypoint", words(config.entrypoint)],
         ["cmd", words(config.cmd)],
         ["user", config.user || "root"],
@@ -78,7 +72,7 @@ const imagesShow: Verb = {
         ...Object.entries(image.labels).map(([name, value]): [string, string] => ["label", `${name}=${value}`]),
         ...image.layer_list.map(({ diff_id, bytes, entries, here }): [string, string] => [
           "layer",
-          `${short(diff_id)}  ${here ? `${size(bytes)}, ${entries} entries` : "not here yet"}`,
+          `${short(diff_id)}  ${here ? `${bytesText(bytes)}, ${entries} entries` : "not here yet"}`,
         ]),
         ["machines", image.machine_ids.join(", ") || "none"],
       ]),
@@ -116,7 +110,7 @@ const imagesImport: Verb = {
       query: { name, org_slug: textOption(input, "org") },
       upload: ReadableStream.from(chunks),
     });
-    return { data: image, text: `imported ${image.name} (${short(image.digest)}, ${size(image.bytes)})` };
+    return { data: image, text: `imported ${image.name} (${short(image.digest)}, ${bytesText(image.bytes)})` };
   },
 };
 
@@ -138,7 +132,7 @@ const imagesPull: Verb = {
   examples: ["hangar images pull hangar/hello"],
   async run(context, input) {
     const image = await pulled(context, input);
-    return { data: image, text: `${image.name} is ${image.digest} (${size(image.bytes)})` };
+    return { data: image, text: `${image.name} is ${image.digest} (${bytesText(image.bytes)})` };
   },
 };
 
@@ -166,7 +160,7 @@ function failureOf(word: Progress): ClientError {
 function progressText({ layer = "", state, done_bytes, total_bytes }: Progress): string {
   const name = short(layer);
   if (state !== "downloading" || !total_bytes || done_bytes === undefined) return `${name}  ${state}`;
-  return `${name}  downloading ${Math.floor((done_bytes / total_bytes) * 10) * 10} % of ${size(total_bytes)}`;
+  return `${name}  downloading ${Math.floor((done_bytes / total_bytes) * 10) * 10} % of ${bytesText(total_bytes)}`;
 }
 
 const imagesRemove: Verb = {
@@ -195,8 +189,8 @@ const imagesGc: Verb = {
     const found = await client.call("POST /v1/images/gc", { body });
     const lines = [
       ...found.images.map(({ name, digest }) => `image  ${name} (${short(digest)})`),
-      ...found.layers.map(({ diff_id, bytes }) => `layer  ${short(diff_id)}, ${size(bytes)}`),
-      `${found.dry_run ? "would free" : "freed"} ${size(found.bytes)}`,
+      ...found.layers.map(({ diff_id, bytes }) => `layer  ${short(diff_id)}, ${bytesText(bytes)}`),
+      `${found.dry_run ? "would free" : "freed"} ${bytesText(found.bytes)}`,
     ];
     return { data: found, text: lines.join("\n") };
   },

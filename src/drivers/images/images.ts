@@ -1,7 +1,5 @@
 /** Images for machines: names resolved, layers got and held, and the catalogue of what is here. */
 import type { Clock } from "#core/clock.ts";
-import { ApiError, fail } from "#core/errors.ts";
-import { LIMITS } from "#core/limits.ts";
 import type { Log } from "#core/log.ts";
 import type { Lookup } from "#core/public-addresses.ts";
 import type { Settings } from "#core/settings.ts";
@@ -18,19 +16,21 @@ import {
   type ImageSummary,
   PLATFORM,
   type PullProgress,
-  type ReleaseImage,
   type ReleaseImages,
 } from "#machines/runtime/image-source.ts";
 import type { ImportedImage } from "#machines/runtime/imported-images.ts";
+import type { PushedImages } from "#machines/runtime/pushed-images.ts";
 import type { ImageRef } from "#machines/types.ts";
 import { Collector } from "./collect.ts";
 import { temporary } from "./files.ts";
 import { HELLO } from "./hello.ts";
 import { Imported, ownersFor, type Sharing } from "./imported.ts";
+import { hinted, refuseInUse, refuseReleased } from "./in-use.ts";
 import { Intake, notHere, refuseUnprivileged } from "./intake.ts";
 import type { ImageLimits } from "./limits.ts";
 import type { NameRecord } from "./names.ts";
 import { ProgressStream } from "./progress-stream.ts";
+import { isPushed, notPushed, Pushed } from "./pushed.ts";
 import { type Reference, readReference, referenceOf } from "./reference.ts";
 import { CredentialFile } from "./registry/credentials.ts";
 import { Puller } from "./registry/pull.ts";
@@ -38,13 +38,15 @@ import { Reach } from "./registry/reach.ts";
 import { unreachable } from "./registry/retry.ts";
 import { layerStoreCalls, layerStoreStreams } from "./remote-layer-store.ts";
 import { describe, summarize } from "./responses.ts";
-import { type Image, imageRef, isUntagged, layersOf, Store, shortName, untagged } from "./store.ts";
+import { type Image, imageRef, isUntagged, layersOf, Store, untagged } from "./store.ts";
 
 type ImageSettings = Pick<Settings, "registry_config" | "registry_allow_private"> &
   Partial<Pick<Settings, "image_quota_gb">>;
 
 interface ImageOptions {
   sharing?: Sharing;
+  /** The platform's own registry. */
+  pushed?: PushedImages;
   releases?: ReleaseImages;
   /** Tests have names of their own. */
   lookup?: Lookup;
@@ -56,13 +58,14 @@ export async function openImages(
   { registry_config, registry_allow_private: allow_private, image_quota_gb }: ImageSettings,
   clock: Clock,
   log: Log,
-  { sharing, releases, lookup, ...limits }: Partial<ImageLimits> & ImageOptions = {},
+  { sharing, pushed, releases, lookup, ...limits }: Partial<ImageLimits> & ImageOptions = {},
 ): Promise<Images> {
   const quota = image_quota_gb === undefined ? {} : { org_image_bytes: image_quota_gb * 2 ** 30 };
   const store = await Store.open({ dir, clock, log, limits: { ...quota, ...limits }, releases });
   const imported = sharing && new Imported(store, sharing);
   const reach = new Reach({ allow_private, connect_timeout_ms: store.limits.answer_ms, lookup });
-  const images = new Images(store, { credentials: new CredentialFile(registry_config), reach }, imported);
+  const registries = { credentials: new CredentialFile(registry_config), reach };
+  const images = new Images(store, registries, imported, pushed && new Pushed(store, pushed));
   images.start();
   return images;
 }
@@ -77,15 +80,22 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   readonly #collector: Collector;
   readonly #intake: Intake;
   readonly #imported: Imported | undefined;
+  readonly #pushed: Pushed | undefined;
   readonly #closing = new AbortController();
 
-  constructor(store: Store, registries: { credentials: CredentialFile; reach: Reach }, imported?: Imported) {
+  constructor(
+    store: Store,
+    registries: { credentials: CredentialFile; reach: Reach },
+    imported?: Imported,
+    pushed?: Pushed,
+  ) {
     const { clock, limits, blobs } = store;
     this.#store = store;
     this.#reach = registries.reach;
     this.#puller = new Puller({ clock, limits, blobs, ...registries });
     this.#collector = new Collector(store, imported);
     this.#imported = imported;
+    this.#pushed = pushed;
     this.#intake = new Intake(store, this.#collector, imported);
   }
 
@@ -111,7 +121,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 
   async resolve(image: string, org_id: string, signal: AbortSignal): Promise<ImageRef> {
-    const reference = readReference(image);
+    const reference = this.#read(image);
     const here = await this.#here(reference, org_id, signal);
     if (here) return imageRef(reference, here);
     const late = AbortSignal.timeout(this.#store.limits.resolve_ms);
@@ -184,7 +194,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 
   async show(image: string, owner: string): Promise<ImageDetails> {
-    const reference = readReference(image, "query.image");
+    const reference = this.#read(image, "query.image");
     for (const one of ownersFor(owner)) {
       const imported = await this.#imported?.find(reference, one);
       if (imported) await this.#imported?.load(imported);
@@ -205,7 +215,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 
   async *pull(image: string, owner: string, signal: AbortSignal): AsyncIterable<PullProgress> {
-    const reference = readReference(image, "body.image");
+    const reference = this.#read(image, "body.image");
     refuseUnprivileged();
     yield { state: "resolving" };
     const words = new ProgressStream();
@@ -227,7 +237,7 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 
   async remove(image: string, owner: string): Promise<void> {
-    const reference = readReference(image, "query.image");
+    const reference = this.#read(image, "query.image");
     const { names, holds } = this.#store;
     const imported = await this.#imported?.find({ ...reference, digest: undefined }, owner);
     const record = names.get(owner, reference.name);
@@ -264,11 +274,17 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
     return image && layersOf(image).every(({ diff_id }) => this.#store.layers.has(diff_id, owner)) ? image : undefined;
   }
 
+  /** A name of an image, taken apart. */
+  #read(image: string, field?: string): Reference {
+    return this.#pushed?.read(image, field) ?? readReference(image, field);
+  }
+
   /** The image, when the name is already known to the organization or to all. */
   async #here(reference: Reference, owner: string, signal: AbortSignal): Promise<Image | undefined> {
     const hello = isHello(reference) ? await this.#intake.hello(signal) : undefined;
     if (hello && (reference.digest ?? hello.digest) === hello.digest) return hello;
     const { names, clock } = this.#store;
+    if (this.#pushed && isPushed(reference)) return await this.#documents(reference, owner, signal);
     const imported = await this.#elsewhere(reference, owner);
     if (imported) return await this.#imported?.load(imported);
     const record = this.#named(reference, owner);
@@ -315,7 +331,10 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
         // What the owner has already is counted already.
         if (!names.list(owner).some((record) => record.digest === found)) await quota.check(owner, bytes);
       };
-      const digest = await this.#puller.documents(reference, admit, signal);
+      const pushed = this.#pushed && isPushed(reference) ? this.#pushed : undefined;
+      const digest = pushed
+        ? ((await pushed.load(reference, owner, signal)) ?? notPushed(reference)).digest
+        : await this.#puller.documents(reference, admit, signal);
       const image = await this.#store.load(digest);
       if (!image) return notHere(reference);
       await this.#intake.name(reference, digest, owner, "pulled");
@@ -344,6 +363,8 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
             if (own && own.source !== "pulled") return notHere(reference);
             releases.push(await this.#store.quota.fetch(owner, { digest, size }));
             say("waiting");
+            if (this.#pushed && isPushed(reference))
+              return await this.#pushed.layer(reference, owner, { digest, size }, all);
             return await this.#puller.layer(
               reference,
               { digest, size, owner, onBytes: (done) => say("downloading", done) },
@@ -366,33 +387,5 @@ export class Images implements ImageSource, ImageCatalog, ImageFiles {
   }
 }
 
-function refuseInUse(record: Pick<NameRecord, "name">, machines: readonly string[]): void {
-  if (machines.length === 0) return;
-  const some = machines.slice(0, 3).join(", ");
-  const who = machines.length === 1 ? `machine ${some}` : `${machines.length} machines, ${some} among them`;
-  fail("image_in_use", `${shortName(record)} is used by ${who}`, {
-    facts: { machines: [...machines] },
-    hint: "destroy them, or update them to another image",
-  });
-}
-
-/** A digest that no registry has is one of an image that was imported once. */
-function hinted(thrown: unknown): unknown {
-  if (!(thrown instanceof ApiError)) return thrown;
-  const kept = `a machine or one of the newest ${LIMITS.release_images_kept} releases of an app`;
-  const hint = `an imported image is kept by its digest while ${kept} needs it; import it again`;
-  const { hint: before, ...extras } = thrown.extras;
-  return new ApiError(thrown.code, thrown.message, { ...extras, hint: before ? `${before}; ${hint}` : hint });
-}
-
 /** Whatever its tag: there is one. */
 const isHello = ({ registry, repository }: Reference): boolean => HELLO.startsWith(`${registry}/${repository}:`);
-
-function refuseReleased(record: Pick<NameRecord, "name">, needed: readonly ReleaseImage[]): never {
-  const some = needed.slice(0, 3).map(({ app_name, version }) => `release ${version} of ${app_name}`);
-  const more = needed.length > 3 ? ` and ${needed.length - 3} more` : "";
-  fail("image_in_use", `${shortName(record)} is needed for a rollback to ${some.join(", ")}${more}`, {
-    facts: { releases: needed.map(({ app_name, version }) => ({ app_name, version })) },
-    hint: `the images of an app's newest ${LIMITS.release_images_kept} releases are kept (limit release_images_kept)`,
-  });
-}

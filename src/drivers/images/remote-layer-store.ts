@@ -1,9 +1,7 @@
 /** The shelf of another process, over the way between the platform's processes, and the end that hands things out. */
-import { createReadStream } from "node:fs";
-import { open, rm } from "node:fs/promises";
-import { fail } from "#core/errors.ts";
 import type { CallHandlers, Channel, StreamHandlers } from "#hosts/channel.ts";
 import { isDigest } from "#machines/runtime/images.ts";
+import { fileSender, receiveFile } from "./file-stream.ts";
 import type { LayerStoreReader, Unneeded } from "./layer-store.ts";
 import { refuseImage } from "./refusal.ts";
 
@@ -18,26 +16,13 @@ export function remoteLayerStore(channel: Channel, address: string): LayerStoreR
       const found = await channel.call(address, "imageDocument", { digest } satisfies BlobRequest);
       return typeof found === "string" ? Buffer.from(found, "base64") : undefined;
     },
-    async layer(diff_id, file, signal) {
-      const line = await channel.stream(address, "imageLayer", { digest: diff_id } satisfies BlobRequest, signal);
-      const handle = await open(file, "wx", 0o600);
-      let bytes = 0;
-      let told: number | undefined;
-      try {
-        for await (const message of line.messages()) {
-          if (typeof message === "string") told = (JSON.parse(message) as { bytes: number }).bytes;
-          else {
-            await handle.writeFile(message);
-            bytes += message.length;
-          }
-        }
-      } finally {
-        await handle.close();
-        if (told === undefined || told !== bytes) await rm(file, { force: true });
-      }
-      if (told === bytes) return bytes > 0;
-      fail("host_unreachable", `the connection to ${address} broke off after ${bytes} bytes of a layer`);
-    },
+    layer: (diff_id, file, signal) =>
+      receiveFile(
+        channel,
+        { address, name: "imageLayer", body: { digest: diff_id } satisfies BlobRequest },
+        file,
+        signal,
+      ),
     async remove(digests) {
       await channel.call(address, "imageRemove", digests);
     },
@@ -60,26 +45,6 @@ export function layerStoreCalls(layer_store: LayerStoreReader): CallHandlers {
   };
 }
 
-/** A layer, piece by piece, and how much it was; nothing of nothing when it is not here. */
-export function layerStoreStreams(layer_store: LayerStoreReader, temporary: () => string): StreamHandlers {
-  return {
-    imageLayer: async (body, signal) => {
-      const file = temporary();
-      const found = await layer_store.layer(digestIn(body), file, signal);
-      return async (line) => {
-        try {
-          let bytes = 0;
-          for await (const piece of found ? createReadStream(file) : []) {
-            if (line.signal.aborted) return;
-            await line.send(piece as Buffer);
-            bytes += (piece as Buffer).length;
-          }
-          await line.send(JSON.stringify({ bytes }));
-          line.end(1000, "that is all");
-        } finally {
-          await rm(file, { force: true });
-        }
-      };
-    },
-  };
-}
+export const layerStoreStreams = (layer_store: LayerStoreReader, temporary: () => string): StreamHandlers => ({
+  imageLayer: fileSender((body, file, signal) => layer_store.layer(digestIn(body), file, signal), temporary),
+});

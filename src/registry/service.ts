@@ -1,0 +1,244 @@
+/** The rules of the registry: what is stored, what is needed, what may go. Knows no HTTP. */
+import type { Clock } from "#core/clock.ts";
+import { fail } from "#core/errors.ts";
+import { BlobBytes } from "./bytes.ts";
+import type { RegistryLimits } from "./limits.ts";
+import { readManifest } from "./manifest.ts";
+import type { Reference } from "./paths.ts";
+import type { RegistryStore } from "./store.ts";
+import type { NamePage, Repository, RepositoryBlob, RepositoryManifest } from "./types.ts";
+import type { Upload, Uploads } from "./uploads.ts";
+
+/** A repository of an organization. `full` is how people call it. */
+export interface RepositoryAt {
+  org_id: string;
+  repository: string;
+  full: string;
+}
+
+/** Who needs an image: machines by id, releases by name. */
+export type ImageUsers = (digests: readonly string[], org_id: string) => Promise<string[]>;
+
+export interface RegistryParts {
+  store: RegistryStore;
+  bytes: BlobBytes;
+  uploads: Uploads;
+  clock: Clock;
+  limits: RegistryLimits;
+  users: ImageUsers;
+}
+
+export class Registry {
+  readonly #parts: RegistryParts;
+
+  constructor(parts: RegistryParts) {
+    this.#parts = parts;
+  }
+
+  get limits(): RegistryLimits {
+    return this.#parts.limits;
+  }
+
+  async blob({ org_id, repository, full }: RepositoryAt, digest: string): Promise<RepositoryBlob> {
+    return (
+      (await this.#parts.store.findBlob(org_id, repository, digest)) ??
+      fail("blob_unknown", `${full} has no blob ${digest}`)
+    );
+  }
+
+  read(
+    blob: RepositoryBlob,
+    range: { offset: number; length: number },
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
+    return this.#parts.bytes.read(blob, range, signal);
+  }
+
+  async begin({ org_id, repository }: RepositoryAt): Promise<Upload> {
+    return await this.#parts.uploads.begin(org_id, repository);
+  }
+
+  upload({ org_id, repository }: RepositoryAt, id: string): Upload {
+    return this.#parts.uploads.find(id, org_id, repository);
+  }
+
+  async append(upload: Upload, chunk: AsyncIterable<Uint8Array>, start?: number): Promise<void> {
+    await this.#parts.uploads.append(upload, chunk, start);
+  }
+
+  async cancel(upload: Upload): Promise<void> {
+    await this.#parts.uploads.cancel(upload);
+  }
+
+  /** The upload becomes a blob of its repository. */
+  async finish(upload: Upload, digest: string): Promise<RepositoryBlob> {
+    const { store, uploads, bytes, clock } = this.#parts;
+    const { org_id, repository, size } = upload;
+    return await uploads.finish(upload, digest, async (file) => {
+      const now = clock.now();
+      const there = await store.findOrgBlob(org_id, digest);
+      // Bytes that the organization has in another repository are kept once.
+      const shared = there && (await store.mountBlob(org_id, digest, there.repository, repository, now));
+      if (shared) return shared;
+      const key = BlobBytes.key(digest, now);
+      await bytes.put(key, { file });
+      const { node_id } = bytes;
+      const kept = await store.putBlob({ org_id, repository, digest, size, key, node_id, touched_at: now });
+      if (kept.key !== key) await bytes.remove([{ key, node_id }]);
+      return kept;
+    });
+  }
+
+  /** A blob of another repository of the same organization. Undefined when that has none: then it must be uploaded. */
+  async mount(at: RepositoryAt, digest: string, from: string | undefined): Promise<RepositoryBlob | undefined> {
+    const { store, clock } = this.#parts;
+    const { org_id } = at;
+    const source = from ?? (await store.findOrgBlob(org_id, digest))?.repository;
+    return source === undefined ? undefined : await store.mountBlob(org_id, digest, source, at.repository, clock.now());
+  }
+
+  async deleteBlob({ org_id, repository, full }: RepositoryAt, digest: string): Promise<void> {
+    const { store, bytes } = this.#parts;
+    const blob = await store.findBlob(org_id, repository, digest);
+    const gone = await store.deleteBlob(org_id, repository, digest);
+    if (gone === "referenced") {
+      fail("image_in_use", `a manifest of ${full} needs blob ${digest}`, {
+        hint: "delete the manifest; its blobs are removed a day later",
+      });
+    }
+    if (!gone || !blob) fail("blob_unknown", `${full} has no blob ${digest}`);
+    if (gone.unused_key !== undefined) await bytes.remove([{ key: gone.unused_key, node_id: blob.node_id }]);
+  }
+
+  async manifest(at: RepositoryAt, reference: Reference): Promise<RepositoryManifest> {
+    const { store } = this.#parts;
+    const { org_id, repository } = at;
+    const digest = reference.digest ?? (await store.findTag(org_id, repository, reference.tag));
+    const found = digest === undefined ? undefined : await store.findManifest(org_id, repository, digest);
+    return found ?? manifestUnknown(at, reference);
+  }
+
+  /** The bytes of a manifest. */
+  async document(at: RepositoryAt, digest: string, signal: AbortSignal): Promise<Buffer> {
+    const blob = await this.blob(at, digest);
+    const pieces: Uint8Array[] = [];
+    for await (const piece of this.read(blob, { offset: 0, length: blob.size }, signal)) pieces.push(piece);
+    return Buffer.concat(pieces);
+  }
+
+  /** Stores a manifest whose blobs are all here; with a tag, the tag stands for it from then on. */
+  async putManifest(
+    at: RepositoryAt,
+    reference: Reference,
+    { document, digest, content_type }: { document: Uint8Array; digest: string; content_type: string | undefined },
+  ): Promise<RepositoryManifest> {
+    if (reference.digest !== undefined && reference.digest !== digest)
+      fail("digest_invalid", `the manifest's digest is ${digest}, not ${reference.digest}`);
+    const { store, bytes, clock, limits } = this.#parts;
+    const { blobs, manifests, ...facts } = readManifest(document, content_type, limits);
+    const { org_id, repository, full } = at;
+    await this.#refuseMissing(at, blobs, manifests);
+    const [now, size, node_id] = [clock.now(), document.length, bytes.node_id];
+    const before = await store.findBlob(org_id, repository, digest);
+    const key = before?.key ?? BlobBytes.key(digest, now);
+    if (!before) await bytes.put(key, document);
+    const blob = before ?? { org_id, repository, digest, size, key, node_id, touched_at: now };
+    const manifest = { org_id, repository, digest, size, ...facts, touched_at: now };
+    const write = { manifest, blob: { ...blob, touched_at: now }, tag: reference.tag, blobs, manifests };
+    if (await store.putManifest(write)) return manifest;
+    if (!before) await bytes.remove([{ key, node_id }]);
+    fail("manifest_blob_unknown", `something that the manifest names was deleted from ${full} meanwhile; push again`);
+  }
+
+  /** A tag goes; a manifest goes with its tags, unless something needs it. */
+  async deleteManifest(at: RepositoryAt, reference: Reference): Promise<void> {
+    const { store } = this.#parts;
+    const { org_id, repository } = at;
+    if (reference.tag !== undefined) {
+      if (await store.deleteTag(org_id, repository, reference.tag)) return;
+      manifestUnknown(at, reference);
+    }
+    await this.manifest(at, reference);
+    const users = await this.#users(at, reference.digest);
+    if (users.length > 0) {
+      fail("image_in_use", `${at.full}@${reference.digest} is needed by ${users.slice(0, 3).join(", ")}`, {
+        facts: { users },
+        hint: "destroy or update the machines; the newest releases of an app need their images for a rollback",
+      });
+    }
+    if (!(await store.deleteManifest(org_id, repository, reference.digest))) manifestUnknown(at, reference);
+  }
+
+  async tags(at: RepositoryAt, page: NamePage): Promise<{ tag: string; digest: string }[]> {
+    const { store } = this.#parts;
+    const found = await store.tags(at.org_id, at.repository, page);
+    if (found.length > 0 || page.last !== "") return found;
+    const before = await store.repositories(at.org_id, { last: "", limit: this.limits.page });
+    if (before.some(({ repository }) => repository === at.repository)) return [];
+    fail("name_unknown", `there is no repository ${at.full}`);
+  }
+
+  async referrers({ org_id, repository }: RepositoryAt, subject: string): Promise<RepositoryManifest[]> {
+    return await this.#parts.store.referrers(org_id, repository, subject);
+  }
+
+  async repositories(org_id: string, page: NamePage): Promise<Repository[]> {
+    return await this.#parts.store.repositories(org_id, page);
+  }
+
+  /** Removes what nothing needs. Answers how many bytes that gave back. */
+  async collect(): Promise<{ manifests: number; blobs: number; bytes: number }> {
+    const { store, bytes, clock, limits, uploads } = this.#parts;
+    await uploads.expire();
+    const now = clock.now();
+    let manifests = 0;
+    for (const { org_id, repository, digest } of await store.untagged(
+      now - limits.untagged_kept_ms,
+      limits.collect_rows,
+    )) {
+      const at = { org_id, repository, full: repository };
+      if ((await this.#users(at, digest)).length > 0) continue;
+      if (await store.deleteManifest(org_id, repository, digest)) manifests++;
+    }
+    const gone = await store.collectBlobs(now - limits.blob_kept_ms, limits.collect_rows);
+    await bytes.remove(gone);
+    await this.#collectOrphans(now);
+    return { manifests, blobs: gone.length, bytes: gone.reduce((sum, { size }) => sum + size, 0) };
+  }
+
+  /** Objects without a row: a kill between the two, or an organization that was deleted. */
+  async #collectOrphans(now: number): Promise<void> {
+    const { store, bytes, limits } = this.#parts;
+    const all = (await bytes.objects.list("blobs/")).map(({ key }) => key);
+    const old = all.filter((key) => BlobBytes.madeAt(key) < now - limits.blob_kept_ms);
+    for (let at = 0; at < old.length; at += limits.collect_rows) {
+      const some = old.slice(at, at + limits.collect_rows);
+      const known = await store.knownKeys(some);
+      await bytes.objects.delete(some.filter((key) => !known.has(key)));
+    }
+  }
+
+  async #refuseMissing(
+    { org_id, repository, full }: RepositoryAt,
+    blobs: string[],
+    manifests: string[],
+  ): Promise<void> {
+    const { store } = this.#parts;
+    for (const digest of blobs)
+      if (!(await store.findBlob(org_id, repository, digest)))
+        fail("manifest_blob_unknown", `the manifest names blob ${digest}, which ${full} does not have`);
+    for (const digest of manifests)
+      if (!(await store.findManifest(org_id, repository, digest)))
+        fail("manifest_blob_unknown", `the index names manifest ${digest}, which ${full} does not have`);
+  }
+
+  /** Of the manifest, or of an index that lists it. */
+  async #users({ org_id, repository }: RepositoryAt, digest: string): Promise<string[]> {
+    const { store, users } = this.#parts;
+    return await users([digest, ...(await store.indexesOf(org_id, repository, digest))], org_id);
+  }
+}
+
+function manifestUnknown({ full }: RepositoryAt, { tag, digest }: Reference): never {
+  fail("manifest_unknown", tag === undefined ? `${full} has no manifest ${digest}` : `${full} has no tag ${tag}`);
+}
