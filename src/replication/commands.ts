@@ -127,11 +127,12 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
       stop.abort();
       await run;
       await backing_up;
-      server.closeAllConnections();
-      proxy?.server.close();
-      proxy?.server.closeAllConnections();
+      // No more requests: one that came after this would ask a closed node.
+      for (const listening of [server, proxy?.server]) {
+        listening?.close();
+        listening?.closeAllConnections();
+      }
       await node.close();
-      server.close();
     },
   };
   return running;
@@ -190,15 +191,18 @@ function elect(
   const elector = new Elector({ ...election, node, url, clock, log, keeps_in_sync });
   node.acknowledgements.in_sync.publish = (nodes) => elector.setInSync(nodes);
   node.onHandoff = () => {
-    void takeOver(elector, clock, log);
+    void takeOver(elector, { clock, log, signal });
   };
   return { elector, run: elector.run(signal).catch(onFailure) };
 }
 
 /** The primary has named this node as its successor, and has told, or is about to tell, the lease store. */
-async function takeOver(elector: Elector, clock: Clock, log: (message: string) => void): Promise<void> {
+async function takeOver(
+  elector: Elector,
+  { clock, log, signal }: Pick<StartOptions, "clock" | "log"> & { signal: AbortSignal },
+): Promise<void> {
   const until_ms = clock.monotonic() + REPLICATION_LIMITS.handoff_ms;
-  while (clock.monotonic() < until_ms) {
+  while (clock.monotonic() < until_ms && !signal.aborted) {
     try {
       if (await elector.stand()) return;
     } catch (error) {

@@ -17,20 +17,25 @@ export class Application {
   readonly path: string;
   #n = 0;
 
-  constructor(path: string, page_size = 4096) {
+  constructor(path: string, page_size = 4096, timeout = 5000) {
     this.path = path;
-    this.db = new DatabaseSync(path, { timeout: 5000 });
-    this.db.exec(`PRAGMA page_size = ${page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF`);
-    this.db.exec("CREATE TABLE IF NOT EXISTS account(id INTEGER PRIMARY KEY, balance INT)");
-    this.db.exec("CREATE TABLE IF NOT EXISTS entry(n INTEGER PRIMARY KEY, pad TEXT)");
-    this.db.exec("INSERT OR IGNORE INTO account VALUES (1, 1000), (2, 1000), (3, 1000)");
-    this.#n = Number(this.db.prepare("SELECT coalesce(max(n), 0) AS n FROM entry").get()?.["n"]);
+    this.db = new DatabaseSync(path, { timeout });
+    try {
+      this.db.exec(`PRAGMA page_size = ${page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF`);
+      this.db.exec("CREATE TABLE IF NOT EXISTS account(id INTEGER PRIMARY KEY, balance INT)");
+      this.db.exec("CREATE TABLE IF NOT EXISTS entry(n INTEGER PRIMARY KEY, pad TEXT)");
+      this.db.exec("INSERT OR IGNORE INTO account VALUES (1, 1000), (2, 1000), (3, 1000)");
+      this.#n = Number(this.db.prepare("SELECT coalesce(max(n), 0) AS n FROM entry").get()?.["n"]);
+    } catch (error) {
+      this.db.close();
+      throw error;
+    }
   }
 
   /** One transaction. */
   write(bytes = 300): void {
-    this.#n++;
     this.db.exec("BEGIN IMMEDIATE");
+    this.#n++;
     this.db.exec(`UPDATE account SET balance = balance - 7 WHERE id = ${1 + (this.#n % 3)}`);
     this.db.exec(`UPDATE account SET balance = balance + 7 WHERE id = ${1 + ((this.#n + 1) % 3)}`);
     this.db.prepare("INSERT INTO entry VALUES (?, ?)").run(this.#n, "x".repeat(bytes));

@@ -5,6 +5,7 @@
  */
 import { closeSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "#core/assert.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { type Known, lastKnown, recordDeletion } from "../database/deletion.ts";
 import { createFromSnapshot, type ReceivedSnapshot, snapshotPages } from "../database/snapshot.ts";
@@ -196,6 +197,10 @@ export class Directory {
     const database = this.#databases.get(name);
     this.#forget(name);
     this.problems.failed(name, error);
+    this.#abandon(database);
+  }
+
+  #abandon(database: ReplicatedDatabase | undefined): void {
     try {
       database?.abandon();
     } catch (failure) {
@@ -314,7 +319,15 @@ export class Directory {
 
   close(): void {
     this.#openings.close();
-    for (const database of this.#databases.values()) database.close();
+    for (const database of this.#databases.values()) {
+      try {
+        database.close();
+      } catch (error) {
+        // What could not be written is found at the next start; the others are closed all the same.
+        this.#options.log(`${database.name}: closing: ${messageOf(error)}`);
+        this.#abandon(database);
+      }
+    }
     this.#databases.clear();
   }
 

@@ -89,8 +89,8 @@ suite("the event stream of the specification", () => {
       const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
       await until("greeted", () => told.length > 0 && heard.length > 0);
       await until("connected", () => primary.node.streams.replicas.length === 1);
-      const app = scene.app(here, 1024);
-      for (let i = 0; i < 5; i++) app.write(3000);
+      const app = await scene.app(here, 1024);
+      for (let i = 0; i < 5; i++) await app.write(3000);
       await until("the same position", same(primary, replica));
       const position = primary.node.directory.get("db")?.position.txid ?? 0;
       const all = (lines: Line[]): boolean => Number(`0x${String(lines.at(-1)?.data["txID"])}`) === position;
@@ -152,7 +152,7 @@ suite("the event stream of the specification", () => {
       const primary = await scene.start(here, { kind: "primary" });
       const old = await raw(scene, primary, "GET /events HTTP/1.0\r\n\r\n");
       await until("greeted", () => old().includes("\r\n\r\n{"));
-      scene.app(here).write();
+      await (await scene.app(here)).write();
       const lines = (): string[] => old().split("\r\n\r\n")[1]?.split("\n") ?? [];
       await until("told", () => lines().length > 2);
       assert.equal(lines().at(-1), "", "a line ends with a line feed, and no half line waits");
@@ -200,15 +200,15 @@ suite("the event stream of the specification", () => {
   story("a reader that comes in the middle hears everything from then on, and nothing from before", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
-    const app = scene.app(here);
+    const app = await scene.app(here);
     const steady = scene.listen(primary.url);
     await until("greeted", () => steady.length > 0);
     for (let round = 0; round < 10; round++) {
-      app.write();
+      await app.write();
       const late = scene.listen(primary.url);
-      app.write();
+      await app.write();
       await until("greeted", () => late.length > 0);
-      app.write();
+      await app.write();
       const position = (): string | undefined => {
         const txid = primary.node.directory.get("db")?.position.txid;
         return txid?.toString(16).padStart(16, "0");

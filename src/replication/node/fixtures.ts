@@ -4,10 +4,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { systemClock } from "#core/clock.ts";
 import { PATIENCE_MS } from "../../../test/support.ts";
 import { type Election, type RunningNode, type StartOptions, startNode } from "../commands.ts";
+import { isBusy } from "../database/connections.ts";
 import { Application } from "../database/fixtures.ts";
 import { formatPosition } from "../position.ts";
 
@@ -19,13 +21,12 @@ export class Scene {
 
   dir(): string {
     const dir = mkdtempSync(join(tmpdir(), "hangar-node-"));
-    // A file that a node was just writing when it was closed may appear while the folder is being emptied.
-    this.#close.push(() => rmSync(dir, { recursive: true, force: true, maxRetries: 10 }));
+    this.#close.push(() => rmSync(dir, { recursive: true, force: true }));
     return dir;
   }
 
-  app(dir: string, page_size?: number): Application {
-    const app = new Application(join(dir, "db"), page_size);
+  async app(dir: string, page_size?: number): Promise<PatientApplication> {
+    const app = new PatientApplication(await whenFree(() => new Application(join(dir, "db"), page_size, 0)));
     this.#close.push(() => app.close());
     return app;
   }
@@ -74,6 +75,50 @@ export class Scene {
 
   async end(): Promise<void> {
     for (const close of this.#close.reverse()) await close();
+  }
+}
+
+/**
+ * An application in the thread of the node. Waiting inside SQLite for a lock that the node holds, because it opens the
+ * database or has writers wait, would keep the node from ever letting go of it.
+ */
+export class PatientApplication {
+  readonly #app: Application;
+
+  constructor(app: Application) {
+    this.#app = app;
+  }
+
+  get db(): DatabaseSync {
+    return this.#app.db;
+  }
+
+  get written(): number {
+    return this.#app.written;
+  }
+
+  /** One transaction. */
+  async write(bytes?: number): Promise<void> {
+    await whenFree(() => this.#app.write(bytes));
+  }
+
+  close(): void {
+    if (this.#app.db.isOpen) this.#app.close();
+  }
+}
+
+/** Does it as soon as nobody holds the lock, and lets others of this thread go on until then. */
+async function whenFree<T>(work: () => T): Promise<T> {
+  const end = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > end) throw error;
+    }
+    await new Promise((next) => {
+      setTimeout(next, 2);
+    });
   }
 }
 

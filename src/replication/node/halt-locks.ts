@@ -84,9 +84,9 @@ export class HaltLocks {
     } catch (error) {
       fail("conflict", `what was written does not follow from what is here: ${messageOf(error)}`);
     }
-    await database.durable();
-    // It has them; the others get them from here.
+    // It has them; the others get them from here. Before they are durable, for then they are sent to all who lack them.
     streams.place(replica, name, database.position);
+    await database.durable();
     streams.pump(name);
     return database.position;
   }

@@ -19,8 +19,8 @@ async function pair(scene: Scene): Promise<Pair> {
   const [here, there] = [scene.dir(), scene.dir()];
   const primary = await scene.start(here, { kind: "primary" });
   const replica = await scene.start(there, { kind: "join", url: primary.url });
-  const app = scene.app(here);
-  app.write();
+  const app = await scene.app(here);
+  await app.write();
   await until("the replica has it", () => same(primary, replica)() && look(`${there}/db`).entries === 1);
   return { here, there, primary, replica, client: new NodeClient(replica.url, systemClock) };
 }

@@ -224,7 +224,7 @@ suite("hostile input", () => {
 
   story("whatever is asked of a node, it answers, and goes on as before", async (scene) => {
     const here = scene.dir();
-    const app = scene.app(here);
+    const app = await scene.app(here);
     const failures: unknown[] = [];
     const primary = await scene.start(here, { kind: "primary" }, { onFailure: (error) => failures.push(error) });
     const hello = { node: "n", hostname: "h:1", term: 0, databases: {} };
@@ -269,7 +269,7 @@ suite("hostile input", () => {
       await new Promise((closed) => socket.on("close", closed));
     }
     const position = primary.node.directory.get("db")?.position.txid ?? 0;
-    app.write();
+    await app.write();
     await until("it goes on", () => (primary.node.directory.get("db")?.position.txid ?? 0) > position);
     assert.deepEqual(failures, []);
   });

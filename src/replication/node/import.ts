@@ -98,7 +98,7 @@ function openGood(path: string): DatabaseSync {
 
 async function captured(node: ReplicationNode, name: string, before: number): Promise<Position> {
   const until_ms = node.clock.monotonic() + CAPTURE_MS;
-  while (node.clock.monotonic() < until_ms) {
+  while (node.clock.monotonic() < until_ms && !node.closing) {
     const position = node.directory.get(name)?.position;
     if (position && position.txid > before) return position;
     await node.clock.sleep(5);

@@ -24,8 +24,8 @@ suite("nodes", () => {
       const [told, heard] = [scene.listen(primary.url), scene.listen(replica.url)];
       await until("both readers are greeted", () => told.length > 0 && heard.length > 0);
       await until("the replica is connected", () => primary.node.streams.replicas.length === 1);
-      const app = scene.app(here);
-      for (let i = 0; i < 20; i++) app.write();
+      const app = await scene.app(here);
+      for (let i = 0; i < 20; i++) await app.write();
       await until("20 entries", () => existsSync(join(there, "db")) && look(join(there, "db")).entries === 20);
       await until("the same position", same(primary, replica));
 
@@ -58,7 +58,7 @@ suite("nodes", () => {
 
   story("a replica says how far it is behind as soon as it has a snapshot", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
-    scene.app(here);
+    await scene.app(here);
     // A second of the primary's takes a quarter of an hour: no heartbeat comes. The replica has just begun to count.
     const slow = { ...systemClock, monotonic: () => systemClock.monotonic() / 1000 };
     const began_ms = systemClock.monotonic();
@@ -73,11 +73,11 @@ suite("nodes", () => {
   story("a replica that comes back goes on where it was, without a snapshot", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
     const primary = await scene.start(here, { kind: "primary" });
-    const app = scene.app(here);
+    const app = await scene.app(here);
     const first = await scene.start(there, { kind: "join", url: primary.url });
     await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
     await first.close();
-    for (let i = 0; i < 10; i++) app.write();
+    for (let i = 0; i < 10; i++) await app.write();
     const again = await scene.start(there, { kind: "join", url: primary.url });
     await until("caught up", () => same(primary, again)() && look(join(there, "db")).entries === 10);
     assert.equal(sent(primary), 1);
@@ -88,11 +88,11 @@ suite("nodes", () => {
     async (scene) => {
       const [here, there] = [scene.dir(), scene.dir()];
       const primary = await scene.start(here, { kind: "primary" });
-      const app = scene.app(here);
+      const app = await scene.app(here);
       const first = await scene.start(there, { kind: "join", url: primary.url });
       await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
       await first.close();
-      for (let i = 0; i < 10; i++) app.write();
+      for (let i = 0; i < 10; i++) await app.write();
       const theirs = primary.node.directory.get("db");
       assert.ok(theirs);
       const dir = first.node.directory.stateDir("db");
@@ -107,7 +107,7 @@ suite("nodes", () => {
       rmSync(join(dir, "log"), { recursive: true });
       cpSync(lost, join(dir, "log"), { recursive: true });
       const again = await scene.start(there, { kind: "join", url: primary.url });
-      app.write();
+      await app.write();
       await until("caught up", () => same(primary, again)() && look(join(there, "db")).entries === 11);
       assert.equal(sent(primary), 1);
       assert.equal(again.node.metrics.dropped, 0);
@@ -123,15 +123,15 @@ suite("nodes", () => {
   ] as const) {
     story(`a replica that is ${shape} is healed, and what it alone had is counted and kept (R2)`, async (scene) => {
       const [here, there] = [scene.dir(), scene.dir()];
-      const app = scene.app(here);
+      const app = await scene.app(here);
       const primary = await scene.start(here, { kind: "primary" });
       const first = await scene.start(there, { kind: "join", url: primary.url });
       await until("the first copy", () => same(primary, first)() && sent(primary) === 1);
       await first.close();
-      for (let i = 0; i < here_writes; i++) app.write();
+      for (let i = 0; i < here_writes; i++) await app.write();
       // An application that writes while the node is not there to stop it.
-      const local = scene.app(there);
-      for (let i = 0; i < there_writes; i++) local.write(17);
+      const local = await scene.app(there);
+      for (let i = 0; i < there_writes; i++) await local.write(17);
       const again = await scene.start(there, { kind: "join", url: primary.url });
       await until("healed", () => same(primary, again)() && look(join(there, "db")).entries === here_writes);
       assert.equal(again.node.metrics.dropped, dropped);
@@ -142,7 +142,7 @@ suite("nodes", () => {
 
   story("without the key nothing but events, info and metrics is answered", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
-    scene.app(here);
+    await scene.app(here);
     const primary = await scene.start(here, { kind: "primary" }, { credentials: new SharedKey("one") });
     const stranger = await scene.start(
       there,
@@ -164,8 +164,8 @@ suite("nodes", () => {
 
   story("with a key a body is covered too: one that was changed on the way is not imported", async (scene) => {
     const here = scene.dir();
-    const app = scene.app(here);
-    app.write();
+    const app = await scene.app(here);
+    await app.write();
     const credentials = new SharedKey("one");
     const primary = await scene.start(here, { kind: "primary" }, { credentials });
     const client = new NodeClient(primary.url, systemClock, new SharedKey("one"));
@@ -204,8 +204,8 @@ suite("nodes", () => {
 
   story("export gives a database, import takes one, bad requests get clear answers", async (scene) => {
     const here = scene.dir();
-    const app = scene.app(here);
-    app.write();
+    const app = await scene.app(here);
+    await app.write();
     const primary = await scene.start(here, { kind: "primary" });
     const file = Buffer.from(await (await fetch(`${primary.url}/export?name=db`)).arrayBuffer());
     assert.equal(file.toString("latin1", 0, 15), "SQLite format 3");
@@ -240,7 +240,7 @@ suite("nodes", () => {
 
   story("of two imports of one name at once, the second is refused, and the first is whole", async (scene) => {
     const here = scene.dir();
-    scene.app(here).write();
+    await (await scene.app(here)).write();
     const primary = await scene.start(here, { kind: "primary" });
     const file = Buffer.from(await (await fetch(`${primary.url}/export?name=db`)).arrayBuffer());
     const url = `${primary.url}/import?name=copy`;
@@ -271,7 +271,7 @@ suite("elected nodes", () => {
   story("a node that may lack transactions leads only when it is forced to; what is lost is counted", async (scene) => {
     const [here, there] = [scene.dir(), scene.dir()];
     const elected = candidates(scene);
-    const app = scene.app(here);
+    const app = await scene.app(here);
     const first = await scene.start(here, elected());
     const behind = await scene.start(there, elected());
     await until("both have it", () => same(first, behind)() && behind.node.complete_term === first.node.term);
@@ -281,7 +281,7 @@ suite("elected nodes", () => {
     // In the next term the one leads alone, and is lost with what only it has.
     const second = await scene.start(here, elected());
     await until("primary", () => second.node.role.kind === "primary");
-    for (let i = 0; i < 3; i++) app.write();
+    for (let i = 0; i < 3; i++) await app.write();
     const txid = (): number => second.node.directory.get("db")?.position.txid ?? 0;
     await until("all three are captured", () => txid() === first_txid + 3);
     const lost = txid();
@@ -295,7 +295,7 @@ suite("elected nodes", () => {
     assert.equal(alone.node.role.kind, "primary");
     const had = alone.node.directory.get("db")?.position.txid ?? 0;
     // Not what the other wrote: the same transaction on both would be no difference.
-    scene.app(there).write(17);
+    await (await scene.app(there)).write(17);
 
     const back = await scene.start(here, elected());
     await until("it follows", () => same(alone, back)() && back.node.role.kind === "replica");
@@ -310,8 +310,8 @@ suite("elected nodes", () => {
     const elected = candidates(scene);
     const a = await scene.start(dirs[0], elected());
     await until("the first is primary", () => a.node.role.kind === "primary");
-    const app = new Application(join(dirs[0], "db"));
-    for (let i = 0; i < 10; i++) app.write();
+    const app = await scene.app(dirs[0]);
+    for (let i = 0; i < 10; i++) await app.write();
     const b = await scene.start(dirs[1], elected());
     await until("the second follows", same(a, b));
     await until("and has everything", () => b.node.complete_term === a.node.term);
@@ -320,12 +320,11 @@ suite("elected nodes", () => {
     await new NodeClient(b.url, systemClock).promote();
     assert.equal(b.node.role.kind, "primary");
     assert.ok(b.node.term > 1);
-    app.db.exec("PRAGMA busy_timeout = 0");
-    assert.throws(() => app.write(), /locked/);
+    assert.throws(() => app.db.exec("BEGIN IMMEDIATE"), /locked/);
     app.close();
     await until("the old one follows", () => a.node.role.kind === "replica" && b.node.streams.replicas.length === 1);
-    const next = new Application(join(dirs[1], "db"));
-    next.write();
+    const next = await scene.app(dirs[1]);
+    await next.write();
     await until("caught up", () => same(a, b)() && look(join(dirs[0], "db")).entries === 11);
     next.close();
     assert.deepEqual(
@@ -345,14 +344,14 @@ suite("elected nodes", () => {
       const elected = candidates(scene);
       const a = await scene.start(dirs[0], elected());
       await until("the first is primary", () => a.node.role.kind === "primary");
-      const app = new Application(join(dirs[0], "db"));
-      app.write();
+      const app = await scene.app(dirs[0]);
+      await app.write();
       const b = await scene.start(dirs[1], elected());
       await until("the second has everything", () => same(a, b)() && b.node.complete_term === a.node.term);
       const heard = scene.listen(a.url);
       await until("greeted", () => heard.length === 1);
       const before = a.node.directory.get("db")?.position.txid ?? 0;
-      for (let i = 0; i < 20; i++) app.write();
+      for (let i = 0; i < 20; i++) await app.write();
       await new NodeClient(b.url, systemClock).promote();
       app.close();
       await until("the old one follows", () => a.node.role.kind === "replica" && b.node.streams.replicas.length === 1);
@@ -366,8 +365,8 @@ suite("elected nodes", () => {
 
   story("a lease that is renewed at the last moment costs readers of events nothing", async (scene) => {
     const dir = scene.dir();
-    const app = scene.app(dir);
-    app.write();
+    const app = await scene.app(dir);
+    await app.write();
     const { node, url } = await scene.start(dir, { kind: "primary" });
     const before = node.directory.get("db")?.position.txid ?? 0;
     // From the first transaction on the node may not act, until it has asked often enough to have noticed.
@@ -378,7 +377,7 @@ suite("elected nodes", () => {
     });
     const heard = scene.listen(url);
     await until("greeted", () => heard.length === 1);
-    for (let i = 0; i < 5; i++) app.write();
+    for (let i = 0; i < 5; i++) await app.write();
     await until("all were told", () => heard.length === 6);
     assert.ok(asked >= 30);
     const told = heard.slice(1).map(({ data }) => Number(`0x${String(data["txID"])}`));

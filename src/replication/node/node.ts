@@ -47,6 +47,7 @@ export class ReplicationNode {
   /** Changes of the role: an election, a person and a handover can each want one at the same moment. */
   readonly #changes = new Mutex();
   #closing = false;
+  readonly #work = new Set<Promise<unknown>>();
   #stop: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
   /** Until when, by the monotonic clock, this node may act as primary. */
@@ -145,6 +146,10 @@ export class ReplicationNode {
     return this.#following.lag_ms;
   }
 
+  get closing(): boolean {
+    return this.#closing;
+  }
+
   get dir(): string {
     return this.#options.dir;
   }
@@ -162,7 +167,7 @@ export class ReplicationNode {
   }
 
   async becomePrimary(term: number, until_ms: () => number = forever): Promise<void> {
-    await this.#changes.acquire(() => this.#becomePrimary(term, until_ms));
+    await this.#change(() => this.#becomePrimary(term, until_ms));
   }
 
   async #becomePrimary(term: number, until_ms: () => number): Promise<void> {
@@ -189,7 +194,7 @@ export class ReplicationNode {
 
   /** Follows the primary at this URL, and goes on trying when it cannot be reached. */
   async becomeReplica(primary: string): Promise<void> {
-    await this.#changes.acquire(async () => {
+    await this.#change(async () => {
       if (this.#role.kind === "replica" && this.#role.primary === primary) return;
       await this.#fence();
       this.#role = { kind: "replica", primary };
@@ -214,15 +219,37 @@ export class ReplicationNode {
     this.events.primaryChange({ isPrimary: false });
   }
 
+  /** When this has resolved, nothing of this node writes to its directory any more. */
   async close(): Promise<void> {
     this.#closing = true;
     await this.#changes.acquire(() => this.#leave());
+    await Promise.allSettled(this.#work);
     this.streams.close();
     this.events.close();
     this.directory.close();
     await this.#checkpointer.close();
-    this.#files.flush();
     this.#files.primary(undefined);
+    await this.#files.close();
+  }
+
+  /** Work on the directory that `close` waits for. It is expected to end soon once `closing` is true. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.#refuseIfClosing();
+    const running: Promise<T> = work().finally(() => this.#work.delete(running));
+    this.#work.add(running);
+    return await running;
+  }
+
+  /** One change of the role after the other, and none once the node closes: it would open again what was closed. */
+  async #change(to: () => Promise<void>): Promise<void> {
+    await this.#changes.acquire(() => {
+      this.#refuseIfClosing();
+      return to();
+    });
+  }
+
+  #refuseIfClosing(): void {
+    if (this.#closing) fail("conflict", "this node is being closed; ask another one");
   }
 
   async #leave(): Promise<void> {
@@ -317,7 +344,7 @@ export class ReplicationNode {
    * is fenced. Fails, and goes on as primary, when the replica is not there or does not keep up.
    */
   async handOff(node: string): Promise<void> {
-    await this.#changes.acquire(() => this.#handOff(node));
+    await this.#change(() => this.#handOff(node));
   }
 
   async #handOff(node: string): Promise<void> {

@@ -61,7 +61,7 @@ export class ReplicaLink {
   readonly #unplaced = new Set<string>();
   /** How often that was asked since something followed, and when it may be asked again. */
   readonly #asked = new Map<string, { times: number; next_ms: number }>();
-  #placing = false;
+  #placing: Promise<void> | undefined;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -88,7 +88,13 @@ export class ReplicaLink {
     const partial = Object.fromEntries(this.#incoming.partials());
     const hello = { node, hostname, candidate, term, databases, skip, partial };
     const answer = await peer.openStream("/stream", hello, signal);
-    const placing = setInterval(() => void this.#place(signal), REPLICATION_LIMITS.discover_anyway_ms);
+    const over = new AbortController();
+    const place = (): void => {
+      this.#placing ??= this.#place(AbortSignal.any([signal, over.signal])).finally(() => {
+        this.#placing = undefined;
+      });
+    };
+    const placing = setInterval(place, REPLICATION_LIMITS.discover_anyway_ms);
     try {
       events.connected(answer.term);
       this.#term = answer.term;
@@ -96,6 +102,9 @@ export class ReplicaLink {
     } finally {
       clearInterval(placing);
       answer.response.destroy();
+      // The next connection must not find this one still placing databases.
+      over.abort();
+      await this.#placing;
       this.#attempt(() => this.#incoming.interrupt());
     }
     throw new Error("the primary closed the stream");
@@ -110,8 +119,6 @@ export class ReplicaLink {
 
   /** Opens what could not be opened before, and tells the primary where it stands. */
   async #place(signal: AbortSignal): Promise<void> {
-    if (this.#placing) return;
-    this.#placing = true;
     try {
       for (const name of this.#directory.healDeletedLogs()) this.#unplaced.add(name);
       this.#directory.discover();
@@ -124,8 +131,6 @@ export class ReplicaLink {
       }
     } catch (error) {
       if (!signal.aborted) this.#options.events.log(`placing: ${messageOf(error)}`);
-    } finally {
-      this.#placing = false;
     }
   }
 

@@ -52,7 +52,7 @@ suite("a snapshot that breaks off", () => {
     "goes on where it stopped, although the database was written to, and although it breaks again",
     async (scene) => {
       const [here, there] = [scene.dir(), scene.dir()];
-      const app = scene.app(here);
+      const app = await scene.app(here);
       app.db.exec("CREATE TABLE large (n INTEGER PRIMARY KEY, pad BLOB)");
       app.db.exec(
         "WITH RECURSIVE s(v) AS (SELECT 1 UNION ALL SELECT v + 1 FROM s WHERE v < 3500) INSERT INTO large SELECT v, randomblob(8000) FROM s",
@@ -64,7 +64,7 @@ suite("a snapshot that breaks off", () => {
       const broke = (): number => scene.said.filter((line) => line.includes("blocks of it already")).length;
       const replica = await scene.start(there, { kind: "join", url: way.url });
       await until("it broke once", () => existsSync(join(there, ".replication", "db.partial.ltx")) || broke() > 0);
-      app.write();
+      await app.write();
       await until("it went on twice", () => broke() === 2);
       await until("the replica has all of it", same(primary, replica));
       assert.equal(look(join(there, "db")).integrity, "ok");

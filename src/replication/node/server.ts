@@ -224,7 +224,8 @@ async function importFile(call: Call): Promise<void> {
   request.setTimeout(REPLICATION_LIMITS.import_stall_ms, () => request.destroy(new Error("the file stopped coming")));
   const over = uploads(request.socket);
   try {
-    const position = await importDatabase(node, nameOf(call), request, headerOf(request.headers, BODY_HEADER));
+    const sha256_said = headerOf(request.headers, BODY_HEADER);
+    const position = await node.during(() => importDatabase(node, nameOf(call), request, sha256_said));
     answer(response, { position: formatPosition(position) });
   } finally {
     over();

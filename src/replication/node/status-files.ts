@@ -4,7 +4,7 @@
  * Each is replaced whole. They are hints: written now and then, beside the work, and never in its way.
  */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
-import { rename, rm, writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, type Position } from "../position.ts";
@@ -14,8 +14,9 @@ export class StatusFiles {
   readonly #written = new Map<string, string>();
   /** What each file is to say next; undefined: that it is to go. */
   readonly #wanted = new Map<string, (() => string) | undefined>();
-  #scheduled = false;
-  #writing = false;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> | undefined;
+  #closed = false;
 
   constructor(dir: string) {
     this.#dir = dir;
@@ -41,19 +42,24 @@ export class StatusFiles {
 
   /** Writes what is wanted before it returns. */
   flush(): void {
+    if (this.#closed) return;
     for (const [name, text] of this.#take()) {
       try {
-        if (text === undefined) {
-          rmSync(join(this.#dir, name), { force: true });
-        } else {
-          writeFileSync(this.#fresh(name), text);
-          renameSync(this.#fresh(name), join(this.#dir, name));
-        }
+        if (text !== undefined) writeFileSync(this.#fresh(name, "new"), text);
+        this.#putInPlace(name, text, "new");
       } catch {
         // A full disk must not stop replication for the sake of a hint; the next change tries again.
         this.#written.delete(name);
       }
     }
+  }
+
+  /** Writes what is wanted. When this has resolved, nothing is written any more. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.flush();
+    this.#closed = true;
+    await this.#writing;
   }
 
   #want(name: string, text: (() => string) | undefined): void {
@@ -62,29 +68,34 @@ export class StatusFiles {
   }
 
   #schedule(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    setTimeout(() => void this.#write(), REPLICATION_LIMITS.status_files_ms).unref();
+    if (this.#timer || this.#closed) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      // After the assignment: when there is nothing to write it has ended before.
+      this.#writing ??= this.#write().finally(() => {
+        this.#writing = undefined;
+        if (this.#wanted.size > 0) this.#schedule();
+      });
+    }, REPLICATION_LIMITS.status_files_ms).unref();
   }
 
   async #write(): Promise<void> {
-    this.#scheduled = false;
-    if (this.#writing) return;
-    this.#writing = true;
     for (const [name, text] of this.#take()) {
+      const fresh = this.#fresh(name, "next");
       try {
-        if (text === undefined) {
-          await rm(join(this.#dir, name), { force: true });
-        } else {
-          await writeFile(this.#fresh(name), text);
-          await rename(this.#fresh(name), join(this.#dir, name));
-        }
+        if (text !== undefined) await writeFile(fresh, text);
+        // Somebody may have said something newer meanwhile, and not waited for this.
+        if (this.#written.get(name) === text) this.#putInPlace(name, text, "next");
+        else await rm(fresh, { force: true });
       } catch {
         this.#written.delete(name);
       }
     }
-    this.#writing = false;
-    if (this.#wanted.size > 0) this.#schedule();
+  }
+
+  #putInPlace(name: string, text: string | undefined, end: "new" | "next"): void {
+    if (text === undefined) rmSync(join(this.#dir, name), { force: true });
+    else renameSync(this.#fresh(name, end), join(this.#dir, name));
   }
 
   /** What differs from what is there. */
@@ -102,7 +113,7 @@ export class StatusFiles {
   }
 
   /** Its name is in our own folder, so it is never taken for a database. */
-  #fresh(name: string): string {
-    return join(this.#dir, ".replication", `${name}.new`);
+  #fresh(name: string, end: "new" | "next"): string {
+    return join(this.#dir, ".replication", `${name}.${end}`);
   }
 }

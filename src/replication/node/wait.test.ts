@@ -20,9 +20,9 @@ suite("GET /wait", () => {
     const [here, there] = [scene.dir(), scene.dir()];
     const primary = await scene.start(here, { kind: "primary" });
     const replica = await scene.start(there, { kind: "join", url: primary.url });
-    const app = scene.app(here);
+    const app = await scene.app(here);
     for (let n = 1; n <= 50; n++) {
-      app.write();
+      await app.write();
       const after = await wait(primary.url, "db=db");
       assert.equal(after.status, 200);
       assert.equal(after.body["isPrimary"], true);
@@ -37,9 +37,9 @@ suite("GET /wait", () => {
   story("many writes that nobody has looked at yet are all before the position", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
-    const app = scene.app(here);
+    const app = await scene.app(here);
     const before = await wait(primary.url, "db=db");
-    for (let n = 0; n < 3000; n++) app.write();
+    for (let n = 0; n < 3000; n++) await app.write();
     const after = await wait(primary.url, "db=db");
     assert.equal(Number(`0x${String(after.body["txid"])}`) - Number(`0x${String(before.body["txid"])}`), 3000);
   });
@@ -47,7 +47,7 @@ suite("GET /wait", () => {
   story("a transaction that does not come is a 408 that says where the database is", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
-    scene.app(here);
+    await scene.app(here);
     const { body: now } = await wait(primary.url, "db=db");
     const { status, body } = await wait(primary.url, "db=db&txid=ffff&timeout=20ms");
     assert.deepEqual([status, body.status], [408, "wait_timeout"]);
@@ -57,12 +57,12 @@ suite("GET /wait", () => {
   story("what comes while a request waits ends the wait", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
-    const app = scene.app(here);
+    const app = await scene.app(here);
     const { body: now } = await wait(primary.url, "db=db");
     const next = (Number(`0x${String(now["txid"])}`) + 1).toString(16);
     const waiting = wait(primary.url, `db=db&txid=${next}&timeout=60s`);
     await until("it waits", () => primary.node.waits.count === 1);
-    app.write();
+    await app.write();
     assert.equal((await waiting).status, 200);
     assert.equal(primary.node.waits.count, 0);
   });
@@ -70,8 +70,8 @@ suite("GET /wait", () => {
   story("a position that is not in the database's history is a 409, not a wait", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
-    const app = scene.app(here);
-    app.write();
+    const app = await scene.app(here);
+    await app.write();
     const { body } = await wait(primary.url, "db=db");
     const [txid = "", checksum = ""] = String(body["position"]).split("/");
     assert.equal((await wait(primary.url, `db=db&txid=${txid}/${checksum}`)).status, 200);
@@ -107,7 +107,7 @@ suite("GET /wait", () => {
   story("a client that goes away is not waited with", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
-    scene.app(here);
+    await scene.app(here);
     const gone = new AbortController();
     const waiting = fetch(`${primary.url}/wait?db=db&txid=ffff&timeout=60s`, { signal: gone.signal }).catch(() => 0);
     await until("it waits", () => primary.node.waits.count === 1);
@@ -119,7 +119,7 @@ suite("GET /wait", () => {
   story("the client waits longer than one request may", async (scene) => {
     const here = scene.dir();
     const primary = await scene.start(here, { kind: "primary" });
-    scene.app(here);
+    await scene.app(here);
     const client = new NodeClient(primary.url, systemClock);
     const waited = (await client.wait({ db: "db" })) as { position: string };
     assert.match(waited.position, /^[0-9a-f]{16}\/[0-9a-f]{16}$/);

@@ -26,11 +26,11 @@ suite("a WAL that is deleted on a replica", () => {
       const [here, there] = [scene.dir(), scene.dir()];
       const primary = await scene.start(here, { kind: "primary" });
       const replica = await scene.start(there, { kind: "join", url: primary.url });
-      const app = scene.app(here);
-      for (let n = 0; n < 20; n++) app.write();
+      const app = await scene.app(here);
+      for (let n = 0; n < 20; n++) await app.write();
       await until("the replica has it", () => same(primary, replica)() && look(join(there, "db")).entries === 20);
       rmSync(join(there, "db-wal"));
-      for (let n = 0; n < 20; n++) app.write();
+      for (let n = 0; n < 20; n++) await app.write();
       await until("it follows", () => same(primary, replica)() && entriesIn(join(there, "db")) === 40);
       assert.equal(look(join(there, "db")).integrity, "ok");
       assert.deepEqual([...replica.node.directory.problems], []);
@@ -42,8 +42,8 @@ suite("a WAL that is deleted on a replica", () => {
     const [here, there] = [scene.dir(), scene.dir()];
     const primary = await scene.start(here, { kind: "primary" });
     const replica = await scene.start(there, { kind: "join", url: primary.url });
-    const app = scene.app(here);
-    app.write();
+    const app = await scene.app(here);
+    await app.write();
     await until("the replica has it", () => same(primary, replica)() && look(join(there, "db")).entries === 1);
     const holder = spawn(process.execPath, ["-e", HOLDER, join(there, "db")], { stdio: ["ignore", "pipe", "inherit"] });
     scene.later(() => holder.kill("SIGKILL"));
@@ -51,7 +51,7 @@ suite("a WAL that is deleted on a replica", () => {
     rmSync(join(there, "db-wal"));
     const reason = (): string => replica.node.directory.problems.get("db")?.reason ?? "";
     await until("it says who has it open", () => reason().includes(`process ${holder.pid} still has it open`));
-    app.write();
+    await app.write();
     holder.kill("SIGKILL");
     await until("it follows", () => same(primary, replica)() && look(join(there, "db")).entries === 2);
   });

@@ -151,10 +151,9 @@ suite("the HTTP proxy of a node", () => {
 
   story("an answer to a write waits for replicas, and comes with the first that has it", async (scene) => {
     const here = scene.dir();
-    const app_db = scene.app(here);
+    const app_db = await scene.app(here);
     const { app } = await serve(scene, (_, response) => {
-      app_db.write();
-      response.end("written");
+      void app_db.write().then(() => response.end("written"));
     });
     const ack = { name: "one", replicas: 1 } as const;
     const node = await scene.start(here, { kind: "primary" }, { ...place(app), ack });
@@ -167,10 +166,9 @@ suite("the HTTP proxy of a node", () => {
 
   story("an answer to a write that no replica has in time says that it is not safe", async (scene) => {
     const here = scene.dir();
-    const app_db = scene.app(here);
+    const app_db = await scene.app(here);
     const { app } = await serve(scene, (_, response) => {
-      app_db.write();
-      response.end("written");
+      void app_db.write().then(() => response.end("written"));
     });
     const proxy = { ...place(app).proxy, ack_ms: 20 };
     const node = await scene.start(here, { kind: "primary" }, { proxy, ack: { name: "one", replicas: 1 } });

@@ -1,0 +1,82 @@
+/** A node that is closed is gone: nothing of it writes to its directory any more. */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { suite, test } from "node:test";
+import { REPLICATION_LIMITS } from "../limits.ts";
+import { story, until } from "./fixtures.ts";
+import { StatusFiles } from "./status-files.ts";
+
+const ROUNDS = 20;
+
+/** Whatever the thread pool has begun by now is done when a write that is asked for last is. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((next) => setImmediate(next));
+}
+
+function statusFiles(): { dir: string; files: StatusFiles } {
+  const dir = mkdtempSync(join(tmpdir(), "hangar-status-"));
+  mkdirSync(join(dir, ".replication"));
+  return { dir, files: new StatusFiles(dir) };
+}
+
+/** Waits until the files are being written beside other work: their timer was set before this one. */
+const writing = (): Promise<void> => new Promise((next) => setTimeout(next, REPLICATION_LIMITS.status_files_ms));
+
+const names = (dir: string): string[] => readdirSync(dir, { recursive: true }).map(String).sort();
+
+suite("closing a node", () => {
+  test("status files that are being written are there when they are closed, and none comes later", async (t) => {
+    await Promise.all(
+      Array.from({ length: ROUNDS }, async () => {
+        const { dir, files } = statusFiles();
+        t.after(() => rmSync(dir, { recursive: true }));
+        for (const name of ["a", "b", "c"]) files.position(name, { txid: 1, checksum: 1n << 63n });
+        await writing();
+        await files.close();
+        const there = names(dir);
+        assert.deepEqual(there, [".replication", "a-pos", "b-pos", "c-pos"]);
+        files.position("late", { txid: 1, checksum: 1n << 63n });
+        files.flush();
+        await settled();
+        assert.deepEqual(names(dir), there);
+      }),
+    );
+  });
+
+  test("an older text that is still being written does not replace a newer one", async (t) => {
+    await Promise.all(
+      Array.from({ length: ROUNDS }, async () => {
+        const { dir, files } = statusFiles();
+        t.after(() => rmSync(dir, { recursive: true }));
+        files.lag(1);
+        await writing();
+        files.lag(2);
+        files.primary("new:1");
+        await files.close();
+        assert.equal(readFileSync(join(dir, ".lag"), "utf8"), "2\n");
+        assert.equal(readFileSync(join(dir, ".primary"), "utf8"), "new:1\n");
+        assert.deepEqual(names(dir), [".lag", ".primary", ".replication"]);
+      }),
+    );
+  });
+
+  story("a closed node takes no role any more, and an import that was running is over", async (scene) => {
+    const dir = scene.dir();
+    const { node, url, close } = await scene.start(dir, { kind: "primary" });
+    const asked = request(`${url}/import?name=other`, { method: "POST" });
+    asked.on("error", () => undefined).write("SQLite format 3\0");
+    const file = join(dir, ".replication", "other.import");
+    await until("the file is coming", () => existsSync(file));
+    await close();
+    assert.ok(!existsSync(file), "the file is removed before the node is closed");
+    await assert.rejects(node.becomePrimary(node.term + 1), /is being closed/);
+    await assert.rejects(node.becomeReplica("http://127.0.0.1:1"), /is being closed/);
+    await assert.rejects(
+      node.during(() => Promise.resolve()),
+      /is being closed/,
+    );
+  });
+});
