@@ -100,6 +100,8 @@ export const REPLICATION_LIMITS = {
   retry_most_ms: 2 * SECOND,
   /** Changed pages of a database that was restored or replaced, as one transaction. Past it replicas get it whole. */
   difference_bytes: 256 * MIB,
+  /** A database file that was written to past SQLite is looked at when nobody has done so for this long. */
+  overwritten_ms: 500,
   /** How long a replica waits to get the write lock back after it has emptied SQLite's log. Then: it is opened again. */
   relock_ms: 200,
 

@@ -8,16 +8,18 @@ import { join } from "node:path";
 import { messageOf } from "#core/assert.ts";
 import type { ReplicatedDatabase } from "../database/database.ts";
 import { type Known, lastKnown, recordDeletion } from "../database/deletion.ts";
+import { PersistedState } from "../database/persisted-state.ts";
 import { createFromSnapshot, type ReceivedSnapshot, snapshotPages } from "../database/snapshot.ts";
 import { PositionMismatch, type TransactionInfo } from "../database/state.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { formatPosition, NOWHERE, type Position } from "../position.ts";
 import { finish } from "../steps.ts";
 import { identityAt } from "../wal/files.ts";
+import { OverwriteWatch } from "../wal/overwrite-watch.ts";
 import { Aside } from "./aside.ts";
 import type { DirectoryOptions } from "./directory-options.ts";
 import { Openings } from "./openings.ts";
-import { type ProblemState, Problems } from "./problems.ts";
+import { type ProblemState, Problems, Quarantined } from "./problems.ts";
 
 const MAGIC = "SQLite format 3\0";
 /** Files beside a database that belong to it. */
@@ -39,6 +41,7 @@ export class Directory {
   readonly #options: DirectoryOptions;
   readonly #databases = new Map<string, ReplicatedDatabase>();
   readonly #inodes = new Map<string, number>();
+  readonly #watches = new Map<string, OverwriteWatch>();
   readonly #openings: Openings;
   readonly #known = new Map<string, Known>();
   readonly #inode: number;
@@ -181,6 +184,7 @@ export class Directory {
     database.term = this.term;
     this.#databases.set(name, database);
     this.#inodes.set(name, statSync(path).ino);
+    this.#watches.set(name, new OverwriteWatch(database.source.files));
     this.#known.delete(name);
     this.problems.clear(name);
     this.#options.onOpened?.(database);
@@ -216,8 +220,14 @@ export class Directory {
       const { name, path } = database;
       const now = statSync(path, { throwIfNoEntry: false });
       const same_file = now?.ino === this.#inodes.get(name);
-      if (same_file && database.isOwnWal(identityAt(`${path}-wal`))) continue;
+      const own_wal = database.isOwnWal(identityAt(`${path}-wal`));
+      const overwritten = same_file && own_wal && this.#isOverwritten(database);
+      if (same_file && own_wal && !overwritten) continue;
       this.#forget(name);
+      if (overwritten) {
+        this.#openings.overwritten(database);
+        continue;
+      }
       if (same_file) {
         this.#openings.healLog(database);
         continue;
@@ -232,8 +242,30 @@ export class Directory {
     return dropped;
   }
 
-  /** On a replica: databases whose WAL somebody has deleted are opened anew. Returns their names. */
-  healDeletedLogs(): string[] {
+  #isOverwritten({ name }: ReplicatedDatabase): boolean {
+    return this.#watches.get(name)?.changed() ?? false;
+  }
+
+  /** On a replica: databases whose WAL or file somebody has touched are opened anew. Returns their names. */
+  healTouched(): string[] {
+    return [...this.#healDeletedLogs(), ...this.#healOverwritten()];
+  }
+
+  /** Whatever the file is now, it is read, differs from the primary's, and is replaced by that. */
+  #healOverwritten(): string[] {
+    const found = [...this.#databases.values()].filter((database) => this.#isOverwritten(database));
+    for (const { name } of found) {
+      this.quarantine(
+        name,
+        new Quarantined("replaced", "its file was written to past SQLite, as cp does; it is read anew"),
+      );
+      // What is known about its pages is not to be believed.
+      new PersistedState(this.stateDir(name)).setAside();
+    }
+    return found.map(({ name }) => name);
+  }
+
+  #healDeletedLogs(): string[] {
     const found = [...this.#databases.values()].filter((database) => {
       const { name, path } = database;
       const same_file = statSync(path, { throwIfNoEntry: false })?.ino === this.#inodes.get(name);
@@ -334,6 +366,7 @@ export class Directory {
   #forget(name: string): void {
     this.#databases.delete(name);
     this.#inodes.delete(name);
+    this.#watches.delete(name);
     this.#known.delete(name);
   }
 }

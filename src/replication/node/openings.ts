@@ -14,6 +14,7 @@ import { identityAt } from "../wal/files.ts";
 import { lockHolders, usersOfDeleted } from "../wal/lock-holders.ts";
 import type { Aside } from "./aside.ts";
 import type { DirectoryOptions } from "./directory-options.ts";
+import { settleOverwritten } from "./overwritten.ts";
 import { type Problems, Quarantined } from "./problems.ts";
 
 /** Of the directory, what opening needs. */
@@ -62,6 +63,13 @@ export class Openings {
   healLog(database: ReplicatedDatabase): void {
     this.#place.problems.set(database.name, "replaced", "its write-ahead log was deleted; what it had is copied back");
     this.#running.set(database.name, this.#healing(database));
+  }
+
+  /** Somebody writes to the database's file past SQLite. When that is over, it is known what the file is. */
+  overwritten(database: ReplicatedDatabase): void {
+    const reason = "its file was written to past SQLite, as cp does; nobody can write until it is known what it is now";
+    this.#place.problems.set(database.name, "replaced", reason);
+    this.#running.set(database.name, this.#settling(database));
   }
 
   /** Goes on for a while. Returns what is open by now. */
@@ -149,6 +157,22 @@ export class Openings {
     }
     for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
     this.#options.log(`${name}: the file was replaced; the write-ahead log of the old one is removed`);
+  }
+
+  *#settling(database: ReplicatedDatabase): Steps<ReplicatedDatabase> {
+    const { name, path } = database;
+    const { dir, problems } = this.#place;
+    const { clock, log } = this.#options;
+    let as_before = false;
+    try {
+      as_before = (yield* settleOverwritten(database, { dir, clock, problems })) === "as before";
+      if (as_before) return database;
+    } finally {
+      if (!as_before) database.abandon();
+    }
+    this.#removeStaleLog(name, path, this.#place.stateDir(name));
+    log(`${name}: was overwritten in place; replicas and backups have the transactions before that`);
+    return yield* this.steps(name);
   }
 
   *#replacing(database: ReplicatedDatabase): Steps<ReplicatedDatabase> {

@@ -73,7 +73,7 @@ export class ReplicaLink {
   async run(signal: AbortSignal): Promise<void> {
     const { peer, node, hostname, candidate, term, events } = this.#options;
     this.#signal = signal;
-    this.#directory.healDeletedLogs();
+    this.#directory.healTouched();
     this.#directory.discover();
     await this.#directory.settle();
     this.#directory.setDamagedAside();
@@ -120,7 +120,7 @@ export class ReplicaLink {
   /** Opens what could not be opened before, and tells the primary where it stands. */
   async #place(signal: AbortSignal): Promise<void> {
     try {
-      for (const name of this.#directory.healDeletedLogs()) this.#unplaced.add(name);
+      for (const name of this.#directory.healTouched()) this.#unplaced.add(name);
       this.#directory.discover();
       this.#directory.setDamagedAside();
       const unusable = new Set(this.#directory.unusable);

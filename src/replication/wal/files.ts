@@ -86,6 +86,11 @@ export class DatabaseFiles {
     return this.#indexWord(COPIED_BACK_AT);
   }
 
+  /** How far checkpoints have come: frames that are in the database, and those that were to be. */
+  checkpointed(): { copied: number; attempted: number } {
+    return { copied: this.#indexWord(COPIED_AT), attempted: this.#indexWord(COPIED_BACK_AT) };
+  }
+
   /** True when all of these frames are in the database. */
   allCopied({ frame }: Pick<IndexHeader, "frame">): boolean {
     return this.#indexWord(COPIED_AT) === frame;

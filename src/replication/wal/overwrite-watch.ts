@@ -1,0 +1,45 @@
+/**
+ * Notices that somebody writes to a database file past SQLite, with `cp` for example. In WAL mode the file changes by
+ * checkpoints alone, and a checkpoint shows in the index before it writes its first page (`attempted`) and after its last
+ * (`copied`). So a file that has changed while neither moved was changed by somebody else.
+ */
+import { fstatSync } from "node:fs";
+import type { DatabaseFiles } from "./files.ts";
+
+export class OverwriteWatch {
+  readonly #files: DatabaseFiles;
+  /** The last moment at which no checkpoint ran, and the file at that moment. */
+  #seen: { place: string; file: string } | undefined;
+
+  constructor(files: DatabaseFiles) {
+    this.#files = files;
+    // Whatever the file is now is known to whoever watches it.
+    this.changed();
+  }
+
+  /** True when the file was written to since the last look, and not by a checkpoint. */
+  changed(): boolean {
+    const before = this.#place();
+    const file = this.#file();
+    // A checkpoint runs, or began meanwhile: what the file is now says nothing.
+    if (before === undefined || before !== this.#place()) {
+      this.#seen = undefined;
+      return false;
+    }
+    const seen = this.#seen;
+    this.#seen = { place: before, file };
+    return seen?.place === before && seen.file !== file;
+  }
+
+  /** Where checkpoints stand; undefined while one runs, or when one was broken off. */
+  #place(): string | undefined {
+    const header = this.#files.indexHeader();
+    const { copied, attempted } = this.#files.checkpointed();
+    return header && copied === attempted ? `${header.salt1} ${header.salt2} ${copied}` : undefined;
+  }
+
+  #file(): string {
+    const { size, mtimeNs } = fstatSync(this.#files.database, { bigint: true });
+    return `${size} ${mtimeNs}`;
+  }
+}

@@ -1,0 +1,107 @@
+/** `cp` over the file of a database that is in use, by coreutils: that one database is looked at, the others go on. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { renameSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { suite, type TestContext, test } from "node:test";
+import { until } from "../support.ts";
+import { addNote, appsMissing, makeNotes, nodePair, notes, type Pair, PythonApp, sqlite } from "./replication-apps.ts";
+
+const cp = (from: string, to: string): unknown => execFileSync("cp", [from, to]);
+
+/** A file of its own with so many notes, in rollback mode: all of it is in the file. */
+function fileWith(pair: Pair, rows: number, page_size = 4096): string {
+  const path = join(pair.stage.dir(), "made");
+  makeNotes(path, rows, page_size);
+  sqlite(path, "PRAGMA journal_mode = DELETE");
+  return path;
+}
+
+async function notesOnBoth(t: TestContext): Promise<{ pair: Pair; path: string }> {
+  const pair = await nodePair(t);
+  await pair.start("primary");
+  await pair.start("replica");
+  const path = pair.path("primary", "db");
+  makeNotes(path, 20);
+  makeNotes(pair.path("primary", "other"), 1);
+  await pair.caughtUp("db", 20);
+  await pair.caughtUp("other", 1);
+  return { pair, path };
+}
+
+/** What the primary says about the database, when it says this. */
+const isState = (pair: Pair, state: string) => async () => {
+  const found = (await pair.info("primary"))?.states["db"];
+  return found?.state === state ? found : undefined;
+};
+
+suite("a database that cp has overwritten", { timeout: 600_000, skip: appsMissing() }, () => {
+  test("becomes the truth on all nodes, of any page size, once the programs that have the old one open are stopped", async (t) => {
+    const { pair, path } = await notesOnBoth(t);
+    const app = new PythonApp(pair.stage, path);
+    assert.match(await app.run("INSERT INTO notes (text) VALUES ('in the WAL')"), /^ok/);
+    await pair.caughtUp("db", 21);
+    const { mode, uid } = statSync(path);
+    cp(fileWith(pair, 500), path);
+    await until("the application is named", async () =>
+      /process \d+ still uses/.test((await isState(pair, "replaced")())?.reason ?? ""),
+    );
+    assert.equal(notes(pair.path("replica", "db"))?.rows, 21, "the replica keeps what it has");
+    addNote(pair.path("primary", "other"));
+    await pair.caughtUp("other", 2);
+    await app.end();
+    await pair.caughtUp("db", 500);
+    assert.deepEqual([statSync(path).mode, statSync(path).uid], [mode, uid]);
+    addNote(path);
+    await pair.caughtUp("db", 501);
+    cp(fileWith(pair, 7, 8192), path);
+    await pair.caughtUp("db", 7);
+    addNote(path);
+    await pair.caughtUp("db", 8);
+    for (const which of ["primary", "replica"] as const) assert.ok(notes(pair.path(which, "db"))?.whole);
+  });
+
+  test("by what is no database is quarantined with what to do; replicas keep theirs, and a good file heals it", async (t) => {
+    const { pair, path } = await notesOnBoth(t);
+    const junk = join(pair.stage.dir(), "junk");
+    execFileSync("dd", ["if=/dev/urandom", `of=${junk}`, "bs=4k", "count=4"], { stdio: "ignore" });
+    cp(junk, path);
+    const { reason } = await until("it is refused", isState(pair, "damaged"));
+    assert.match(reason, /overwritten in place.*hangar db export NODE db FILE/);
+    assert.throws(() => addNote(path), /locked|not a database/);
+    addNote(pair.path("primary", "other"));
+    await pair.caughtUp("other", 2);
+    assert.deepEqual(notes(pair.path("replica", "db")), { rows: 20, whole: true });
+    const exported = join(pair.dirs.primary, ".replication", "good");
+    execFileSync("cp", [fileWith(pair, 30), exported]);
+    renameSync(exported, path);
+    await pair.caughtUp("db", 30);
+    cp("/dev/null", path);
+    assert.match((await until("an empty file is refused", isState(pair, "damaged"))).reason, /it is empty/);
+    assert.equal(notes(pair.path("replica", "db"))?.rows, 30);
+    cp(fileWith(pair, 3), path);
+    await pair.caughtUp("db", 3);
+  });
+
+  test("with itself, or that was only touched, is as before; on a replica the primary's copy comes back", async (t) => {
+    const { pair, path } = await notesOnBoth(t);
+    const before = (await pair.info("primary"))?.databases["db"];
+    await until("it is looked at", () => {
+      // Again and again: it is looked at when it stands still, and that is over soon.
+      execFileSync("touch", [path]);
+      return isState(pair, "replaced")();
+    });
+    await until("and is as before", async () => {
+      const { databases, states } = (await pair.info("primary")) ?? {};
+      return states?.["db"] === undefined && databases?.["db"] === before;
+    });
+    addNote(path);
+    await pair.caughtUp("db", 21);
+    cp(fileWith(pair, 9), pair.path("replica", "db"));
+    // Nine notes are there until it is noticed.
+    await pair.caughtUp("db", 21);
+    addNote(path);
+    await pair.caughtUp("db", 22);
+    assert.ok(notes(pair.path("replica", "db"))?.whole);
+  });
+});
