@@ -42,7 +42,7 @@ export function sameBlocks(theirs: PartialSnapshot, page_size: number, ours: rea
  * unless as much as there is will do.
  */
 export function mergeSnapshots(
-  from: { partial: string; kept: ReadonlySet<number>; incoming: string; as_much_as_there_is: boolean },
+  from: { partial: string; kept: Pick<ReadonlySet<number>, "has">; incoming: string; as_much_as_there_is: boolean },
   to: string,
 ): void {
   const fds = [from.partial, from.incoming].map((path) => openSync(path, "r"));

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { mergeSnapshots, type PartialSnapshot, readPartial } from "../database/partial-snapshot.ts";
 import { type ReceivedSnapshot, verifySnapshot } from "../database/snapshot.ts";
 import { writeAll } from "../durable.ts";
+import { LtxError } from "../ltx/codec.ts";
 import { isDatabaseName } from "./directory.ts";
 
 interface Receiving {
@@ -12,6 +13,10 @@ interface Receiving {
   /** Blocks that are not sent, because they are in what was kept. */
   kept: ReadonlySet<number>;
 }
+
+type Blocks = Pick<ReadonlySet<number>, "has">;
+/** Which of them are still those of the primary is found by their checksums. */
+const ALL_BLOCKS: Blocks = { has: () => true };
 
 const PARTIAL = ".partial.ltx";
 const INCOMING = ".incoming.ltx";
@@ -43,10 +48,20 @@ export class Incoming {
     return partials;
   }
 
-  /** What a process that was killed left. If it was the rest of another one, that one has more. */
+  /** What a process that was killed left. If it was the rest of another one, both are what has come. */
   #keepLeftOver(name: string): void {
-    if (existsSync(this.#path(name, PARTIAL))) rmSync(this.#path(name, INCOMING), { force: true });
-    else renameSync(this.#path(name, INCOMING), this.#path(name, PARTIAL));
+    const incoming = this.#path(name, INCOMING);
+    if (!existsSync(this.#path(name, PARTIAL))) {
+      renameSync(incoming, this.#path(name, PARTIAL));
+      return;
+    }
+    try {
+      this.#mergeIntoPartial(name, ALL_BLOCKS);
+    } catch (error) {
+      // Not even its head has come.
+      if (!(error instanceof LtxError)) throw error;
+    }
+    rmSync(incoming, { force: true });
   }
 
   /** `kept`: blocks that are not sent again. */
@@ -69,7 +84,12 @@ export class Incoming {
     return verifySnapshot(this.#path(name, ".merged.ltx"));
   }
 
-  #merge(name: string, kept: ReadonlySet<number>, as_much_as_there_is: boolean): void {
+  #mergeIntoPartial(name: string, kept: Blocks): void {
+    this.#merge(name, kept, true);
+    renameSync(this.#path(name, ".merged.ltx"), this.#path(name, PARTIAL));
+  }
+
+  #merge(name: string, kept: Blocks, as_much_as_there_is: boolean): void {
     const [partial, incoming] = [this.#path(name, PARTIAL), this.#path(name, INCOMING)];
     mergeSnapshots({ partial, kept, incoming, as_much_as_there_is }, this.#path(name, ".merged.ltx"));
   }
@@ -80,8 +100,7 @@ export class Incoming {
     if (!receiving) return;
     const { name, kept } = receiving;
     if (kept.size > 0) {
-      this.#merge(name, kept, true);
-      renameSync(this.#path(name, ".merged.ltx"), this.#path(name, PARTIAL));
+      this.#mergeIntoPartial(name, kept);
     } else {
       renameSync(this.#path(name, INCOMING), this.#path(name, PARTIAL));
     }
