@@ -1,55 +1,10 @@
 /** The HTTP proxy of database nodes, before Python applications: read-your-writes, path rules, and no request lost in failovers. */
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import { suite, type TestContext, test } from "node:test";
+import { suite, test } from "node:test";
 import { runs, until, within } from "../support.ts";
 import { appsMissing } from "./replication-apps.ts";
-import { Cluster, type Member } from "./replication-cluster.ts";
-import { freePort, Stage } from "./replication-support.ts";
-import { WebApp } from "./replication-web-app.ts";
-
-interface Site {
-  stage: Stage;
-  cluster: Cluster;
-  /** By member: where its proxy and its application listen. */
-  proxies: string[];
-  apps: number[];
-  proxyOf(member: Member): string;
-}
-
-async function site(t: TestContext, count: number, ...more: string[]): Promise<Site> {
-  const stage = new Stage(t);
-  const [proxies, apps]: [number[], number[]] = [[], []];
-  for (let i = 0; i < count; i++) {
-    proxies.push(await freePort());
-    apps.push(await freePort());
-  }
-  const cluster = await Cluster.start(stage, count, (i) => [
-    `--proxy-listen=127.0.0.1:${proxies[i]}`,
-    `--proxy-app=http://127.0.0.1:${apps[i]}`,
-    "--proxy-db=db",
-    "--proxy-local=/static/*",
-    "--proxy-primary=/visit",
-    ...more,
-  ]);
-  const primary = await cluster.whole();
-  const db = new DatabaseSync(cluster.path(primary), { timeout: 10_000 });
-  db.exec("PRAGMA journal_mode = WAL; CREATE TABLE notes (id TEXT PRIMARY KEY, text)");
-  db.close();
-  for (const [i, member] of cluster.members.entries()) {
-    await until("the database is there", async () => {
-      const response = await fetch(`${member.url}/wait?db=db&txid=1&timeout=10s`);
-      return response.status === 200;
-    });
-    await WebApp.start(stage, cluster.path(member), apps[i] ?? 0);
-  }
-  const urls = proxies.map((port) => `http://127.0.0.1:${port}`);
-  const proxyOf = (member: Member): string => urls[cluster.members.indexOf(member)] ?? "";
-  return { stage, cluster, proxies: urls, apps, proxyOf };
-}
-
-const post = (url: string, id: string, headers: Record<string, string> = {}): Promise<Response> =>
-  fetch(`${url}/notes/${id}`, { method: "POST", body: `text of ${id}`, headers });
+import { post, site } from "./replication-site.ts";
 
 const portIn = async (response: Response): Promise<unknown> => ((await response.json()) as { port: unknown }).port;
 
