@@ -1,16 +1,30 @@
 /** LiteFS and Litestream beside our nodes, built by the Go toolchain where there is one. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "#proxy/fixtures.ts";
 import { end } from "../processes.ts";
 
+/** Nodes of somebody's that replicate a database. */
+export interface Replicated {
+  /** The database, where an application writes to it. */
+  path: string;
+  primary: ChildProcess;
+  replica?: ChildProcess;
+  /** The port at which the replica tells of transactions, as ours does. */
+  events_port?: number;
+  /** The last transaction on each node, the primary's first. */
+  positions?(): Promise<number[]>;
+  /** Starts another replica. It has nothing, and is sent everything; resolves when it has it. */
+  join?(): Promise<void>;
+}
+
 export interface Peer {
   /** With its version. */
   name: string;
-  /** Answers the folder in which a database is replicated; undefined, or throws, when it cannot run here. */
-  start(program: string, base: string, running: ChildProcess[]): Promise<string>;
+  /** Throws when it cannot run here. */
+  start(program: string, base: string, running: ChildProcess[]): Promise<Replicated>;
   source: Source;
 }
 
@@ -21,10 +35,11 @@ interface Source {
   command: string;
 }
 
-const BUILD_MS = 600_000;
-const START_MS = 15_000;
+/** A module proxy may be slow, and SQLite itself is compiled. */
+const BUILD_MS = 30 * 60_000;
+const START_MS = 60_000;
 /** Kept from run to run: the build takes minutes. */
-const BUILT = join(tmpdir(), "hangar-bench-go");
+const BUILT = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "hangar", "bench-go");
 
 /** The program, or why there is none. In a module of its own with the version pinned: nothing else is asked of the proxy. */
 export function build({ module, version, command }: Source): { program: string } | { reason: string } {
@@ -50,8 +65,10 @@ async function until(what: string, done: () => boolean): Promise<void> {
   }
 }
 
-const run = (running: ChildProcess[], program: string, ...args: string[]): void => {
-  running.push(spawn(program, args, { stdio: "ignore" }));
+const run = (running: ChildProcess[], program: string, ...args: string[]): ChildProcess => {
+  const child = spawn(program, args, { stdio: "ignore" });
+  running.push(child);
+  return child;
 };
 
 /** One that copies to a folder: it has no replica that can be read. */
@@ -61,19 +78,28 @@ const litestream: Peer = {
   start(program, base, running) {
     const dir = join(base, "litestream");
     mkdirSync(dir);
-    run(running, program, "replicate", join(dir, "db"), `file://${join(base, "litestream-copy")}`);
-    return Promise.resolve(dir);
+    const path = join(dir, "db");
+    const primary = run(running, program, "replicate", path, `file://${join(base, "litestream-copy")}`);
+    return Promise.resolve({ path, primary });
   },
+};
+
+const txidAt = (mount: string): number => {
+  try {
+    return Number(`0x${readFileSync(join(mount, "db-pos"), "utf8").slice(0, 16)}`);
+  } catch {
+    return -1;
+  }
 };
 
 const litefs: Peer = {
   name: "LiteFS 0.5.14, one replica",
   source: { module: "github.com/superfly/litefs", version: "v0.5.14", command: "cmd/litefs" },
   async start(program, base, running) {
-    const primary = await freePort();
+    const primary_port = await freePort();
     const mounts: string[] = [];
-    for (const [i, port] of [primary, await freePort()].entries()) {
-      const dir = join(base, `litefs-${i}`);
+    const mount = async (port: number): Promise<ChildProcess> => {
+      const dir = join(base, `litefs-${mounts.length}`);
       for (const folder of ["mount", "data"]) mkdirSync(join(dir, folder), { recursive: true });
       const config = {
         fuse: { dir: join(dir, "mount") },
@@ -81,37 +107,59 @@ const litefs: Peer = {
         http: { addr: `127.0.0.1:${port}` },
         lease: {
           type: "static",
-          candidate: i === 0,
+          candidate: mounts.length === 0,
           hostname: "primary",
-          "advertise-url": `http://127.0.0.1:${primary}`,
+          "advertise-url": `http://127.0.0.1:${primary_port}`,
         },
       };
       // JSON is YAML.
       writeFileSync(join(dir, "litefs.yml"), JSON.stringify(config));
-      run(running, program, "mount", "-config", join(dir, "litefs.yml"));
+      const child = run(running, program, "mount", "-config", join(dir, "litefs.yml"));
       await until("the mount", () => spawnSync("mountpoint", ["-q", join(dir, "mount")]).status === 0);
       mounts.push(join(dir, "mount"));
-    }
-    return mounts[0] ?? "";
+      return child;
+    };
+    const primary = await mount(primary_port);
+    const events_port = await freePort();
+    const replica = await mount(events_port);
+    return {
+      path: join(mounts[0] ?? "", "db"),
+      primary,
+      replica,
+      events_port,
+      positions: () => Promise.resolve(mounts.map(txidAt)),
+      join: async () => {
+        await mount(await freePort());
+        await until("the snapshot", () => txidAt(mounts.at(-1) ?? "") === txidAt(mounts[0] ?? ""));
+      },
+    };
   },
 };
 
 export const PEERS: readonly Peer[] = [litestream, litefs];
 
-/** Runs `measure` on a database that the peer replicates. Answers why not when that cannot be. */
-export async function withPeer(peer: Peer, measure: (path: string) => Promise<void>): Promise<string | undefined> {
+export interface RunningPeer extends Replicated {
+  name: string;
+  end(): Promise<void>;
+}
+
+/** The peer with a database of its own, or why it cannot be. */
+export async function startPeer(peer: Peer): Promise<RunningPeer | { reason: string }> {
   const built = build(peer.source);
-  if ("reason" in built) return built.reason;
+  if ("reason" in built) return built;
   const base = mkdtempSync(join(tmpdir(), "hangar-bench-"));
   const running: ChildProcess[] = [];
-  try {
-    await measure(join(await peer.start(built.program, base, running), "db"));
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  } finally {
-    for (const child of running.reverse()) await end(child);
-    for (const i of [0, 1]) spawnSync("umount", ["-l", join(base, `litefs-${i}`, "mount")], { stdio: "ignore" });
+  const endAll = async (): Promise<void> => {
+    for (const child of running.toReversed()) await end(child);
+    for (const i of running.keys()) {
+      spawnSync("umount", ["-l", join(base, `litefs-${i}`, "mount")], { stdio: "ignore" });
+    }
     rmSync(base, { recursive: true, force: true });
+  };
+  try {
+    return { ...(await peer.start(built.program, base, running)), name: peer.name, end: endAll };
+  } catch (error) {
+    await endAll();
+    return { reason: error instanceof Error ? error.message : String(error) };
   }
 }
