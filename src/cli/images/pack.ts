@@ -2,7 +2,7 @@
 import { createReadStream } from "node:fs";
 import { lstat, open, readdir, readlink, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { type PackedEntry, TAR_END, tarHeader, tarPadding } from "#core/tar.ts";
+import { type PackedEntry, TAR_END, tarHeader, tarPadding } from "#archive/tar.ts";
 import { UsageError } from "../verb.ts";
 
 export interface Package {

@@ -4,8 +4,8 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { tarPadding } from "#archive/tar.ts";
 import { ApiError } from "#core/errors.ts";
-import { tarPadding } from "#core/tar.ts";
 import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { digestOf, hexOf } from "./blobs.ts";
 import {

@@ -4,10 +4,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { type PackedEntry, TAR_END, tarHeader, tarPadding } from "#archive/tar.ts";
 import { systemClock } from "#core/clock.ts";
 import { silentLog } from "#core/log.ts";
 import type { Lookup } from "#core/public-addresses.ts";
-import { type PackedEntry, TAR_END, tarHeader, tarPadding } from "#core/tar.ts";
 import { configDocument } from "./archive.ts";
 import { digestOf } from "./blobs.ts";
 import { MEDIA } from "./documents.ts";

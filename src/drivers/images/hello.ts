@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { open, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type PackedEntry, TAR_END, tarHeader, tarPadding } from "#core/tar.ts";
+import { type PackedEntry, TAR_END, tarHeader, tarPadding } from "#archive/tar.ts";
 import { programFiles } from "./elf.ts";
 
 export const HELLO = "registry-1.docker.io/hangar/hello:latest";

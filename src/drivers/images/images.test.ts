@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, w
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
+import { tarPadding } from "#archive/tar.ts";
 import { ApiError } from "#core/errors.ts";
-import { tarPadding } from "#core/tar.ts";
 import { PLATFORM } from "#machines/runtime/image-source.ts";
 import { digestOf, hexOf } from "./blobs.ts";
 import {

@@ -1,4 +1,5 @@
 /** What the machines' routes share: who asks, which machine, and words of a request that come in many forms. */
+import { constants } from "node:os";
 import type { AppService } from "#apps/service.ts";
 import type { Clock } from "#core/clock.ts";
 import { parseDuration } from "#core/durations.ts";
@@ -57,31 +58,17 @@ export function bad(path: string, problem: string, allowed?: string): never {
   fail("invalid_request", `${path} ${problem}`, { details: [{ path, problem, ...(allowed ? { allowed } : {}) }] });
 }
 
-const NUMBERS: Record<number, string> = {
-  1: "SIGHUP",
-  2: "SIGINT",
-  3: "SIGQUIT",
-  4: "SIGILL",
-  5: "SIGTRAP",
-  6: "SIGABRT",
-  8: "SIGFPE",
-  9: "SIGKILL",
-  10: "SIGUSR1",
-  11: "SIGSEGV",
-  12: "SIGUSR2",
-  13: "SIGPIPE",
-  14: "SIGALRM",
-  15: "SIGTERM",
-};
+/** The signals that a machine may be sent, by their number on this system. */
+const NUMBERS = new Map(ALL_SIGNALS.map((name) => [constants.signals[name] as number, name]));
 
 /** A signal as a name, with or without SIG, a number, or an object that holds one of these. */
 export function parseSignal(value: unknown, path: string): string | undefined {
   if (value === undefined || value === "") return undefined;
-  if (typeof value === "number") return NUMBERS[value] ?? badSignal(path);
+  if (typeof value === "number") return NUMBERS.get(value) ?? badSignal(path);
   if (value !== null && typeof value === "object") return parseSignal(Object.values(value)[0], path);
   const upper = String(value as string).toUpperCase();
   const name = upper.startsWith("SIG") ? upper : `SIG${upper}`;
-  if (/^SIG\d+$/.test(name)) return NUMBERS[Number(name.slice(3))] ?? badSignal(path);
+  if (/^SIG\d+$/.test(name)) return NUMBERS.get(Number(name.slice(3))) ?? badSignal(path);
   return ALL_SIGNALS.find((known) => known === name) ?? badSignal(path);
 }
 

@@ -1,11 +1,11 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
-import type { NodeState } from "#core/db-nodes.ts";
 import { type Address, dialed, Endpoint } from "#core/dial.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { readBody } from "../node/peer.ts";
 import { type NodeUpdate, readState, readUpdate } from "./node-messages.ts";
+import type { NodeState } from "./types.ts";
 
 export interface NodeListener {
   /** How it is; only why not, when it cannot be asked. */

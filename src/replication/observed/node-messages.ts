@@ -1,7 +1,8 @@
 /** What a node says, read with suspicion: it runs in somebody's machine, and any program can answer in its place. */
-import type { NodeState } from "#core/db-nodes.ts";
+
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { parsePosition } from "../position.ts";
+import type { NodeState } from "./types.ts";
 
 /** A line of its events. */
 export type NodeUpdate =

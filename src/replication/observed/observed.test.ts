@@ -4,13 +4,14 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { queryObjects } from "node:v8";
+import type { NodeMessage as ClientMessage } from "#client/db-nodes.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
-import type { NodeMessage } from "#core/db-nodes.ts";
 import { until } from "../../../test/support.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { readState, readUpdate } from "./node-messages.ts";
 import { Observer } from "./observer.ts";
 import { Outbox } from "./outbox.ts";
+import type { NodeMessage } from "./types.ts";
 
 const HELD = { "held.db": { state: "busy", reason: "an application holds the write lock" } };
 
@@ -39,8 +40,8 @@ async function answering(t: TestContext, info: unknown, events: (response: Serve
   return { host: "127.0.0.1", port: (server.address() as AddressInfo).port };
 }
 
-/** What a reader is told until it has seen enough. */
-async function told(observer: Observer, enough: (messages: NodeMessage[]) => boolean): Promise<NodeMessage[]> {
+/** What a reader is told until it has seen enough. The compiler compares the clients' type of a message with ours. */
+async function told(observer: Observer, enough: (messages: NodeMessage[]) => boolean): Promise<ClientMessage[]> {
   const ending = new AbortController();
   const messages: NodeMessage[] = [];
   for await (const some of observer.follow("org", ending.signal)) {

@@ -4,12 +4,12 @@
  */
 import { messageOf } from "#core/assert.ts";
 import type { Clock } from "#core/clock.ts";
-import type { NodeMessage, NodeName, ObservedNode } from "#core/db-nodes.ts";
 import { type Address, Endpoint } from "#core/dial.ts";
 import { fail } from "#core/errors.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import { askNode, followNode, type NodeListener } from "./node-link.ts";
 import { Outbox } from "./outbox.ts";
+import type { NodeMessage, NodeName, ObservedNode } from "./types.ts";
 
 export interface NodePlace extends NodeName {
   address: Address;

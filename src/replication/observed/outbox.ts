@@ -1,6 +1,6 @@
-import type { NodeMessage, NodeName, NodeState } from "#core/db-nodes.ts";
 import { REPLICATION_LIMITS } from "../limits.ts";
 import type { NodeUpdate } from "./node-messages.ts";
+import type { NodeMessage, NodeName, NodeState } from "./types.ts";
 
 /**
  * What a reader has not been told yet. It does not grow with what happens: of a node's state and of each database's
