@@ -57,6 +57,10 @@ suite("dependencies", () => {
     const one: LockedPackage = { name: "x", at: "node_modules/x", version: "1.0.0", license: "MPL-2.0" };
     assert.deepEqual(refusedLicences([{ ...one, dev: true }]), []);
     assert.match(refusedLicences([one])[0] ?? "", /^x 1\.0\.0 has the licence MPL-2\.0; allowed to be passed on: /);
+    const refused = (license: string): number => refusedLicences([{ ...one, license }]).length;
+    assert.deepEqual(["(BSD-3-Clause OR GPL-2.0)", "(GPL-2.0 OR MIT)"].map(refused), [0, 0], "one may choose");
+    const all = ["(MIT AND GPL-2.0)", "(GPL-2.0 OR AGPL-3.0)", "(MIT AND GPL-2.0 OR GPL-3.0)", "MIT OR GPL-2.0 WITH x"];
+    assert.deepEqual(all.map(refused), [1, 1, 1, 1]);
     const { license: _, ...without } = one;
     assert.match(refusedLicences([without])[0] ?? "", /names no licence/);
   });
@@ -90,6 +94,10 @@ suite("the audit", () => {
   });
 });
 
+/** One licence by its identifier, or several as an expression: never an expression as an identifier. */
+const isLicence = (one: { license: { id: string } } | { expression: string }): boolean =>
+  "license" in one ? /^[\w.-]+$/.test(one.license.id) : /^\([\w.-]+( (OR|AND|WITH) [\w.-]+)+\)$/.test(one.expression);
+
 /** The rules of CycloneDX 1.6 for the fields that we use, from its JSON schema and its text. */
 function bomProblems(bom: Bom): string[] {
   const refs = [bom.metadata.component, ...bom.components].map((one) => one["bom-ref"]);
@@ -109,10 +117,7 @@ function bomProblems(bom: Bom): string[] {
         `${name}: hash`,
         hashes.length === 1 && hashes.every(({ alg, content }) => content.length === digits[alg]),
       ),
-      ...wrong(
-        `${name}: licence`,
-        licenses.length === 1 && licenses.every(({ license }) => /^[\w.-]+$/.test(license.id)),
-      ),
+      ...wrong(`${name}: licence`, licenses.length === 1 && licenses.every(isLicence)),
     ]),
     ...wrong("each has its dependencies", bom.dependencies.length === refs.length),
     ...bom.dependencies.flatMap(({ ref, dependsOn }) => [

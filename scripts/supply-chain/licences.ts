@@ -10,12 +10,15 @@ const READ_BY_HAND: Record<string, string> = { limiter: "MIT" };
 
 export const licenceOf = ({ name, license }: LockedPackage): string | undefined => license ?? READ_BY_HAND[name];
 
+/** `(A OR B)` leaves the choice to whoever takes the package (SPDX). Any other expression is one licence that we do not know. */
+const choicesOf = (licence: string): string[] => /^\(([^()]+)\)$/.exec(licence)?.[1]?.split(" OR ") ?? [licence];
+
 /** What may not be among our packages, in words. */
 export function refusedLicences(packages: readonly LockedPackage[]): string[] {
   return packages.flatMap((one) => {
     const licence = licenceOf(one);
     const allowed = one.dev ? DEVELOPMENT : PERMISSIVE;
-    if (licence !== undefined && allowed.includes(licence)) return [];
+    if (licence !== undefined && choicesOf(licence).some((choice) => allowed.includes(choice))) return [];
     const found = licence === undefined ? "names no licence" : `has the licence ${licence}`;
     return [
       `${one.name} ${one.version} ${found}; allowed ${one.dev ? "for development" : "to be passed on"}: ${allowed.join(", ")}`,

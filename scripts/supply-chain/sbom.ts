@@ -13,7 +13,7 @@ interface Component {
   version: string;
   purl: string;
   scope?: "required" | "optional";
-  licenses?: { license: { id: string } }[];
+  licenses?: ({ license: { id: string } } | { expression: string })[];
   hashes?: { alg: string; content: string }[];
 }
 
@@ -91,8 +91,9 @@ function componentOf(one: LockedPackage): Component {
   };
 }
 
+/** One licence by its name; a choice of several as an expression of SPDX. */
 const licensed = (id: string | undefined): Pick<Component, "licenses"> =>
-  id ? { licenses: [{ license: { id } }] } : {};
+  id ? { licenses: [id.includes(" ") ? { expression: id } : { license: { id } }] } : {};
 
 /** `sha512-<base64>` → the name and the hexadecimal digits that CycloneDX has. */
 function hashOf(integrity: string): { alg: string; content: string } {

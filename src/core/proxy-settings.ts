@@ -1,6 +1,6 @@
 /** Settings of the edge proxy. */
 import { isIP } from "node:net";
-import { type Given, oneOf, pemFile, SettingsError, wholeNumber } from "./setting-values.ts";
+import { type Given, oneOf, pemFile, program, SettingsError, wholeNumber } from "./setting-values.ts";
 
 export const PROXY_SETTINGS = {
   proxy_listen_host: { default: "127.0.0.1", words: "Where service ports of machines are opened." },
@@ -18,6 +18,12 @@ export const PROXY_SETTINGS = {
   },
   acme_directory: { default: "", words: "Address of a certificate authority (ACME); none by default." },
   acme_ca: { default: "", words: "A PEM file that vouches for the authority itself, when the system does not." },
+  acme_dns_hook: {
+    default: "",
+    words:
+      "A program that sets and removes TXT records (`present|cleanup <name> <value>`), for certificates of `*.` names by " +
+      "dns-01; none by default.",
+  },
   statics_url: {
     default: "",
     words:
@@ -40,6 +46,8 @@ export interface ProxySetting {
   acme_directory: string;
   /** PEM. */
   acme_ca: string | undefined;
+  /** Path of a program. */
+  acme_dns_hook: string | undefined;
   /** Where buckets with files are. */
   buckets: BucketsSetting | undefined;
 }
@@ -72,6 +80,7 @@ export function proxySettings(given: (name: keyof typeof PROXY_SETTINGS) => Give
     );
   }
   const ca = given("acme_ca");
+  const hook = given("acme_dns_hook");
   return {
     listen_host: host.value,
     addresses,
@@ -81,6 +90,7 @@ export function proxySettings(given: (name: keyof typeof PROXY_SETTINGS) => Give
     hostname_proof: oneOf(given("hostname_proof"), "hostname_proof", ["orgs", "off"]),
     acme_directory: directory.value,
     acme_ca: ca.value === "" ? undefined : pemFile(ca),
+    acme_dns_hook: hook.value === "" ? undefined : program(hook),
     buckets: bucketsSetting(given),
   };
 }

@@ -1,5 +1,6 @@
 /** Values of settings as people write them, and what is said when one cannot be used. */
-import { readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync, statSync } from "node:fs";
+import { isAbsolute } from "node:path";
 import { messageOf } from "./assert.ts";
 
 /** A setting that cannot be used. The text says which, where it came from and what is allowed. */
@@ -19,6 +20,21 @@ export function pemFile({ value, from }: Given): string {
   } catch (thrown) {
     throw new SettingsError(`${from}: ${messageOf(thrown)}`, { cause: thrown });
   }
+}
+
+/** The absolute path of a program that this process may run. */
+export function program({ value, from }: Given): string {
+  const wrong = (problem: string): never => {
+    throw new SettingsError(`${from}: "${value}" ${problem}`);
+  };
+  if (!isAbsolute(value)) return wrong("is not an absolute path of a program, such as /etc/hangar/dns-hook");
+  if (!statSync(value, { throwIfNoEntry: false })?.isFile()) return wrong("is not a file");
+  try {
+    accessSync(value, constants.X_OK);
+  } catch {
+    return wrong("cannot be executed: chmod +x");
+  }
+  return value;
 }
 
 export function oneOf<const T extends string>({ value, from }: Given, name: string, allowed: readonly T[]): T {

@@ -17,6 +17,7 @@ const DAY = 24 * HOUR;
 
 const NOBODY: Issuer = {
   configured: true,
+  wildcards: true,
   order: async () => {
     throw new Error("no authority");
   },
@@ -77,6 +78,7 @@ function anIssuer(lifetime_ms: number, open: Promise<void> = Promise.resolve()) 
   const orders: number[] = [];
   const issuer: Issuer = {
     configured: true,
+    wildcards: true,
     async order(hostname) {
       orders.push(module.clock.now());
       await open;
@@ -255,5 +257,33 @@ suite("whose a host name is", () => {
     await module.certificates.check("b1", "mail.victim.example");
     await module.clock.advance(0);
     assert.deepEqual([leadsTo(module, "mail.victim.example"), module.orders.length], [["b1"], before + 1]);
+  });
+
+  test("a wildcard is ordered only after it is proved: dns-01 is answered by the operator's program", async (t) => {
+    const { ...module } = anIssuer(90 * DAY);
+    t.after(() => module.certificates.close());
+    await module.certificates.addAcme("b1", "*.victim.example", CLAIMED);
+    await module.clock.advance(DAY);
+    await module.certificates.check("b1", "*.victim.example");
+    await module.clock.advance(DAY);
+    assert.deepEqual([leadsTo(module, "*.victim.example"), module.orders.length], [[], 0]);
+    const claim = await module.certificates.get("b1", "*.victim.example");
+    assert.deepEqual([claim.state, claim.problem], ["pending", null]);
+    const { name, value } = module.certificates.ownership(claim);
+    module.txt.set(name, [value]);
+    await module.certificates.check("b1", "*.victim.example");
+    await module.clock.advance(0);
+    assert.deepEqual([leadsTo(module, "*.victim.example"), module.orders.length], [["b1"], 1]);
+    await module.certificates.addAcme("a1", "*.operator.example", TRUSTED);
+    await module.clock.advance(0);
+    assert.deepEqual([leadsTo(module, "*.operator.example"), module.orders.length], [["a1"], 2]);
+  });
+
+  test("a wildcard is refused at once where nothing can set TXT records", async (t) => {
+    const { certificates, rows } = aRoom({ ...NOBODY, wildcards: false });
+    t.after(() => certificates.close());
+    const refused = certificates.addAcme("a1", "*.example.com", TRUSTED);
+    await assert.rejects(refused, { code: "invalid_name", message: /HANGAR_ACME_DNS_HOOK/ });
+    assert.equal(rows.size, 0);
   });
 });

@@ -65,6 +65,7 @@ export class Certificates {
   readonly #parts: CertificateParts;
   readonly #timers: Timers;
   #all: StoredCertificate[] = [];
+  #closed = false;
   /** Names are got one after the other … */
   #line: Promise<void> = Promise.resolve();
   /** … and these are in line. */
@@ -81,6 +82,7 @@ export class Certificates {
   }
 
   close(): void {
+    this.#closed = true;
     this.#timers.close();
   }
 
@@ -132,9 +134,9 @@ export class Certificates {
       fail("no_certificate_authority", `no certificate can be got for ${hostname}: there is no certificate authority`, {
         hint: "set HANGAR_ACME_DIRECTORY to the directory of one (ACME), or bring your own: hangar certs add … --chain FILE --key FILE",
       });
-    if (hostname.startsWith("*."))
+    if (hostname.startsWith("*.") && !this.#parts.issuer.wildcards)
       wrongName(
-        "an authority gives certificates for *. names only by dns-01, which is not spoken here; bring your own",
+        "an authority gives certificates for *. names only by dns-01: set HANGAR_ACME_DNS_HOOK to a program that sets TXT records, or bring your own certificate",
       );
     const added = await this.#put(this.#blank(app_id, hostname, "acme"), trusted);
     this.#get(added);
@@ -259,6 +261,8 @@ export class Certificates {
     const before = this.#all.find((one) => keyOf(one) === keyOf(claim));
     // It may have been got while this waited.
     if (before?.kind !== "acme" || dueAt(before) > clock.now()) return;
+    // By dns-01 it is the operator's program that answers, not whoever claims the name: that proves nothing about them.
+    if (hostname.startsWith("*.") && before.proved_at === null) return;
     let after: StoredCertificate;
     try {
       const { chain, key } = await this.#order(before, issuer);
@@ -266,6 +270,8 @@ export class Certificates {
       const sealed = sealer.seal(`certificate:${hostname}`, keyPem(key));
       after = { ...before, state: "ready", chain, key: sealed, problem: null, expires_at, updated_at: clock.now() };
     } catch (thrown) {
+      // The next start orders it again.
+      if (this.#closed) return;
       // A certificate that could not be renewed is good until it ends.
       log.warn({ hostname, problem: messageOf(thrown) }, "no certificate could be got");
       const state = before.chain ? before.state : "failed";

@@ -141,6 +141,12 @@ export const PROXY_LIMITS = {
   /** Until a name server answers for a TXT record, each of so many times. Past it: the name stays `pending`. */
   txt_timeout_ms: 2000,
   txt_tries: 2,
+  /** One request to the certificate authority. Past it: the order fails, and is made again a quarter of an hour later. */
+  acme_request_ms: 15 * SECOND,
+  /** From an order to its certificate. Past it: the same. */
+  acme_order_ms: 10 * MINUTE,
+  /** The program that sets or removes a TXT record for dns-01. Past it: it is killed, and the order fails. */
+  acme_hook_ms: 5 * MINUTE,
   /** A chain or key as PEM. Past it: 422. */
   pem_chars: 64 * KIB,
 } as const;

@@ -18,6 +18,7 @@ import { Authority } from "./authority.ts";
 import { certificateRoutes } from "./certificate-routes.ts";
 import { Certificates } from "./certificates.ts";
 import { Control } from "./control.ts";
+import { DnsHook } from "./dns-hook.ts";
 import { ownAddresses, type Reach } from "./exposure.ts";
 import { lookUpTxt } from "./host-names.ts";
 import { type Busyness, IdleWatch, restOf } from "./idle.ts";
@@ -67,6 +68,7 @@ export class ProxyModule {
   readonly control: Control;
   readonly certificates: Certificates;
   readonly #parts: ProxyParts;
+  readonly #authority: Authority;
   readonly #addresses: Addresses;
   readonly #starter: Starter;
   readonly #idle: IdleWatch;
@@ -102,13 +104,14 @@ export class ProxyModule {
       keepColour: (colour) => parts.proxyStore.putWord("colour", colour),
       onReport: (report, colour) => this.#onUpdate(report, colour),
     });
+    this.#authority = this.#openAuthority();
     this.certificates = new Certificates({
       store: parts.proxyStore,
       sealer: parts.sealer,
       clock,
       log,
       own: { domain, hosts: settings.own_hosts },
-      issuer: this.#authority(parts),
+      issuer: this.#authority,
       lookup: lookUpTxt,
       publish: (certificates) => this.workers.setCertificates(certificates),
       onChange: (app_id) => this.control.touch(app_id),
@@ -198,13 +201,16 @@ export class ProxyModule {
     });
   }
 
-  #authority({ proxyStore: store, sealer, clock, settings }: ProxyParts): Authority {
+  #openAuthority(): Authority {
+    const { proxyStore: store, sealer, clock, log, settings } = this.#parts;
     return new Authority({
       store,
       sealer,
       clock,
+      log,
       directory_url: settings.acme_directory,
       directory_ca: settings.acme_ca,
+      records: settings.acme_dns_hook === undefined ? undefined : new DnsHook(settings.acme_dns_hook, log),
       answer: async (challenges) => {
         this.workers.setChallenges(challenges);
         await this.workers.settled();
@@ -227,6 +233,7 @@ export class ProxyModule {
   async close(): Promise<void> {
     this.#closing.abort();
     this.certificates.close();
+    this.#authority.close();
     this.#names?.close();
     this.directory.close();
     await this.#peers?.close();

@@ -14,5 +14,7 @@ export interface ProxySettings {
   acme_directory: string;
   /** PEM of the authority that vouches for the directory, when the system does not know it. */
   acme_ca: string | undefined;
+  /** The program that sets TXT records for dns-01. */
+  acme_dns_hook: string | undefined;
   buckets: BucketsSetting | undefined;
 }

@@ -15,7 +15,6 @@ const OID = {
   extended_usage: "2.5.29.37",
   server_auth: "1.3.6.1.5.5.7.3.1",
   alternative_names: "2.5.29.17",
-  extension_request: "1.2.840.113549.1.9.14",
 } as const;
 
 export const newKey = (): { publicKey: KeyObject; privateKey: KeyObject } =>
@@ -46,18 +45,6 @@ export function selfSigned(hostnames: readonly string[], now_ms: number, lifetim
   );
   const der = sequence(body, ECDSA_SHA256, bits(sign("sha256", body, privateKey)));
   return { hostnames: [...hostnames], chain: pem("CERTIFICATE", der), key: keyPem(privateKey) };
-}
-
-/** A request for a certificate for these names (PKCS #10), as DER. */
-export function signingRequest(hostnames: readonly string[], keys: ReturnType<typeof newKey>): Buffer {
-  const wish = sequence(extension(OID.alternative_names, alternativeNames(hostnames), false));
-  const body = sequence(
-    integer(0),
-    commonName(hostnames[0] ?? ""),
-    keys.publicKey.export({ type: "spki", format: "der" }),
-    tagged(0xa0, sequence(objectId(OID.extension_request), set(wish))),
-  );
-  return sequence(body, ECDSA_SHA256, bits(sign("sha256", body, keys.privateKey)));
 }
 
 export const keyPem = (key: KeyObject): string => String(key.export({ type: "pkcs8", format: "pem" }));

@@ -1,12 +1,10 @@
-/** The edge proxy with real clients: curl, many slow sockets, a crowd at a sleeping machine, a certificate authority. */
+/** The edge proxy with real clients: curl, many slow sockets, a crowd at a sleeping machine. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { createSocket } from "node:dgram";
 import { writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { suite, type TestContext, test } from "node:test";
-import { freePort } from "#proxy/fixtures.ts";
+import { suite, test } from "node:test";
 import { selfSigned } from "#proxy/x509.ts";
 import { PATIENCE_MS, runs, tempDir } from "../support.ts";
 import { openDoor, until } from "./front-door.ts";
@@ -114,79 +112,4 @@ suite("the edge proxy and its clients", () => {
     );
     assert.equal(starts.length, 1);
   });
-
-  test("a certificate from an authority, asked for and answered over http-01", {
-    skip: missing("pebble", "-h"),
-  }, async (t) => {
-    const dir = tempDir();
-    const [acme, management, challenge] = [await freePort(), await freePort(), await freePort()];
-    const own = selfSigned(["localhost", "127.0.0.1"], Date.now());
-    writeFileSync(join(dir, "cert.pem"), own.chain);
-    writeFileSync(join(dir, "key.pem"), own.key);
-    const pebble = {
-      listenAddress: `127.0.0.1:${acme}`,
-      managementListenAddress: `127.0.0.1:${management}`,
-      certificate: join(dir, "cert.pem"),
-      privateKey: join(dir, "key.pem"),
-      httpPort: challenge,
-      tlsPort: challenge,
-      ocspResponderURL: "",
-    };
-    writeFileSync(join(dir, "pebble.json"), JSON.stringify({ pebble }));
-    const dns = await nameServer(t);
-    const child = spawn("pebble", ["-config", join(dir, "pebble.json"), "-dnsserver", `127.0.0.1:${dns}`], {
-      stdio: "ignore",
-      env: { ...process.env, PEBBLE_VA_NOSLEEP: "1" },
-    });
-    t.after(() => child.kill());
-    await until(
-      () =>
-        new Promise<boolean>((resolve) => {
-          const socket = connect({ port: acme, host: "127.0.0.1" });
-          socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
-          socket.once("connect", () => socket.destroy());
-        }),
-    );
-    const env = { HANGAR_ACME_DIRECTORY: `https://localhost:${acme}/dir`, HANGAR_ACME_CA: join(dir, "cert.pem") };
-    const { platform } = await openDoor(t, (_request, response) => response.end("ok"), env);
-    const config = {
-      image: "hangar/hello",
-      services: [{ protocol: "tcp", internal_port: 8080, ports: [{ port: challenge, handlers: ["http"] }] }],
-    };
-    await platform.ask("POST /v1/apps/web/machines", { body: { config } });
-    await until(() =>
-      fetch(`http://127.0.0.1:${challenge}/`).then(
-        () => true,
-        () => false,
-      ),
-    );
-    assert.equal(
-      (await platform.ask("POST /v1/apps/web/certificates/acme", { body: { hostname: "shop.example.com" } })).status,
-      201,
-    );
-    let seen: { status: string; problem?: string } = { status: "" };
-    await until(async () => {
-      seen = (await platform.ask("GET /v1/apps/web/certificates/shop.example.com")).body;
-      return seen.status !== "pending";
-    });
-    assert.deepEqual([seen.status, seen.problem], ["ready", undefined]);
-  });
 });
-
-/** A name server that says every name is this box. */
-async function nameServer(t: TestContext): Promise<number> {
-  const server = createSocket("udp4", (message, from) => {
-    const four = message.includes(Buffer.from([0, 1, 0, 1]));
-    const answer = Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 5, 0, 4, 127, 0, 0, 1]);
-    const end = message.indexOf(0, 12) + 5;
-    const head = Buffer.from(message.subarray(0, end));
-    head.writeUInt16BE(0x8180, 2);
-    head.writeUInt16BE(four ? 1 : 0, 6);
-    head.writeUInt16BE(0, 8);
-    head.writeUInt16BE(0, 10);
-    server.send(four ? Buffer.concat([head, answer]) : head, from.port, from.address);
-  });
-  await new Promise<void>((resolve) => server.bind(0, "127.0.0.1", resolve));
-  t.after(() => server.close());
-  return server.address().port;
-}

@@ -46,7 +46,7 @@ export const certsAdd: Verb = {
     ["--key <file>", "its private key, PEM"],
   ],
   completes: "apps",
-  examples: ["hangar certs add web www.example.com"],
+  examples: ["hangar certs add web www.example.com", "hangar certs add web '*.example.com'"],
   async run({ client }, input) {
     const { app_name, hostname } = paramsOf(input);
     const [chain, key] = [textOption(input, "chain"), textOption(input, "key")];
@@ -69,7 +69,7 @@ type Certificate = Api["GET /v1/apps/:app_name/certificates/:hostname"]["answer"
 
 /** What to do before a name leads anywhere. */
 function proofWords(app_name: string, { hostname, kind, ownership: { type, name, value } }: Certificate): string {
-  const other = kind === "acme" ? ["A certificate from the authority proves it, too; it is being asked for."] : [];
+  const other = kind === "acme" ? [nextOf(hostname)] : [];
   return [
     `${hostname} is claimed; it leads to ${app_name} when it is proved to be yours. Set this DNS record:`,
     "",
@@ -79,6 +79,12 @@ function proofWords(app_name: string, { hostname, kind, ownership: { type, name,
     ...other,
   ].join("\n");
 }
+
+/** By http-01 the authority's certificate is a proof itself; by dns-01 the proof comes first. */
+const nextOf = (hostname: string): string =>
+  hostname.startsWith("*.")
+    ? "Once it is proved, a certificate is ordered from the authority (dns-01)."
+    : "A certificate from the authority proves it, too; it is being asked for.";
 
 const shown = (app_name: string, one: Certificate): string =>
   [
