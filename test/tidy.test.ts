@@ -17,19 +17,20 @@ const RESOURCES = ["core", "http", "auth"];
 const ALLOWED: Record<string, readonly string[]> = {
   core: [],
   archive: [],
+  s3: ["core"],
   http: ["core"],
   auth: ["core", "http"],
   apps: RESOURCES,
   hosts: RESOURCES,
   volumes: [...RESOURCES, "apps", "hosts"],
-  connectors: [...RESOURCES, "apps", "hosts"],
+  connectors: [...RESOURCES, "s3", "apps", "hosts"],
   metrics: [...RESOURCES, "apps", "hosts"],
   machines: [...RESOURCES, "apps", "hosts", "volumes"],
   registry: [...RESOURCES, "machines"],
   identity: [...RESOURCES, "apps", "machines", "connectors"],
   network: [...RESOURCES, "apps", "machines"],
   replication: ["core", "http"],
-  proxy: ["core", "http", "auth", "machines", "metrics", "apps", "network"],
+  proxy: ["core", "s3", "http", "auth", "machines", "metrics", "apps", "network"],
   // What touches the host and what keeps things may see the rooms whose ports they implement.
   drivers: ["core", "archive", "machines", "volumes", "hosts", "network", "metrics", "registry"],
   stores: [

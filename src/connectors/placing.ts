@@ -1,6 +1,6 @@
 /** Puts a credential where its provider expects it. The caller has no say in how. */
 import { fail } from "#core/errors.ts";
-import { signedHeaders } from "#core/s3-signature.ts";
+import { signedHeaders } from "#s3/signature.ts";
 import { type Placement, PROVIDERS, type Provider, type ProviderSetting } from "./providers.ts";
 import type { Connection, Credential } from "./types.ts";
 

@@ -1,5 +1,5 @@
 import type { Labels } from "../source.ts";
-import { NAME } from "./ast.ts";
+import { type BinaryExpr, NAME } from "./ast.ts";
 
 /** Work on label lists, which alternate names and values, are sorted by name and are never changed. */
 
@@ -72,4 +72,15 @@ export function showLabels(labels: Labels): string {
   const parts: string[] = [];
   for (let i = 0; i < labels.length; i += 2) parts.push(`${labels[i]}=${JSON.stringify(labels[i + 1])}`);
   return `{${parts.join(", ")}}`;
+}
+
+/** Rows whose labels are the same, as `labelsOf` sees them, in the order of the rows. */
+export function groupByLabels<T>(rows: readonly T[], labelsOf: (row: T) => Labels): Map<string, T[]> {
+  return Map.groupBy(rows, (row) => labelsKey(labelsOf(row)));
+}
+
+/** The labels that `on` and `ignoring` match series by: of `on` those of `named`, else the rest of `nameless`. */
+export function matchedLabels(group: BinaryExpr["group"], named: Labels, nameless: Labels): Labels {
+  if (group?.op === "on") return keepLabels(named, group.labels);
+  return group ? dropLabels(nameless, group.labels) : nameless;
 }

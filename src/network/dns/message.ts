@@ -1,12 +1,14 @@
 /** DNS messages, as far as a server of a few names needs them: one question in, records out. */
-export const TYPES = { A: 1, TXT: 16, AAAA: 28, OPT: 41, ANY: 255 } as const;
+import dns, { type DecodedPacket } from "dns-packet";
+
 export const RCODES = { ok: 0, failure: 2, no_name: 3, refused: 5 } as const;
 
 export interface Question {
   id: number;
   /** Lower case, without the final dot. */
   name: string;
-  type: number;
+  /** `A`, `TXT`, …; `UNKNOWN_<number>` for one that has no name. */
+  type: string;
   recursion: boolean;
   /** Largest answer the asker takes in one datagram. */
   size: number;
@@ -14,44 +16,61 @@ export interface Question {
   bytes: Buffer;
 }
 
-export type RecordData = { type: "A" | "AAAA"; address: Uint8Array } | { type: "TXT"; text: string };
+export type RecordData = { type: "A" | "AAAA"; address: string } | { type: "TXT"; text: string };
 
 const HEADER = 12;
+/** Where a header says how many questions, answers, authorities and additional records follow. */
+const COUNTS = { questions: 4, answers: 6, authorities: 8, additionals: 10 } as const;
+/** The shortest question, and the shortest record. */
+const QUESTION_BYTES = 5;
+const RECORD_BYTES = 11;
 const TTL_S = 5;
+/** Where the flags say what is asked of the server; 0 is a query. */
+const OPCODE = 0x7800;
 const NAME_POINTER = Buffer.from([0xc0, HEADER]);
+const DATAGRAM = { without_edns: 512, most: 1232 } as const;
+
+/** The message up to and with its answers or its questions; undefined when it is not well formed. */
+export function decodeUntil(message: Buffer, last: "questions" | "answers" | "additionals"): DecodedPacket | undefined {
+  if (message.length < HEADER) return undefined;
+  const part = Buffer.from(message);
+  part.fill(0, COUNTS[last] + 2, HEADER);
+  const records = [COUNTS.answers, COUNTS.authorities, COUNTS.additionals].map((at) => part.readUInt16BE(at));
+  const least = records.reduce((sum, count) => sum + count, 0) * RECORD_BYTES;
+  // Room is made for as many as the header names before one of them is read.
+  if (HEADER + part.readUInt16BE(COUNTS.questions) * QUESTION_BYTES + least > message.length) return undefined;
+  try {
+    return dns.decode(part);
+  } catch {
+    return undefined;
+  }
+}
 
 /** Undefined when it is not one plain question. */
 export function readQuestion(message: Buffer): Question | undefined {
-  if (message.length < HEADER + 5) return undefined;
-  const flags = message.readUInt16BE(2);
-  const isQuery = (flags & 0xf800) === 0;
-  if (!isQuery || message.readUInt16BE(4) !== 1) return undefined;
-  const labels: string[] = [];
-  let at = HEADER;
-  for (let length = message[at] ?? 0; length !== 0; length = message[at] ?? 0) {
-    // No pointers: there is nothing before the question to point at.
-    if (length > 63 || at + length + 1 >= message.length) return undefined;
-    labels.push(message.toString("latin1", at + 1, at + 1 + length));
-    at += length + 1;
-  }
-  if (at + 5 > message.length || at - HEADER > 255) return undefined;
-  const end = at + 5;
+  const packet = decodeUntil(message, "questions");
+  const [question, another] = packet?.questions ?? [];
+  if (!packet || !question || another || packet.type !== "query" || ((packet.flags ?? 0) & OPCODE) !== 0)
+    return undefined;
+  const end = dns.decode.bytes;
+  // No pointers: there is nothing before the question to point at.
+  if (message[end - QUESTION_BYTES] !== 0) return undefined;
   return {
-    id: message.readUInt16BE(0),
-    name: labels.join(".").toLowerCase(),
-    type: message.readUInt16BE(at + 1),
-    recursion: (flags & 0x0100) !== 0,
-    size: extendedSize(message, end),
+    id: packet.id ?? 0,
+    name: question.name === "." ? "" : question.name.toLowerCase(),
+    type: question.type,
+    recursion: packet.flag_rd,
+    size: extendedSize(message),
     bytes: message.subarray(HEADER, end),
   };
 }
 
 /** EDNS says how large an answer may be; without it, 512 bytes. */
-function extendedSize(message: Buffer, at: number): number {
-  const extra = message.readUInt16BE(10);
-  if (extra !== 1 || message.length < at + 11 || message[at] !== 0) return 512;
-  if (message.readUInt16BE(at + 1) !== TYPES.OPT) return 512;
-  return Math.min(Math.max(message.readUInt16BE(at + 3), 512), 1232);
+function extendedSize(message: Buffer): number {
+  if (message.readUInt16BE(COUNTS.additionals) === 0) return DATAGRAM.without_edns;
+  const extra = decodeUntil(message, "additionals")?.additionals?.find(({ type }) => type === "OPT");
+  const asked = extra?.type === "OPT" ? extra.udpPayloadSize : DATAGRAM.without_edns;
+  return Math.min(Math.max(asked, DATAGRAM.without_edns), DATAGRAM.most);
 }
 
 /** An answer with these records; those that do not fit into `size` are left out, and the answer says so. */
@@ -63,41 +82,37 @@ export function writeAnswer(
 ): Buffer {
   const parts: Buffer[] = [];
   let length = HEADER + question.bytes.length;
-  let truncated = false;
+  let truncated = 0;
   for (const record of records.map(recordBytes)) {
     if (length + record.length > size) {
-      truncated = true;
+      truncated = dns.TRUNCATED_RESPONSE;
       break;
     }
     parts.push(record);
     length += record.length;
   }
-  const header = Buffer.alloc(HEADER);
-  header.writeUInt16BE(question.id, 0);
-  // An answer, with authority, recursion available.
-  header.writeUInt16BE(0x8480 | (question.recursion ? 0x0100 : 0) | (truncated ? 0x0200 : 0) | rcode, 2);
-  header.writeUInt16BE(1, 4);
-  header.writeUInt16BE(parts.length, 6);
+  const recursion = dns.RECURSION_AVAILABLE | (question.recursion ? dns.RECURSION_DESIRED : 0);
+  const flags = dns.AUTHORITATIVE_ANSWER | recursion | truncated | rcode;
+  const header = dns.encode({ type: "response", id: question.id, flags });
+  header.writeUInt16BE(1, COUNTS.questions);
+  header.writeUInt16BE(parts.length, COUNTS.answers);
   return Buffer.concat([header, question.bytes, ...parts]);
 }
 
+/** A record of the question's name, which is pointed at: written out, as the package does, 17 records fit instead of 41. */
 function recordBytes(record: RecordData): Buffer {
-  const data = record.type === "TXT" ? textBytes(record.text) : Buffer.from(record.address);
-  const fixed = Buffer.alloc(10);
-  fixed.writeUInt16BE(TYPES[record.type], 0);
-  fixed.writeUInt16BE(1, 2);
-  fixed.writeUInt32BE(TTL_S, 4);
-  fixed.writeUInt16BE(data.length, 8);
-  return Buffer.concat([NAME_POINTER, fixed, data]);
+  const rest = { name: ".", ttl: TTL_S } as const;
+  const answer =
+    record.type === "TXT"
+      ? ({ ...rest, type: "TXT", data: textParts(record.text) } as const)
+      : ({ ...rest, type: record.type, data: record.address } as const);
+  return Buffer.concat([NAME_POINTER, dns.encode({ type: "response", answers: [answer] }).subarray(HEADER + 1)]);
 }
 
 /** Strings of at most 255 bytes, one after the other. */
-function textBytes(text: string): Buffer {
+function textParts(text: string): Buffer[] {
   const bytes = Buffer.from(text);
   const parts: Buffer[] = [];
-  for (let at = 0; at === 0 || at < bytes.length; at += 255) {
-    const piece = bytes.subarray(at, at + 255);
-    parts.push(Buffer.from([piece.length]), piece);
-  }
-  return Buffer.concat(parts);
+  for (let at = 0; at === 0 || at < bytes.length; at += 255) parts.push(bytes.subarray(at, at + 255));
+  return parts;
 }

@@ -3,11 +3,11 @@ import { readFileSync } from "node:fs";
 import { createServer, isIP, isIPv6, type Server, type Socket } from "node:net";
 import type { Log } from "#core/log.ts";
 import { gatewayAddress } from "#machines/names.ts";
-import { addressBytes, machineAt, networkOf } from "../bytes.ts";
+import { machineAt, networkOf } from "../bytes.ts";
 import type { Directory, Entry } from "../directory.ts";
 import type { EgressEnforcer } from "../egress-enforcer.ts";
 import { NETWORK_LIMITS } from "../limits.ts";
-import { type Question, RCODES, type RecordData, readQuestion, TYPES, writeAnswer } from "./message.ts";
+import { type Question, RCODES, type RecordData, readQuestion, writeAnswer } from "./message.ts";
 import { findName, ZONE } from "./names.ts";
 import { addressesIn } from "./records.ts";
 import { askOverTcp, serveMessages } from "./tcp.ts";
@@ -133,13 +133,13 @@ export class DnsServer {
       },
     });
     if (!found) return writeAnswer(question, RCODES.no_name, [], size);
-    const wants = (type: number): boolean => question.type === type || question.type === TYPES.ANY;
+    const wants = (type: string): boolean => question.type === type || question.type === "ANY";
     if ("text" in found) {
-      const records = wants(TYPES.TXT) ? [{ type: "TXT" as const, text: found.text }] : [];
+      const records = wants("TXT") ? [{ type: "TXT" as const, text: found.text }] : [];
       return writeAnswer(question, RCODES.ok, records, size);
     }
     const of = (type: "A" | "AAAA", addresses: readonly string[]): RecordData[] =>
-      wants(TYPES[type]) ? addresses.map((ip) => ({ type, address: addressBytes(ip) })) : [];
+      wants(type) ? addresses.map((address) => ({ type, address })) : [];
     const records = [...of("AAAA", found.ipv6), ...of("A", found.ipv4)];
     return writeAnswer(question, RCODES.ok, records, size);
   }

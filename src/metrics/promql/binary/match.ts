@@ -1,27 +1,16 @@
 import type { Labels } from "../../source.ts";
 import type { BinaryExpr } from "../ast.ts";
 import type { Row } from "../frame.ts";
-import { dropLabels, dropName, keepLabels, labelsKey, labelValue, setLabel } from "../labels.ts";
+import { dropLabels, dropName, groupByLabels, keepLabels, labelValue, matchedLabels, setLabel } from "../labels.ts";
 
 /** Which series of the two sides belong together. */
 
-/** The labels that decide; the name never does. */
-function matchKey(labels: Labels, expr: Pick<BinaryExpr, "group">): string {
-  const { group } = expr;
-  if (group?.op === "on") return labelsKey(keepLabels(dropName(labels), group.labels));
-  const rest = dropName(labels);
-  return labelsKey(group ? dropLabels(rest, group.labels) : rest);
-}
-
-export function byKey(rows: Row[], expr: BinaryExpr): Map<string, Row[]> {
-  const groups = new Map<string, Row[]>();
-  for (const row of rows) {
-    const key = matchKey(row.labels, expr);
-    const group = groups.get(key);
-    if (group) group.push(row);
-    else groups.set(key, [row]);
-  }
-  return groups;
+/** The name never decides. */
+export function byKey(rows: Row[], { group }: Pick<BinaryExpr, "group">): Map<string, Row[]> {
+  return groupByLabels(rows, ({ labels }) => {
+    const nameless = dropName(labels);
+    return matchedLabels(group, nameless, nameless);
+  });
 }
 
 export function dropsName(expr: BinaryExpr, compares: boolean): boolean {

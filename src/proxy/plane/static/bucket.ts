@@ -3,7 +3,7 @@ import { Agent, type IncomingMessage, request } from "node:http";
 import { Agent as SecureAgent, request as secureRequest } from "node:https";
 import type { Clock } from "#core/clock.ts";
 import type { BucketsSetting } from "#core/proxy-settings.ts";
-import { signedHeaders } from "#core/s3-signature.ts";
+import { signedHeaders } from "#s3/signature.ts";
 import { PROXY_LIMITS } from "../../limits.ts";
 import type { Refusal } from "../balance/pending-request.ts";
 import { CHUNKED, type ResponseHead } from "../http1/head.ts";

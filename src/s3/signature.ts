@@ -1,6 +1,6 @@
 /** AWS signature version 4 for object stores, with a body that is not read first (UNSIGNED-PAYLOAD). */
 import { createHash, createHmac } from "node:crypto";
-import { isoTime } from "./clock.ts";
+import { isoTime } from "#core/clock.ts";
 
 export interface Signing {
   method: string;
