@@ -1,7 +1,7 @@
 /** The small words of the house: settings, names, durations, the sealed box, errors. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { tempDir } from "../../test/support.ts";
@@ -48,6 +48,18 @@ suite("settings", () => {
       [[], { HANGAR_CONFIG: "/nowhere.toml" }, /config file \/nowhere\.toml/],
     ];
     for (const [args, env, message] of cases) assert.throws(() => readSettings(args, env), message);
+  });
+
+  test("the DNS hook is an absolute path of a file that can be executed, or nothing starts", () => {
+    const file = join(tempDir(), "hook");
+    const hook = (path: string) => readSettings(["--acme-dns-hook", path], {}).proxy.acme_dns_hook;
+    assert.throws(() => hook("hook"), /--acme-dns-hook: "hook" is not an absolute path of a program/);
+    assert.throws(() => hook(file), /is not a file/);
+    writeFileSync(file, "#!/bin/sh\n", { mode: 0o644 });
+    assert.throws(() => hook(file), /cannot be executed: chmod \+x/);
+    chmodSync(file, 0o755);
+    assert.equal(hook(file), file);
+    assert.equal(readSettings([], {}).proxy.acme_dns_hook, undefined);
   });
 });
 
