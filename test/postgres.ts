@@ -36,6 +36,11 @@ export function postgresMissing(): string | undefined {
     : "no PostgreSQL server here (apt-get install postgresql, or set HANGAR_TEST_POSTGRES_URL)";
 }
 
+/** The folder of the newest server's programs. */
+export function postgresFiles(): string {
+  return binaries() ?? "";
+}
+
 function binaries(): string | undefined {
   const base = "/usr/lib/postgresql";
   if (!existsSync(base)) return undefined;
@@ -44,7 +49,7 @@ function binaries(): string | undefined {
 }
 
 /** The server refuses to run as root; Debian's package brings a user for it. */
-function owner(): { uid: number; gid: number } | undefined {
+export function postgresOwner(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const id = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
   return { uid: id("-u"), gid: id("-g") };
@@ -61,7 +66,7 @@ export async function startPostgres({ fsync = false, listen = "", max_connection
   const bin = binaries();
   if (!bin) throw new Error(postgresMissing());
   const dir = mkdtempSync(join(tmpdir(), "hangar-pg-"));
-  const as = owner();
+  const as = postgresOwner();
   if (as) chownSync(dir, as.uid, as.gid);
   const data = join(dir, "data");
   execFileSync(join(bin, "initdb"), ["-D", data, "-U", "hangar", "-A", "trust", "--no-sync", "-E", "UTF8"], {
@@ -163,7 +168,7 @@ async function startStandby(primary: Primary): Promise<Standby> {
   };
 }
 
-async function untilReady(url: string): Promise<void> {
+export async function untilReady(url: string): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     const client = new pg.Client(url);
@@ -181,7 +186,7 @@ async function untilReady(url: string): Promise<void> {
 
 let databases = 0;
 
-async function createDatabase(server: string): Promise<string> {
+export async function createDatabase(server: string): Promise<string> {
   const name = `test_${process.pid}_${++databases}`;
   const client = new pg.Client(server);
   await client.connect();

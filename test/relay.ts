@@ -1,12 +1,20 @@
-/** A TCP relay in front of a server, which a test slows down, silences or counts on. */
+/** A TCP relay in front of a server, which a test slows down, silences, cuts in one direction or counts on. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+
+/** `out`: from the client to the server; `in`: back. */
+export type Direction = "out" | "in";
 
 export interface Relay {
   port: number;
   /** Nothing is forwarded and nothing closed, as behind a firewall that forgot the connection; also new ones hang. */
   silence(): void;
+  /**
+   * What goes in these directions waits until `restore`, and then arrives late: as TCP does it when packets were dropped
+   * for a while. That one side has closed the connection waits with it.
+   */
+  hold(...directions: readonly Direction[]): void;
   /** Forwards again what comes from now on; what was swallowed stays lost, so old connections stay silent. */
   restore(): void;
   /** Connections that were silenced stay so; new ones are forwarded. */
@@ -27,6 +35,7 @@ interface Pair {
 /** `to` is a port of loopback, or the path of a socket. */
 export async function startRelay(to: number | string): Promise<Relay> {
   const pairs = new Set<Pair>();
+  const held = new Map<Direction, PromiseWithResolvers<void>>();
   let silent = false;
   let trips = 0;
   /** The client has said something that nobody answered yet. */
@@ -42,25 +51,33 @@ export async function startRelay(to: number | string): Promise<Relay> {
       client.destroy();
       upstream.destroy();
     };
-    for (const socket of [client, upstream]) socket.setNoDelay(true).on("error", end).on("close", end);
-    const forward = (from: Socket, into: Socket, onPiece: () => void): void => {
+    const forward = (direction: Direction, from: Socket, into: Socket, onPiece: () => void): void => {
       let turn = Promise.resolve();
+      let waiting = 0;
+      const inTurn = (wait_ms: number, act: () => void): void => {
+        waiting++;
+        const due = wait_ms > 0 ? delay(wait_ms) : undefined;
+        turn = turn.then(async () => {
+          await due;
+          await held.get(direction)?.promise;
+          waiting--;
+          act();
+        });
+      };
+      from.setNoDelay(true).on("error", () => {});
       from.on("data", (piece: Buffer) => {
         if (pair.silent) return;
         onPiece();
-        if (relay.delay_ms === 0) return void into.write(piece);
-        const due = delay(relay.delay_ms);
-        turn = turn.then(async () => {
-          await due;
-          if (!pair.silent) into.write(piece);
-        });
+        if (relay.delay_ms === 0 && waiting === 0 && !held.has(direction)) into.write(piece);
+        else inTurn(relay.delay_ms, () => pair.silent || into.destroyed || into.write(piece));
       });
+      from.on("close", () => inTurn(0, end));
     };
-    forward(client, upstream, () => {
+    forward("out", client, upstream, () => {
       if (!asked) trips++;
       asked = true;
     });
-    forward(upstream, client, () => {
+    forward("in", upstream, client, () => {
       asked = false;
     });
   });
@@ -73,8 +90,13 @@ export async function startRelay(to: number | string): Promise<Relay> {
       silent = true;
       for (const pair of pairs) pair.silent = true;
     },
+    hold(...directions) {
+      for (const direction of directions) if (!held.has(direction)) held.set(direction, Promise.withResolvers());
+    },
     restore() {
       silent = false;
+      for (const { resolve } of held.values()) resolve();
+      held.clear();
     },
     connections: () => [...pairs].filter((pair) => !pair.silent).length,
     trips() {

@@ -129,6 +129,7 @@ export const PROMISES: Readonly<Record<string, Readonly<Record<string, string>>>
   },
   "Everything at once": {
     X1: "Whatever goes wrong together, nothing acknowledged is lost, no machine is doubled, and nothing is left behind.",
+    X2: "Whatever happens to hosts, controls, their database and what is between them, no acknowledged write is lost, no read is stale, no lease has two holders, no machine runs twice, and everything is well again by itself.",
   },
 };
 

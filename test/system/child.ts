@@ -23,7 +23,11 @@ export class Child {
   readonly #process: ChildProcess;
   #heard = Promise.withResolvers<void>();
 
-  constructor(command: string, args: readonly string[], options: { env?: NodeJS.ProcessEnv; cwd?: string } = {}) {
+  constructor(
+    command: string,
+    args: readonly string[],
+    options: { env?: NodeJS.ProcessEnv; cwd?: string; uid?: number; gid?: number } = {},
+  ) {
     const child = spawn(command, args, { cwd: ROOT, ...options, stdio: ["pipe", "pipe", "pipe"] });
     this.#process = child;
     this.pid = child.pid ?? 0;

@@ -1,156 +1,261 @@
 /**
- * Faults in an order that a seed decides, while machines become movable and stop being so and others stand by for them:
- * hosts are killed, stopped for a while or restarted in order, the database is away for longer than a lease. A checker lays
- * the journals of all hosts side by side, and hosts that are broken on purpose must be found by it.
+ * Faults in an order that a seed decides, over two controls, three hosts and a PostgreSQL with a standby, while clients
+ * write, read, take leases, and create, stop and start machines. What they were told and what the hosts did is written
+ * down, and a checker looks for lost writes, stale reads, leases of two, machines that ran twice, answers that never
+ * came and states that are wrong at the end. Variants that are broken on purpose must be found by it.
  */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { check, problemsOf, statesAtEnd } from "../faults/checker.ts";
+import { Clients, MACHINES } from "../faults/clients.ts";
+import { type Broken, type ControlNode, type FaultCluster, LEASE_S, startFaultCluster } from "../faults/cluster.ts";
+import { History } from "../faults/history.ts";
+import { type Dice, FAULTS, strike } from "../faults/nemesis.ts";
 import { postgresMissing } from "../postgres.ts";
 import { random, runs, seed } from "../support.ts";
+import { ROOT } from "./child.ts";
 import { twice } from "./hosts-history.ts";
-import {
-  allRun,
-  type Cluster,
-  fill,
-  hostState,
-  insist,
-  LEASE_S,
-  machinesOf,
-  startCluster,
-  until,
-} from "./hosts-support.ts";
+import { until } from "./hosts-support.ts";
+import { mountsMissing, ownMounts } from "./own-mounts.ts";
 
-const ROUNDS = runs(4, 40);
-const MACHINES = 6;
-/** The control must show itself within so many. */
+const NAMES = Object.keys(FAULTS);
+/** Every fault once by itself, then so many rounds of two at once. */
+const PAIRS = runs(2, 12, 120);
+/** A control must show itself within so many. */
 const CONTROL_TRIES = 5;
+/** Whoever can answer does so within this: a request makes a few calls to the database, each of 10 s at most. */
+const ANSWER_MS = 60_000;
 const LEASE_MS = LEASE_S * 1000;
-const PLAIN = { image: "web:1", guest: { cpus: 1, memory_mb: 256 } };
+const MOVABLE = { metadata: { hangar_on_host_loss: "move" } };
+const register = (machine: string): string => `${MACHINES}/${machine}/metadata/register`;
 
-type Dice = () => number;
-type Fault = (cluster: Cluster, dice: Dice) => Promise<void>;
-
-const hostOf = ({ hosts }: Cluster, dice: Dice) => hosts[Math.floor(dice() * hosts.length)] ?? assert.fail();
-/** Sometimes shorter than a lease, sometimes long enough for others to act. */
-const aWhile = (dice: Dice): Promise<void> => delay(dice() * 3 * LEASE_MS);
-
-const FAULTS: Record<string, Fault> = {
-  async "a host is killed"(cluster, dice) {
-    const host = hostOf(cluster, dice);
-    await host.child.kill();
-    await aWhile(dice);
-    await host.again();
-  },
-  async "a host is stopped for a while"(cluster, dice) {
-    const host = hostOf(cluster, dice);
-    host.child.signal("SIGSTOP");
-    await aWhile(dice);
-    host.child.signal("SIGCONT");
-  },
-  async "a host is restarted in order"(cluster, dice) {
-    const host = hostOf(cluster, dice);
-    host.child.signal("SIGTERM");
-    await host.child.ended;
-    await aWhile(dice);
-    await host.again();
-  },
-  async "the database is away"(cluster, dice) {
-    await cluster.database.crash();
-    await aWhile(dice);
-    await cluster.database.start();
-  },
-};
-
-/** Machines become movable, and stop being so, at any moment; what is refused meanwhile is refused. */
-async function keepFlipping(
-  { controls }: Cluster,
-  ids: readonly string[],
-  dice: Dice,
-  signal: AbortSignal,
-): Promise<number> {
-  let done = 0;
-  while (!signal.aborted) {
-    const control = controls[Math.floor(dice() * controls.length)] ?? assert.fail();
-    const id = ids[Math.floor(dice() * ids.length)] ?? "";
-    const value = dice() < 0.5 ? "move" : "stay";
-    const path = `/v1/apps/web/machines/${id}/metadata/hangar_on_host_loss`;
-    const answer = await control.call("POST", path, { value }).catch(() => undefined);
-    if (answer && answer.status < 300) done++;
-    await delay(100);
-  }
-  return done;
+interface Machine {
+  id: string;
+  state: string;
+  host: string;
+  host_status: string;
 }
 
-async function scene(t: TestContext, more: Partial<Parameters<typeof startCluster>[1]> = {}): Promise<Cluster> {
-  const cluster = await startCluster(t, { controls: 2, hosts: 3, ...more });
+interface Scene {
+  cluster: FaultCluster;
+  history: History;
+  clients: Clients;
+  dice: Dice;
+}
+
+async function startScene(
+  t: TestContext,
+  options: { controls?: number; hosts?: number; broken?: Broken } = {},
+): Promise<Scene> {
+  const dice = random(seed(t));
+  const cluster = await startFaultCluster(t, { controls: 2, hosts: 3, ...options });
+  const history = new History();
   const [control] = cluster.controls;
   assert.ok(control);
-  await insist(control, "POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
-  return cluster;
+  await until("there is an app", async () => {
+    const { status } = await control.call("POST", "/v1/apps", { app_name: "web", org_slug: "personal" });
+    return status === 201 || status === 409;
+  });
+  const clients = new Clients(cluster.controls, history, dice);
+  t.after(() => clients.stop());
+  return { cluster, history, clients, dice };
 }
 
-suite("faults of hosts and of their database", { skip: postgresMissing() }, () => {
-  test("whatever comes in whatever order: nothing runs twice, nothing is lost, everything runs again", async (t) => {
-    const dice = random(seed(t));
-    const cluster = await scene(t);
-    const ids = [...(await fill(cluster, MACHINES / 2)), ...(await fill(cluster, MACHINES / 2, PLAIN))];
-    await allRun(cluster, ids, "all machines run");
-    const ending = new AbortController();
-    const flipping = keepFlipping(cluster, ids, dice, ending.signal);
-    t.after(() => ending.abort());
-    const took = new Map<string, number[]>();
-    const names = Object.keys(FAULTS);
-    for (let round = 0; round < ROUNDS; round++) {
-      // Each at least once, then whatever comes.
-      const name = names[round < names.length ? round : Math.floor(dice() * names.length)] ?? "";
-      await FAULTS[name]?.(cluster, dice);
-      const over = performance.now();
-      await allRun(cluster, ids, `everything runs after: ${name}`);
-      took.set(name, [...(took.get(name) ?? []), (performance.now() - over) / 1000]);
-      assert.deepEqual(twice(cluster.history()), [], `no machine could run in two places at once: ${name}`);
-    }
-    ending.abort();
-    t.diagnostic(`machines became movable or not ${await flipping} times`);
-    for (const [name, seconds] of took)
-      t.diagnostic(`${name}: everything ran ${Math.max(...seconds).toFixed(1)} s after it was over, at most`);
-    const [control] = cluster.controls;
-    assert.ok(control);
-    assert.equal((await machinesOf(control)).length, ids.length, "nothing is there that nobody made");
-  });
+async function machinesOf(control: ControlNode): Promise<Machine[]> {
+  const { status, body } = await control.call("GET", MACHINES);
+  assert.equal(status, 200, JSON.stringify(body));
+  return body as unknown as Machine[];
+}
 
-  test("a restart in order moves nothing, however long it takes within the grace", async (t) => {
-    const cluster = await scene(t, { controls: 1, hosts: 2 });
-    const [control] = cluster.controls;
-    const [host] = cluster.hosts;
-    assert.ok(control && host);
-    const ids = await fill(cluster, 4);
-    await allRun(cluster, ids, "all machines run");
-    const before = new Map((await machinesOf(control)).map((machine) => [machine.id, machine.host]));
-    host.child.signal("SIGTERM");
-    await host.child.ended;
-    await delay(3 * LEASE_MS);
-    assert.notEqual(await hostState(cluster, host.id), "failed", "it is waited for");
-    await host.again();
-    await allRun(cluster, ids, "everything runs");
-    for (const { id, host: now } of await machinesOf(control)) assert.equal(now, before.get(id), "it is where it was");
-  });
+const createdIds = ({ operations }: History): string[] =>
+  operations.flatMap(({ kind, outcome, value }) => (kind === "create" && outcome === "ok" && value ? [value] : []));
 
-  test("a host whose fence leaves alone what others may start is found by the checker", async (t) => {
-    const cluster = await scene(t, { controls: 1, hosts: 2, unfenced: 1, broken: "HANGAR_TEST_EXEMPT" });
-    const [first] = cluster.hosts;
-    assert.ok(first);
-    // On a busy box a host may lose its lease and its machines before it is stopped, which shows nothing: once more.
-    for (let tries = 0; tries < CONTROL_TRIES; tries++) {
-      const ids = await fill(cluster, 4);
-      await allRun(cluster, ids, "all machines run");
-      first.child.signal("SIGSTOP");
-      await until("it is taken for lost", async () => (await hostState(cluster, first.id)) === "failed");
-      await allRun(cluster, ids, "its machines run elsewhere");
-      if (twice(cluster.history()).length > 0) return;
-      first.child.signal("SIGCONT");
-      await until("it comes back", async () => (await hostState(cluster, first.id)) === "ok");
-    }
-    assert.fail("both ran them, and the history does not show it");
+/** Every control takes writes and reads, and says of every machine that it is in one of these states on a host that is well. */
+async function untilWell(
+  { cluster, history, clients }: Scene,
+  what: string,
+  allowed: (id: string) => readonly string[] = () => ["started"],
+): Promise<void> {
+  for (const control of cluster.controls) {
+    let missing: object[] = [];
+    const look = async (): Promise<boolean> => {
+      const machines = new Map((await machinesOf(control)).map((machine) => [machine.id, machine]));
+      missing = createdIds(history).flatMap((id) => {
+        const machine = machines.get(id);
+        return machine && machine.host_status === "ok" && allowed(id).includes(machine.state)
+          ? []
+          : [machine ?? { id }];
+      });
+      return missing.length === 0 && (await fetch(`${control.base_url}/readyz`)).ok;
+    };
+    await until(what, look).catch((cause: unknown) => {
+      throw new Error(`${what}, except at ${control.name} ${JSON.stringify(missing)}`, { cause });
+    });
+    const [id = ""] = createdIds(history);
+    await until(`${what}: it writes`, async () => (await clients.write(control, register(id))).outcome === "ok");
+    await until(`${what}: it reads`, async () => (await clients.read(control, register(id))).outcome === "ok");
+  }
+}
+
+const ANY_STATE = ["created", "starting", "started", "stopping", "stopped"];
+
+/** Nothing that was seen so far is wrong. */
+function judge({ cluster, history }: Scene, when: string): void {
+  assert.deepEqual(problemsOf(check(history.operations, { down: history.down, answer_ms: ANSWER_MS })), [], when);
+  assert.deepEqual(twice(cluster.spans()), [], `no machine could run in two places at once: ${when}`);
+}
+
+async function createAll({ clients }: Scene): Promise<{ machines: string[]; toggled: string[]; leased: string }> {
+  const make = (count: number, config: object): Promise<string[]> =>
+    Promise.all(Array.from({ length: count }, () => clients.create(config)));
+  const machines = [...(await make(3, MOVABLE)), ...(await make(3, {}))];
+  const [toggled, [leased = ""]] = [await make(2, MOVABLE), await make(1, {})];
+  return { machines, toggled, leased };
+}
+
+/** What the dice say happens, one fault after the other, and how long each took to be over when it was over. */
+async function strikeAll(scene: Scene, toggled: readonly string[]): Promise<Map<string, number[]>> {
+  const { cluster, history, dice } = scene;
+  const took = new Map<string, number[]>();
+  const order = NAMES.map((name) => ({ name, at: dice() })).sort((a, b) => a.at - b.at);
+  const anyOf = (): string => NAMES[Math.floor(dice() * NAMES.length)] ?? "";
+  const rounds = [...order.map(({ name }) => [name]), ...Array.from({ length: PAIRS }, () => pairOf(anyOf))];
+  for (const names of rounds) {
+    const what = names.join(", while ");
+    await Promise.all(names.map((name) => strike(name, { cluster, history, dice })));
+    const over = performance.now();
+    await untilWell(scene, `everything runs after: ${what}`, (id) => (toggled.includes(id) ? ANY_STATE : ["started"]));
+    const key = names.length === 1 ? what : "two at once";
+    took.set(key, [...(took.get(key) ?? []), (performance.now() - over) / 1000]);
+    judge(scene, what);
+  }
+  return took;
+}
+
+/** Two that can be at once: a database that is gone cannot fail over, and one process has one thing done to it. */
+function pairOf(anyOf: () => string): [string, string] {
+  const group = (name: string): string =>
+    name.includes("database") && !name.includes("process") ? "database" : name.split(" ").slice(0, 2).join(" ");
+  for (;;) {
+    const [one, other] = [anyOf(), anyOf()];
+    if (group(one) !== group(other)) return [one, other];
+  }
+}
+
+/** A host stands still for longer than its lease; what others start meanwhile it must not have run on. */
+async function runsTwice(scene: Scene): Promise<boolean> {
+  const { cluster, clients } = scene;
+  const [first] = cluster.hosts;
+  const [control] = cluster.controls;
+  assert.ok(first && control);
+  const state = async (): Promise<unknown> =>
+    (await control.call("GET", `/v1/platform/hosts/${first.id}`)).body["state"];
+  // On a busy box a host may lose its lease and its machines before it is stopped, which shows nothing: once more.
+  for (let tries = 0; tries < CONTROL_TRIES; tries++) {
+    for (let made = 0; made < 4; made++) await clients.create(MOVABLE);
+    await untilWell(scene, "all machines run");
+    first.child.signal("SIGSTOP");
+    await until("it is taken for lost", async () => (await state()) === "failed");
+    await untilWell(scene, "its machines run elsewhere");
+    if (twice(cluster.spans()).length > 0) return true;
+    first.child.signal("SIGCONT");
+    await until("it comes back", async () => (await state()) === "ok");
+  }
+  return false;
+}
+
+const skip =
+  postgresMissing() ??
+  mountsMissing() ??
+  (process.env["HANGAR_TEST_POSTGRES_URL"] ? "needs a server of its own" : undefined);
+
+if (await ownMounts(import.meta.filename)) {
+  suite("faults of hosts, controls and their database", { skip }, () => {
+    test("whatever comes in whatever order: nothing is lost, stale or run twice, and everything runs again (X2)", async (t) => {
+      const scene = await startScene(t);
+      const { cluster, history, clients } = scene;
+      const made = await createAll(scene);
+      await untilWell(scene, "all machines run");
+      clients.start(made);
+      const took = await strikeAll(scene, made.toggled);
+      await clients.stop();
+      const allowed = (id: string): string[] => statesAtEnd(history.operations, id, "started");
+      await untilWell(scene, "everything is as it was asked for at the end", allowed);
+      for (const control of cluster.controls) {
+        for (const id of made.machines) await clients.read(control, register(id));
+        await clients.list(control);
+      }
+      judge(scene, "at the end");
+      assert.deepEqual(history.unexpected, [], "no request failed in a way that nobody foresaw");
+      const recovery = [...took].map(([name, seconds]) => `${name} ${Math.max(...seconds).toFixed(1)} s`).sort();
+      t.diagnostic(`well again at most so long after a fault was over: ${recovery.join(", ")}`);
+      const { length } = history.operations;
+      t.diagnostic(
+        `${length} operations: ${history.count("ok", "write")} acknowledged writes, ${history.count("ok", "read")} reads, ` +
+          `${history.count("ok", "acquire")} leases, ${history.count("unknown", "write")} writes left open, ` +
+          `${cluster.spans().length} runs of machines`,
+      );
+    });
+
+    test("a restart in order moves nothing, however long it takes within the grace", async (t) => {
+      const scene = await startScene(t, { controls: 1, hosts: 2 });
+      const { cluster, clients } = scene;
+      const [control] = cluster.controls;
+      const [host] = cluster.hosts;
+      assert.ok(control && host);
+      for (let made = 0; made < 4; made++) await clients.create(MOVABLE);
+      await untilWell(scene, "all machines run");
+      const before = new Map((await machinesOf(control)).map((machine) => [machine.id, machine.host]));
+      host.child.signal("SIGTERM");
+      await host.child.ended;
+      await delay(3 * LEASE_MS);
+      const { body } = await control.call("GET", `/v1/platform/hosts/${host.id}`);
+      assert.notEqual(body["state"], "failed", "it is waited for");
+      await host.again();
+      await untilWell(scene, "everything runs");
+      for (const { id, host: now } of await machinesOf(control))
+        assert.equal(now, before.get(id), "it is where it was");
+    });
+
+    const BROKEN_FENCES = {
+      "does not fence itself": "HANGAR_TEST_UNFENCED",
+      "leaves alone what others may start": "HANGAR_TEST_EXEMPT",
+    };
+    for (const [how, variable] of Object.entries(BROKEN_FENCES))
+      test(`control: a host that ${how} is found by the checker (X2)`, async (t) => {
+        const scene = await startScene(t, { controls: 1, hosts: 2, broken: { host: { [variable]: "1" } } });
+        assert.ok(await runsTwice(scene), "both ran them, and the history does not show it");
+      });
+
+    test("control: a call to the database without a deadline is found by the checker (X2)", async (t) => {
+      const preload = join(ROOT, "test/faults/no-deadline.ts");
+      const broken = { control: { NODE_OPTIONS: `--import=${preload}` } };
+      const scene = await startScene(t, { controls: 1, hosts: 1, broken });
+      const { cluster, clients, history } = scene;
+      const [control] = cluster.controls;
+      assert.ok(control);
+      const id = await clients.create();
+      for (const link of control.links) link.silence();
+      await clients.write(control, register(id));
+      const { late } = check(history.operations, { down: history.down, answer_ms: ANSWER_MS });
+      assert.match(late.join("\n"), /control 1 took \d+ ms for write/);
+    });
+
+    test("control: a write that a failover loses is found by the checker (X2)", async (t) => {
+      const scene = await startScene(t, { controls: 2, hosts: 1 });
+      const { cluster, clients, history } = scene;
+      const [control, other] = cluster.controls;
+      assert.ok(control && other);
+      const id = await clients.create();
+      await until("it is written", async () => (await clients.write(control, register(id))).outcome === "ok");
+      await cluster.database.loseWrites();
+      await until("it is written", async () => (await clients.write(control, register(id))).outcome === "ok");
+      await cluster.database.failover();
+      await until("it is read", async () => (await clients.read(other, register(id))).outcome === "ok");
+      const { registers } = check(history.operations, { down: history.down, answer_ms: ANSWER_MS });
+      assert.match(registers.join("\n"), /came after/);
+    });
   });
-});
+}

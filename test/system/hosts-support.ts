@@ -1,5 +1,4 @@
 /** Several processes on one PostgreSQL: controls, hosts that keep journals, and a caller that does not give up. */
-import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -8,7 +7,6 @@ import { startPostgres } from "../postgres.ts";
 import { PATIENCE_MS, tempDir } from "../support.ts";
 import { type Child, startProgram } from "./child.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
-import { readJournal, type Span, spansOf } from "./hosts-history.ts";
 
 interface HostProcess {
   id: string;
@@ -23,10 +21,6 @@ export interface Cluster {
   flags: readonly string[];
   controls: Daemon[];
   hosts: HostProcess[];
-  restartDatabase(): Promise<void>;
-  database: Pick<Awaited<ReturnType<typeof startPostgres>>, "crash" | "start">;
-  /** When each machine could run where, by all journals. */
-  history(): Span[];
 }
 
 export interface Machine {
@@ -43,15 +37,10 @@ export async function startCluster(
   {
     controls,
     hosts,
-    unfenced = 0,
-    broken = "HANGAR_TEST_UNFENCED",
     cpus = 5000,
   }: {
     controls: number;
     hosts: number;
-    /** So many hosts are broken on purpose, and how. */
-    unfenced?: number;
-    broken?: "HANGAR_TEST_UNFENCED" | "HANGAR_TEST_EXEMPT";
     cpus?: number;
   },
 ): Promise<Cluster> {
@@ -64,9 +53,6 @@ export async function startCluster(
     flags,
     controls: [first],
     hosts: [],
-    restartDatabase: () => postgres.restart(),
-    database: postgres,
-    history: () => cluster.hosts.flatMap(({ id, journal }) => spansOf(id, readJournal(journal))),
   };
   // What a process says when it falls over is worth more than that somebody missed it.
   t.after(() => {
@@ -82,25 +68,15 @@ export async function startCluster(
     cluster.controls.push(await startDaemon(t, tempDir(), ["--role", "control", ...flags, ...join_token]));
   }
   for (let index = 0; index < hosts; index++) {
-    cluster.hosts.push(
-      await startHost(
-        t,
-        [...flags, "--host-cpus", String(cpus), "--join-token", await token()],
-        index < unfenced ? broken : "",
-      ),
-    );
+    cluster.hosts.push(await startHost(t, [...flags, "--host-cpus", String(cpus), "--join-token", await token()]));
   }
   return cluster;
 }
 
-async function startHost(
-  t: Pick<TestContext, "after">,
-  flags: readonly string[],
-  broken: string,
-): Promise<HostProcess> {
+async function startHost(t: Pick<TestContext, "after">, flags: readonly string[]): Promise<HostProcess> {
   const dir = tempDir();
   const journal = join(dir, "journal");
-  const env = { HANGAR_TEST_JOURNAL: journal, ...(broken ? { [broken]: "1" } : {}) };
+  const env = { HANGAR_TEST_JOURNAL: journal };
   const args = ["--role", "host", "--driver", "sim", "--data-dir", dir, "--host-memory-mb", "900000", ...flags];
   const start = async (): Promise<{ child: Child; id: string }> => {
     const child = startProgram(t, "test/system/hosts-node.ts", args, env);
@@ -160,37 +136,4 @@ export async function machinesOf(daemon: Daemon): Promise<Machine[]> {
   const { status, body } = await daemon.call("GET", "/v1/apps/web/machines");
   if (status !== 200) throw new Error(`machines cannot be listed: ${status}`);
   return body as unknown as Machine[];
-}
-
-const MOVABLE = { image: "web:1", metadata: { hangar_on_host_loss: "move" }, guest: { cpus: 1, memory_mb: 256 } };
-
-export async function fill({ controls }: Cluster, count: number, config: object = MOVABLE): Promise<string[]> {
-  const made = Array.from({ length: count }, async (_, index) => {
-    const control = controls[index % controls.length] ?? assert.fail();
-    return String((await insist(control, "POST", "/v1/apps/web/machines", { config }))["id"]);
-  });
-  return await Promise.all(made);
-}
-
-/** Everything that was acknowledged runs, on a host that is there, and every control says so. */
-export async function allRun(cluster: Cluster, ids: readonly string[], what: string): Promise<void> {
-  for (const control of cluster.controls) {
-    let missing: object[] = [];
-    const look = async (): Promise<boolean> => {
-      const machines = new Map((await machinesOf(control)).map((machine) => [machine.id, machine]));
-      missing = ids.flatMap((id) => {
-        const machine = machines.get(id);
-        return machine?.state === "started" && machine.host_status === "ok" ? [] : [machine ?? { id }];
-      });
-      return missing.length === 0;
-    };
-    await until(what, look).catch((cause: unknown) => {
-      throw new Error(`${what}, except ${JSON.stringify(missing)}`, { cause });
-    });
-  }
-}
-
-export async function hostState({ controls: [control] }: Cluster, id: string): Promise<string> {
-  const { body } = (await control?.call("GET", `/v1/platform/hosts/${id}`)) ?? assert.fail();
-  return String(body["state"]);
 }
