@@ -69,7 +69,11 @@ async function serve(settings: Settings, before?: typeof replaceRunning): Promis
   // Loaded here, because a backup needs none of it.
   const { startPlatform } = await import("./platform.ts");
   const replaced = await before?.(settings, say);
-  const platform = await startPlatform(settings, { onBroken: stopBroken });
+  const onWaiting = (reason: string): void => {
+    warn(reason);
+    manager.waiting(reason);
+  };
+  const platform = await startPlatform(settings, { onBroken: stopBroken, onWaiting });
   if (replaced) await platform.listening().then(() => replaced.leave());
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {

@@ -51,6 +51,7 @@ import { sqlLeaseRows } from "#stores/sql/db-leases.ts";
 import { sqlIdempotencyStore } from "#stores/sql/idempotency.ts";
 import { sqlPrefetch } from "#stores/sql/prefetch.ts";
 import { sqlReleaseStore } from "#stores/sql/releases.ts";
+import { DatabaseWait } from "#wiring/database-wait.ts";
 import type { Emulated } from "#wiring/emulated.ts";
 import { openIdentity } from "#wiring/identity.ts";
 import { openMachines } from "#wiring/machines.ts";
@@ -88,6 +89,8 @@ export interface PlatformOptions {
   clock?: Clock;
   /** Called once when the store can no longer be trusted; the process should end. */
   onBroken?: (error: Error) => void;
+  /** Called when the database is away at the start and is waited for, with what that means. */
+  onWaiting?: (text: string) => void;
   /** Where machines' images come from, when it is not the store of this data dir. */
   images?: ImageSource;
   /** Where a machine's port is, when it is not at the machine's private address. */
@@ -102,15 +105,42 @@ export interface PlatformOptions {
 const SWEEP_MS = 10 * 60 * 1000;
 
 export async function startPlatform(settings: Settings, options: PlatformOptions = {}): Promise<Platform> {
-  const { clock = systemClock, emulated } = options;
+  const { clock = systemClock, onWaiting = () => {} } = options;
+  await using held = new AsyncDisposableStack();
+  const dir = claimDataDir(settings.data_dir);
+  held.defer(() => dir.release());
+  const log = keepLog(dir.file("hangar.log"), settings, held);
+  const wait = new DatabaseWait({ settings, dir, clock, log, onWaiting });
+  held.defer(() => wait.close());
+  const { proxy, running, ...platform } = await wait.start(() =>
+    startOnce(settings, options, { dir, log, clock, wait }),
+  );
+  held.defer(() => running.disposeAsync());
+  void proxy.workers.settled().then(() => wait.leave());
+  return { ...platform, ...edgeAddress(proxy, held.move()) };
+}
+
+interface Surroundings {
+  dir: DataDir;
+  log: ReturnType<typeof openLog>;
+  clock: Clock;
+  wait: DatabaseWait;
+}
+
+type Started = Omit<Platform, keyof ReturnType<typeof edgeAddress>> & {
+  proxy: ProxyModule;
+  running: AsyncDisposableStack;
+};
+
+async function startOnce(
+  settings: Settings,
+  options: PlatformOptions,
+  { dir, log, clock, wait }: Surroundings,
+): Promise<Started> {
+  const { emulated } = options;
   const choice = chooseDriver(settings.driver);
   // What was opened is closed in the reverse order: at the end, or at once when the start fails halfway.
   await using opened = new AsyncDisposableStack();
-  const dir = claimDataDir(settings.data_dir);
-  opened.defer(() => dir.release());
-  const log_file = dir.file("hangar.log");
-  const log = keepLog(log_file, settings, opened);
-
   const database = emulated?.database ?? (await openStore(settings, options, log));
   opened.defer(() => database.close());
   const master_key = await prepare(database, settings, dir, clock);
@@ -125,7 +155,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
   const inside = openIdentity(database, settings, facts, { dir, sealer, clock, log, tokens, orgs, authStore, secrets });
   const { local: local_api, network_listeners, machine_authenticator } = inside;
   const kept = { authStore, appStore, tokens, secrets, sealer, master_key, facts, local_api, network_listeners };
-  const machines = await openMachines(database, settings, { ...options, ...kept, clock, log, choice, dir });
+  const needs = { ...options, ...kept, clock, log, choice, dir, last_known: wait.tables(sealer) };
+  const machines = await openMachines(database, settings, needs);
   const guard = createGuard({ tokens, store: authStore, apps: appStore, clock, prefetch: sqlPrefetch(database) });
   const idempotency = new Idempotency({ store: sqlIdempotencyStore(database), sealer, clock, runner: dir.node_id });
 
@@ -151,6 +182,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
 
   await inside.start(rows, shared);
   await machines.start();
+  await wait.leaveApi();
   if (settings.role !== "host") facts.base_url ||= await listen(server, settings, dir, emulated);
   if (settings.database_url) await shareBaseUrl(database, settings, facts);
   opened.defer(keepSweeping([idempotency, inside], clock, log));
@@ -163,7 +195,7 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     host_ids: machines.host_ids,
     driver: choice,
     database: `${facts.database}${settings.database_url ? "" : ` in ${settings.data_dir}`}`,
-    log_file,
+    log_file: dir.file("hangar.log"),
     rows,
     metrics: machines.metrics,
     local_api,
@@ -171,7 +203,8 @@ export async function startPlatform(settings: Settings, options: PlatformOptions
     notReady: () => readiness.problems(),
     // Nothing is written, but whoever writes is asked: a thread of its own, or the connection to PostgreSQL.
     alive: () => database.write([{ sql: "SELECT 1" }]),
-    ...edgeAddress(machines.proxy, opened.move()),
+    proxy: machines.proxy,
+    running: opened.move(),
   };
 }
 

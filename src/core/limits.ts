@@ -43,6 +43,8 @@ export const LIMITS = {
   readiness_check_ms: 3 * SECOND,
   /** What was found is answered for this long. */
   readiness_kept_ms: SECOND / 2,
+  /** Between two attempts to start while the database is away. */
+  database_wait_ms: SECOND,
   /** How long systemd is told that the platform starts while something is not ready; then it is told what. */
   ready_wait_ms: 30 * SECOND,
   /** Problems listed in one answer. More exist, these come first. */

@@ -123,6 +123,12 @@ export const PROXY_LIMITS = {
    * each such machine that requests started again, up to this. */
   excess_windows: 32,
 
+  // A start while the database is away.
+  /** How old the routes known last may be, since a process served by them. Past it: they are not served. */
+  last_known_ms: 10 * MINUTE,
+  /** Between two times that they are written, or are marked as in force. */
+  last_known_write_ms: SECOND,
+
   // Other edge proxies.
   /** How long the others have to say whether a machine may rest. Past it: it goes on, and the next look decides anew. */
   agree_ms: 10 * SECOND,

@@ -23,6 +23,7 @@ import { ownAddresses, type Reach } from "./exposure.ts";
 import { lookUpTxt } from "./host-names.ts";
 import { type Busyness, IdleWatch, restOf } from "./idle.ts";
 import { ImageLayers } from "./image-layers.ts";
+import type { LastKnownTables } from "./last-known.ts";
 import { PROXY_LIMITS } from "./limits.ts";
 import { Listening } from "./listening.ts";
 import { ProxyPeers } from "./proxy-peers.ts";
@@ -57,6 +58,8 @@ export interface ProxyParts {
   reach?: Reach;
   /** Files of machines' images, which are served without them. */
   images: ImageFiles;
+  /** Keeps what is served by, for a start without the database. */
+  last_known?: LastKnownTables | undefined;
   /** Of one control process among several. */
   among?: { node_id: string; notifier: Notifier };
 }
@@ -103,6 +106,7 @@ export class ProxyModule {
       log,
       keepColour: (colour) => parts.proxyStore.putWord("colour", colour),
       onReport: (report, colour) => this.#onUpdate(report, colour),
+      onTables: () => parts.last_known?.changed(),
     });
     this.#authority = this.#openAuthority();
     this.certificates = new Certificates({
@@ -193,6 +197,7 @@ export class ProxyModule {
     this.#peers?.start();
     await this.certificates.start();
     await this.control.refresh();
+    this.#keepTables();
     void this.#every(PROXY_LIMITS.reopen_ms, () => this.control.refresh());
     const look_ms = Math.min(PROXY_LIMITS.idle_look_ms, (this.#parts.settings.autostop_idle_s * 1000) / 4);
     void this.#every(Math.max(look_ms, PROXY_LIMITS.sweep_ms), async () => {
@@ -225,13 +230,20 @@ export class ProxyModule {
 
   /** In a process that runs machines and has no edge proxy: only the names they know each other by. */
   async startNames(): Promise<void> {
+    this.#keepTables();
     if (!this.#names) return;
     await this.directory.start();
     this.#names.start();
   }
 
+  #keepTables(): void {
+    const { last_known, region, host_ids } = this.#parts;
+    last_known?.follow(() => ({ ...this.workers.tables, region, host_id: host_ids[0] ?? "" }));
+  }
+
   async close(): Promise<void> {
     this.#closing.abort();
+    await this.#parts.last_known?.close();
     this.certificates.close();
     this.#authority.close();
     this.#names?.close();

@@ -21,6 +21,8 @@ interface WorkersParts {
   keepColour(colour: Colour): Promise<void>;
   /** What workers tell, with the colour of their generation. */
   onReport(report: Report, colour: Colour): void;
+  /** What workers serve by has changed. */
+  onTables?(): void;
 }
 
 export type Colour = "blue" | "green";
@@ -76,18 +78,27 @@ export class Workers {
     return [...new Map(all.map((one) => [`${one.protocol} ${one.address} ${one.port}`, one])).values()];
   }
 
+  /** What all of them serve by. */
+  get tables(): { apps: AppTable[]; certificates: Certificate[] } {
+    return { apps: [...this.#apps.values()], certificates: this.#certificates };
+  }
+
   setApp(app: AppTable): void {
     this.#apps.set(app.app_id, app);
+    this.#parts.onTables?.();
     if (this.#members.length === 0 && !this.#closed) this.#members = this.#startAll();
     else this.#send({ type: "app", app });
   }
 
   dropApp(app_id: string): void {
-    if (this.#apps.delete(app_id)) this.#send({ type: "no app", app_id });
+    if (!this.#apps.delete(app_id)) return;
+    this.#parts.onTables?.();
+    this.#send({ type: "no app", app_id });
   }
 
   setCertificates(certificates: Certificate[]): void {
     this.#certificates = certificates;
+    this.#parts.onTables?.();
     this.#send({ type: "certificates", certificates });
   }
 

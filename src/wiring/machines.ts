@@ -39,6 +39,7 @@ import type { MetricsEngine } from "#metrics/engine/engine.ts";
 import { SHARED_BLOCKS } from "#network/ipv4-blocks.ts";
 import type { NetworkListener } from "#network/network-listeners.ts";
 import type { Reach } from "#proxy/exposure.ts";
+import type { LastKnownTables } from "#proxy/last-known.ts";
 import type { ProxyModule } from "#proxy/module.ts";
 import { type ProxyReadiness, readinessDriver } from "#proxy/readiness-driver.ts";
 import type { Registry } from "#registry/service.ts";
@@ -84,6 +85,8 @@ interface MachineNeeds {
   emulated?: Emulated;
   around?: (driver: RuntimeDriver) => RuntimeDriver;
   fence?: Fence;
+  /** Keeps what the edge proxy serves by, for a start without the database. */
+  last_known: LastKnownTables | undefined;
   /** For a token that lets a new host in. */
   master_key: Uint8Array;
 }

@@ -12,6 +12,7 @@ import type { ImageFiles } from "#machines/runtime/image-source.ts";
 import type { EgressEnforcer } from "#network/egress-enforcer.ts";
 import type { NetworkListener } from "#network/network-listeners.ts";
 import type { Reach } from "#proxy/exposure.ts";
+import type { LastKnownTables } from "#proxy/last-known.ts";
 import { ProxyModule } from "#proxy/module.ts";
 import type { DataDir } from "#stores/data-dir.ts";
 import type { Database } from "#stores/database.ts";
@@ -32,6 +33,8 @@ interface ProxyNeeds {
   dir: DataDir;
   notifier: Notifier | undefined;
   egress: EgressEnforcer;
+  /** Keeps what is served by, for a start without the database. */
+  last_known: LastKnownTables | undefined;
   /** Where a machine's port is, when it is not at the machine's private address. */
   reach?: Reach;
 }
@@ -49,6 +52,7 @@ export function openProxy(database: Database, settings: Settings, needs: ProxyNe
     upstreams: settings.network.dns_servers,
     egress: needs.egress,
     images,
+    last_known: needs.last_known,
     settings: { ...settings.proxy, buckets: buckets(settings), own_hosts: ownHosts(settings) },
     machines: machines_module,
     store: sqlMachineStore(database),
@@ -68,7 +72,7 @@ function ownHosts({ listen, base_url, sprites_base_url, oidc_issuer_url }: Setti
 }
 
 /** Files of apps may come from the server that keeps the platform's own objects, but not from among those. */
-function buckets({ proxy, objects: { url } }: Settings): Settings["proxy"]["buckets"] {
+export function buckets({ proxy, objects: { url } }: Settings): Settings["proxy"]["buckets"] {
   const own = url && url.origin === proxy.buckets?.origin ? url.pathname.split("/")[1] : undefined;
   return proxy.buckets && { ...proxy.buckets, closed: own };
 }

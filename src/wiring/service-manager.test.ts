@@ -62,6 +62,20 @@ suite("what systemd is told", { skip: callsMissing() ?? false }, () => {
     });
   }
 
+  test("waiting for the database is up and alive, and says why it is not ready", async (t) => {
+    const address = join(tempDir(), "notify");
+    const next = await receive(t, address);
+    const manager = openServiceManager({ env: environment(address), clock: systemClock, complain });
+    manager.waiting("the database is away");
+    assert.equal(await next(), "READY=1\nSTATUS=Not ready: the database is away");
+    for (let beat = 0; beat < 3; beat++) assert.equal(await next(), "WATCHDOG=1");
+    manager.ready("Hangar 1", async () => {});
+    let said = await next();
+    while (said === "WATCHDOG=1") said = await next();
+    assert.equal(said, "READY=1\nSTATUS=Hangar 1");
+    manager.stopping();
+  });
+
   test("a store that hangs is not alive", async (t) => {
     const address = join(tempDir(), "notify");
     const next = await receive(t, address);

@@ -9,6 +9,8 @@ import { sdNotify } from "#drivers/linux/sd-notify.ts";
 
 export interface ServiceManager {
   /** From now on `alive` is asked: it answers, well or badly, while the store does; a store that hangs never does. */
+  /** It is up, but cannot do its work yet, for this reason. */
+  waiting(reason: string): void;
   ready(status: string, alive: () => Promise<unknown>, problem?: () => Promise<string | undefined>): void;
   stopping(): void;
 }
@@ -26,7 +28,7 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
   const { NOTIFY_SOCKET: address, WATCHDOG_USEC: watchdog_usec } = env;
   // For us alone: programs that we start, runc among them, would take them for their own.
   for (const name of ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]) delete env[name];
-  if (!address) return { ready() {}, stopping() {} };
+  if (!address) return { waiting() {}, ready() {}, stopping() {} };
   const stopped = new AbortController();
   const tell = (message: string): void => {
     try {
@@ -35,17 +37,32 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
       complain(`systemd could not be told ${message.split("\n")[0]}: ${messageOf(thrown)}`);
     }
   };
-  const beat = async (every_ms: number, alive: () => Promise<unknown>, say: () => Promise<void>): Promise<void> => {
-    while (!stopped.signal.aborted) {
+  const every_ms = Number(watchdog_usec) / 1000 / BEATS;
+  /** Ends what is said while it waits. */
+  let waited = new AbortController();
+  const beat = async (signal: AbortSignal, alive: () => Promise<unknown>, say: () => Promise<void>): Promise<void> => {
+    while (!signal.aborted && every_ms > 0) {
       // A store that refuses, because the disk is full or PostgreSQL is away, is not mended by a restart.
       await alive().catch(() => {});
       tell("WATCHDOG=1");
       await say();
-      await clock.sleep(every_ms, stopped.signal).catch(() => {});
+      await clock.sleep(every_ms, signal).catch(() => {});
     }
   };
   return {
+    waiting(reason) {
+      waited.abort();
+      waited = new AbortController();
+      // Systemd ends a service that is not ready in time, and gives up on one that ends again and again.
+      tell(`READY=1\nSTATUS=Not ready: ${reason}`);
+      void beat(
+        AbortSignal.any([waited.signal, stopped.signal]),
+        async () => {},
+        async () => {},
+      );
+    },
     ready(status, alive, problem = async () => undefined) {
+      waited.abort();
       tell(`READY=1\nSTATUS=${status}`);
       let said = status;
       const say = async (): Promise<void> => {
@@ -54,8 +71,7 @@ export function openServiceManager({ env, clock, complain }: Parts): ServiceMana
         if (next !== said) tell(`STATUS=${next}`);
         said = next;
       };
-      const every_ms = Number(watchdog_usec) / 1000 / BEATS;
-      if (every_ms > 0) void beat(every_ms, alive, say);
+      void beat(stopped.signal, alive, say);
     },
     stopping() {
       // Until its end it may be busy with requests in flight; systemd waits TimeoutStopSec for that.
