@@ -84,7 +84,7 @@ export class MachineModule {
     const writer = new MachineWriter({ store, bus, clock, ids });
     this.bus = bus;
     this.writer = writer;
-    this.leases = new Leases({ store, writer, bus, clock });
+    this.leases = new Leases({ store, writer, bus, clock, shared: parts.shared !== undefined });
     this.machines = new MachineService({
       store,
       writer,

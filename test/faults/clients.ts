@@ -31,6 +31,7 @@ export class Clients {
   readonly #dice: () => number;
   readonly #done: Promise<void>[] = [];
   #working = true;
+  #given_up = false;
   #values = 0;
 
   constructor(controls: readonly ControlNode[], history: History, dice: () => number) {
@@ -64,6 +65,13 @@ export class Clients {
     await Promise.all(this.#done);
   }
 
+  /** However the test ends, nobody goes on. What became of them, `stop` tells. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#working = false;
+    this.#given_up = true;
+    await Promise.allSettled(this.#done);
+  }
+
   /** What is created under a key once; asked for until there is an answer that says so. */
   async create(config: object = CONFIG): Promise<string> {
     const key = { "idempotency-key": randomUUID() };
@@ -71,7 +79,7 @@ export class Clients {
     const control = this.#pick(this.#controls);
     await this.history.record({ kind: "create", process: "any", key: "machines" }, async () => {
       const until = performance.now() + GIVE_UP_MS * 2;
-      for (let tries = 0; performance.now() < until; tries++) {
+      for (let tries = 0; performance.now() < until && !this.#given_up; tries++) {
         const asked = tries === 0 ? control : this.#pick(this.#controls);
         const answer = await this.#call(asked, "POST", MACHINES, { config: { ...CONFIG, ...config } }, key).catch(
           () => undefined,

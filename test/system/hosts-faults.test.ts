@@ -59,7 +59,7 @@ async function startScene(
     return status === 201 || status === 409;
   });
   const clients = new Clients(cluster.controls, history, dice);
-  t.after(() => clients.stop());
+  t.after(() => clients[Symbol.asyncDispose]());
   return { cluster, history, clients, dice };
 }
 
@@ -124,7 +124,9 @@ async function strikeAll(scene: Scene, toggled: readonly string[]): Promise<Map<
   const rounds = [...order.map(({ name }) => [name]), ...Array.from({ length: PAIRS }, () => pairOf(anyOf))];
   for (const names of rounds) {
     const what = names.join(", while ");
-    await Promise.all(names.map((name) => strike(name, { cluster, history, dice })));
+    // Both are taken back, also when one of them fails.
+    const struck = await Promise.allSettled(names.map((name) => strike(name, { cluster, history, dice })));
+    for (const one of struck) if (one.status === "rejected") throw one.reason;
     const over = performance.now();
     await untilWell(scene, `everything runs after: ${what}`, (id) => (toggled.includes(id) ? ANY_STATE : ["started"]));
     const key = names.length === 1 ? what : "two at once";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import type { Clock } from "#core/clock.ts";
 import { random, runs, seed } from "../../../test/support.ts";
 import { MachineHarness, turns } from "../machine-harness.fixtures.ts";
 import { type AcquireLeaseInput, Leases } from "./lease.ts";
@@ -127,6 +128,29 @@ suite("leases", () => {
     await harness.clock.advance(2001);
     await assert.rejects(other.read(id), /lease not found/);
     await harness.close();
+  });
+
+  test("among several processes a clock that is hours ahead or behind gives no lease to two, and keeps none for ever (L3)", async () => {
+    for (const off of [-HOUR, HOUR, 2 * 365 * 24 * HOUR]) {
+      const { harness, id, take } = await setup();
+      const { writer, bus } = harness.module;
+      const { clock: its } = harness;
+      const clock: Clock = {
+        now: () => its.now() + off,
+        monotonic: () => its.monotonic(),
+        sleep: (ms, signal) => its.sleep(ms, signal),
+      };
+      const other = new Leases({ store: harness.store, writer, bus, clock, shared: true });
+      const input = { owner: "y", description: "", ttl_s: 10, wait_s: 0 };
+      const takeThere = () => other.acquire(id, input, harness.ids, never);
+      const { nonce } = (await take(10)).lease;
+      await assert.rejects(takeThere(), { code: "lease_held" }, `its clock is off by ${off}`);
+      await harness.clock.advance(9000);
+      await assert.rejects(takeThere(), { code: "lease_held" });
+      await harness.clock.advance(1001);
+      assert.notEqual((await takeThere()).lease.nonce, nonce);
+      await harness.close();
+    }
   });
 
   test("who queues gets the lease when it runs out, or is told who holds it", async () => {

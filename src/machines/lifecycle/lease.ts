@@ -15,6 +15,8 @@ interface LeaseParts {
   writer: MachineWriter;
   bus: Bus<MachineUpdate>;
   clock: Clock;
+  /** Other processes give leases too, and their wall clocks may say anything. */
+  shared?: boolean;
 }
 
 export interface AcquireLeaseInput {
@@ -35,7 +37,9 @@ export interface AcquireLeaseInput {
  * between, the write would not happen. How late the request comes makes no difference.
  *
  * How long a lease still lasts is counted on the clock that does not jump. Only after a restart, when that
- * clock has begun anew, the stored wall time is asked, and then at most a whole ttl is believed.
+ * clock has begun anew, the stored wall time is asked, and then at most a whole ttl is believed. Among several
+ * processes it is never asked: a lease that this one has not given itself lasts a whole ttl from when it is first
+ * seen (ADR 17), since it may have been given a moment ago by a process whose clock is hours behind.
  */
 export class Leases {
   readonly #parts: LeaseParts;
@@ -56,10 +60,10 @@ export class Leases {
       this.#ends.delete(id);
       return undefined;
     }
-    const { clock } = this.#parts;
+    const { clock, shared } = this.#parts;
     let end = this.#ends.get(id);
     if (end?.nonce !== lease.nonce || end.expires_at !== lease.expires_at) {
-      const left = Math.min(lease.ttl_ms, Math.max(0, lease.expires_at - clock.now()));
+      const left = shared ? lease.ttl_ms : Math.min(lease.ttl_ms, Math.max(0, lease.expires_at - clock.now()));
       end = { expires_at: lease.expires_at, nonce: lease.nonce, at: clock.monotonic() + left };
       this.#ends.set(id, end);
     }
