@@ -146,6 +146,7 @@ export class MachineModule {
 
   async close(): Promise<void> {
     this.#shared_bus?.close();
+    this.leases.close();
     this.#orphans?.close();
     this.scheduler.close();
     await this.checks.close();

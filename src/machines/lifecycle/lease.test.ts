@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Clock } from "#core/clock.ts";
-import { random, runs, seed } from "../../../test/support.ts";
+import { random, runs, seed, until } from "../../../test/support.ts";
 import { MachineHarness, turns } from "../machine-harness.fixtures.ts";
 import { type AcquireLeaseInput, Leases } from "./lease.ts";
 
@@ -149,8 +149,24 @@ suite("leases", () => {
       await assert.rejects(takeThere(), { code: "lease_held" });
       await harness.clock.advance(1001);
       assert.notEqual((await takeThere()).lease.nonce, nonce);
+      other.close();
       await harness.close();
     }
+  });
+
+  test("among several processes a lease that is over is not there for one that starts later", async () => {
+    const { harness, id } = await setup();
+    const { writer, bus } = harness.module;
+    const parts = { store: harness.store, writer, bus, clock: harness.clock, shared: true };
+    const [first, later] = [new Leases(parts), new Leases(parts)];
+    const input = { owner: "y", description: "", ttl_s: 600, wait_s: 0 };
+    await first.acquire(id, input, harness.ids, never);
+    assert.ok((await harness.find(id)).lease);
+    await harness.clock.advance(600_001);
+    await until("it is out of the row", async () => (await harness.find(id)).lease === null);
+    await later.acquire(id, input, harness.ids, never);
+    for (const one of [first, later]) one.close();
+    await harness.close();
   });
 
   test("who queues gets the lease when it runs out, or is told who holds it", async () => {

@@ -4,6 +4,7 @@ import type { Clock } from "#core/clock.ts";
 import { ApiError, fail } from "#core/errors.ts";
 import type { Ids } from "#core/ids.ts";
 import { sameSecret } from "#core/same-secret.ts";
+import { Timers } from "#core/timers.ts";
 import { MACHINE_LIMITS } from "../limits.ts";
 import type { MachineStore } from "../store.ts";
 import type { Lease, Machine } from "../types.ts";
@@ -29,6 +30,13 @@ export interface AcquireLeaseInput {
   wait_s: number;
 }
 
+/** When a lease is over, on the clock that never jumps, and which one that is. */
+interface End {
+  expires_at: number;
+  nonce: string;
+  at: number;
+}
+
 /**
  * Leases: one holder at a time, told apart by a nonce that nobody can guess.
  *
@@ -39,7 +47,8 @@ export interface AcquireLeaseInput {
  * How long a lease still lasts is counted on the clock that does not jump. Only after a restart, when that
  * clock has begun anew, the stored wall time is asked, and then at most a whole ttl is believed. Among several
  * processes it is never asked: a lease that this one has not given itself lasts a whole ttl from when it is first
- * seen (ADR 17), since it may have been given a moment ago by a process whose clock is hours behind.
+ * seen (ADR 17), since it may have been given a moment ago by a process whose clock is hours behind. What is over is
+ * taken out of the row, or every process that sees it for the first time would wait for its end once more.
  */
 export class Leases {
   readonly #parts: LeaseParts;
@@ -47,10 +56,17 @@ export class Leases {
    * Ends on the monotonic clock, by machine. Filled at first sight, so it may be empty at any time. A refresh keeps the
    * nonce and may come by way of another process, so `expires_at` tells which lease the end is of.
    */
-  readonly #ends = new Map<string, { expires_at: number; nonce: string; at: number }>();
+  readonly #ends = new Map<string, End>();
+
+  readonly #timers: Timers;
 
   constructor(parts: LeaseParts) {
     this.#parts = parts;
+    this.#timers = new Timers(parts.clock);
+  }
+
+  close(): void {
+    this.#timers.close();
   }
 
   /** The machine's lease while it lasts. */
@@ -65,7 +81,7 @@ export class Leases {
     if (end?.nonce !== lease.nonce || end.expires_at !== lease.expires_at) {
       const left = shared ? lease.ttl_ms : Math.min(lease.ttl_ms, Math.max(0, lease.expires_at - clock.now()));
       end = { expires_at: lease.expires_at, nonce: lease.nonce, at: clock.monotonic() + left };
-      this.#ends.set(id, end);
+      this.#endAt(id, end);
     }
     const left_ms = end.at - clock.monotonic();
     return left_ms > 0 ? { ...lease, left_ms } : undefined;
@@ -164,8 +180,26 @@ export class Leases {
     const lease: Lease = { nonce, owner, description, expires_at: clock.now() + ttl_ms, ttl_ms };
     transaction.set({ lease });
     // If this is never written the entry is of a lease that nobody has, and `live` puts it right.
-    this.#ends.set(transaction.machine.id, { expires_at: lease.expires_at, nonce, at: clock.monotonic() + ttl_ms });
+    this.#endAt(transaction.machine.id, { expires_at: lease.expires_at, nonce, at: clock.monotonic() + ttl_ms });
     return lease;
+  }
+
+  #endAt(id: string, end: End): void {
+    const { clock, shared } = this.#parts;
+    this.#ends.set(id, end);
+    if (shared) this.#timers.set(id, end.at - clock.monotonic(), () => void this.#clear(id, end.nonce));
+  }
+
+  /** Takes a lease that is over out of the row; one that was refreshed elsewhere meanwhile stays. */
+  async #clear(id: string, nonce: string): Promise<void> {
+    const clear = this.#parts.writer.change(id, (transaction) => {
+      const { machine } = transaction;
+      if (machine.lease?.nonce !== nonce || this.live(machine)) return false;
+      transaction.set({ lease: null });
+      return true;
+    });
+    // Whoever sees it next counts once more and tries again.
+    await clear.catch(() => this.#ends.delete(id));
   }
 
   async #pause(ms: number, woken: Promise<void>, signal: AbortSignal): Promise<void> {
