@@ -105,8 +105,10 @@ export class DatabaseWait {
     await (await openPostgres(database_url, options)).close();
   }
 
+  /** The key was there then; to make one now would only hide that it is missing. */
   get #wasReady(): boolean {
-    return existsSync(this.#parts.dir.file(FILE));
+    const { dir, settings } = this.#parts;
+    return existsSync(dir.file(FILE)) && (settings.master_key !== undefined || existsSync(dir.file("master.key")));
   }
 
   #isAway(thrown: unknown): thrown is ApiError {
